@@ -1,0 +1,1 @@
+"""The engine: SQL text in, running Spark queries and their answers out."""

@@ -1,0 +1,130 @@
+"""Every error a user can meet: a code, a fact, a detail, a hint and a place in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a piece of text starts and ends; line and column count from 1 as ksqlDB prints them.
+
+    ``start`` and ``end`` are character offsets into the whole text, end exclusive.
+    """
+
+    start: int
+    end: int
+    line: int
+    column: int
+
+
+class KsqlError(Exception):
+    """The root of all errors that are meant for a user.
+
+    ``code`` is ksqlDB's error code; the HTTP status is ``code // 100``.
+    ``message`` states the fact, ``detail`` gives more of it, ``hint`` says what to do.
+    """
+
+    code = 40000
+
+    def __init__(
+        self, message: str, *, detail: str = "", hint: str = "", span: Span | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.span = span
+
+    def text(self) -> str:
+        """The whole error as a user reads it: place, fact, detail, hint."""
+        place = f"line {self.span.line}:{self.span.column}: " if self.span else ""
+        parts = [place + self.message, self.detail, self.hint]
+        return "\n".join(part for part in parts if part)
+
+
+class StatementError(KsqlError):
+    """A statement that cannot be executed (ksqlDB's KsqlStatementException)."""
+
+    code = 40001
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str = "",
+        hint: str = "",
+        span: Span | None = None,
+        statement: str = "",
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint, span=span)
+        self.statement = statement
+
+
+class ParseError(StatementError):
+    """A text that is not in the language (ksqlDB's ParseFailedException)."""
+
+
+class NotSupportedYet(StatementError):
+    """A construct of the language that this version parses but does not run."""
+
+    def __init__(self, what: str, *, span: Span | None = None) -> None:
+        super().__init__(f"{what} is not supported yet", span=span)
+
+
+class UnknownName(StatementError):
+    """A stream, table, column, function, type or query that does not exist."""
+
+    def __init__(
+        self, message: str, near: tuple[str, ...] = (), *, span: Span | None = None
+    ) -> None:
+        hint = f"Did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(message, hint=hint, span=span)
+
+
+class QueryOnWrongEndpoint(KsqlError):
+    """A query or PRINT that was sent to the endpoint for statements."""
+
+    code = 40002
+
+
+class NotFound(KsqlError):
+    """A resource of the REST interface that does not exist."""
+
+    code = 40400
+
+
+class AssertionFailed(KsqlError):
+    """An ASSERT statement whose condition did not come true in time."""
+
+    code = 41700
+
+
+class RegistryMissing(KsqlError):
+    """A format needs a schema registry and none is configured."""
+
+    code = 42801
+
+
+class ServerError(KsqlError):
+    """Something failed that is not the user's doing."""
+
+    code = 50000
+
+
+class CommandTimeout(KsqlError):
+    """The command sequence number that was asked for did not arrive in time."""
+
+    code = 50301
+
+
+class NotReady(KsqlError):
+    """The service is still starting."""
+
+    code = 50302
+
+
+class StartError(KsqlError):
+    """The service cannot start: a port, a directory, a broker, Java."""
+
+    code = 50000

@@ -1,0 +1,37 @@
+"""Identifiers: case, quoting and suggestions."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z|[0-9][A-Z0-9_@]+\Z")
+
+# Keywords that cannot be used as a bare identifier (reference: statements, section 1).
+RESERVED = frozenset(
+    """SELECT FROM WHERE WITHIN WINDOW GROUP BY HAVING LIMIT AS ALL DISTINCT AT OR AND IN NOT EXISTS
+    BETWEEN LIKE IS NULL TRUE FALSE MILLISECOND YEARS MONTHS DAYS HOURS MINUTES SECONDS MILLISECONDS
+    TUMBLING HOPPING SIZE ADVANCE RETENTION CASE WHEN THEN ELSE END JOIN FULL OUTER INNER LEFT RIGHT
+    ON WITH VALUES CREATE TABLE TOPIC STREAM STREAMS INSERT DELETE INTO DESCRIBE EXTENDED PRINT CAST
+    LIST TOPICS QUERY QUERIES TERMINATE PAUSE RESUME LOAD DROP TO RENAME SAMPLE EXPORT CATALOG
+    PROPERTIES BEGINNING UNSET RUN SCRIPT DECIMAL CONNECTOR CONNECTORS NAMESPACE MATERIALIZED
+    VIEW""".split()
+)
+
+
+def quote(name: str) -> str:
+    """The name as it must be written in a statement: bare if that reads back, else in backticks."""
+    if _BARE.match(name) and name not in RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def near(name: str, known: Iterable[str], count: int = 1) -> tuple[str, ...]:
+    """The known names that look most like ``name``, best first; a mere difference of case counts."""
+    by_upper = {candidate.upper(): candidate for candidate in known}
+    found = difflib.get_close_matches(name.upper(), by_upper, n=count, cutoff=0.6)
+    return tuple(quote(by_upper[upper]) for upper in found)

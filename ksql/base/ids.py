@@ -1,0 +1,20 @@
+"""Names for the quantities that are plain numbers and texts at run time."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+QueryId = NewType("QueryId", str)
+Offset = NewType("Offset", int)
+Partition = NewType("Partition", int)
+Millis = NewType("Millis", int)
+
+
+def persistent_query_id(kind: str, sink: str, offset: int) -> QueryId:
+    """The id of a new persistent query: ``CSAS_BAR_7``; an INSERT's is ``INSERTQUERY_7``.
+
+    ``offset`` is the offset of its command in the command topic.
+    """
+    if kind == "INSERTQUERY":
+        return QueryId(f"INSERTQUERY_{offset}")
+    return QueryId(f"{kind}_{sink}_{offset}")

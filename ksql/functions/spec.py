@@ -1,0 +1,108 @@
+"""What a function is, once: its signature, its meaning for one row, and how it may be inlined.
+
+Parameter types are written as SQL types with these extensions: a single capital letter is a type variable
+(``ARRAY<T>``); ``DECIMAL`` alone is any decimal; ``ANY`` is any type; a trailing ``...`` makes the parameter
+variadic; ``T => R`` and ``(K, V) => R`` are lambdas; ``INTERVALUNIT`` is a unit keyword. A parameter written in
+lower case (``int``) is a Java primitive: a NULL given to it is an evaluation error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ksql.types.model import SqlType
+
+ReturnRule = Callable[[tuple[SqlType, ...]], SqlType]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One overload of a scalar function.
+
+    ``row`` gets Python values (representation: ``ksql.types.model``) and returns one; ``typed`` is used instead
+    where the meaning depends on the argument types: it gets them once, at compile time, and returns the row
+    function. ``code`` is an optional expression template (``{0}``, ``{1}``: the arguments, each evaluated
+    exactly once) that must equal ``row``.
+    ``nulls``: ``propagate`` - any NULL argument gives NULL and ``row`` is not called; ``pass`` - ``row`` sees None.
+    ``volatile`` functions (RANDOM, UUID, UNIX_TIMESTAMP) give other results for the same arguments.
+    """
+
+    params: tuple[str, ...]
+    returns: str | ReturnRule
+    row: Callable[..., Any] | None = None
+    code: str | None = None
+    nulls: Literal["propagate", "pass"] = "propagate"
+    typed: Callable[[tuple[SqlType, ...]], Callable[..., Any]] | None = None
+    volatile: bool = False
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One overload of an aggregate function; its state is made of None, bool, int, float, str, bytes, Decimal, list, dict.
+
+    ``literals`` are the trailing constant arguments of the call (k of TOPK); every function below gets the state and
+    the column arguments. ``step`` returns the new state (it may change the old one in place). ``undo`` is there if the
+    function can be used on tables. ``merge`` joins two states, the earlier first (sessions and the combiner).
+    ``skips_null``: rows in which any argument is NULL do not reach ``step``.
+    ``step_code``/``merge_code``: optional expression templates of the new state (``{s}`` state, ``{o}`` other state,
+    ``{0}`` argument) that must equal the functions.
+    """
+
+    params: tuple[str, ...]
+    returns: str | ReturnRule
+    init: Callable[[], Any]
+    step: Callable[..., Any]
+    result: Callable[[Any], Any] | None = None
+    undo: Callable[..., Any] | None = None
+    merge: Callable[[Any, Any], Any] | None = None
+    skips_null: bool = True
+    step_code: str | None = None
+    merge_code: str | None = None
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFactory:
+    """An aggregate overload whose behaviour depends on its constant arguments, its types or the configuration.
+
+    ``params`` are the column parameters, ``literals`` the trailing constant ones (``INT``, ``STRING``, ``BOOLEAN``).
+    ``make`` gets the column types, the constants' values and the ``ksql.functions.*`` settings of the function.
+    """
+
+    params: tuple[str, ...]
+    literals: tuple[str, ...]
+    returns: str | ReturnRule
+    make: Callable[[tuple[SqlType, ...], tuple[Any, ...], dict[str, str]], Aggregate]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One overload of a table function: ``rows`` returns the list of values, one per output row."""
+
+    params: tuple[str, ...]
+    returns: str | ReturnRule
+    rows: Callable[..., list[Any]] | None = None
+    typed: Callable[[tuple[SqlType, ...]], Callable[..., list[Any]]] | None = None
+    doc: str = ""
+
+
+Overload = Scalar | Aggregate | AggregateFactory | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A name with its overloads, all of one kind."""
+
+    name: str
+    kind: Literal["SCALAR", "AGGREGATE", "TABLE"]
+    category: str
+    description: str
+    overloads: tuple[Overload, ...]
+    author: str = ""
+    version: str = ""
+    path: str = ""
+    tags: tuple[str, ...] = field(default=())

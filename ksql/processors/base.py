@@ -1,0 +1,70 @@
+"""What a stateful operator sees of the world: records, a small store, an error log. No Spark, no Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+Row = tuple[Any, ...]
+Headers = list[tuple[str, bytes | None]]
+
+
+class Record(NamedTuple):
+    """A decoded record on its way through a query.
+
+    ``key`` is the packed grouping or join key: it decides the bucket and finds the state. ``row`` None is a
+    tombstone (tables only). ``old`` is the row that this one replaces, where the producer knows it (tables).
+    ``port`` names the operator input it is meant for. (topic, partition, offset) are the coordinates of the source
+    record: they restore the order that an exchange loses.
+    """
+
+    port: int
+    key: bytes
+    row: Row | None
+    timestamp: int
+    topic: int = 0
+    partition: int = 0
+    offset: int = 0
+    headers: Headers | None = None
+    old: Row | None = None
+
+
+class Store(Protocol):
+    """The state of one stage in one bucket: spaces of key -> value; values are lists, dicts and scalars.
+
+    Values that ``get`` returns may be changed in place but count only once ``put``. ``load`` is a hint that the
+    keys will be needed: it fetches them in one round trip; ``get`` of a key not loaded works, slowly.
+    """
+
+    def load(self, space: bytes, keys: Collection[bytes]) -> None:
+        """Fetch those keys together."""
+
+    def get(self, space: bytes, key: bytes) -> Any:
+        """The value, or None."""
+
+    def put(self, space: bytes, key: bytes, value: Any) -> None:
+        """Set the value."""
+
+    def delete(self, space: bytes, key: bytes) -> None:
+        """Forget the key; unknown keys are fine."""
+
+    def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
+        """All entries of the space, in no order."""
+
+    def drop(self, space: bytes) -> None:
+        """Forget the whole space."""
+
+
+LogError = Callable[[str, str, Any], None]
+"""``log(operator, message, row)``: an entry in the processing log; never raises."""
+
+
+class Processor(Protocol):
+    """A stateful operator.
+
+    ``process`` is called once per bucket and micro-batch with the records in processing order; it returns the
+    records for the next stage (or for the sink), in order. It must not keep anything between calls outside ``store``.
+    """
+
+    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
+        """Consume the records and return what follows from them."""

@@ -1,0 +1,45 @@
+"""What a query answers with while it runs: a header, rows in batches, an end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, Protocol
+
+from ksql.types.schema import Column
+
+
+class ResultRow(NamedTuple):
+    """One row; values in column order, run-time representation. A tombstone has only its key columns set."""
+
+    values: tuple[Any, ...]
+    tombstone: bool = False
+
+
+class ResultStream(Protocol):
+    """A running query's answer; used by one reader."""
+
+    kind: Literal["pull", "push"]
+    query_id: str | None
+    columns: tuple[Column, ...]
+    final_message: str | None  # "Limit Reached" or "Query Completed", once ``batches`` has ended
+
+    def batches(self) -> Iterator[list[ResultRow]]:
+        """Rows as they come; blocks; ends with the query; raises KsqlError if it fails.
+
+        A push query yields an empty list at least every 500 ms, so that a reader notices a client that left.
+        """
+
+    def close(self) -> None:
+        """End the query; idempotent; may be called from another thread."""
+
+
+class TextStream(Protocol):
+    """PRINT's answer: lines of text; the same rules as ``ResultStream``."""
+
+    query_id: str | None
+
+    def lines(self) -> Iterator[list[str]]:
+        """Lines as they come."""
+
+    def close(self) -> None:
+        """End it."""

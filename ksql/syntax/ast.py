@@ -1,0 +1,483 @@
+"""Statements and their clauses, each named after its grammar rule, each with its span.
+
+Source names are as stored (upper case unless quoted). ``WITH`` properties keep their written order; names
+are upper case, values are literals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from ksql.base.errors import Span
+from ksql.syntax.expr import Expr, Literal, Variable, place
+from ksql.types.model import SqlType
+
+SourceKind = OneOf["STREAM", "TABLE"]
+Unit = OneOf["DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS"]
+UNIT_MS: dict[Unit, int] = {
+    "DAYS": 86_400_000,
+    "HOURS": 3_600_000,
+    "MINUTES": 60_000,
+    "SECONDS": 1000,
+    "MILLISECONDS": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """``10 SECONDS``."""
+
+    amount: int
+    unit: Unit
+
+    @property
+    def ms(self) -> int:
+        """The length in milliseconds."""
+        return self.amount * UNIT_MS[self.unit]
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One entry of a WITH clause."""
+
+    name: str
+    value: Literal | Variable
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDef:
+    """A declared column; ``mark`` tells KEY, PRIMARY KEY, HEADERS or HEADER('k')."""
+
+    name: str
+    type: SqlType
+    mark: OneOf["", "KEY", "PRIMARY KEY", "HEADERS", "HEADER"] = ""
+    header_key: str | None = None
+    span: Span = place()
+
+
+# --- queries
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """``expr [AS alias]``."""
+
+    expr: Expr
+    alias: str | None = None
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStar:
+    """``*`` or ``source.*``."""
+
+    source: str | None = None
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStructStar:
+    """``struct_expr->*``."""
+
+    base: Expr
+    span: Span = place()
+
+
+SelectTerm = SelectItem | SelectStar | SelectStructStar
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRef:
+    """A source in FROM or JOIN; ``alias`` equals the name when none was given."""
+
+    name: str
+    alias: str
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """``WITHIN before`` or ``WITHIN (before, after) [GRACE PERIOD ..]``."""
+
+    before: Duration
+    after: Duration
+    grace: Duration | None = None
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """``left JOIN right [WITHIN ..] ON criteria``; left-deep in textual order."""
+
+    left: Relation
+    right: SourceRef
+    kind: OneOf["INNER", "LEFT", "RIGHT", "FULL"]
+    criteria: Expr
+    within: Within | None = None
+    span: Span = place()
+
+
+Relation = SourceRef | Join
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The WINDOW clause; ``size`` is the gap of a SESSION, ``advance`` is HOPPING's."""
+
+    kind: OneOf["TUMBLING", "HOPPING", "SESSION"]
+    size: Duration
+    advance: Duration | None = None
+    retention: Duration | None = None
+    grace: Duration | None = None
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """SELECT; ``emit`` is None for a pull query. ``group_by``/``partition_by`` None means no clause."""
+
+    select: tuple[SelectTerm, ...]
+    source: Relation
+    window: Window | None = None
+    where: Expr | None = None
+    group_by: tuple[Expr, ...] | None = None
+    partition_by: tuple[Expr, ...] | None = None
+    having: Expr | None = None
+    emit: OneOf["CHANGES", "FINAL"] | None = None
+    limit: int | None = None
+    span: Span = place()
+
+
+# --- statements
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource:
+    """CREATE [OR REPLACE] [SOURCE] STREAM|TABLE [IF NOT EXISTS] name (columns) WITH (..)."""
+
+    kind: SourceKind
+    name: str
+    columns: tuple[ColumnDef, ...]
+    properties: tuple[Property, ...]
+    or_replace: bool = False
+    if_not_exists: bool = False
+    read_only: bool = False
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAsSelect:
+    """CREATE [OR REPLACE] STREAM|TABLE [IF NOT EXISTS] name WITH (..) AS SELECT .."""
+
+    kind: SourceKind
+    name: str
+    query: Query
+    properties: tuple[Property, ...]
+    or_replace: bool = False
+    if_not_exists: bool = False
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class InsertInto:
+    """INSERT INTO name [WITH (QUERY_ID = ..)] SELECT .."""
+
+    name: str
+    query: Query
+    properties: tuple[Property, ...] = ()
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class InsertValues:
+    """INSERT INTO name (columns) VALUES (..); no column list is the empty tuple."""
+
+    name: str
+    columns: tuple[str, ...]
+    values: tuple[Expr, ...]
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSource:
+    """ALTER STREAM|TABLE name ADD COLUMN c t, .."""
+
+    kind: SourceKind
+    name: str
+    columns: tuple[ColumnDef, ...]
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class DropSource:
+    """DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC]."""
+
+    kind: SourceKind
+    name: str
+    if_exists: bool = False
+    delete_topic: bool = False
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryControl:
+    """TERMINATE | PAUSE | RESUME of a query id, or of ALL (``query_id`` None)."""
+
+    action: OneOf["TERMINATE", "PAUSE", "RESUME"]
+    query_id: str | None
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of a query id or of a statement."""
+
+    target: str | Statement
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW|LIST of a catalogue; ``all_`` is SHOW ALL TOPICS; ``scope`` is SOURCE|SINK CONNECTORS."""
+
+    what: OneOf[
+        "STREAMS",
+        "TABLES",
+        "QUERIES",
+        "TOPICS",
+        "FUNCTIONS",
+        "PROPERTIES",
+        "TYPES",
+        "VARIABLES",
+        "CONNECTORS",
+        "CONNECTOR PLUGINS",
+    ]
+    extended: bool = False
+    all_: bool = False
+    scope: OneOf["", "SOURCE", "SINK"] = ""
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeSource:
+    """DESCRIBE name [EXTENDED]."""
+
+    name: str
+    extended: bool = False
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeAll:
+    """DESCRIBE STREAMS|TABLES [EXTENDED]."""
+
+    kind: SourceKind
+    extended: bool = False
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeFunction:
+    """DESCRIBE FUNCTION name."""
+
+    name: str
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConnector:
+    """DESCRIBE CONNECTOR name."""
+
+    name: str
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class PrintTopic:
+    """PRINT topic [FROM BEGINNING] [INTERVAL n] [LIMIT n]; the topic keeps its case."""
+
+    topic: str
+    from_beginning: bool = False
+    interval: int = 1
+    limit: int | None = None
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateType:
+    """CREATE TYPE [IF NOT EXISTS] name AS type."""
+
+    name: str
+    type: SqlType
+    if_not_exists: bool = False
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class DropType:
+    """DROP TYPE [IF EXISTS] name."""
+
+    name: str
+    if_exists: bool = False
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConnector:
+    """CREATE SOURCE|SINK CONNECTOR [IF NOT EXISTS] name WITH (..)."""
+
+    scope: OneOf["SOURCE", "SINK"]
+    name: str
+    properties: tuple[Property, ...]
+    if_not_exists: bool = False
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class DropConnector:
+    """DROP CONNECTOR [IF EXISTS] name."""
+
+    name: str
+    if_exists: bool = False
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperty:
+    """SET 'name' = 'value'."""
+
+    name: str
+    value: str
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetProperty:
+    """UNSET 'name'."""
+
+    name: str
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSystem:
+    """ALTER SYSTEM 'name' = 'value'."""
+
+    name: str
+    value: str
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """DEFINE name = 'text'."""
+
+    name: str
+    value: str
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Undefine:
+    """UNDEFINE name."""
+
+    name: str
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class AssertTopic:
+    """ASSERT [NOT EXISTS] TOPIC name [WITH ..] [TIMEOUT ..]."""
+
+    topic: str
+    properties: tuple[Property, ...] = ()
+    timeout: Duration | None = None
+    exists: bool = True
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class AssertSchema:
+    """ASSERT [NOT EXISTS] SCHEMA [SUBJECT s] [ID n] [TIMEOUT ..]."""
+
+    subject: str | None
+    schema_id: int | None
+    timeout: Duration | None = None
+    exists: bool = True
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class AssertValues:
+    """ASSERT VALUES (test files only)."""
+
+    name: str
+    columns: tuple[str, ...]
+    values: tuple[Expr, ...]
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class AssertNullValues:
+    """ASSERT NULL VALUES (test files only): a tombstone with that key."""
+
+    name: str
+    columns: tuple[str, ...]
+    values: tuple[Expr, ...]
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class AssertSource:
+    """ASSERT STREAM|TABLE (test files only)."""
+
+    kind: SourceKind
+    name: str
+    columns: tuple[ColumnDef, ...]
+    properties: tuple[Property, ...]
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class RunScript:
+    """RUN SCRIPT 'path' (CLI and test files)."""
+
+    path: str
+    span: Span = place()
+
+
+Statement = (
+    Query
+    | CreateSource
+    | CreateAsSelect
+    | InsertInto
+    | InsertValues
+    | AlterSource
+    | DropSource
+    | QueryControl
+    | Explain
+    | Show
+    | DescribeSource
+    | DescribeAll
+    | DescribeFunction
+    | DescribeConnector
+    | PrintTopic
+    | CreateType
+    | DropType
+    | CreateConnector
+    | DropConnector
+    | SetProperty
+    | UnsetProperty
+    | AlterSystem
+    | Define
+    | Undefine
+    | AssertTopic
+    | AssertSchema
+    | AssertValues
+    | AssertNullValues
+    | AssertSource
+    | RunScript
+)
+"""Every statement of the language."""

@@ -1,0 +1,42 @@
+"""How a side of a topic (its keys or its values) is written: the format's name and its properties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+FormatName = Literal[
+    "JSON", "JSON_SR", "AVRO", "PROTOBUF", "PROTOBUF_NOSR", "DELIMITED", "KAFKA", "NONE"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format with its properties.
+
+    ``wrap`` is None where the statement and the configuration leave it to the format: see
+    ``ksql.topics.serde`` for each format's default. ``delimiter`` is the character itself.
+    """
+
+    name: FormatName
+    delimiter: str = ","
+    wrap: bool | None = None
+    schema_id: int | None = None
+    schema_full_name: str | None = None
+    nullable_representation: Literal["OPTIONAL", "WRAPPER"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWindow:
+    """Says that a topic's keys are windowed; ``size_ms`` is None for SESSION."""
+
+    kind: Literal["TUMBLING", "HOPPING", "SESSION"]
+    size_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampColumn:
+    """The column that gives a record's timestamp; ``pattern`` for STRING columns."""
+
+    name: str
+    pattern: str | None = None
