@@ -1,0 +1,1 @@
+"""The doors: HTTP over the service, and a terminal that talks HTTP."""
