@@ -1,0 +1,83 @@
+"""Going through bound expressions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from ksql.analysis import bound as b
+from ksql.analysis.bound import Bound
+
+_NODES = (
+    b.Column,
+    b.Const,
+    b.Call,
+    b.Arith,
+    b.Negate,
+    b.Compare,
+    b.Logical,
+    b.Not,
+    b.IsNull,
+    b.In,
+    b.Like,
+    b.Case,
+    b.Cast,
+    b.Subscript,
+    b.Deref,
+    b.MakeArray,
+    b.MakeMap,
+    b.MakeStruct,
+    b.LambdaVar,
+    b.Lambda,
+)
+
+
+@cache
+def _fields(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls) if f.name not in ("type", "value"))
+
+
+def _parts(value: Any) -> Iterator[Bound]:
+    if isinstance(value, _NODES):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _parts(item)
+
+
+def nodes(expr: Bound) -> Iterator[Bound]:
+    """The expression and everything below it, top down."""
+    yield expr
+    for name in _fields(type(expr)):
+        for part in _parts(getattr(expr, name)):
+            yield from nodes(part)
+
+
+def columns(expr: Bound) -> Iterator[b.Column]:
+    """The columns that the expression reads."""
+    return (node for node in nodes(expr) if isinstance(node, b.Column))
+
+
+def rewrite(expr: Bound, replace: Callable[[Bound], Bound | None]) -> Bound:
+    """Replace sub-expressions, the outermost first; what ``replace`` returns is not looked into again."""
+    found = replace(expr)
+    if found is not None:
+        return found
+    changes = {}
+    for name in _fields(type(expr)):
+        old = getattr(expr, name)
+        new = _rewritten(old, replace)
+        if new is not old:
+            changes[name] = new
+    return dataclasses.replace(expr, **changes) if changes else expr
+
+
+def _rewritten(value: Any, replace: Callable[[Bound], Bound | None]) -> Any:
+    if isinstance(value, _NODES):
+        return rewrite(value, replace)
+    if isinstance(value, tuple):
+        new = tuple(_rewritten(item, replace) for item in value)
+        return new if any(x is not y for x, y in zip(new, value, strict=True)) else value
+    return value

@@ -1,0 +1,81 @@
+"""All sources, types and queries as one immutable snapshot; a change gives a new snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+
+from ksql.base.errors import UnknownName
+from ksql.base.ident import near, quote
+from ksql.base.ids import QueryId
+from ksql.catalog.model import DataSource, PersistentQuery
+from ksql.types.model import SqlType
+
+
+
+class UnknownSource(UnknownName):
+    """A stream or table that does not exist."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"{quote(name)} does not exist.", near(name, known))
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """A snapshot; keeping an old one costs nothing, so a sandbox is just a variable."""
+
+    sources: Mapping[str, DataSource] = field(default_factory=dict)
+    types: Mapping[str, SqlType] = field(default_factory=dict)
+    queries: Mapping[QueryId, PersistentQuery] = field(default_factory=dict)
+
+    def source(self, name: str) -> DataSource:
+        """The source of that exact name.
+
+        Raises: UnknownSource, with the names that look similar.
+        """
+        found = self.sources.get(name)
+        if found is None:
+            raise UnknownSource(name, tuple(self.sources))
+        return found
+
+    def with_source(self, source: DataSource) -> Catalog:
+        """Add or replace a source."""
+        return replace(self, sources={**self.sources, source.name: source})
+
+    def without_source(self, name: str) -> Catalog:
+        """Drop a source."""
+        return replace(self, sources={k: v for k, v in self.sources.items() if k != name})
+
+    def with_type(self, name: str, type_: SqlType) -> Catalog:
+        """Add a custom type."""
+        return replace(self, types={**self.types, name: type_})
+
+    def without_type(self, name: str) -> Catalog:
+        """Drop a custom type."""
+        return replace(self, types={k: v for k, v in self.types.items() if k != name})
+
+    def with_query(self, query: PersistentQuery) -> Catalog:
+        """Add a query, or give a running one its new plan; a replaced query keeps its place."""
+        return replace(self, queries={**self.queries, query.id: query})
+
+    def without_query(self, query_id: QueryId) -> Catalog:
+        """Forget a query."""
+        return replace(self, queries={k: v for k, v in self.queries.items() if k != query_id})
+
+    def query(self, query_id: str) -> PersistentQuery | None:
+        """The query of that id; ids compare without case."""
+        wanted = query_id.upper()
+        return next((q for q in self.queries.values() if q.id.upper() == wanted), None)
+
+    def writers(self, name: str) -> tuple[PersistentQuery, ...]:
+        """The queries that write the source, the oldest first."""
+        return tuple(q for q in self.queries.values() if q.sink == name)
+
+    def readers(self, name: str) -> tuple[PersistentQuery, ...]:
+        """The queries that read the source, the oldest first."""
+        return tuple(q for q in self.queries.values() if name in q.sources)
+
+    def derived(self, name: str) -> tuple[str, ...]:
+        """The sources that were created from this one by CREATE .. AS SELECT."""
+        return tuple(s.name for s in self.sources.values() if name in s.derived_from)

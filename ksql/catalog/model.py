@@ -1,0 +1,54 @@
+"""What a catalog knows: sources, types and persistent queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ksql.base.ids import QueryId
+from ksql.syntax.ast import SourceKind
+from ksql.types.format import Format, KeyWindow, TimestampColumn
+from ksql.types.schema import Column, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class DataSource:
+    """A stream or table over a topic.
+
+    ``created_by`` is the id of the query of its CREATE .. AS SELECT, None for declared sources.
+    ``read_only`` is CREATE SOURCE. ``derived_from`` are the sources that query reads.
+    """
+
+    name: str
+    kind: SourceKind
+    topic: str
+    schema: Schema
+    key_format: Format
+    value_format: Format
+    partitions: int
+    replicas: int = 1
+    timestamp: TimestampColumn | None = None
+    window: KeyWindow | None = None
+    read_only: bool = False
+    created_by: QueryId | None = None
+    derived_from: tuple[str, ...] = ()
+    statement: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentQuery:
+    """A query that runs until it is terminated.
+
+    ``plan`` is its stored form (``ksql.plan.codec``); ``offset`` the offset of the command that gave this plan.
+    """
+
+    id: QueryId
+    kind: Literal["CSAS", "CTAS", "INSERT"]
+    sink: str
+    sources: tuple[str, ...]
+    statement: str
+    plan: str
+    offset: int
+    properties: tuple[tuple[str, str], ...] = ()
+    paused: bool = False
+    started_at_offset: int = field(default=-1)

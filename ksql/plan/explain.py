@@ -1,0 +1,57 @@
+"""A plan as indented text, for EXPLAIN and for failing tests."""
+
+from __future__ import annotations
+
+from ksql.analysis.show import show
+from ksql.plan.nodes import (
+    Aggregate,
+    Filter,
+    Plan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamTableJoin,
+)
+from ksql.plan.walk import children
+
+
+def explain(plan: Plan, depth: int = 0) -> str:
+    """One line per node, the sink first, what feeds it below and indented.
+
+    Example:
+        ``> [ SINK ] S2 (K STRING KEY, ..) -> topic S2, KAFKA / JSON``
+    """
+    below = "".join("\n" + explain(child, depth + 1) for child in children(plan))
+    return "  " * depth + "> " + _line(plan) + below
+
+
+def _line(plan: Plan) -> str:
+    match plan:
+        case Source():
+            formats = f"{plan.key_format.name} / {plan.value_format.name}"
+            return f"[ SOURCE ] {plan.kind.lower()} {plan.name} <- topic {plan.topic}, {formats}"
+        case Filter():
+            return f"[ FILTER ] {plan.clause} {show(plan.predicate)}"
+        case Rekey():
+            keys = ", ".join(f"{show(key.expr)} AS {key.name}" for key in plan.keys)
+            return f"[ REKEY ] PARTITION BY {keys or 'NULL'}"
+        case Select():
+            items = ", ".join(f"{show(n.expr)} AS {n.name}" for n in (*plan.key, *plan.value))
+            return f"[ PROJECT ] {items}"
+        case Aggregate():
+            group = ", ".join(show(key.expr) for key in plan.group)
+            folds = ", ".join(
+                f"{fold.function}({', '.join(map(show, fold.args))})" for fold in plan.folds
+            )
+            window = f", {plan.window.kind} {plan.window.size_ms} ms" if plan.window else ""
+            return f"[ AGGREGATE ] {folds} GROUP BY {group}{window}"
+        case StreamTableJoin():
+            on = f"{show(plan.left_key)} = {show(plan.right_key)}"
+            return f"[ JOIN ] {plan.kind} stream-table ON {on}"
+        case Sink():
+            columns = ", ".join(map(str, (*plan.key, *plan.value)))
+            if plan.topic is None:
+                return f"[ OUTPUT ] {columns}"
+            formats = f"{plan.key_format.name} / {plan.value_format.name}"
+            return f"[ SINK ] {plan.kind.lower()} {plan.name} ({columns}) -> topic {plan.topic}, {formats}"

@@ -1,0 +1,169 @@
+"""The query as a few typed nodes; a closed union, so mypy lists every ``match`` that a new node concerns.
+
+Every field says with ``on_upgrade`` what may become of it when a running query is replaced (KLIP-28):
+
+``match``   it must stay as it is (else the upgrade is refused, as class ``kind``, naming ``clause``)
+``grow``    entries may be appended at the end, none removed or changed (a schema evolution)
+``free``    it may change (the change counts as class ``kind``)
+``child``   the plan below, compared in its turn
+``derived`` follows from other fields or from the running service; not compared
+
+Rows between nodes are columns by name. A source's columns carry ``prefix`` (``A_`` in a join). Besides its own
+columns every row has ROWTIME, and rows of sources ROWPARTITION and ROWOFFSET; windowed rows have WINDOWSTART and
+WINDOWEND.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ksql.analysis.bound import Bound, Named
+from ksql.syntax.ast import SourceKind
+from ksql.types.format import Format, KeyWindow, TimestampColumn
+from ksql.types.model import SqlType
+from ksql.types.schema import Column
+
+UpgradeKind = Literal[
+    "data selection", "schema evolution", "source modifying", "topology", "scaling", "unsupported"
+]
+
+
+def on_upgrade(
+    rule: Literal["match", "grow", "free", "child", "derived"],
+    kind: UpgradeKind = "unsupported",
+    clause: str = "",
+) -> Any:
+    """The upgrade rule of a plan field; see the module's text."""
+    return field(metadata={"rule": rule, "kind": kind, "clause": clause})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The records of a topic, decoded."""
+
+    name: str = on_upgrade("match", "source modifying", "FROM")
+    kind: SourceKind = on_upgrade("match", "source modifying", "FROM")
+    topic: str = on_upgrade("match", "source modifying", "FROM")
+    prefix: str = on_upgrade("derived")
+    columns: tuple[Column, ...] = on_upgrade("grow", "schema evolution", "FROM")
+    key_format: Format = on_upgrade("match", "source modifying", "KEY_FORMAT of the source")
+    value_format: Format = on_upgrade("match", "source modifying", "VALUE_FORMAT of the source")
+    timestamp: TimestampColumn | None = on_upgrade(
+        "match", "source modifying", "TIMESTAMP of the source"
+    )
+    window: KeyWindow | None = on_upgrade("match", "source modifying", "WINDOW_TYPE of the source")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """WHERE or HAVING. On a table a row that does not pass is a deletion."""
+
+    source: Plan = on_upgrade("child")
+    predicate: Bound = on_upgrade("free", "data selection", "WHERE")
+    clause: Literal["WHERE", "HAVING"] = on_upgrade("derived")
+
+
+@dataclass(frozen=True, slots=True)
+class Rekey:
+    """PARTITION BY: the expressions become the key; no expression (BY NULL) leaves no key."""
+
+    source: Plan = on_upgrade("child")
+    keys: tuple[Named, ...] = on_upgrade("match", "topology", "PARTITION BY")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """The projection: the result's key and value columns."""
+
+    source: Plan = on_upgrade("child")
+    key: tuple[Named, ...] = on_upgrade("derived")
+    value: tuple[Named, ...] = on_upgrade("free", "schema evolution", "SELECT")
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One aggregate: its state lives in slot ``slot`` of the group's state, its result is column ``name``.
+
+    ``literals`` are the constant trailing arguments.
+    """
+
+    slot: int
+    name: str
+    function: str
+    overload: int
+    args: tuple[Bound, ...]
+    literals: tuple[Any, ...]
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """TUMBLING (advance = size), HOPPING or SESSION (size = gap, advance 0) windows, in milliseconds.
+
+    ``retention_ms`` is how long the store keeps a window, at least size + grace.
+    """
+
+    kind: Literal["TUMBLING", "HOPPING", "SESSION"]
+    size_ms: int
+    advance_ms: int
+    grace_ms: int
+    retention_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY: folds rows per group (and window); a changed group would orphan the stored state."""
+
+    source: Plan = on_upgrade("child")
+    group: tuple[Named, ...] = on_upgrade("match", "topology", "GROUP BY")
+    folds: tuple[Fold, ...] = on_upgrade("free", "schema evolution", "SELECT")
+    window: TimeWindow | None = on_upgrade("match", "topology", "WINDOW")
+    next_slot: int = on_upgrade("derived")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTableJoin:
+    """Each stream record meets the table's row of that moment; the table is the right side."""
+
+    left: Plan = on_upgrade("child")
+    right: Plan = on_upgrade("child")
+    kind: Literal["INNER", "LEFT"] = on_upgrade("match", "topology", "JOIN")
+    left_key: Bound = on_upgrade("match", "topology", "ON")
+    right_key: Bound = on_upgrade("match", "topology", "ON")
+    key_name: str = on_upgrade("derived")
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """The topic that the query writes; ``topic`` None for transient queries."""
+
+    source: Plan = on_upgrade("child")
+    name: str = on_upgrade("match", "unsupported", "the name")
+    kind: SourceKind = on_upgrade("match", "unsupported", "STREAM or TABLE")
+    topic: str | None = on_upgrade("match", "unsupported", "KAFKA_TOPIC")
+    key: tuple[Column, ...] = on_upgrade("match", "unsupported", "the key columns")
+    value: tuple[Column, ...] = on_upgrade("grow", "schema evolution", "SELECT")
+    key_format: Format = on_upgrade("match", "unsupported", "KEY_FORMAT")
+    value_format: Format = on_upgrade("match", "unsupported", "VALUE_FORMAT")
+    timestamp: TimestampColumn | None = on_upgrade("match", "unsupported", "TIMESTAMP")
+    window: KeyWindow | None = on_upgrade("match", "topology", "WINDOW")
+
+
+Plan = Source | Filter | Rekey | Select | Aggregate | StreamTableJoin | Sink
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A whole query as it is stored in the command topic and shipped to the workers.
+
+    ``buckets``: how many ways records are exchanged; fixed with the checkpoint. ``every_change``: emit every change
+    instead of one per key and micro-batch (``cache.max.bytes.buffering`` = 0). ``settings``: the ``ksql.*`` properties
+    that change results.
+    """
+
+    query_id: str
+    sink: Sink
+    buckets: int
+    every_change: bool
+    settings: tuple[tuple[str, str], ...] = ()

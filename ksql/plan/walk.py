@@ -1,0 +1,53 @@
+"""Going through a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ksql.plan.nodes import (
+    Aggregate,
+    Filter,
+    Plan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamTableJoin,
+)
+from ksql.syntax.ast import SourceKind
+
+
+def children(plan: Plan) -> tuple[Plan, ...]:
+    """The plans that feed this one, left before right."""
+    match plan:
+        case Source():
+            return ()
+        case Filter() | Rekey() | Select() | Aggregate() | Sink():
+            return (plan.source,)
+        case StreamTableJoin():
+            return (plan.left, plan.right)
+
+
+def nodes(plan: Plan) -> Iterator[Plan]:
+    """The plan and all below it, top down."""
+    yield plan
+    for child in children(plan):
+        yield from nodes(child)
+
+
+def sources(plan: Plan) -> tuple[Source, ...]:
+    """The sources in the order of the text."""
+    return tuple(node for node in nodes(plan) if isinstance(node, Source))
+
+
+def result_kind(plan: Plan) -> SourceKind:
+    """Whether the plan's rows are a stream or the changes of a table."""
+    match plan:
+        case Source() | Sink():
+            return plan.kind
+        case Aggregate():
+            return "TABLE"
+        case StreamTableJoin():
+            return "STREAM"
+        case Filter() | Rekey() | Select():
+            return result_kind(plan.source)
