@@ -1,0 +1,621 @@
+"""What a statement answers with: one frozen class per kind of response entity.
+
+Each class names its ``@type``; field names are snake case here and camel case on the wire. A field
+whose metadata has ``wire`` is called that on the wire, one with ``omit_none`` is left out when it is
+None. Keys of mappings go over the wire as they are.
+
+Source: ksqlDB developer guide, REST API, endpoint /ksql.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from ksql.types.schema import Column, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ksql.types.model import SqlType
+
+OMIT_NONE: Mapping[str, Any] = {"omit_none": True}
+
+CommandState = Literal[
+    "QUEUED", "PARSING", "EXECUTING", "RUNNING", "TERMINATED", "SUCCESS", "ERROR"
+]
+QueryType = Literal["PERSISTENT", "PUSH", "CREATE_SOURCE"]
+SourceType = Literal["STREAM", "TABLE"]
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EntityWarning:
+    """Something worth saying about a statement that was executed."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStatus:
+    """How far a distributed statement has come."""
+
+    status: CommandState
+    message: str
+    query_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldInfo:
+    """One column: KEY, HEADER, or (None) a value."""
+
+    name: str
+    schema: SqlType
+    type: Literal["KEY", "HEADER"] | None = field(default=None, metadata=OMIT_NONE)
+    header_key: str | None = field(default=None, metadata=OMIT_NONE)
+
+    @classmethod
+    def of(cls, column: Column) -> FieldInfo:
+        """The wire's view of a column."""
+        kinds: dict[Role, Literal["KEY", "HEADER"]] = {Role.KEY: "KEY", Role.HEADERS: "HEADER"}
+        return cls(column.name, column.type, kinds.get(column.role), column.header_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """Whether an upgrade keeps one of KLIP-28's environment guarantees, and why (not)."""
+
+    name: Literal["backfill", "cascading", "exactly once", "ordered", "live"]
+    holds: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeReason:
+    """One finding of the validator: the clause it is about and what it means."""
+
+    clause: str
+    message: str
+    old: str | None = None
+    new: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPoint:
+    """Where the old plan ended and the new one began."""
+
+    batch_id: int | None
+    offsets: Mapping[str, Mapping[str, int]]  # topic -> partition -> first offset of the new plan
+    gap_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeReport:
+    """What CREATE OR REPLACE does, or would do, to a running query (KLIP-28)."""
+
+    accepted: bool
+    classes: tuple[str, ...]  # "transparent", "data selection", "schema evolution", ...
+    traits: tuple[str, ...] = ()  # "stateful", "windowed", "joined", "multistage", ...
+    guarantees: tuple[Guarantee, ...] = ()
+    reasons: tuple[UpgradeReason, ...] = ()  # every breach of a refused one; changes of an accepted
+    query_id: str | None = None
+    switch: SwitchPoint | None = field(default=None, metadata=OMIT_NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyInfo:
+    """One configuration property and where its value comes from."""
+
+    name: str
+    scope: str
+    value: str | None
+    editable: bool = True
+    level: str = "SERVER"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """One line of SHOW STREAMS or SHOW TABLES."""
+
+    type: SourceType
+    name: str
+    topic: str
+    key_format: str
+    value_format: str
+    is_windowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInfo:
+    """One line of SHOW QUERIES."""
+
+    query_string: str
+    sinks: tuple[str, ...]
+    sink_kafka_topics: tuple[str, ...]
+    id: str
+    status_count: Mapping[str, int]
+    query_type: QueryType
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffset:
+    """How far a query has read one partition."""
+
+    partition: int
+    log_start_offset: int
+    log_end_offset: int
+    consumer_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOffsets:
+    """How far a query has read one topic."""
+
+    kafka_topic: str
+    offsets: tuple[PartitionOffset, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOffsetSummary:
+    """How far a query has read its topics."""
+
+    group_id: str
+    topic_summaries: tuple[TopicOffsets, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatistic:
+    """One statistic of a source, as one server counts it."""
+
+    host: str
+    name: str
+    value: float
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDescription:
+    """All that is known about a stream or table."""
+
+    name: str
+    type: SourceType
+    fields: tuple[FieldInfo, ...]
+    key_format: str
+    value_format: str
+    topic: str
+    window_type: str | None = None
+    read_queries: tuple[QueryInfo, ...] = ()
+    write_queries: tuple[QueryInfo, ...] = ()
+    timestamp: str = ""
+    statistics: str = ""
+    error_stats: str = ""
+    extended: bool = False
+    partitions: int = 0
+    replication: int = 0
+    statement: str = ""
+    query_offset_summaries: tuple[QueryOffsetSummary, ...] = ()
+    source_constraints: tuple[str, ...] = ()
+    cluster_statistics: tuple[HostStatistic, ...] = ()
+    cluster_error_stats: tuple[HostStatistic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryErrorInfo:
+    """One error of a running query, and whose doing it is."""
+
+    timestamp: int
+    error_message: str
+    type: Literal["USER", "SYSTEM", "UNKNOWN"]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """A partition by its topic's name and its number."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTopicOffset:
+    """How far a task has read one of its partitions."""
+
+    topic_partition_entity: TopicPartition
+    end_offset: int
+    committed_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMetadata:
+    """One task of a running query."""
+
+    task_id: str
+    topic_offsets: tuple[TaskTopicOffset, ...]
+    time_current_idling_started: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDescription:
+    """A query, its plan and how it does; ``upgrade`` for a dry run of a replacement."""
+
+    id: str
+    statement_text: str
+    fields: tuple[FieldInfo, ...]
+    sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+    topology: str
+    execution_plan: str
+    window_type: str | None = None
+    overridden_properties: Mapping[str, str] = field(default_factory=dict)
+    ksql_host_query_status: Mapping[str, str] = field(default_factory=dict)
+    query_type: QueryType = "PERSISTENT"
+    query_errors: tuple[QueryErrorInfo, ...] = ()
+    tasks_metadata: tuple[TaskMetadata, ...] = ()
+    consumer_group_id: str | None = None
+    state: str | None = None
+    upgrade: UpgradeReport | None = field(default=None, metadata=OMIT_NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """One topic; ``replica_info`` holds the number of replicas of each partition."""
+
+    name: str
+    replica_info: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfoExtended:
+    """One topic and who consumes it."""
+
+    name: str
+    replica_info: tuple[int, ...]
+    consumer_count: int
+    consumer_group_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentInfo:
+    """One argument of a function."""
+
+    name: str
+    type: str
+    description: str = ""
+    is_variadic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionInfo:
+    """One overload of a function."""
+
+    arguments: tuple[ArgumentInfo, ...]
+    return_type: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionName:
+    """One line of SHOW FUNCTIONS."""
+
+    name: str
+    type: Literal["SCALAR", "AGGREGATE", "TABLE"]
+    category: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable of the session."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorTask:
+    """The id of a connector's task."""
+
+    connector: str
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorInfo:
+    """A connector as Connect describes it."""
+
+    name: str
+    config: Mapping[str, str]
+    tasks: tuple[ConnectorTask, ...]
+    type: Literal["source", "sink", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleConnectorInfo:
+    """One line of SHOW CONNECTORS."""
+
+    name: str
+    type: Literal["source", "sink", "unknown"]
+    class_name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorPlugin:
+    """One line of SHOW CONNECTOR PLUGINS."""
+
+    class_name: str
+    type: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """The state of a connector's instance."""
+
+    state: str
+    worker_id: str = field(metadata={"wire": "worker_id"})
+    trace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorTaskState:
+    """The state of one task of a connector."""
+
+    id: int
+    state: str
+    worker_id: str = field(metadata={"wire": "worker_id"})
+    trace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorStatus:
+    """How a connector and its tasks are doing."""
+
+    name: str
+    connector: ConnectorState
+    tasks: tuple[ConnectorTaskState, ...]
+    type: Literal["source", "sink", "unknown"]
+
+
+# --- entities ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entity:
+    """What every answer has: the statement's text and warnings."""
+
+    type_name: ClassVar[str]
+
+    statement_text: str
+    warnings: tuple[EntityWarning, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurrentStatus(Entity):
+    """The answer to a distributed statement; ``upgrade`` when it replaced a running query."""
+
+    type_name = "currentStatus"
+    command_id: str  # type/entity/action
+    command_status: CommandStatus
+    command_sequence_number: int = -1
+    upgrade: UpgradeReport | None = field(default=None, metadata=OMIT_NONE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarningEntity(Entity):
+    """A statement that had nothing to do: IF NOT EXISTS, UNDEFINE of an unknown name."""
+
+    type_name = "warning_entity"
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Properties(Entity):
+    """SHOW PROPERTIES."""
+
+    type_name = "properties"
+    properties: tuple[PropertyInfo, ...]
+    overwritten_properties: tuple[str, ...] = ()
+    default_properties: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streams(Entity):
+    """SHOW STREAMS."""
+
+    type_name = "streams"
+    streams: tuple[SourceInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables(Entity):
+    """SHOW TABLES."""
+
+    type_name = "tables"
+    tables: tuple[SourceInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceDescriptions(Entity):
+    """SHOW STREAMS EXTENDED, DESCRIBE STREAMS and their like."""
+
+    type_name = "source_descriptions"
+    source_descriptions: tuple[SourceDescription, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceDescriptionEntity(Entity):
+    """DESCRIBE of one source."""
+
+    type_name = "sourceDescription"
+    source_description: SourceDescription
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queries(Entity):
+    """SHOW QUERIES."""
+
+    type_name = "queries"
+    queries: tuple[QueryInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryDescriptions(Entity):
+    """SHOW QUERIES EXTENDED."""
+
+    type_name = "query_descriptions"
+    query_descriptions: tuple[QueryDescription, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryDescriptionEntity(Entity):
+    """EXPLAIN."""
+
+    type_name = "queryDescription"
+    query_description: QueryDescription
+
+
+@dataclass(frozen=True, kw_only=True)
+class KafkaTopics(Entity):
+    """SHOW TOPICS."""
+
+    type_name = "kafka_topics"
+    topics: tuple[TopicInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KafkaTopicsExtended(Entity):
+    """SHOW TOPICS EXTENDED."""
+
+    type_name = "kafka_topics_extended"
+    topics: tuple[TopicInfoExtended, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicDescription(Entity):
+    """One topic in the old form; kept for old clients."""
+
+    type_name = "topicDescription"
+    name: str
+    format: str
+    topic: str = field(metadata={"wire": "kafkaTopic"})
+    schema_string: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionPlan(Entity):
+    """A plan as text; kept for old clients."""
+
+    type_name = "executionPlan"
+    execution_plan_text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeFunction(Entity):
+    """DESCRIBE FUNCTION."""
+
+    type_name = "describe_function"
+    name: str
+    type: Literal["SCALAR", "AGGREGATE", "TABLE"]
+    functions: tuple[FunctionInfo, ...]
+    description: str = ""
+    author: str = ""
+    version: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionNames(Entity):
+    """SHOW FUNCTIONS."""
+
+    type_name = "function_names"
+    functions: tuple[FunctionName, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateConnector(Entity):
+    """CREATE CONNECTOR."""
+
+    type_name = "connector_info"
+    info: ConnectorInfo
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropConnector(Entity):
+    """DROP CONNECTOR."""
+
+    type_name = "drop_connector"
+    connector_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectorList(Entity):
+    """SHOW CONNECTORS."""
+
+    type_name = "connector_list"
+    connectors: tuple[SimpleConnectorInfo, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectorPluginsList(Entity):
+    """SHOW CONNECTOR PLUGINS."""
+
+    type_name = "connector_plugins_list"
+    connectors_plugins: tuple[ConnectorPlugin, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectorDescription(Entity):
+    """DESCRIBE CONNECTOR."""
+
+    type_name = "connector_description"
+    connector_class: str
+    status: ConnectorStatus
+    sources: tuple[SourceDescription, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypeList(Entity):
+    """SHOW TYPES."""
+
+    type_name = "type_list"
+    types: Mapping[str, SqlType]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variables(Entity):
+    """SHOW VARIABLES."""
+
+    type_name = "variables"
+    variables: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TerminateQuery(Entity):
+    """TERMINATE of a push query."""
+
+    type_name = "terminate_query"
+    query_id: str
+    was_terminated: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssertTopic(Entity):
+    """ASSERT [NOT EXISTS] TOPIC that came true."""
+
+    type_name = "assert_topic"
+    topic_name: str
+    exists: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssertSchema(Entity):
+    """ASSERT [NOT EXISTS] SCHEMA that came true."""
+
+    type_name = "assert_schema"
+    subject: str | None
+    id: int | None
+    exists: bool

@@ -1,0 +1,110 @@
+"""What the doors need of the service, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from ksql.base.errors import KsqlError
+from ksql.query.results import ResultStream, TextStream
+from ksql.statements.entities import CommandStatus, Entity
+
+
+class RequestFailed(Exception):  # noqa: N818  it wraps an error; it is not one of its own
+    """A statement of a request failed; those before it were executed.
+
+    ``statement_text`` is empty when the request as a whole is at fault (a syntax error keeps the
+    text that does not parse).
+    """
+
+    def __init__(
+        self, error: KsqlError, statement_text: str = "", entities: Sequence[Entity] = ()
+    ) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.statement_text = statement_text
+        self.entities = tuple(entities)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Who is answering."""
+
+    version: str
+    kafka_cluster_id: str
+    ksql_service_id: str
+    server_status: Literal["RUNNING", "DEGRADED", "ERROR"] = "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether each part works; ``details`` holds one verdict per part."""
+
+    details: Mapping[str, bool] = field(default_factory=dict)  # metastore, kafka, commandRunner
+    server_state: Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"] = "READY"
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether all parts are well."""
+        return all(self.details.values())
+
+
+class Service(Protocol):
+    """The whole service as a door sees it.
+
+    Every method may block and may be called from several threads at once. Every method raises
+    ``KsqlError`` for what a user can be told; anything else is a defect and reported as a 50000.
+    """
+
+    def start(self) -> None:
+        """Bring up Kafka, Spark and the running queries; called once, before anything else.
+
+        Raises: StartError when the service cannot start.
+        """
+
+    def stop(self) -> None:
+        """End what ``start`` began, so that a new start finds everything; idempotent."""
+
+    def execute(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        command_sequence_number: int | None,
+    ) -> list[Entity]:
+        """Run one or more statements; the entities of those that answer with one, in order.
+
+        ``properties`` and ``variables`` hold for this request. With a sequence number the service
+        first waits until it has replayed the command topic up to it.
+        Raises: RequestFailed for the first statement that fails; CommandTimeout.
+        """
+
+    def query(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> ResultStream | TextStream:
+        """Start one query or PRINT; the caller closes what it gets.
+
+        Raises: RequestFailed, also for a text that is not a single query.
+        """
+
+    def close_query(self, query_id: str) -> bool:
+        """End a push query of this server; False when there is none of that id."""
+
+    def info(self) -> ServerInfo:
+        """Version and identity; cheap."""
+
+    def health(self) -> Health:
+        """How the parts are doing; may talk to Kafka, so the door caches it."""
+
+    def statuses(self) -> Mapping[str, CommandStatus]:
+        """The status of every distributed statement that this server knows, by command id."""
+
+    def status(self, command_id: str) -> CommandStatus | None:
+        """The status of one distributed statement (``stream/`S`/create``)."""
+
+    def is_valid_property(self, name: str) -> bool:
+        """Whether SET would accept that name."""
+
+    def terminate(self, delete_topics: Sequence[str]) -> None:
+        """Tear the cluster down: end all queries, delete the sink topics that the patterns match."""
