@@ -3,51 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
-from ksql.base.errors import KsqlError
 from ksql.query.results import ResultStream, TextStream
+from ksql.statements.answers import Health, RequestFailed, ServerInfo
 from ksql.statements.entities import CommandStatus, Entity
 
-
-class RequestFailed(Exception):  # noqa: N818  it wraps an error; it is not one of its own
-    """A statement of a request failed; those before it were executed.
-
-    ``statement_text`` is empty when the request as a whole is at fault (a syntax error keeps the
-    text that does not parse).
-    """
-
-    def __init__(
-        self, error: KsqlError, statement_text: str = "", entities: Sequence[Entity] = ()
-    ) -> None:
-        super().__init__(error.message)
-        self.error = error
-        self.statement_text = statement_text
-        self.entities = tuple(entities)
-
-
-@dataclass(frozen=True, slots=True)
-class ServerInfo:
-    """Who is answering."""
-
-    version: str
-    kafka_cluster_id: str
-    ksql_service_id: str
-    server_status: Literal["RUNNING", "DEGRADED", "ERROR"] = "RUNNING"
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """Whether each part works; ``details`` holds one verdict per part."""
-
-    details: Mapping[str, bool] = field(default_factory=dict)  # metastore, kafka, commandRunner
-    server_state: Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"] = "READY"
-
-    @property
-    def is_healthy(self) -> bool:
-        """Whether all parts are well."""
-        return all(self.details.values())
+__all__ = ["Health", "RequestFailed", "ServerInfo", "Service"]
 
 
 class Service(Protocol):
@@ -107,4 +69,4 @@ class Service(Protocol):
         """Whether SET would accept that name."""
 
     def terminate(self, delete_topics: Sequence[str]) -> None:
-        """Tear the cluster down: end all queries, delete the sink topics that the patterns match."""
+        """Tear the cluster down: end all queries, delete the sink topics that patterns match."""

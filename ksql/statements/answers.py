@@ -1,0 +1,51 @@
+"""What the service answers with beside entities: a failed request, its identity, its health."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ksql.base.errors import KsqlError
+    from ksql.statements.entities import Entity
+
+
+class RequestFailed(Exception):
+    """A statement of a request failed; those before it were executed.
+
+    ``statement_text`` is empty when the request as a whole is at fault (a syntax error keeps the
+    text that does not parse).
+    """
+
+    def __init__(
+        self, error: KsqlError, statement_text: str = "", entities: Sequence[Entity] = ()
+    ) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.statement_text = statement_text
+        self.entities = tuple(entities)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Who is answering."""
+
+    version: str
+    kafka_cluster_id: str
+    ksql_service_id: str
+    server_status: Literal["RUNNING", "DEGRADED", "ERROR"] = "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether each part works; ``details`` holds one verdict per part."""
+
+    details: Mapping[str, bool] = field(default_factory=dict)  # metastore, kafka, commandRunner
+    server_state: Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"] = "READY"
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether all parts are well."""
+        return all(self.details.values())
