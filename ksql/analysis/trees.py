@@ -10,7 +10,7 @@ from typing import Any
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound
 
-_NODES = (
+NODES = (
     b.Column,
     b.Const,
     b.Call,
@@ -40,7 +40,7 @@ def _fields(cls: type) -> tuple[str, ...]:
 
 
 def _parts(value: Any) -> Iterator[Bound]:
-    if isinstance(value, _NODES):
+    if isinstance(value, NODES):
         yield value
     elif isinstance(value, tuple):
         for item in value:
@@ -75,7 +75,7 @@ def rewrite(expr: Bound, replace: Callable[[Bound], Bound | None]) -> Bound:
 
 
 def _rewritten(value: Any, replace: Callable[[Bound], Bound | None]) -> Any:
-    if isinstance(value, _NODES):
+    if isinstance(value, NODES):
         return rewrite(value, replace)
     if isinstance(value, tuple):
         new = tuple(_rewritten(item, replace) for item in value)

@@ -13,7 +13,6 @@ from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.types.model import SqlType
 
 
-
 class UnknownSource(UnknownName):
     """A stream or table that does not exist."""
 

@@ -1,0 +1,391 @@
+"""The settings: each property's name, type, default and who may set it.
+
+Names are ksqlDB's. A property of Kafka Streams, the consumer or the producer may be written with or without the prefix
+``ksql.streams.``. Values are texts where they come in and typed where they are read.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ksql.base.errors import KsqlError
+
+STREAMS_PREFIX = "ksql.streams."
+
+
+class UnknownProperty(KsqlError):
+    """A property that does not exist or cannot be set here."""
+
+    def __init__(self, name: str, hint: str = "") -> None:
+        super().__init__(
+            f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'",
+            hint=hint,
+        )
+        self.name = name
+
+
+class InvalidProperty(KsqlError):
+    """A property's value that is not of its type."""
+
+    def __init__(self, name: str, value: str, expected: str) -> None:
+        super().__init__(f"Invalid value {value} for property {name}: expected {expected}")
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One property; ``editable`` ones can be SET for a session or a request."""
+
+    name: str
+    type: Literal["text", "int", "bool", "choice"]
+    default: str
+    editable: bool = False
+    scope: Literal["KSQL", "KAFKA"] = "KSQL"
+    choices: tuple[str, ...] = ()
+    doc: str = ""
+
+
+def _p(
+    name: str,
+    type_: Literal["text", "int", "bool", "choice"],
+    default: str,
+    doc: str,
+    *,
+    editable: bool = False,
+    scope: Literal["KSQL", "KAFKA"] = "KSQL",
+    choices: tuple[str, ...] = (),
+) -> Property:
+    return Property(name, type_, default, editable, scope, choices, doc)
+
+
+PROPERTIES: dict[str, Property] = {
+    row.name: row
+    for row in (
+        _p(
+            "bootstrap.servers",
+            "text",
+            "",
+            "Kafka's addresses; empty starts an embedded broker",
+            scope="KAFKA",
+        ),
+        _p("listeners", "text", "http://0.0.0.0:8088", "where REST listens"),
+        _p("ksql.service.id", "text", "default_", "names the cluster of servers and its topics"),
+        _p("ksql.state.dir", "text", "", "where checkpoints, stores and the embedded broker live"),
+        _p(
+            "ksql.ledger.url",
+            "text",
+            "",
+            "database of the ledger; empty is SQLite in the state directory",
+        ),
+        _p("ksql.spark.master", "text", "local[*]", "Spark's master"),
+        _p("ksql.spark.driver.memory", "text", "1g", "heap of the Spark driver"),
+        _p(
+            "ksql.query.trigger.interval.ms",
+            "int",
+            "100",
+            "pause between micro-batches",
+            editable=True,
+        ),
+        _p(
+            "ksql.query.shuffle.partitions",
+            "int",
+            "0",
+            "buckets of a new stateful query; 0 follows its input",
+            editable=True,
+        ),
+        _p(
+            "ksql.query.max.records.per.batch",
+            "int",
+            "500000",
+            "upper bound of a micro-batch",
+            editable=True,
+        ),
+        _p(
+            "auto.offset.reset",
+            "choice",
+            "latest",
+            "where new queries start to read streams",
+            editable=True,
+            scope="KAFKA",
+            choices=("earliest", "latest"),
+        ),
+        _p(
+            "processing.guarantee",
+            "choice",
+            "at_least_once",
+            "how outputs are written",
+            editable=True,
+            scope="KAFKA",
+            choices=("at_least_once", "exactly_once_v2"),
+        ),
+        _p(
+            "cache.max.bytes.buffering",
+            "int",
+            "10000000",
+            "0 emits every change of an aggregate",
+            editable=True,
+            scope="KAFKA",
+        ),
+        _p(
+            "commit.interval.ms",
+            "int",
+            "2000",
+            "accepted for compatibility; micro-batches commit by themselves",
+            editable=True,
+            scope="KAFKA",
+        ),
+        _p(
+            "ksql.persistence.default.format.key",
+            "text",
+            "KAFKA",
+            "key format when none is given",
+            editable=True,
+        ),
+        _p(
+            "ksql.persistence.default.format.value",
+            "text",
+            "",
+            "value format when none is given",
+            editable=True,
+        ),
+        _p(
+            "ksql.persistence.wrap.single.values",
+            "text",
+            "",
+            "default of WRAP_SINGLE_VALUE",
+            editable=True,
+        ),
+        _p(
+            "ksql.output.topic.name.prefix",
+            "text",
+            "",
+            "prefix of topics made by CREATE .. AS SELECT",
+            editable=True,
+        ),
+        _p("ksql.create.or.replace.enabled", "bool", "true", "allow CREATE OR REPLACE"),
+        _p("ksql.insert.into.values.enabled", "bool", "true", "allow INSERT VALUES", editable=True),
+        _p("ksql.pull.queries.enable", "bool", "true", "allow pull queries"),
+        _p(
+            "ksql.query.pull.table.scan.enabled",
+            "bool",
+            "true",
+            "allow pull queries without a key",
+            editable=True,
+        ),
+        _p(
+            "ksql.query.pull.limit.clause.enabled",
+            "bool",
+            "true",
+            "allow LIMIT in pull queries",
+            editable=True,
+        ),
+        _p("ksql.query.persistent.active.limit", "int", "2147483647", "how many queries may run"),
+        _p("ksql.max.push.queries", "int", "100", "how many push queries may run"),
+        _p(
+            "ksql.query.retry.backoff.initial.ms",
+            "int",
+            "15000",
+            "first pause before a failed query is restarted",
+        ),
+        _p(
+            "ksql.query.retry.backoff.max.ms",
+            "int",
+            "900000",
+            "longest pause before a failed query is restarted",
+        ),
+        _p("ksql.query.error.max.queue.size", "int", "10", "how many errors are kept per query"),
+        _p(
+            "ksql.fail.on.deserialization.error",
+            "bool",
+            "false",
+            "end a query at a record that does not decode",
+            editable=True,
+        ),
+        _p(
+            "ksql.timestamp.throw.on.invalid",
+            "bool",
+            "false",
+            "end a query at an invalid timestamp",
+            editable=True,
+        ),
+        _p(
+            "ksql.cast.strings.preserve.nulls",
+            "bool",
+            "true",
+            "CAST of NULL to STRING gives NULL",
+            editable=True,
+        ),
+        _p(
+            "ksql.nested.error.set.null",
+            "bool",
+            "true",
+            "an error in a nested expression gives NULL there",
+            editable=True,
+        ),
+        _p(
+            "ksql.variable.substitution.enable",
+            "bool",
+            "true",
+            "replace ${name} in statements",
+            editable=True,
+        ),
+        _p("ksql.suppress.enabled", "bool", "true", "allow EMIT FINAL", editable=True),
+        _p("ksql.headers.columns.enabled", "bool", "true", "allow header columns", editable=True),
+        _p("ksql.lambdas.enabled", "bool", "true", "allow lambda functions", editable=True),
+        _p("ksql.schema.registry.url", "text", "", "address of the schema registry"),
+        _p("ksql.extension.dir", "text", "ext", "where user functions are loaded from"),
+        _p("ksql.internal.topic.replicas", "int", "1", "replicas of internal topics"),
+        _p(
+            "ksql.logging.processing.topic.auto.create",
+            "bool",
+            "true",
+            "create the processing log's topic",
+        ),
+        _p(
+            "ksql.logging.processing.stream.auto.create",
+            "bool",
+            "true",
+            "declare the stream KSQL_PROCESSING_LOG",
+        ),
+        _p(
+            "ksql.logging.processing.stream.name",
+            "text",
+            "KSQL_PROCESSING_LOG",
+            "name of the processing log's stream",
+        ),
+        _p(
+            "ksql.logging.processing.rows.include",
+            "bool",
+            "false",
+            "write rows into the processing log",
+        ),
+        _p(
+            "ksql.logging.processing.topic.partitions",
+            "int",
+            "1",
+            "partitions of the processing log's topic",
+        ),
+        _p(
+            "ksql.assert.topic.default.timeout.ms",
+            "int",
+            "1000",
+            "how long ASSERT TOPIC waits",
+            editable=True,
+        ),
+        _p(
+            "ksql.assert.schema.default.timeout.ms",
+            "int",
+            "1000",
+            "how long ASSERT SCHEMA waits",
+            editable=True,
+        ),
+        _p(
+            "ksql.server.command.response.timeout.ms",
+            "int",
+            "5000",
+            "how long a statement waits for its end",
+        ),
+        _p(
+            "ksql.properties.overrides.denylist", "text", "", "properties that sessions may not set"
+        ),
+        _p(
+            "ksql.hidden.topics",
+            "text",
+            "_confluent.*,__confluent.*,_schemas,__consumer_offsets,__transaction_state,connect-configs,connect-offsets,connect-status,connect-statuses",
+            "topics that SHOW TOPICS leaves out",
+        ),
+        _p(
+            "ksql.readonly.topics",
+            "text",
+            "_confluent.*,__confluent.*,_schemas,__consumer_offsets,__transaction_state,connect-configs,connect-offsets,connect-status,connect-statuses",
+            "topics that statements may not write",
+        ),
+        _p("ksql.heartbeat.enable", "bool", "false", "exchange heartbeats between servers"),
+    )
+}
+FUNCTION_PREFIX = "ksql.functions."
+
+
+def canonical(name: str) -> str:
+    """The name without the optional prefix of Kafka Streams' properties."""
+    return name.removeprefix(STREAMS_PREFIX)
+
+
+def check(name: str, value: str | None = None) -> str:
+    """The canonical name of a property, after checking that it exists and that the value is of its type.
+
+    Raises: UnknownProperty, InvalidProperty.
+    """
+    plain = canonical(name)
+    if plain.startswith(FUNCTION_PREFIX):
+        return plain
+    row = PROPERTIES.get(plain)
+    if row is None:
+        close = difflib.get_close_matches(plain, PROPERTIES, n=1)
+        raise UnknownProperty(name, f"Did you mean {close[0]}?" if close else "")
+    if value is not None:
+        _check_value(row, value)
+    return plain
+
+
+def _check_value(row: Property, value: str) -> None:
+    if row.type == "int" and not value.lstrip("-").isdigit():
+        raise InvalidProperty(row.name, value, "a whole number")
+    if row.type == "bool" and value.lower() not in ("true", "false"):
+        raise InvalidProperty(row.name, value, "true or false")
+    if row.type == "choice" and value.lower() not in row.choices:
+        raise InvalidProperty(row.name, value, " or ".join(row.choices))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The server's properties, with a session's overrides on top; immutable."""
+
+    server: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """The value as text: override, else server, else default."""
+        for layer in (self.overrides, self.server):
+            if name in layer:
+                return layer[name]
+            prefixed = STREAMS_PREFIX + name
+            if prefixed in layer:
+                return layer[prefixed]
+        row = PROPERTIES.get(name)
+        return row.default if row else ""
+
+    def number(self, name: str) -> int:
+        """A whole-number property."""
+        return int(self.text(name))
+
+    def flag(self, name: str) -> bool:
+        """A true/false property."""
+        return self.text(name).lower() == "true"
+
+    def with_overrides(self, overrides: Mapping[str, str]) -> Settings:
+        """The same with more session overrides, checked.
+
+        Raises: UnknownProperty, InvalidProperty.
+        """
+        merged = dict(self.overrides)
+        denied = {n.strip() for n in self.text("ksql.properties.overrides.denylist").split(",")}
+        for name, value in overrides.items():
+            plain = check(name, str(value))
+            row = PROPERTIES.get(plain)
+            if (row is not None and not row.editable) or plain in denied:
+                raise UnknownProperty(name, "It can only be set in the server's configuration.")
+            merged[plain] = str(value)
+        return Settings(self.server, merged)
+
+    def without(self, name: str) -> Settings:
+        """The same without one session override."""
+        plain = canonical(name)
+        return Settings(self.server, {k: v for k, v in self.overrides.items() if k != plain})
+
+    def functions(self) -> Iterator[tuple[str, str]]:
+        """The properties of functions, ``ksql.functions.*``."""
+        for layer in (self.server, self.overrides):
+            yield from ((k, v) for k, v in layer.items() if k.startswith(FUNCTION_PREFIX))

@@ -1,0 +1,36 @@
+"""A store in memory, for the local driver, push queries and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+
+class MemoryStore:
+    """The ``Store`` protocol over dictionaries."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[bytes, dict[bytes, Any]] = {}
+
+    def load(self, space: bytes, keys: Collection[bytes]) -> None:
+        """Everything is at hand already."""
+
+    def get(self, space: bytes, key: bytes) -> Any:
+        """The value, or None."""
+        return self._spaces.get(space, {}).get(key)
+
+    def put(self, space: bytes, key: bytes, value: Any) -> None:
+        """Set the value."""
+        self._spaces.setdefault(space, {})[key] = value
+
+    def delete(self, space: bytes, key: bytes) -> None:
+        """Forget the key."""
+        self._spaces.get(space, {}).pop(key, None)
+
+    def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
+        """All entries of the space."""
+        yield from list(self._spaces.get(space, {}).items())
+
+    def drop(self, space: bytes) -> None:
+        """Forget the space."""
+        self._spaces.pop(space, None)

@@ -1,0 +1,75 @@
+"""Give the aggregates of a new plan the state slots that their equals have in the running plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ksql.plan.nodes import (
+    Aggregate,
+    Filter,
+    Fold,
+    Plan,
+    QueryPlan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamTableJoin,
+)
+from ksql.plan.walk import nodes
+
+
+def align(old: QueryPlan, new: QueryPlan) -> QueryPlan:
+    """The new plan with the old one's id, buckets and slots; aggregates it adds get numbers never used before.
+
+    Example:
+        running ``COUNT(*), SUM(A)`` has slots 0, 1; ``SUM(A), MAX(A)`` gets 1, 2.
+    """
+    running = [node for node in nodes(old.sink) if isinstance(node, Aggregate)]
+    sink = _aligned(new.sink, running)
+    assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
+    return replace(new, query_id=old.query_id, buckets=old.buckets, sink=sink)
+
+
+def _aligned(plan: Plan, running: list[Aggregate]) -> Plan:
+    match plan:
+        case Source():
+            return plan
+        case Aggregate():
+            below = _aligned(plan.source, running[1:])
+            if not running:
+                return replace(plan, source=below)
+            folds, next_slot = _slots(plan.folds, running[0])
+            return replace(plan, source=below, folds=folds, next_slot=next_slot)
+        case StreamTableJoin():
+            return replace(
+                plan, left=_aligned(plan.left, running), right=_aligned(plan.right, running)
+            )
+        case Filter() | Rekey() | Select() | Sink():
+            return replace(plan, source=_aligned(plan.source, running))
+
+
+def _slots(folds: tuple[Fold, ...], running: Aggregate) -> tuple[tuple[Fold, ...], int]:
+    free = list(running.folds)
+    next_slot = running.next_slot
+    placed = []
+    for fold in folds:
+        twin = next((old for old in free if same_fold(old, fold)), None)
+        if twin is not None:
+            free.remove(twin)
+            placed.append(replace(fold, slot=twin.slot))
+        else:
+            placed.append(replace(fold, slot=next_slot))
+            next_slot += 1
+    return tuple(placed), next_slot
+
+
+def same_fold(a: Fold, b: Fold) -> bool:
+    """Whether both compute the same from the same rows, so that one state serves either."""
+    return (a.function, a.overload, a.args, a.literals, a.type) == (
+        b.function,
+        b.overload,
+        b.args,
+        b.literals,
+        b.type,
+    )

@@ -1,0 +1,81 @@
+"""KLIP-28's characteristics of a query and of the environment."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from ksql.analysis import bound
+from ksql.functions.registry import Functions
+from ksql.functions.spec import Scalar
+from ksql.plan.nodes import Aggregate, QueryPlan, StreamTableJoin
+from ksql.plan.walk import nodes
+from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
+
+
+def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
+    """The query's characteristics; ``simple`` alone if it has none of the others."""
+    found: list[Trait] = []
+    all_nodes = list(nodes(plan.sink))
+    aggregates = [node for node in all_nodes if isinstance(node, Aggregate)]
+    joins = [node for node in all_nodes if isinstance(node, StreamTableJoin)]
+    if aggregates or joins:
+        found.append("stateful")
+    if any(node.window for node in aggregates) or plan.sink.window:
+        found.append("windowed")
+    if joins:
+        found.append("joined")
+    if len(aggregates) + len(joins) > 1:
+        found.append("multistage")
+    if any(_volatile(call, functions) for node in all_nodes for call in _calls(node)):
+        found.append("nondeterministic")
+    return tuple(found) or ("simple",)
+
+
+def _calls(value: Any) -> Iterator[bound.Call]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _calls(item)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if isinstance(value, bound.Call):
+            yield value
+        for field in dataclasses.fields(value):
+            if field.metadata.get("rule") != "child":
+                yield from _calls(getattr(value, field.name))
+
+
+def _volatile(call: bound.Call, functions: Functions) -> bool:
+    function = functions.find(call.function)
+    if function is None:
+        return False
+    overload = function.overloads[call.overload]
+    return isinstance(overload, Scalar) and overload.volatile
+
+
+def guarantees(
+    plan_traits: tuple[Trait, ...], classes: tuple[UpgradeClass, ...], *, exactly_once: bool
+) -> tuple[Guarantee, ...]:
+    """What holds across the switch, in KLIP-28's terms."""
+    unchanged = classes == ("transparent",)
+    stateful = "stateful" in plan_traits
+    if unchanged:
+        backfill = Guarantee("backfill", True, "results before the switch are the same ones")
+    elif stateful and "schema evolution" in classes:
+        backfill = Guarantee(
+            "backfill", False, "added aggregates start empty at the switch; no backfill"
+        )
+    else:
+        backfill = Guarantee("backfill", False, "records before the switch are not recomputed")
+    once = (
+        "each input is processed once, by the old or by the new plan"
+        if exactly_once
+        else "at_least_once: after a crash outputs may be written twice; the switch itself adds none"
+    )
+    return (
+        backfill,
+        Guarantee("cascading", True, "queries that read the result keep their columns"),
+        Guarantee("exactly once", exactly_once, once),
+        Guarantee("ordered", True, "one offset per partition separates the old plan from the new"),
+        Guarantee("live", False, "the query rests between its last old and first new batch"),
+    )

@@ -1,0 +1,233 @@
+"""May the new plan take over the old one's checkpoint and state? All differences, each with its class.
+
+The rule of each plan field stands at the field (``on_upgrade``); here the two plans are walked together, and what
+concerns several nodes is added. Refusal is the default. Source: KLIP-28; the reference's page on upgrades, section 7.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from ksql.analysis import trees
+from ksql.analysis.show import show
+from ksql.base.ident import quote
+from ksql.functions.registry import Functions
+from ksql.plan.nodes import (
+    Aggregate,
+    Filter,
+    Fold,
+    Plan,
+    QueryPlan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamTableJoin,
+    UpgradeKind,
+)
+from ksql.plan.walk import children, sources
+from ksql.types.schema import Column
+from ksql.upgrade.align import align, same_fold
+from ksql.upgrade.traits import guarantees, traits
+from ksql.upgrade.verdict import ACCEPTED, Change, UpgradeClass, Verdict
+
+_CLAUSES: dict[type, str] = {
+    Aggregate: "GROUP BY",
+    Rekey: "PARTITION BY",
+    StreamTableJoin: "JOIN",
+    Source: "FROM",
+    Sink: "the sink",
+}
+_ORDER: tuple[UpgradeClass, ...] = (
+    "data selection",
+    "schema evolution",
+    "source modifying",
+    "topology",
+    "scaling",
+    "unsupported",
+)
+
+
+def validate(old: QueryPlan, new: QueryPlan, functions: Functions) -> tuple[Verdict, QueryPlan]:
+    """Classify the upgrade; also the new plan as it would run: the old id, buckets and state slots."""
+    aligned = align(old, new)
+    changes = tuple(dict.fromkeys(_compare(old.sink, aligned.sink)))
+    kinds = {change.kind for change in changes}
+    classes: tuple[UpgradeClass, ...] = tuple(k for k in _ORDER if k in kinds) or ("transparent",)
+    exactly_once = dict(aligned.settings).get("processing.guarantee") == "exactly_once_v2"
+    found = traits(aligned, functions)
+    promised = guarantees(found, classes, exactly_once=exactly_once)
+    return Verdict(classes, found, promised, changes), aligned
+
+
+def _change(kind: UpgradeKind, clause: str, text: str) -> Change:
+    return Change(kind, clause, text, allowed=kind in ACCEPTED)
+
+
+def _refused(kind: UpgradeKind, clause: str, text: str) -> Change:
+    return Change(kind, clause, text, allowed=False)
+
+
+# --- walking both plans
+
+
+def _compare(old: Plan, new: Plan) -> Iterator[Change]:
+    old_steps, old_core = _passive(old)
+    new_steps, new_core = _passive(new)
+    yield from _compare_filters(old_steps, new_steps)
+    yield from _compare_projections(old_steps, new_steps)
+    if type(old_core) is not type(new_core):
+        yield from _other_shape(old_core, new_core)
+        return
+    yield from _compare_fields(old_core, new_core)
+    if isinstance(old_core, Aggregate) and isinstance(new_core, Aggregate):
+        yield from _compare_folds(old_core, new_core, old_steps, new_steps)
+    for before, after in zip(children(old_core), children(new_core), strict=True):
+        yield from _compare(before, after)
+
+
+def _passive(plan: Plan) -> tuple[list[Filter | Select], Plan]:
+    steps: list[Filter | Select] = []
+    while isinstance(plan, Filter | Select):
+        steps.append(plan)
+        plan = plan.source
+    return steps, plan
+
+
+def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
+    for node, verb in ((old, "removed"), (new, "added")):
+        if isinstance(node, StreamTableJoin):
+            yield _refused("source modifying", "JOIN", f"a join was {verb}")
+        elif not isinstance(node, Source):
+            yield _refused("topology", _CLAUSES[type(node)], f"the clause was {verb}")
+    before, after = ({s.name for s in sources(plan)} for plan in (old, new))
+    for name in sorted(before - after):
+        yield _refused("source modifying", "FROM", f"{quote(name)} is no longer read")
+    for name in sorted(after - before):
+        yield _refused("source modifying", "FROM", f"{quote(name)} was not read before")
+
+
+def _compare_filters(old: list[Filter | Select], new: list[Filter | Select]) -> Iterator[Change]:
+    for clause in ("WHERE", "HAVING"):
+        before, after = (
+            [show(step.predicate) for step in steps if _is_filter(step, clause)]
+            for steps in (old, new)
+        )
+        if before != after:
+            text = f"{' AND '.join(before) or 'none'} became {' AND '.join(after) or 'none'}"
+            yield _change("data selection", clause, text)
+
+
+def _is_filter(step: Filter | Select, clause: str) -> bool:
+    return isinstance(step, Filter) and step.clause == clause
+
+
+def _compare_projections(
+    old: list[Filter | Select], new: list[Filter | Select]
+) -> Iterator[Change]:
+    before, after = (
+        {n.name: n.expr for step in steps if isinstance(step, Select) for n in step.value}
+        for steps in (old, new)
+    )
+    for name, expr in before.items():
+        if name in after and after[name] != expr:
+            text = f"{quote(name)} was {show(expr)}, is {show(after[name])}"
+            yield _change("data selection", "SELECT", text)
+
+
+# --- fields and their rules
+
+
+def _compare_fields(old: Plan, new: Plan) -> Iterator[Change]:
+    for field in dataclasses.fields(old):
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        rule, kind, clause = (field.metadata[k] for k in ("rule", "kind", "clause"))
+        if before == after:
+            continue
+        if rule == "match":
+            yield _refused(kind, clause, f"{_text(before)} became {_text(after)}")
+        elif rule == "grow":
+            yield from _compare_columns(before, after, kind, clause)
+
+
+def _compare_columns(
+    old: tuple[Column, ...], new: tuple[Column, ...], kind: UpgradeKind, clause: str
+) -> Iterator[Change]:
+    places = {column.name: (index, column) for index, column in enumerate(new)}
+    for index, column in enumerate(old):
+        found = places.get(column.name)
+        if found is None:
+            yield _refused("unsupported", clause, f"column {column} was removed")
+        elif found[1].type != column.type:
+            text = f"column {quote(column.name)} was {column.type}, is {found[1].type}"
+            yield _refused("unsupported", clause, text)
+        elif found[1].role != column.role:
+            text = f"column {quote(column.name)} moved between key and value"
+            yield _refused("unsupported", clause, text)
+        elif found[0] != index:
+            text = f"column {quote(column.name)} moved from place {index + 1} to {found[0] + 1}"
+            yield _refused("unsupported", clause, text)
+    known = {column.name for column in old}
+    added = [str(column) for column in new if column.name not in known]
+    if added:
+        yield _change(kind, clause, f"added {', '.join(added)}")
+
+
+def _compare_folds(
+    old: Aggregate,
+    new: Aggregate,
+    old_steps: list[Filter | Select],
+    new_steps: list[Filter | Select],
+) -> Iterator[Change]:
+    """A value that existed before, or HAVING, must not start to depend on a state that starts empty."""
+    kept = {fold.name for fold in new.folds if any(same_fold(fold, twin) for twin in old.folds)}
+    added = {fold.name: fold for fold in new.folds if fold.name not in kept}
+    existing = {n.name for step in old_steps if isinstance(step, Select) for n in step.value}
+    for step in new_steps:
+        if isinstance(step, Filter):
+            for column in trees.columns(step.predicate):
+                if column.name in added:
+                    text = f"needs {_fold_text(added[column.name])}, whose state would start empty"
+                    yield _refused("topology", step.clause, text)
+            continue
+        for named in step.value:
+            if named.name not in existing:
+                continue
+            for column in trees.columns(named.expr):
+                if column.name in added:
+                    text = (
+                        f"{quote(named.name)} is now computed by {_fold_text(added[column.name])}, "
+                        "whose state would start empty"
+                    )
+                    yield _refused("topology", "SELECT", text)
+
+
+def _fold_text(fold: Fold) -> str:
+    return f"{fold.function}({', '.join(map(show, fold.args))})"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_text, value)) or "none"
+    if isinstance(value, Column):
+        return str(value)
+    if hasattr(value, "expr") and hasattr(value, "name"):
+        return show(value.expr)
+    if value is None:
+        return "none"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _dataclass_text(value)
+    return str(value)
+
+
+def _dataclass_text(value: Any) -> str:
+    if type(value) in trees.NODES:
+        return show(value)
+    parts = [
+        f"{f.name} {getattr(value, f.name)}"
+        for f in dataclasses.fields(value)
+        if getattr(value, f.name) not in (None, "")
+    ]
+    return ", ".join(parts)

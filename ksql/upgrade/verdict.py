@@ -1,0 +1,55 @@
+"""What the validator says of an upgrade: its classes, the query's traits, what is guaranteed, why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ksql.plan.nodes import UpgradeKind
+
+UpgradeClass = Literal["transparent"] | UpgradeKind
+Trait = Literal["stateful", "windowed", "joined", "multistage", "nondeterministic", "simple"]
+
+ACCEPTED: frozenset[UpgradeClass] = frozenset({"transparent", "data selection", "schema evolution"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between the plans: its class, the clause of the statement, what became of it."""
+
+    kind: UpgradeClass
+    clause: str
+    text: str
+    allowed: bool
+
+    def __str__(self) -> str:
+        return f"{self.clause}: {self.text} ({self.kind})"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """One environment guarantee of KLIP-28 and whether this upgrade keeps it."""
+
+    name: Literal["backfill", "cascading", "exactly once", "ordered", "live"]
+    holds: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The whole answer; ``classes`` has ``transparent`` alone if nothing differs."""
+
+    classes: tuple[UpgradeClass, ...]
+    traits: tuple[Trait, ...]
+    guarantees: tuple[Guarantee, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the running query may be replaced."""
+        return all(change.allowed for change in self.changes)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why not: every refused change."""
+        return tuple(str(change) for change in self.changes if not change.allowed)
