@@ -116,10 +116,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A conversion, explicit or inserted by the binder."""
+    """A conversion, explicit or inserted by the binder.
+
+    A value that cannot be converted makes an explicit cast NULL; an ``implicit`` one is an
+    evaluation error of the expression around it.
+    """
 
     operand: Bound
     type: SqlType
+    implicit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +178,16 @@ class LambdaVar:
 
 
 @dataclass(frozen=True, slots=True)
+class Let:
+    """``operand`` is evaluated once; ``body`` reads it as LambdaVar(name): BETWEEN, simple CASE."""
+
+    name: str
+    operand: Bound
+    body: Bound
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
 class Lambda:
     """A function value; only as an argument of a Call. ``type`` is the body's."""
 
@@ -201,6 +216,7 @@ Bound = (
     | MakeMap
     | MakeStruct
     | LambdaVar
+    | Let
     | Lambda
 )
 

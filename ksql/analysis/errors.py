@@ -1,0 +1,175 @@
+"""What can be wrong with the meaning of an expression.
+
+The texts are those of the product whose clients match on them. Source: reference, statements, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.analysis.describe import describe, place, type_name
+from ksql.base import ident
+from ksql.base.errors import StatementError, UnknownName
+
+if TYPE_CHECKING:
+    from ksql.base.errors import Span
+    from ksql.syntax import expr as ex
+    from ksql.types.model import SqlType
+
+OPERATORS = {
+    "=": "EQUAL",
+    "<>": "NOT_EQUAL",
+    "<": "LESS_THAN",
+    "<=": "LESS_THAN_OR_EQUAL",
+    ">": "GREATER_THAN",
+    ">=": "GREATER_THAN_OR_EQUAL",
+    "IS DISTINCT FROM": "IS_DISTINCT_FROM",
+    "IS NOT DISTINCT FROM": "IS_NOT_DISTINCT_FROM",
+}
+_CONDITIONS = ("WHERE", "HAVING")
+
+
+class UnknownColumn(UnknownName):
+    """No source has that column."""
+
+    def __init__(self, clause: str, ref: ex.Ref, near: tuple[str, ...]) -> None:
+        text = f"{place(ref.span)}{clause} column '{describe(ref)}' cannot be resolved."
+        super().__init__(text, near)
+
+
+class UnknownSource(UnknownName):
+    """FROM has no source of that name or alias."""
+
+    def __init__(self, name: str, known: tuple[str, ...], span: Span) -> None:
+        text = f"'{name}' is not a valid stream/table name or alias."
+        super().__init__(text, ident.near(name, known), span=span)
+
+
+class AmbiguousColumn(StatementError):
+    """Several sources have that column."""
+
+    def __init__(self, clause: str, ref: ex.Ref, found: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{place(ref.span)}{clause} column '{describe(ref)}' is ambiguous. "
+            f"Could be any of: {', '.join(found)}"
+        )
+
+
+class ExpressionError(StatementError):
+    """An expression whose types do not fit; in a condition the text begins with the clause."""
+
+    def __init__(
+        self, clause: str, message: str, whole: ex.Expr | None = None, *, detail: str = ""
+    ) -> None:
+        if clause in _CONDITIONS:
+            message = f"Error in {clause} expression: {message}"
+            if whole is not None:
+                detail = "\n".join(filter(None, (detail, f"Statement: {describe(whole)}")))
+        super().__init__(message, detail=detail)
+
+
+class NotAvailableHere(ExpressionError):
+    """A column that exists in other clauses of the query only."""
+
+    def __init__(self, clause: str, ref: ex.Ref) -> None:
+        super().__init__(clause, f"Unknown column {describe(ref)}.")
+
+
+class CannotCompare(ExpressionError):
+    """A comparison of types that have no order or equality in common."""
+
+    def __init__(self, clause: str, node: ex.Compare, left: SqlType, right: SqlType) -> None:
+        super().__init__(
+            clause,
+            f"Cannot compare {describe(node.left)} ({type_name(left)}) to "
+            f"{describe(node.right)} ({type_name(right)}) with {OPERATORS[node.op]}.",
+            node,
+        )
+
+
+class ComparedWithNull(ExpressionError):
+    """A comparison with the literal NULL."""
+
+    def __init__(self, clause: str, node: ex.Compare, left: SqlType, right: SqlType) -> None:
+        shown = map(str, (left, right))
+        super().__init__(
+            clause,
+            f"Comparison with NULL not supported: {f' {node.op} '.join(shown)}",
+            node,
+            detail="Use 'IS NULL' or 'IS NOT NULL' instead.",
+        )
+
+
+class BadArithmetic(ExpressionError):
+    """An arithmetic operation that these types do not have."""
+
+    def __init__(self, clause: str, node: ex.Expr, types: tuple[SqlType, ...]) -> None:
+        shown = " and ".join(type_name(type_) for type_ in types)
+        noun = "types" if len(types) > 1 else "type"
+        super().__init__(
+            clause,
+            f"Error processing expression: {describe(node)}. "
+            f"Arithmetic on {noun} {shown} {'are' if len(types) > 1 else 'is'} not supported.",
+        )
+
+
+class BadType(ExpressionError):
+    """An operand of the wrong type."""
+
+    def __init__(self, clause: str, message: str, *, hint: str = "") -> None:
+        super().__init__(clause, message)
+        self.hint = hint
+
+
+class NotBoolean(StatementError):
+    """A condition that is not a condition."""
+
+    def __init__(self, clause: str, node: ex.Expr, type_: SqlType) -> None:
+        super().__init__(
+            f"Type error in {clause} expression: Should evaluate to boolean but is "
+            f"{describe(node)} ({type_name(type_)}) instead."
+        )
+
+
+class InvalidExpression(StatementError):
+    """An expression that is well typed but cannot be turned into a program."""
+
+    def __init__(self, clause: str, message: str, *, hint: str = "") -> None:
+        kind = "Predicate" if clause in _CONDITIONS else clause.title()
+        super().__init__(f"Invalid {kind}: {message}", hint=hint)
+
+
+class BadLiteral(InvalidExpression):
+    """A literal that cannot take the type of its neighbours."""
+
+    def __init__(self, clause: str, text: str, type_: SqlType) -> None:
+        super().__init__(clause, f'invalid input syntax for type {type_}: "{text}".')
+
+
+class NoOperator(InvalidExpression):
+    """An element of a list whose type does not go with the others."""
+
+    def __init__(self, clause: str, wanted: SqlType, found: SqlType, node: ex.Expr) -> None:
+        super().__init__(
+            clause,
+            f"operator does not exist: {wanted} = {found} ({describe(node)})",
+            hint="Hint: You might need to add explicit type casts.",
+        )
+
+
+class BadLambda(StatementError):
+    """A lambda where none may stand, or with arguments whose names are taken."""
+
+
+class CannotInfer(StatementError):
+    """A NULL whose type nothing tells."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Can't infer a type of null. Please explicitly cast it to a required type, "
+            "e.g. CAST(null AS VARCHAR)."
+        )
+
+
+class BadValue(StatementError):
+    """A value that an INSERT gives to a column of another type."""

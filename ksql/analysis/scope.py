@@ -1,0 +1,114 @@
+"""What names mean where an expression stands: the columns of the sources, arguments of lambdas.
+
+The rows that a query reads have one column per column of its source, of the same name; those of a join
+have ``ALIAS_NAME`` for the column NAME of the source ALIAS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from ksql.analysis.bound import Column, LambdaVar
+from ksql.analysis.errors import AmbiguousColumn, NotAvailableHere, UnknownColumn, UnknownSource
+from ksql.base import ident
+from ksql.syntax import expr as ex
+from ksql.types.model import SqlType
+from ksql.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.analysis.bound import Bound
+    from ksql.types.schema import Schema
+
+Clause = Literal[
+    "SELECT", "WHERE", "HAVING", "GROUP BY", "PARTITION BY", "JOIN ON", "INSERT VALUES"
+]
+Intercept = Callable[[ex.Expr], "Bound | None"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream or table as FROM names it, with all columns that expressions may use."""
+
+    alias: str
+    columns: Mapping[str, SqlType]
+
+    @classmethod
+    def of(
+        cls, alias: str, schema: Schema, *, windowed: bool = False, pseudo: bool = True
+    ) -> Source:
+        """The source with its columns, its pseudo columns and, if its keys are windowed, their bounds."""
+        columns = {column.name: column.type for column in schema.columns}
+        extra = (PSEUDO_COLUMNS if pseudo else {}) | (WINDOW_COLUMNS if windowed else {})
+        return cls(alias, columns | {k: v for k, v in extra.items() if k not in columns})
+
+
+def joined_name(alias: str, column: str) -> str:
+    """The name that a source's column has in the rows of a join."""
+    return f"{alias}_{column}"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The names that are known where an expression stands.
+
+    ``clause`` is named in errors. ``joined``: columns are called ``ALIAS_NAME``. ``extras`` are columns of no
+    source (the synthetic key of a join). ``later`` are names that other clauses know but not this one (the bounds
+    of the query's own windows). ``intercept`` sees every expression before it is bound; what it returns stands for
+    it (aggregates and grouping expressions become columns this way).
+    """
+
+    sources: tuple[Source, ...] = ()
+    clause: Clause = "SELECT"
+    joined: bool = False
+    extras: Mapping[str, SqlType] = field(default_factory=dict)
+    later: frozenset[str] = frozenset()
+    intercept: Intercept | None = None
+    variables: Mapping[str, SqlType] = field(default_factory=dict)
+
+    def resolve(self, ref: ex.Ref) -> Column | LambdaVar:
+        """The column, or the argument of an enclosing lambda, that the name means.
+
+        Raises: UnknownColumn, UnknownSource, AmbiguousColumn, NotAvailableHere.
+        """
+        if ref.source is None and ref.name in self.variables:
+            return LambdaVar(ref.name, self.variables[ref.name])
+        found = list(self._matches(ref))
+        match found:
+            case [column]:
+                return column[1]
+            case []:
+                raise self._unknown(ref)
+            case _:
+                raise AmbiguousColumn(self.clause, ref, tuple(name for name, _ in found))
+
+    def _matches(self, ref: ex.Ref) -> Iterator[tuple[str, Column]]:
+        if ref.source is not None and all(ref.source != source.alias for source in self.sources):
+            raise UnknownSource(ref.source, tuple(s.alias for s in self.sources), ref.span)
+        for source in self.sources:
+            type_ = source.columns.get(ref.name)
+            if type_ is not None and ref.source in (None, source.alias):
+                name = joined_name(source.alias, ref.name) if self.joined else ref.name
+                yield f"{ident.quote(source.alias)}.{ident.quote(ref.name)}", Column(name, type_)
+        if ref.source is None and ref.name in self.extras:
+            yield ident.quote(ref.name), Column(ref.name, self.extras[ref.name])
+
+    def _unknown(self, ref: ex.Ref) -> UnknownColumn | NotAvailableHere:
+        if ref.source is None and ref.name in self.later:
+            return NotAvailableHere(self.clause, ref)
+        known = [name for source in self.sources for name in source.columns]
+        return UnknownColumn(self.clause, ref, ident.near(ref.name, known))
+
+    def has_column(self, name: str) -> bool:
+        """Whether any source has a column of that name: a lambda's argument must not be called so."""
+        return name in self.extras or any(name in source.columns for source in self.sources)
+
+    def with_variables(self, variables: Mapping[str, SqlType]) -> Scope:
+        """The scope of a lambda's body."""
+        return replace(self, variables={**self.variables, **variables})
+
+
+NO_COLUMNS = Scope(clause="INSERT VALUES")
