@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ksql.types.model import SqlType
+    from ksql.upgrade.verdict import Change, Guarantee, Verdict
 
 OMIT_NONE: Mapping[str, Any] = {"omit_none": True}
 
@@ -64,25 +65,6 @@ class FieldInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
-    """Whether an upgrade keeps one of KLIP-28's environment guarantees, and why (not)."""
-
-    name: Literal["backfill", "cascading", "exactly once", "ordered", "live"]
-    holds: bool
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class UpgradeReason:
-    """One finding of the validator: the clause it is about and what it means."""
-
-    clause: str
-    message: str
-    old: str | None = None
-    new: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SwitchPoint:
     """Where the old plan ended and the new one began."""
 
@@ -99,9 +81,26 @@ class UpgradeReport:
     classes: tuple[str, ...]  # "transparent", "data selection", "schema evolution", ...
     traits: tuple[str, ...] = ()  # "stateful", "windowed", "joined", "multistage", ...
     guarantees: tuple[Guarantee, ...] = ()
-    reasons: tuple[UpgradeReason, ...] = ()  # every breach of a refused one; changes of an accepted
+    changes: tuple[Change, ...] = ()
+    reasons: tuple[str, ...] = ()  # every breach of a refused one
     query_id: str | None = None
     switch: SwitchPoint | None = field(default=None, metadata=OMIT_NONE)
+
+    @classmethod
+    def of(
+        cls, verdict: Verdict, query_id: str | None = None, switch: SwitchPoint | None = None
+    ) -> UpgradeReport:
+        """The wire's view of the validator's answer."""
+        return cls(
+            accepted=verdict.accepted,
+            classes=verdict.classes,
+            traits=verdict.traits,
+            guarantees=verdict.guarantees,
+            changes=verdict.changes,
+            reasons=verdict.reasons,
+            query_id=query_id,
+            switch=switch,
+        )
 
 
 @dataclass(frozen=True, slots=True)
