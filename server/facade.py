@@ -68,5 +68,8 @@ class Service(Protocol):
     def is_valid_property(self, name: str) -> bool:
         """Whether SET would accept that name."""
 
-    def terminate(self, delete_topics: Sequence[str]) -> None:
-        """Tear the cluster down: end all queries, delete the sink topics that patterns match."""
+    def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
+        """Tear the cluster down: end all queries, delete the sink topics that the list matches.
+
+        ``delete_topics`` holds names and patterns; the answer is the command's status.
+        """

@@ -9,16 +9,16 @@ Source: ksqlDB developer guide, REST API, endpoint /ksql.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from ksql.types.model import SqlType
 from ksql.types.schema import Column, Role
+from ksql.upgrade.verdict import Change, Guarantee
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ksql.types.model import SqlType
-    from ksql.upgrade.verdict import Change, Guarantee, Verdict
+    from ksql.upgrade.verdict import Verdict
 
 OMIT_NONE: Mapping[str, Any] = {"omit_none": True}
 
