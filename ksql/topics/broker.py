@@ -1,0 +1,314 @@
+"""The embedded broker: a real single-node Kafka as a child process, with its data kept on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from ksql.base.errors import StartError
+from ksql.base.jars import jars
+from ksql.base.java import find_java
+from ksql.base.lock import FileLock
+from ksql.topics import supervise
+from ksql.topics.broker_config import java_options, log_properties, server_properties
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ksql.base.java import Java
+
+_READY_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_DYING_SECONDS = 20.0
+_POLL_SECONDS = 0.02
+_TRIES = 3
+_HOST = "127.0.0.1"
+
+
+class PortInUse(StartError):
+    """Someone else listens on the port that was asked for."""
+
+    def __init__(self, port: int, what: str) -> None:
+        super().__init__(
+            f"port {port} is in use, so {what} cannot listen on it",
+            hint="Choose another port, or end the program that holds this one.",
+        )
+
+
+class BrokerFailed(StartError):
+    """The embedded Kafka did not come up, or went away."""
+
+    def __init__(self, reason: str, log: Path) -> None:
+        super().__init__(
+            "the embedded Kafka broker did not start",
+            detail=reason,
+            hint=f"Its log is {log}.",
+        )
+
+
+class EmbeddedBroker:
+    """A Kafka broker that lives as long as this process, and no longer.
+
+    Started again over the same directory it serves the same topics; its port is the former one
+    when that is free and none is asked for. It is stopped by ``stop``, at the latest by the end
+    of this process, even by SIGKILL: a supervisor ends it when the pipe from here closes.
+    """
+
+    def __init__(self, data_dir: Path, port: int | None = None, heap_mb: int = 384) -> None:
+        self._dir = data_dir.absolute()
+        self._port = port
+        self._heap_mb = heap_mb
+        self._owner = FileLock(self._dir / "owner.lock")
+        self._supervisor: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+        self._bootstrap = ""
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` for clients; empty unless running."""
+        return self._bootstrap
+
+    @property
+    def pid(self) -> int:
+        """The process id of the JVM; 0 unless running."""
+        return self._pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._supervisor is not None and self._supervisor.poll() is None
+
+    @property
+    def log_file(self) -> Path:
+        """Where the broker writes its warnings and errors."""
+        return self._dir / "logs" / "broker.log"
+
+    def start(self) -> str:
+        """Starts it and returns ``host:port`` once the admin API answers. Blocks for seconds.
+
+        Raises:
+            DirectoryBusy: another process runs a broker over this directory.
+            PortInUse: the port asked for is taken.
+            BrokerFailed: Kafka ended or stayed silent; with the last thing it logged.
+            JavaMissing, JarsMissing: the set-up is incomplete.
+        """
+        java = find_java()
+        class_path = os.pathsep.join(map(str, jars("broker")))
+        self._owner.acquire()
+        try:
+            self._await_predecessor()
+            self._bootstrap = self._start_on_free_port(java, class_path)
+        except BaseException:
+            self.stop()
+            raise
+        return self._bootstrap
+
+    def stop(self) -> None:
+        """Stops it in good order; harmless when it is not running."""
+        self._end_process()
+        self._owner.release()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # --- the start, step by step ------------------------------------------------------------------
+
+    def _await_predecessor(self) -> None:
+        """Waits for a broker whose parent was killed and which is still closing its files."""
+        lock = self._process_lock()
+        lock.acquire(_DYING_SECONDS)
+        lock.release()
+
+    def _process_lock(self) -> FileLock:
+        """Held by the supervisor and the JVM, so that it outlives this process as they do."""
+        return FileLock(self._dir / "process.lock")
+
+    def _start_on_free_port(self, java: Java, class_path: str) -> str:
+        """A port found free may be taken before Kafka binds it: then another one is tried."""
+        for attempt in range(1, _TRIES + 1):
+            port, controller_port = self._ports()
+            self._write_settings(port, controller_port)
+            command = [
+                str(java.path),
+                *java_options(self._heap_mb, self._dir / "log4j2.properties"),
+                "-cp",
+                class_path,
+            ]
+            self._format(command)
+            self._spawn([*command, "kafka.Kafka", str(self._properties)])
+            try:
+                self._await_ready(port)
+            except BrokerFailed as error:
+                if "already in use" not in error.detail or attempt == _TRIES:
+                    raise
+                self._end_process()
+            else:
+                (self._dir / "port").write_text(str(port), encoding="utf-8")
+                return f"{_HOST}:{port}"
+        raise AssertionError("the last attempt returns or raises")
+
+    @property
+    def _properties(self) -> Path:
+        return self._dir / "server.properties"
+
+    def _ports(self) -> tuple[int, int]:
+        if self._port is not None and not _is_free(self._port):
+            raise PortInUse(self._port, "the embedded Kafka broker")
+        free, controller = _free_ports(2)
+        return self._port or self._former_port() or free, controller
+
+    def _former_port(self) -> int | None:
+        try:
+            port = int((self._dir / "port").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return port if _is_free(port) else None
+
+    def _write_settings(self, port: int, controller_port: int) -> None:
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        settings = server_properties(self._dir / "data", port, controller_port)
+        self._properties.write_text(settings, encoding="utf-8")
+        log_settings = log_properties(self.log_file)
+        (self._dir / "log4j2.properties").write_text(log_settings, encoding="utf-8")
+
+    def _format(self, command: list[str]) -> None:
+        """Prepares an empty data directory, once in its life."""
+        if (self._dir / "data" / "meta.properties").exists():
+            return
+        arguments = ["format", "--ignore-formatted", "-t", _cluster_id(), "-c"]
+        done = subprocess.run(  # noqa: S603 our own Java over our own settings
+            [*command, "kafka.tools.StorageTool", *arguments, str(self._properties)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise BrokerFailed(last_meaningful_line(done.stdout + done.stderr), self.log_file)
+
+    def _spawn(self, command: list[str]) -> None:
+        self.log_file.unlink(missing_ok=True)
+        with self._process_lock() as lock, self._output.open("wb") as output:
+            self._supervisor = subprocess.Popen(  # noqa: S603 our own script and Java
+                [sys.executable, "-I", "-S", supervise.__file__, *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                pass_fds=(lock.fd,),
+                start_new_session=True,  # a Ctrl-C at the terminal is the parent's to handle
+                cwd=self._dir,
+            )
+        assert self._supervisor.stdout is not None  # noqa: S101 it was asked for above
+        self._pid = int(self._supervisor.stdout.readline() or b"0")
+
+    @property
+    def _output(self) -> Path:
+        return self.log_file.with_name("broker.out")
+
+    def _await_ready(self, port: int) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        while not _answers(port):
+            self._check_start(deadline)
+            time.sleep(_POLL_SECONDS)
+        admin = AdminClient({"bootstrap.servers": f"{_HOST}:{port}", "log_level": 0})
+        while not _has_broker(admin):
+            self._check_start(deadline)
+            time.sleep(_POLL_SECONDS)
+
+    def _check_start(self, deadline: float) -> None:
+        if not self.alive:
+            raise BrokerFailed(self._last_words(), self.log_file)
+        if time.monotonic() > deadline:
+            words = f"It did not answer within {_READY_SECONDS:.0f} s. {self._last_words()}"
+            raise BrokerFailed(words, self.log_file)
+
+    def _last_words(self) -> str:
+        text = "".join(
+            file.read_text(encoding="utf-8", errors="replace")
+            for file in (self._output, self.log_file)
+            if file.exists()
+        )
+        return last_meaningful_line(text)
+
+    def _end_process(self) -> None:
+        if self._supervisor is not None:
+            _close(self._supervisor)
+        self._supervisor, self._pid, self._bootstrap = None, 0, ""
+
+
+def last_meaningful_line(log: str) -> str:
+    """The last line of a log that says what went wrong: not a frame of a stack trace."""
+    told = [line.strip() for line in log.splitlines() if line.strip() and not _FRAME.match(line)]
+    causes = [line for line in told if _CAUSE.search(line)]
+    return (causes or told or ["It ended without a word."])[-1]
+
+
+_FRAME = re.compile(r"\s+at |\s*\.\.\. \d+ more")
+_CAUSE = re.compile(r"Exception|Error|ERROR|FATAL|Caused by|[Uu]nable|[Ff]ailed")
+
+
+def _close(supervisor: subprocess.Popen[bytes]) -> None:
+    """Closes the pipe, which ends the broker, and waits until it has."""
+    for pipe in (supervisor.stdin, supervisor.stdout):
+        if pipe is not None:
+            pipe.close()
+    try:
+        supervisor.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        supervisor.wait()
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection((_HOST, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _has_broker(admin: AdminClient) -> bool:
+    try:
+        return bool(admin.list_topics(timeout=2).brokers)
+    except KafkaException:
+        return False
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _free_ports(count: int) -> list[int]:
+    """Distinct ports that nobody listens on now: all are held until all are found."""
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((_HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def _cluster_id() -> str:
+    """A random id as Kafka writes it: 16 bytes in URL-safe base64; a dash in front is no option."""
+    while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text

@@ -1,0 +1,105 @@
+"""How the embedded broker is set up: small, quick to start, and keeping old event times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FOREVER = str(2**63 - 1)
+
+_FIXED = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "auto.create.topics.enable": "false",
+    # one node: every internal topic has one replica
+    "default.replication.factor": "1",
+    "min.insync.replicas": "1",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    # event times are the data's own, decades old or ahead: they neither expire nor are refused
+    "log.retention.ms": "-1",
+    "log.retention.bytes": "-1",
+    "log.roll.hours": "8760",
+    "log.message.timestamp.before.max.ms": _FOREVER,
+    "log.message.timestamp.after.max.ms": _FOREVER,
+    # an exactly-once query keeps its position as a group's offset, also while it is stopped
+    "offsets.retention.minutes": str(2**31 - 1),
+    "message.max.bytes": str(8 << 20),
+    # answers at once
+    "group.initial.rebalance.delay.ms": "0",
+    # few threads and small buffers
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "background.threads": "2",
+    "num.recovery.threads.per.data.dir": "2",
+    "group.coordinator.threads": "1",
+    "log.cleaner.threads": "1",
+    "log.cleaner.dedupe.buffer.size": str(16 << 20),
+    "log.index.size.max.bytes": str(2 << 20),
+    "metric.reporters": "",
+}
+
+
+def server_properties(data: Path, port: int, controller_port: int) -> str:
+    """The text of ``server.properties``: both listeners on the loopback interface only."""
+    broker = f"127.0.0.1:{port}"
+    controller = f"127.0.0.1:{controller_port}"
+    settings = _FIXED | {
+        "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+        "advertised.listeners": f"PLAINTEXT://{broker}",
+        "controller.quorum.voters": f"1@{controller}",
+        "log.dirs": str(data),
+    }
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+
+
+def log_properties(file: Path) -> str:
+    """The text of ``log4j2.properties``: warnings and worse into one rolling file."""
+    settings = {
+        "appender.file.type": "RollingFile",
+        "appender.file.name": "file",
+        "appender.file.fileName": str(file),
+        "appender.file.filePattern": f"{file}.%i",
+        "appender.file.layout.type": "PatternLayout",
+        "appender.file.layout.pattern": "%d %p %c{1}: %m%n",
+        "appender.file.policies.type": "Policies",
+        "appender.file.policies.size.type": "SizeBasedTriggeringPolicy",
+        "appender.file.policies.size.size": "10MB",
+        "appender.file.strategy.type": "DefaultRolloverStrategy",
+        "appender.file.strategy.max": "2",
+        "rootLogger.level": "WARN",
+        "rootLogger.appenderRef.file.ref": "file",
+    }
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+
+
+def java_options(heap_mb: int, log_settings: Path) -> list[str]:
+    """The options of a small server JVM that is up soon: one collector thread, one compiler."""
+    return [
+        "-Xms64m",
+        f"-Xmx{heap_mb}m",
+        "-Xss512k",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xshare:auto",
+        "-XX:-UsePerfData",
+        "-XX:+ExitOnOutOfMemoryError",
+        "-XX:MaxDirectMemorySize=128m",
+        "-Djdk.nio.maxCachedBufferSize=262144",
+        "-Djava.awt.headless=true",
+        f"-Dlog4j2.configurationFile={log_settings}",
+    ]
+
+
+def _escaped(value: str) -> str:
+    """The value as Java reads a properties file: a backslash stands for itself only doubled."""
+    return value.replace("\\", "\\\\")
