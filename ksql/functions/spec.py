@@ -3,7 +3,8 @@
 Parameter types are written as SQL types with these extensions: a single capital letter is a type variable
 (``ARRAY<T>``); ``DECIMAL`` alone is any decimal; ``ANY`` is any type; a trailing ``...`` makes the parameter
 variadic; ``T => R`` and ``(K, V) => R`` are lambdas; ``INTERVALUNIT`` is a unit keyword. A parameter written in
-lower case (``int``) is a Java primitive: a NULL given to it is an evaluation error.
+lower case (``int``) is a Java primitive: a NULL given to it is an evaluation error. A name may follow the type
+(``STRING... rest``): it is what DESCRIBE FUNCTION and the messages show.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Scalar:
     ``row`` gets Python values (representation: ``ksql.types.model``) and returns one; ``typed`` is used instead
     where the meaning depends on the argument types: it gets them once, at compile time, and returns the row
     function. ``code`` is an optional expression template (``{0}``, ``{1}``: the arguments, each evaluated
-    exactly once) that must equal ``row``.
+    exactly once; ``{*}``: all of them, comma between) that must equal ``row``; it may use Python's builtins only.
     ``nulls``: ``propagate`` - any NULL argument gives NULL and ``row`` is not called; ``pass`` - ``row`` sees None.
     ``volatile`` functions (RANDOM, UUID, UNIX_TIMESTAMP) give other results for the same arguments.
     """
@@ -47,8 +48,10 @@ class Aggregate:
     the column arguments. ``step`` returns the new state (it may change the old one in place). ``undo`` is there if the
     function can be used on tables. ``merge`` joins two states, the earlier first (sessions and the combiner).
     ``skips_null``: rows in which any argument is NULL do not reach ``step``.
-    ``step_code``/``merge_code``: optional expression templates of the new state (``{s}`` state, ``{o}`` other state,
-    ``{0}`` argument) that must equal the functions.
+    ``state`` is the SQL type in which ksqlDB keeps the state, if it is not the result's: a value format that cannot
+    hold it refuses the function. ``step_code``/``merge_code``: optional expression templates of the new state (``{s}``
+    state, ``{o}`` other state, ``{0}`` argument: names, which may stand several times) that must equal the functions.
+    ``result`` must not give away the state itself if ``step`` changes it in place.
     """
 
     params: tuple[str, ...]
@@ -61,6 +64,7 @@ class Aggregate:
     skips_null: bool = True
     step_code: str | None = None
     merge_code: str | None = None
+    state: str = ""
     doc: str = ""
 
 
@@ -69,13 +73,16 @@ class AggregateFactory:
     """An aggregate overload whose behaviour depends on its constant arguments, its types or the configuration.
 
     ``params`` are the column parameters, ``literals`` the trailing constant ones (``INT``, ``STRING``, ``BOOLEAN``).
-    ``make`` gets the column types, the constants' values and the ``ksql.functions.*`` settings of the function.
+    ``make`` gets the column types, the constants' values and the function's ``ksql.functions.*`` settings, keyed by the
+    last part of their names. ``undoable`` tells before that whether the made aggregate has ``undo``.
     """
 
     params: tuple[str, ...]
     literals: tuple[str, ...]
     returns: str | ReturnRule
     make: Callable[[tuple[SqlType, ...], tuple[Any, ...], dict[str, str]], Aggregate]
+    undoable: bool = False
+    state: str = ""
     doc: str = ""
 
 
@@ -95,7 +102,7 @@ Overload = Scalar | Aggregate | AggregateFactory | Table
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A name with its overloads, all of one kind."""
+    """A name with its overloads, all of one kind; messages show it in its ``spelling``."""
 
     name: str
     kind: Literal["SCALAR", "AGGREGATE", "TABLE"]
@@ -106,3 +113,4 @@ class Function:
     version: str = ""
     path: str = ""
     tags: tuple[str, ...] = field(default=())
+    spelling: str = ""

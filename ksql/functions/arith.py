@@ -1,0 +1,103 @@
+"""Java's arithmetic where Python's differs: wrapping integers, IEEE doubles, decimals of any length."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from ksql.functions.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Python's default context rounds to 28 digits; DECIMAL has no upper bound.
+WIDE = decimal.Context(prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+LONG_MAX = 2**63 - 1
+LONG_MIN = -(2**63)
+
+
+class NumericOverflow(EvaluationError):
+    """A DECIMAL has more digits than its type."""
+
+    def __init__(self) -> None:
+        super().__init__("Numeric field overflow")
+
+
+class NotANumber(EvaluationError):
+    """A double without a decimal form was to become a decimal."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__(f"{value} has no decimal form")
+
+
+def wrap32(value: int) -> int:
+    """The value as a Java int holds it."""
+    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+
+
+def wrap64(value: int) -> int:
+    """The value as a Java long holds it."""
+    return ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+
+
+def saturate64(value: float) -> int:
+    """The double cut to a Java long: NaN is 0, what is too large becomes the largest."""
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return LONG_MAX if value > 0 else LONG_MIN
+    return min(max(math.trunc(value), LONG_MIN), LONG_MAX)
+
+
+def round_half_up(value: float) -> int:
+    """Math.round: to the nearest integer, halves towards positive infinity."""
+    if not math.isfinite(value):
+        return saturate64(value)
+    floor = math.floor(value)
+    return min(max(floor + (value - floor >= 0.5), LONG_MIN), LONG_MAX)
+
+
+def decimal_of(value: float) -> Decimal:
+    """The decimal that the double prints as.
+
+    Raises: NotANumber for NaN and the infinities.
+    """
+    if not math.isfinite(value):
+        raise NotANumber(value)
+    return Decimal(repr(value))
+
+
+def set_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
+    """The decimal with that many digits after the point (negative: zeros before it)."""
+    return value.quantize(Decimal((0, (1,), -scale)), rounding=rounding, context=WIDE)
+
+
+def fits(value: Decimal, precision: int, scale: int) -> bool:
+    """Whether the whole digits are no more than the type has."""
+    return value.is_zero() or value.adjusted() < precision - scale
+
+
+def ieee(function: Callable[[float], float], beyond: float = math.inf) -> Callable[[float], float]:
+    """The function with NaN where Python raises, and ``beyond`` (with the argument's sign) on overflow."""
+
+    def run(value: float) -> float:
+        try:
+            return function(value)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return beyond
+
+    return run
+
+
+def divide(left: float, right: float) -> float:
+    """Division of doubles as IEEE 754 has it."""
+    if right:
+        return left / right
+    if not left or math.isnan(left) or math.isnan(right):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)

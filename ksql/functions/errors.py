@@ -1,0 +1,62 @@
+"""What can be wrong with a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.base.errors import StatementError, UnknownName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ksql.base.errors import Span
+
+
+class UnknownFunction(UnknownName):
+    """No function has that name."""
+
+    def __init__(self, name: str, near: tuple[str, ...] = (), *, span: Span | None = None) -> None:
+        super().__init__(f"Can't find any functions with the name '{name}'", near, span=span)
+
+
+class NoSuchOverload(StatementError):
+    """The function exists but not for these arguments."""
+
+    def __init__(
+        self, name: str, args: str, alternatives: Iterable[str], *, span: Span | None = None
+    ) -> None:
+        lines = [
+            f"Function '{name}' does not accept parameters {args}.",
+            "Valid alternatives are:",
+            *alternatives,
+        ]
+        super().__init__("\n".join(lines), span=span)
+
+
+class AmbiguousCall(StatementError):
+    """Several overloads fit the arguments equally well."""
+
+    def __init__(
+        self, name: str, args: str, alternatives: Iterable[str], *, span: Span | None = None
+    ) -> None:
+        lines = [
+            f"Function '{name}' cannot be resolved due to ambiguous method parameters {args}.",
+            "Use CAST() to explicitly type your parameters to one of the supported signatures:",
+            *alternatives,
+        ]
+        super().__init__("\n".join(lines), span=span)
+
+
+class BadConstant(StatementError):
+    """A constant argument that the function cannot work with."""
+
+
+class EvaluationError(ValueError):
+    """A function cannot work with the values of this row: the expression becomes NULL and is logged."""
+
+
+class NullPrimitive(EvaluationError):
+    """NULL was given to a parameter that cannot hold it."""
+
+    def __init__(self, name: str, position: int) -> None:
+        super().__init__(f"argument {position} of {name} must not be NULL")

@@ -1,0 +1,1 @@
+"""The aggregates, by what they keep."""

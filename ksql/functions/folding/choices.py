@@ -1,0 +1,183 @@
+"""MIN, MAX, the first and the last value, ATTR: one value, or a few, chosen from a group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ksql.functions.errors import BadConstant
+from ksql.functions.returns import SAME
+from ksql.functions.spec import Aggregate, AggregateFactory
+from ksql.functions.values import identity
+from ksql.types.model import SqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.functions.build import Entry
+
+_ORDERED = ("INT", "BIGINT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "STRING", "BYTES", "DECIMAL")
+
+
+class TooFew(BadConstant):
+    """A number of values to keep that keeps none."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} must be invoked with a positive number of values to keep")
+
+
+def _lower(old: Any, new: Any) -> Any:
+    return new if old is None or new < old or old != old else old
+
+
+def _higher(old: Any, new: Any) -> Any:
+    return new if old is None or new > old or new != new else old
+
+
+def _extreme(kind: str, sign: str) -> Aggregate:
+    """MIN or MAX by the comparison that the sign stands for; among doubles NaN is the largest."""
+    better = f"{{new}} {sign} {{old}}"
+    if kind == "DOUBLE":
+        better += " or {old} != {old}" if sign == "<" else " or {new} != {new}"
+    template = f"({{new}} if {{old}} is None or {better} else {{old}})"
+    choose = _lower if sign == "<" else _higher
+    return Aggregate(
+        (f"{kind} val",),
+        SAME if kind == "DECIMAL" else kind,
+        init=_nothing,
+        step=choose,
+        merge=lambda first, second: first if second is None else choose(first, second),
+        step_code=template.replace("{new}", "{0}").replace("{old}", "{s}"),
+        merge_code="({s} if {o} is None else %s)"
+        % template.replace("{new}", "{o}").replace("{old}", "{s}"),
+    )
+
+
+def _nothing() -> None:
+    return None
+
+
+def _first(ignore_nulls: bool) -> Aggregate:
+    """The state is a list of no or one value."""
+    return Aggregate(
+        ("T val",),
+        "T",
+        init=list,
+        step=lambda state, value: state or [value],
+        result=lambda state: state[0] if state else None,
+        merge=lambda first, second: first or second,
+        skips_null=ignore_nulls,
+        step_code="({s} or [{0}])",
+        merge_code="({s} or {o})",
+    )
+
+
+def _last(ignore_nulls: bool) -> Aggregate:
+    return Aggregate(
+        ("T val",),
+        "T",
+        init=list,
+        step=lambda _, value: [value],
+        result=lambda state: state[0] if state else None,
+        merge=lambda first, second: second or first,
+        skips_null=ignore_nulls,
+        step_code="[{0}]",
+        merge_code="({o} or {s})",
+    )
+
+
+def _first_n(count: int, ignore_nulls: bool) -> Aggregate:
+    return Aggregate(
+        ("T val",),
+        "ARRAY<T>",
+        init=list,
+        step=lambda state, value: state if len(state) >= count else [*state, value],
+        merge=lambda first, second: [*first, *second][:count],
+        skips_null=ignore_nulls,
+    )
+
+
+def _last_n(count: int, ignore_nulls: bool) -> Aggregate:
+    return Aggregate(
+        ("T val",),
+        "ARRAY<T>",
+        init=list,
+        step=lambda state, value: [*state, value][-count:],
+        merge=lambda first, second: [*first, *second][-count:],
+        skips_null=ignore_nulls,
+    )
+
+
+def _by_offset(
+    name: str, one: Callable[[bool], Aggregate], many: Callable[[int, bool], Aggregate]
+) -> tuple[Aggregate | AggregateFactory, ...]:
+    def make_one(_types: tuple[SqlType, ...], literals: tuple[Any, ...], _: object) -> Aggregate:
+        return one(literals[0])
+
+    def make_many(_types: tuple[SqlType, ...], literals: tuple[Any, ...], _: object) -> Aggregate:
+        count, ignore_nulls = (*literals, True)[:2]
+        if count is None or count < 1:
+            raise TooFew(name)
+        return many(count, ignore_nulls)
+
+    return (
+        one(True),
+        AggregateFactory(("T val",), ("BOOLEAN ignoreNulls",), "T", make_one),
+        AggregateFactory(("T val",), ("INT n",), "ARRAY<T>", make_many),
+        AggregateFactory(("T val",), ("INT n", "BOOLEAN ignoreNulls"), "ARRAY<T>", make_many),
+    )
+
+
+def _attr(
+    types: tuple[SqlType, ...], _literals: tuple[Any, ...], _settings: dict[str, str]
+) -> Aggregate:
+    """The state is a list of [value, how often], first seen first."""
+    of = identity(types[0])
+
+    def change(state: list[list[Any]], value: Any, by: int) -> list[list[Any]]:
+        wanted = of(value)
+        for entry in state:
+            if of(entry[0]) == wanted:
+                entry[1] += by
+                return [entry for entry in state if entry[1] > 0]
+        return [*state, [value, by]] if by > 0 else state
+
+    def merge(first: list[list[Any]], second: list[list[Any]]) -> list[list[Any]]:
+        for value, count in second:
+            first = change(first, value, count)
+        return first
+
+    return Aggregate(
+        ("T colVal",),
+        "T",
+        init=list,
+        step=lambda state, value: change(state, value, 1),
+        result=lambda state: state[0][0] if len(state) == 1 else None,
+        undo=lambda state, value: change(state, value, -1),
+        merge=merge,
+        skips_null=False,
+    )
+
+
+ROWS: dict[str, Entry] = {
+    "MIN": ("The smallest value.", *(_extreme(kind, "<") for kind in _ORDERED)),
+    "MAX": ("The largest value.", *(_extreme(kind, ">") for kind in _ORDERED)),
+    "EARLIEST_BY_OFFSET": (
+        "The first value of a column, or its first n values.",
+        *_by_offset("EARLIEST_BY_OFFSET", _first, _first_n),
+    ),
+    "LATEST_BY_OFFSET": (
+        "The last value of a column, or its last n values, oldest first.",
+        *_by_offset("LATEST_BY_OFFSET", _last, _last_n),
+    ),
+    "ATTR": (
+        "The value of a column if all rows have the same, else NULL.",
+        AggregateFactory(
+            ("T colVal",),
+            (),
+            "T",
+            _attr,
+            undoable=True,
+            state="ARRAY<STRUCT<VALUE T, COUNT INT>>",
+        ),
+    ),
+}

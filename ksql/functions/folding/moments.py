@@ -1,0 +1,159 @@
+"""AVG, the deviations and CORRELATION: a few sums per group, put together at the end."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ksql.functions.arith import divide, wrap32, wrap64
+from ksql.functions.spec import Aggregate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.functions.build import Entry
+
+Sums = list[Any]
+
+
+def _plain(value: Any) -> Any:
+    return value
+
+
+_WRAPS: dict[str, Callable[[Any], Any]] = {"INT": wrap32, "BIGINT": wrap64, "DOUBLE": _plain}
+_WRAP_CODE = {
+    "INT": "(({} + 0x80000000 & 0xFFFFFFFF) - 0x80000000)",
+    "BIGINT": "(({} + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000)",
+    "DOUBLE": "{}",
+}
+
+
+def _average(kind: str) -> Aggregate:
+    """The state is [sum in the type of the input, count]."""
+    wrap, code = _WRAPS[kind], _WRAP_CODE[kind]
+    return Aggregate(
+        (f"{kind} val",),
+        "DOUBLE",
+        init=(lambda: [0.0, 0]) if kind == "DOUBLE" else (lambda: [0, 0]),
+        step=lambda state, value: [wrap(state[0] + value), state[1] + 1],
+        result=lambda state: state[0] / state[1] if state[1] else 0.0,
+        undo=lambda state, value: [wrap(state[0] - value), state[1] - 1],
+        merge=lambda first, second: [wrap(first[0] + second[0]), first[1] + second[1]],
+        step_code=f"[{code.format('{s}[0] + {0}')}, {{s}}[1] + 1]",
+        merge_code=f"[{code.format('{s}[0] + {o}[0]')}, {{s}}[1] + {{o}}[1]]",
+        state=f"STRUCT<SUM {kind}, COUNT BIGINT>",
+    )
+
+
+def _decimal_average() -> Aggregate:
+    as_double = _average("DOUBLE")
+    return Aggregate(
+        ("DECIMAL val",),
+        "DOUBLE",
+        init=as_double.init,
+        step=lambda state, value: as_double.step(state, float(value)),
+        result=as_double.result,
+        undo=lambda state, value: [state[0] - float(value), state[1] - 1],
+        merge=as_double.merge,
+        state=as_double.state,
+    )
+
+
+def _spread_step(state: Sums, value: Any) -> Sums:
+    """[sum, count, squared deviations] with one more value (Youngs and Cramer)."""
+    total, count, squares = state
+    if count:
+        delta = count * value - total
+        squares += float(delta) * delta / (count * (count + 1))
+    return [total + value, count + 1, squares]
+
+
+def _spread_undo(state: Sums, value: Any) -> Sums:
+    total, count, squares = state[0] - value, state[1] - 1, state[2]
+    if count > 0:
+        delta = count * value - total
+        squares -= float(delta) * delta / (count * (count + 1))
+    return [total, count, squares]
+
+
+def _spread_merge(average: Callable[[Any, int], Any]) -> Callable[[Sums, Sums], Sums]:
+    def merge(first: Sums, second: Sums) -> Sums:
+        if not first[1] or not second[1]:
+            return first if first[1] else second
+        count = first[1] + second[1]
+        delta = average(first[0], first[1]) - average(second[0], second[1])
+        squares = first[2] + second[2] + float(delta) * delta * first[1] * second[1] / count
+        return [first[0] + second[0], count, squares]
+
+    return merge
+
+
+def _cut(total: int, count: int) -> int:
+    """Integer division as Java does it."""
+    return int(math.copysign(abs(total) // count, total))
+
+
+def _variance(state: Sums) -> float:
+    return float(state[2] / (state[1] - 1)) if state[1] > 1 else 0.0
+
+
+def _spread(kind: str, result: Callable[[Sums], float], whole: bool) -> Aggregate:
+    average = _cut if whole and kind != "DOUBLE" else lambda total, count: total / count
+    return Aggregate(
+        (f"{kind} val",),
+        "DOUBLE",
+        init=(lambda: [0.0, 0, 0.0]) if kind == "DOUBLE" else (lambda: [0, 0, 0.0]),
+        step=_spread_step,
+        result=result,
+        undo=_spread_undo,
+        merge=_spread_merge(average),
+        state=f"STRUCT<SUM {kind}, COUNT BIGINT, M2 DOUBLE>",
+    )
+
+
+def _pair_sums(state: Sums, x: Any, y: Any, sign: int) -> Sums:
+    """[count, Σx, Σy, Σx², Σy², Σxy]."""
+    terms = (1, x, y, x * x, y * y, x * y)
+    return [total + sign * term for total, term in zip(state, terms, strict=True)]
+
+
+def _correlation(state: Sums) -> float:
+    """Pearson's coefficient; NaN as long as one side does not vary."""
+    count, sum_x, sum_y, square_x, square_y, product = map(float, state)
+    spread = (count * square_x - sum_x * sum_x) * (count * square_y - sum_y * sum_y)
+    return divide(count * product - sum_x * sum_y, math.sqrt(spread)) if spread > 0 else math.nan
+
+
+def _pearson(kind: str) -> Aggregate:
+    zero = 0.0 if kind == "DOUBLE" else 0
+    return Aggregate(
+        (f"{kind} x", f"{kind} y"),
+        "DOUBLE",
+        init=lambda: [0, zero, zero, zero, zero, zero],
+        step=lambda state, x, y: _pair_sums(state, x, y, 1),
+        result=_correlation,
+        undo=lambda state, x, y: _pair_sums(state, x, y, -1),
+        merge=lambda first, second: [a + b for a, b in zip(first, second, strict=True)],
+        state=f"STRUCT<COUNT BIGINT, X {kind}, Y {kind}, XX {kind}, YY {kind}, XY {kind}>",
+    )
+
+
+ROWS: dict[str, Entry] = {
+    "AVG": (
+        "The average of the values; 0 if there is none.",
+        *(_average(kind) for kind in _WRAPS),
+        _decimal_average(),
+    ),
+    "STDDEV_SAMP": (
+        "The sample variance of the values (kept for old queries: STDDEV_SAMPLE takes the root).",
+        *(_spread(kind, _variance, whole=True) for kind in _WRAPS),
+    ),
+    "STDDEV_SAMPLE": (
+        "The sample standard deviation of the values; 0 if there are fewer than two.",
+        *(_spread(kind, lambda state: math.sqrt(_variance(state)), whole=False) for kind in _WRAPS),
+    ),
+    "CORRELATION": (
+        "Pearson's correlation of two columns.",
+        *(_pearson(kind) for kind in _WRAPS),
+    ),
+}

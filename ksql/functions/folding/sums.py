@@ -1,0 +1,115 @@
+"""COUNT, SUM, SUM_LIST: one number per group."""
+
+from __future__ import annotations
+
+from decimal import Decimal as Dec
+from typing import TYPE_CHECKING, Any
+
+from ksql.functions.arith import WIDE, NumericOverflow, fits, wrap32, wrap64
+from ksql.functions.returns import SAME
+from ksql.functions.spec import Aggregate, AggregateFactory
+from ksql.types.model import Decimal, SqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ksql.functions.build import Entry
+
+_WRAP32 = "((%s + 0x80000000 & 0xFFFFFFFF) - 0x80000000)"
+_WRAP64 = "((%s + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000)"
+
+
+def _count(params: tuple[str, ...]) -> Aggregate:
+    return Aggregate(
+        params,
+        "BIGINT",
+        init=int,
+        step=lambda state, *_: state + 1,
+        undo=lambda state, *_: state - 1,
+        merge=lambda first, second: first + second,
+        step_code="{s} + 1",
+        merge_code="{s} + {o}",
+    )
+
+
+def integer_sum(kind: str, wrap: Callable[[int], int], code: str) -> Aggregate:
+    """The wrapping sum of INT or BIGINT."""
+    return Aggregate(
+        (f"{kind} val",),
+        kind,
+        init=int,
+        step=lambda state, value: wrap(state + value),
+        undo=lambda state, value: wrap(state - value),
+        merge=lambda first, second: wrap(first + second),
+        step_code=code % "{s} + {0}",
+        merge_code=code % "{s} + {o}",
+    )
+
+
+_DOUBLE_SUM = Aggregate(
+    ("DOUBLE val",),
+    "DOUBLE",
+    init=float,
+    step=lambda state, value: state + value,
+    undo=lambda state, value: state - value,
+    merge=lambda first, second: first + second,
+    step_code="{s} + {0}",
+    merge_code="{s} + {o}",
+)
+
+
+def _decimal_sum(
+    types: tuple[SqlType, ...], _literals: tuple[Any, ...], _settings: dict[str, str]
+) -> Aggregate:
+    kind = types[0] if isinstance(types[0], Decimal) else Decimal(1, 0)
+    zero = Dec((0, (0,), -kind.scale))
+
+    def checked(value: Dec) -> Dec:
+        if not fits(value, kind.precision, kind.scale):
+            raise NumericOverflow
+        return value
+
+    return Aggregate(
+        ("DECIMAL val",),
+        SAME,
+        init=lambda: zero,
+        step=lambda state, value: checked(WIDE.add(state, value)),
+        undo=lambda state, value: checked(WIDE.subtract(state, value)),
+        merge=lambda first, second: checked(WIDE.add(first, second)),
+    )
+
+
+def _list_sum(kind: str, start: Callable[[], Any], wrap: Callable[[Any], Any]) -> Aggregate:
+    def total(values: Iterable[Any]) -> Any:
+        return sum((value for value in values if value is not None), start())
+
+    return Aggregate(
+        (f"ARRAY<{kind}> val",),
+        kind,
+        init=start,
+        step=lambda state, values: wrap(state + total(values)),
+        undo=lambda state, values: wrap(state - total(values)),
+        merge=lambda first, second: wrap(first + second),
+    )
+
+
+ROWS: dict[str, Entry] = {
+    "COUNT": (
+        "The number of rows, or of those in which the argument is not NULL.",
+        _count(()),
+        _count(("ANY val",)),
+    ),
+    "SUM": (
+        "The sum of the values.",
+        integer_sum("INT", wrap32, _WRAP32),
+        integer_sum("BIGINT", wrap64, _WRAP64),
+        _DOUBLE_SUM,
+        AggregateFactory(("DECIMAL val",), (), SAME, _decimal_sum, undoable=True),
+    ),
+    "SUM_LIST": (
+        "The sum of all elements of the arrays.",
+        _list_sum("INT", int, wrap32),
+        _list_sum("BIGINT", int, wrap64),
+        _list_sum("DOUBLE", float, lambda value: value),
+    ),
+}

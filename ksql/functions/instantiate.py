@@ -1,0 +1,119 @@
+"""Makes an overload ready to run: all that a compiler of expressions needs to know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ksql.functions.errors import NullPrimitive
+from ksql.functions.resolve import literal_count, parameters, spread
+from ksql.functions.spec import Aggregate, AggregateFactory, Scalar, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ksql.functions.spec import Function
+    from ksql.types.model import SqlType
+
+PREFIX = "ksql.functions."
+GLOBAL = "_global_."
+
+
+class RunScalar(NamedTuple):
+    """A scalar function ready to run.
+
+    ``code`` has the places ``{0}``, ``{1}``, .. for str.format, each exactly once; it equals ``row``. With ``nulls``
+    ``propagate`` neither is to be reached with a None argument: the result is None then.
+    """
+
+    row: Callable[..., Any]
+    code: str | None
+    nulls: Literal["propagate", "pass"]
+    volatile: bool = False
+
+
+def instantiate_scalar(function: Function, index: int, arg_types: Sequence[SqlType]) -> RunScalar:
+    """The overload for arguments of these types (``Resolved.params``)."""
+    overload = function.overloads[index]
+    if not isinstance(overload, Scalar):
+        raise TypeError(f"{function.name} is not a scalar function")
+    row = overload.typed(tuple(arg_types)) if overload.typed else overload.row
+    if row is None:
+        raise TypeError(f"overload {index} of {function.name} has no implementation")
+    primitive = _primitives(overload, len(arg_types))
+    if primitive:
+        guarded = _guarded(function.name, row, primitive, overload.nulls == "propagate")
+        return RunScalar(guarded, None, "pass", overload.volatile)
+    code = overload.code and overload.code.replace(
+        "{*}", ", ".join(f"{{{i}}}" for i in range(len(arg_types)))
+    )
+    return RunScalar(row, code, overload.nulls, overload.volatile)
+
+
+def _primitives(overload: Scalar, count: int) -> frozenset[int]:
+    each = spread(parameters(overload), count) or ()
+    return frozenset(i for i, param in enumerate(each) if param.primitive)
+
+
+def _guarded(
+    name: str, row: Callable[..., Any], primitive: frozenset[int], propagate: bool
+) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        if None in args:
+            for i, arg in enumerate(args):
+                if arg is None and i in primitive:
+                    raise NullPrimitive(name, i + 1)
+            if propagate and any(arg is None for arg in args):
+                return None
+        return row(*args)
+
+    return run
+
+
+def instantiate_aggregate(
+    function: Function,
+    index: int,
+    arg_types: Sequence[SqlType],
+    literals: Sequence[Any] = (),
+    settings: Mapping[str, str] | None = None,
+) -> Aggregate:
+    """The aggregate for arguments of these types.
+
+    ``arg_types`` are ``Resolved.params``, constants included or not; ``literals`` the values of the last
+    ``Resolved.literals`` arguments; ``settings`` the service's configuration.
+    Raises: BadConstant for a constant that the function refuses.
+    """
+    overload = function.overloads[index]
+    if isinstance(overload, Aggregate):
+        return overload
+    if not isinstance(overload, AggregateFactory):
+        raise TypeError(f"{function.name} is not an aggregate function")
+    columns = tuple(arg_types)
+    if literals and literal_count(overload, len(columns)) == len(literals):
+        columns = columns[: len(columns) - len(literals)]
+    return overload.make(columns, tuple(literals), function_settings(function.name, settings or {}))
+
+
+def instantiate_table(
+    function: Function, index: int, arg_types: Sequence[SqlType]
+) -> Callable[..., list[Any]]:
+    """The table function for arguments of these types; it is called with NULLs too."""
+    overload = function.overloads[index]
+    if not isinstance(overload, Table):
+        raise TypeError(f"{function.name} is not a table function")
+    rows = overload.typed(tuple(arg_types)) if overload.typed else overload.rows
+    if rows is None:
+        raise TypeError(f"overload {index} of {function.name} has no implementation")
+    return rows
+
+
+def function_settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """The ``ksql.functions.<name>.*`` settings by their last part; the ``_global_`` ones stand behind.
+
+    Source: reference, functions, section 0.
+    """
+    found: dict[str, str] = {}
+    for prefix in (PREFIX + GLOBAL, f"{PREFIX}{name.lower()}."):
+        for key, value in settings.items():
+            if key.lower().startswith(prefix):
+                found[key[len(prefix) :]] = value
+    return found

@@ -1,0 +1,11 @@
+"""Aggregates: what is folded over the rows of a group."""
+
+from __future__ import annotations
+
+from ksql.functions.build import family
+from ksql.functions.folding import choices, gather, moments, sketches, sums
+
+FOLDS = family(
+    "AGGREGATE",
+    {**sums.ROWS, **moments.ROWS, **choices.ROWS, **gather.ROWS, **sketches.ROWS},
+)

@@ -1,0 +1,75 @@
+"""Conditions: choosing between values, above all around NULL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ksql.functions.build import family
+from ksql.functions.returns import WIDENED
+from ksql.functions.spec import Scalar
+from ksql.functions.values import identity, is_plain, order
+from ksql.types.model import NULL, SqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ORDERED = ("INT", "BIGINT", "DOUBLE", "STRING", "BYTES", "DATE", "TIME", "TIMESTAMP")
+_FIRST = "next((x for x in ({*},) if x is not None), None)"
+
+
+def coalesce(*values: Any) -> Any:
+    """The first value that is not NULL."""
+    return next((value for value in values if value is not None), None)
+
+
+def _null_if(types: tuple[SqlType, ...]) -> Callable[[Any, Any], Any]:
+    if is_plain(types[0]):
+        return lambda first, second: None if first == second else first
+    of = identity(types[0])
+    return lambda first, second: None if of(first) == of(second) else first
+
+
+def _extreme(choose: Callable[..., Any]) -> Callable[[tuple[SqlType, ...]], Callable[..., Any]]:
+    def typed(types: tuple[SqlType, ...]) -> Callable[..., Any]:
+        by = order(next((type_ for type_ in types if type_ != NULL), NULL))
+        return lambda *values: choose((v for v in values if v is not None), key=by, default=None)
+
+    return typed
+
+
+def _ordered(choose: Callable[..., Any]) -> tuple[Scalar, ...]:
+    """One overload per type that has an order."""
+    typed = _extreme(choose)
+    plain = tuple(
+        Scalar((f"{kind} val", f"{kind}... vals"), kind, typed=typed, nulls="pass")
+        for kind in _ORDERED
+    )
+    return (
+        *plain,
+        Scalar(("DECIMAL val", "DECIMAL... vals"), WIDENED, typed=typed, nulls="pass"),
+    )
+
+
+NULLS = family(
+    "CONDITIONAL",
+    {
+        "COALESCE": (
+            "The first argument that is not NULL.",
+            Scalar(("T first", "T... others"), "T", coalesce, _FIRST, "pass"),
+        ),
+        "IFNULL": (
+            "The first argument, or the second if the first is NULL.",
+            Scalar(("T expression", "T altValue"), "T", coalesce, _FIRST, "pass"),
+        ),
+        "NULLIF": (
+            "NULL if the arguments are equal, else the first one.",
+            Scalar(("T expression1", "T expression2"), "T", typed=_null_if, nulls="pass"),
+        ),
+        "greatest": ("The largest argument; NULLs do not count.", *_ordered(max)),
+        "least": ("The smallest argument; NULLs do not count.", *_ordered(min)),
+        "AS_VALUE": (
+            "The argument itself: it copies a key column into the value.",
+            Scalar(("T keyColumn",), "T", lambda value: value, "({0})", "pass"),
+        ),
+    },
+)

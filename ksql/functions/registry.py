@@ -1,0 +1,56 @@
+"""Which functions there are: the built-in ones, and those a user adds to them."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ksql.base import ident
+from ksql.functions.errors import UnknownFunction
+from ksql.functions.library import FAMILIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ksql.base.errors import Span
+    from ksql.functions.spec import Function
+
+
+class Functions:
+    """An immutable set of functions; names ignore case."""
+
+    __slots__ = ("_by_name",)
+
+    def __init__(self, functions: Iterable[Function]) -> None:
+        self._by_name: Mapping[str, Function] = MappingProxyType(
+            {function.name.upper(): function for function in functions}
+        )
+
+    def find(self, name: str) -> Function | None:
+        """The function of that name, or None."""
+        return self._by_name.get(name.upper())
+
+    def get(self, name: str, span: Span | None = None) -> Function:
+        """The function of that name.
+
+        Raises: UnknownFunction, with the names that look like it.
+        """
+        found = self.find(name)
+        if found is None:
+            raise UnknownFunction(name, self.near(name), span=span)
+        return found
+
+    def all(self) -> list[Function]:
+        """All functions by name."""
+        return [self._by_name[name] for name in sorted(self._by_name)]
+
+    def near(self, name: str) -> tuple[str, ...]:
+        """The names that look most like ``name``."""
+        return ident.near(name, self._by_name, 2)
+
+    def with_(self, functions: Iterable[Function]) -> Functions:
+        """This set and those functions, which win over present ones of the same name."""
+        return Functions([*self._by_name.values(), *functions])
+
+
+BUILTINS = Functions(function for members in FAMILIES for function in members.values())

@@ -1,0 +1,184 @@
+"""Chooses the overload that a call means.
+
+Exact fits win over fits by implicit casts; among several, fixed parameters win over variadic ones, then longer over
+shorter signatures, then fewer type variables. What is still level is refused as ambiguous.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+from ksql.functions.errors import AmbiguousCall, NoSuchOverload
+from ksql.functions.signature import Fn, Param, has_vars, parse_param, parse_type
+from ksql.functions.spec import Aggregate, AggregateFactory, Scalar, Table
+from ksql.functions.unify import Bindings, fit, show, substitute
+from ksql.types.model import NULL, SqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.base.errors import Span
+    from ksql.functions.spec import Function, Overload, ReturnRule
+
+
+class LambdaArg(Protocol):
+    """A lambda as the binder gives it: its body has a type once its parameters have."""
+
+    @property
+    def arity(self) -> int:
+        """How many parameters it has."""
+
+    def infer(self, params: tuple[SqlType, ...]) -> SqlType:
+        """The type of the body for parameters of these types."""
+
+
+Arg = SqlType | LambdaArg
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The overload of a call: its index, what each argument must be cast to, what comes out.
+
+    At a lambda's place ``params`` has the type of its body, and ``lambdas`` the types of its parameters (elsewhere
+    ``lambdas`` is empty). The last ``literals`` arguments must be constants. ``state`` is the type an aggregate keeps.
+    """
+
+    index: int
+    params: tuple[SqlType, ...]
+    returns: SqlType
+    lambdas: tuple[tuple[SqlType, ...], ...] = ()
+    literals: int = 0
+    state: SqlType = NULL
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An overload that fits, and how well."""
+
+    index: int
+    params: tuple[SqlType, ...]
+    lambdas: tuple[tuple[SqlType, ...], ...]
+    bound: Bindings
+    rank: tuple[bool, int, int]
+
+
+def resolve(function: Function, args: Sequence[Arg], *, span: Span | None = None) -> Resolved:
+    """The overload of ``function`` for these arguments.
+
+    Raises: NoSuchOverload; AmbiguousCall; whatever a lambda's ``infer`` raises.
+    Source: reference, functions, section 0.
+    """
+    passes = (False,) if function.kind == "AGGREGATE" else (False, True)
+    for casts in passes:
+        found = [
+            candidate
+            for index, overload in enumerate(function.overloads)
+            if (candidate := _candidate(index, overload, args, casts))
+        ]
+        if found:
+            best = max(candidate.rank for candidate in found)
+            chosen = [candidate for candidate in found if candidate.rank == best]
+            if len(chosen) > 1:
+                raise AmbiguousCall(
+                    _name(function), _shown(args), alternatives(function), span=span
+                )
+            return _resolved(function.overloads[chosen[0].index], chosen[0])
+    raise NoSuchOverload(_name(function), _shown(args), alternatives(function), span=span)
+
+
+@cache
+def parameters(overload: Overload) -> tuple[Param, ...]:
+    """The declared parameters, the constant ones of an aggregate included."""
+    texts = overload.params
+    if isinstance(overload, AggregateFactory):
+        texts += overload.literals
+    return tuple(parse_param(text) for text in texts)
+
+
+def alternatives(function: Function) -> list[str]:
+    """The signatures of all overloads, one per line of a message."""
+    return [
+        f"{_name(function)}({', '.join(map(str, parameters(overload)))})"
+        for overload in function.overloads
+    ]
+
+
+def spread(params: tuple[Param, ...], count: int) -> tuple[Param, ...] | None:
+    """One parameter per argument, the variadic one repeated; None if the count cannot fit."""
+    place = next((i for i, param in enumerate(params) if param.variadic), None)
+    if place is None:
+        return params if len(params) == count else None
+    times = count - len(params) + 1
+    if times < 0:
+        return None
+    return params[:place] + (params[place],) * times + params[place + 1 :]
+
+
+def _candidate(
+    index: int, overload: Overload, args: Sequence[Arg], casts: bool
+) -> _Candidate | None:
+    declared = parameters(overload)
+    each = spread(declared, len(args))
+    if each is None or not all(_shape_fits(p, arg) for p, arg in zip(each, args, strict=True)):
+        return None
+    bound: Bindings = {}
+    types: list[SqlType | None] = [
+        fit(param.pattern, arg, bound, casts) if isinstance(arg, SqlType) else NULL
+        for param, arg in zip(each, args, strict=True)
+    ]
+    if None in types:
+        return None
+    lambdas: list[tuple[SqlType, ...]] = [()] * len(args)
+    for i, (param, arg) in enumerate(zip(each, args, strict=True)):
+        if isinstance(param.pattern, Fn) and not isinstance(arg, SqlType):
+            lambdas[i] = tuple(substitute(p, bound) for p in param.pattern.params)
+            types[i] = fit(param.pattern.returns, arg.infer(lambdas[i]), bound, False)
+            if types[i] is None:
+                return None
+    params = tuple(
+        substitute(param.pattern, bound) if type_ == NULL else type_
+        for param, type_ in zip(each, types, strict=True)
+        if type_ is not None
+    )
+    variadic = any(param.variadic for param in declared)
+    generics = sum(has_vars(param.pattern) for param in declared)
+    rank = (not variadic, len(declared), -generics)
+    return _Candidate(index, params, tuple(lambdas), bound, rank)
+
+
+def _shape_fits(param: Param, arg: Arg) -> bool:
+    if isinstance(param.pattern, Fn):
+        return not isinstance(arg, SqlType) and arg.arity == len(param.pattern.params)
+    return isinstance(arg, SqlType)
+
+
+def _resolved(overload: Overload, chosen: _Candidate) -> Resolved:
+    returns = _result(overload.returns, chosen.params, chosen.bound)
+    state = NULL if isinstance(overload, Scalar | Table) else returns
+    if isinstance(overload, Aggregate | AggregateFactory) and overload.state:
+        state = substitute(parse_type(overload.state), chosen.bound)
+    lambdas = chosen.lambdas if any(chosen.lambdas) else ()
+    literals = literal_count(overload, len(chosen.params))
+    return Resolved(chosen.index, chosen.params, returns, lambdas, literals, state)
+
+
+def literal_count(overload: Overload, count: int) -> int:
+    """How many of ``count`` arguments must be constants: the last ones of some aggregates."""
+    if not isinstance(overload, AggregateFactory):
+        return 0
+    spread_columns = any(parse_param(text).variadic for text in overload.params)
+    return len(overload.literals) if spread_columns else count - len(overload.params)
+
+
+def _result(returns: str | ReturnRule, params: tuple[SqlType, ...], bound: Bindings) -> SqlType:
+    return substitute(parse_type(returns), bound) if isinstance(returns, str) else returns(params)
+
+
+def _name(function: Function) -> str:
+    return function.spelling or function.name
+
+
+def _shown(args: Sequence[Arg]) -> str:
+    return f"({', '.join(show(a) if isinstance(a, SqlType) else 'LAMBDA' for a in args)})"

@@ -1,0 +1,56 @@
+"""Strings as Java sees them: counted and cut in UTF-16 units."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# What String.trim removes: every character up to and including the space.
+JAVA_SPACES = "".join(map(chr, range(33)))
+_BEYOND = "\uffff"
+
+
+def is_simple(text: str) -> bool:
+    """Whether each character is one UTF-16 unit."""
+    return text.isascii() or max(text) <= _BEYOND
+
+
+def length(text: str) -> int:
+    """The number of UTF-16 units."""
+    if text.isascii():
+        return len(text)
+    return len(text) + sum(character > _BEYOND for character in text)
+
+
+def to_units(text: str) -> str:
+    """The text with one character per UTF-16 unit (surrogates stand alone)."""
+    if is_simple(text):
+        return text
+    raw = text.encode("utf-16-be", "surrogatepass")
+    return "".join(chr(raw[i] << 8 | raw[i + 1]) for i in range(0, len(raw), 2))
+
+
+def from_units(text: str) -> str:
+    """The text that the units spell; a surrogate that lost its partner becomes ``?``."""
+    if text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text):
+        return text
+    whole = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    return whole.encode("utf-8", "replace").decode("utf-8")
+
+
+def in_units(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of strings done in UTF-16 units, if any argument needs them."""
+
+    @wraps(function)
+    def run(*args: Any) -> Any:
+        if all(not isinstance(arg, str) or is_simple(arg) for arg in args):
+            return function(*args)
+        found = function(*(to_units(arg) if isinstance(arg, str) else arg for arg in args))
+        if isinstance(found, list):
+            return [from_units(part) for part in found]
+        return from_units(found) if isinstance(found, str) else found
+
+    return run
