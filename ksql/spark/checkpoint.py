@@ -1,0 +1,67 @@
+"""What a query's checkpoint says of its progress, readable whether the query runs or not.
+
+A checkpoint holds one file per planned batch (``offsets/N``: where it ends) and one per finished batch (``commits/N``).
+
+Source: Spark's Structured Streaming Programming Guide, on recovering from failures with checkpointing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+Offsets = dict[str, dict[int, int]]
+"""Topic -> partition -> the next offset to read."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """The last finished batch and where it ended."""
+
+    batch: int
+    offsets: Offsets
+
+
+def committed(checkpoint: Path) -> Position | None:
+    """The last batch that is finished for good; None if there is none yet."""
+    return _position(checkpoint, _last(checkpoint / "commits"))
+
+
+def planned(checkpoint: Path) -> Position | None:
+    """The last batch that was begun; it may still run, or run again after a restart."""
+    return _position(checkpoint, _last(checkpoint / "offsets"))
+
+
+def reached(now: Mapping[str, Mapping[int, int]], goal: Mapping[str, Mapping[int, int]]) -> bool:
+    """Whether every partition has come at least as far as the goal says."""
+    return all(
+        now.get(topic, {}).get(partition, 0) >= offset
+        for topic, partitions in goal.items()
+        for partition, offset in partitions.items()
+    )
+
+
+def parse_offsets(text: str) -> Offsets:
+    """The Kafka source's JSON form of offsets."""
+    return {
+        topic: {int(partition): int(offset) for partition, offset in partitions.items()}
+        for topic, partitions in json.loads(text).items()
+    }
+
+
+def _last(folder: Path) -> int | None:
+    try:
+        names = [entry.name for entry in folder.iterdir()]
+    except FileNotFoundError:
+        return None
+    return max((int(name) for name in names if name.isdecimal()), default=None)
+
+
+def _position(checkpoint: Path, batch: int | None) -> Position | None:
+    if batch is None:
+        return None
+    # line 1: the log's version; line 2: metadata; then one line per source, and we have one
+    lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+    return Position(batch, parse_offsets(lines[2]))

@@ -1,0 +1,36 @@
+"""A failed query's reason in a sentence: no Java and no Python stack trace reaches a user."""
+
+from __future__ import annotations
+
+import re
+
+_CAUSE = re.compile(r"^(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$", re.MULTILINE)
+_DATA_LOST = re.compile(r"data (?:may have been|was) (?:lost|missed)|DATA_LOSS|partitions? .{0,80}gone", re.I)
+_NO_TOPIC = re.compile(r"UnknownTopicOrPartition|does not host this topic-partition", re.I)
+
+_LOST = (
+    "records that the query has not read yet are gone from the broker (a topic was deleted, made anew or cut by its "
+    "retention); set ksql.spark.fail.on.data.loss to false to go on with what is left"
+)
+_MISSING = "a topic that the query reads does not exist"
+
+
+def reason(trace: str) -> str:
+    """The sentence that a user needs, out of a chain of stack traces."""
+    if _DATA_LOST.search(trace):
+        return _LOST
+    if _NO_TOPIC.search(trace):
+        return _MISSING
+    python = trace.rfind("Traceback (most recent call last)")
+    if python >= 0:
+        return _last_line_of_traceback(trace[python:])
+    causes = _CAUSE.findall(trace)
+    return causes[-1][1].strip() if causes else trace.strip().split("\n", 1)[0]
+
+
+def _last_line_of_traceback(text: str) -> str:
+    for line in text.splitlines()[1:]:
+        if line and not line[0].isspace():
+            name, _, message = line.partition(": ")
+            return message.strip() or name.strip()
+    return text.splitlines()[0]

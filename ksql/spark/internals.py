@@ -1,0 +1,50 @@
+"""The few things that need Spark's own objects instead of its public Python API; PySpark is pinned.
+
+Each has a fallback, so that another Spark version costs speed or grace and nothing else.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
+
+
+def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_s: float) -> bool:
+    """End a query at a batch boundary: the running batch is finished and committed, no other begins.
+
+    The public ``stop`` interrupts the running batch, whose records were then produced but not
+    committed, and come a second time after a restart. Spark's loop asks before each batch whether the
+    query still counts as active; this sets exactly that, and waits.
+
+    Returns: False if the batch outlasts the time or this Spark has no such state.
+    """
+    execution: Any = query._jsq  # noqa: SLF001 - no public way
+    try:
+        jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+        terminated = getattr(getattr(jvm, f"{_RUNTIME}.TERMINATED$"), "MODULE$")
+        inner = execution.streamingQuery()
+        inner.state().set(terminated)
+        return bool(inner.awaitTermination(int(timeout_s * 1000)))
+    except Py4JError:
+        return False
+
+
+@contextmanager
+def scheduling_pool(session: SparkSession, name: str) -> Iterator[None]:
+    """Jobs of a query that is started inside take turns with other queries' jobs."""
+    context = session.sparkContext
+    context.setLocalProperty("spark.scheduler.pool", name)
+    try:
+        yield
+    finally:
+        context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type] # unset

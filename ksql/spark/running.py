@@ -1,0 +1,176 @@
+"""One query that runs, rests after a failure, or has been stopped."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from ksql.spark import checkpoint
+from ksql.spark.failures import reason
+from ksql.spark.internals import finish_batch_and_stop
+from ksql.spark.spec import Failure, Progress, RetryPolicy, State, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from ksql.spark.spec import QuerySpec
+
+_POLL_S = 0.01
+
+
+class RunningQuery:
+    """A started query; safe to use from several threads."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        spec: QuerySpec,
+        launch: Callable[[QuerySpec], StreamingQuery],
+        retry: RetryPolicy,
+    ) -> None:
+        self.spec = spec
+        self._session = session
+        self._launch = launch
+        self._retry = retry
+        self._lock = RLock()
+        self._failures: deque[Failure] = deque(maxlen=retry.kept_failures)
+        self._attempt = 0
+        self._next_try: float | None = None
+        self._stopped = False
+        self._batch_at_start = self._last_batch()
+        self._query = launch(spec)
+
+    @property
+    def query_id(self) -> str:
+        """The persistent query's id."""
+        return self.spec.query_id
+
+    def stop(self, *, graceful: bool = True, timeout_s: float = 60.0) -> None:
+        """End the query for good; its checkpoint stays.
+
+        Graceful: the running batch is finished first, so that whoever takes over the checkpoint
+        repeats nothing. A batch that outlasts the time is interrupted (and repeated later).
+        """
+        with self._lock:
+            self._stopped = True
+            self._next_try = None
+            query = self._query
+        if graceful and query.isActive:
+            finish_batch_and_stop(self._session, query, timeout_s)
+        query.stop()
+
+    def status(self) -> Status:
+        """Whether it runs, and what went wrong lately."""
+        with self._lock:
+            failures = tuple(self._failures)
+            if self._stopped:
+                return Status(State.STOPPED, failures)
+            if self._next_try is None and self._query.isActive:
+                return Status(State.RUNNING, failures)
+            wait = max(0.0, (self._next_try or 0.0) - time.monotonic())
+            return Status(State.ERROR, failures or self._current_failure(), int(wait * 1000))
+
+    def progress(self) -> Progress | None:
+        """The last finished batch since the last start; None before the first."""
+        last: Any = self._query.lastProgress
+        if last is None:
+            return None
+        tally = (last.get("observedMetrics") or {}).get("tally") or {}
+        return Progress(
+            batch=last["batchId"],
+            offsets=self.committed_offsets(),
+            rows_in=last["numInputRows"],
+            rows_out=tally.get("produced") or 0,
+            errors=tally.get("errors") or 0,
+            duration_ms=last["batchDuration"],
+        )
+
+    def committed_offsets(self) -> checkpoint.Offsets:
+        """Where the last finished batch ended; empty before the first."""
+        position = checkpoint.committed(self.spec.checkpoint)
+        return position.offsets if position else {}
+
+    def await_idle(
+        self, goal: Mapping[str, Mapping[int, int]], timeout_s: float = 60.0
+    ) -> bool:
+        """Wait until everything before these offsets is processed and committed.
+
+        Returns: False when the time is over or the query has failed or stopped.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not checkpoint.reached(self.committed_offsets(), goal):
+            if time.monotonic() > deadline or self.status().state is not State.RUNNING:
+                return checkpoint.reached(self.committed_offsets(), goal)
+            time.sleep(_POLL_S)
+        return True
+
+    def await_started(self, timeout_s: float = 30.0) -> Status:
+        """Wait until the query has looked at its source and, if there was something, processed it.
+
+        Returns: the status; ERROR means that the very first try failed.
+        """
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            status = self.status()
+            if status.state is not State.RUNNING or self._settled():
+                return status
+            time.sleep(_POLL_S)
+        return self.status()
+
+    def supervise(self) -> None:
+        """Note a failure and, once its rest is over, try again. Called by the runtime's supervisor."""
+        with self._lock:
+            if self._stopped:
+                return
+            if self._next_try is None:
+                if not self._query.isActive:
+                    self._note_failure()
+            elif time.monotonic() >= self._next_try:
+                self._try_again()
+
+    def next_try(self) -> float | None:
+        """When (monotonic clock) the query will be started again; None if it does not rest."""
+        return self._next_try
+
+    def _settled(self) -> bool:
+        message = str(self._query.status["message"])
+        return message.startswith("Waiting") or self._last_batch() != self._batch_at_start
+
+    def _last_batch(self) -> int | None:
+        position = checkpoint.committed(self.spec.checkpoint)
+        return position.batch if position else None
+
+    def _current_failure(self) -> tuple[Failure, ...]:
+        problem = self._query.exception()
+        return (self._failure(str(problem)),) if problem else ()
+
+    @staticmethod
+    def _failure(trace: str) -> Failure:
+        return Failure(int(time.time() * 1000), reason(trace), trace)
+
+    def _note_failure(self) -> None:
+        problem = self._query.exception()
+        trace = str(problem) if problem else "the query ended without an error"
+        if (batch := self._last_batch()) != self._batch_at_start:
+            self._batch_at_start = batch
+            self._attempt = 0
+        self._failures.append(self._failure(trace))
+        self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
+        self._attempt += 1
+
+    def _try_again(self) -> None:
+        from pyspark.errors import PySparkException
+
+        try:
+            self._query = self._launch(self.spec)
+        except PySparkException as problem:
+            self._failures.append(self._failure(str(problem)))
+            self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
+            self._attempt += 1
+        else:
+            self._next_try = None

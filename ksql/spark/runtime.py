@@ -1,0 +1,124 @@
+"""Queries on Spark: started under stable ids, watched, restarted when they fail, stopped between two batches."""
+
+from __future__ import annotations
+
+import logging
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING
+
+from ksql.spark.compile import dataflow
+from ksql.spark.failures import reason
+from ksql.spark.internals import scheduling_pool
+from ksql.spark.running import RunningQuery
+from ksql.spark.session import close_session, open_session
+from ksql.spark.spec import QueryStartFailed, RetryPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from ksql.spark.session import SparkSettings
+    from ksql.spark.spec import QuerySpec
+
+_log = logging.getLogger(__name__)
+_WATCH_S = 0.25
+
+
+class SparkRuntime:
+    """The queries of one Spark session; opened once per process."""
+
+    def __init__(
+        self,
+        settings: SparkSettings,
+        partitions: Callable[[str], int],
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        """``partitions`` tells how many partitions a topic has."""
+        self._settings = settings
+        self._partitions = partitions
+        self._retry = retry or RetryPolicy()
+        self._session: SparkSession | None = None
+        self._queries: dict[str, RunningQuery] = {}
+        self._lock = Lock()
+        self._start_lock = Lock()
+        self._closing = Event()
+        self._watch: Thread | None = None
+
+    def open(self) -> None:
+        """Start Spark.
+
+        Raises:
+            SparkUnavailable: Its process did not come up.
+        """
+        self._session = open_session(self._settings)
+        self._watch = Thread(target=self._supervise, name="spark-supervisor", daemon=True)
+        self._watch.start()
+
+    @property
+    def session(self) -> SparkSession:
+        """The open session."""
+        if self._session is None:
+            raise QueryStartFailed("-", "Spark is not running")
+        return self._session
+
+    def start(self, spec: QuerySpec) -> RunningQuery:
+        """Start a query on its checkpoint, new or taken over from the query's older version.
+
+        Raises:
+            QueryStartFailed: Spark refused it; nothing runs.
+        """
+        from pyspark.errors import PySparkException
+
+        spec.checkpoint.mkdir(parents=True, exist_ok=True)
+        try:
+            query = RunningQuery(self.session, spec, self._launch, self._retry)
+        except PySparkException as problem:
+            raise QueryStartFailed(spec.query_id, reason(str(problem))) from problem
+        with self._lock:
+            self._queries[spec.query_id] = query
+        return query
+
+    def queries(self) -> tuple[RunningQuery, ...]:
+        """Every query that was started and not replaced by another start of its id."""
+        with self._lock:
+            return tuple(self._queries.values())
+
+    def close(self, *, graceful: bool = True) -> None:
+        """Stop all queries, then Spark."""
+        self._closing.set()
+        stoppers = [
+            Thread(target=query.stop, kwargs={"graceful": graceful}) for query in self.queries()
+        ]
+        for stopper in stoppers:
+            stopper.start()
+        for stopper in stoppers:
+            stopper.join()
+        if self._watch is not None:
+            self._watch.join()
+        if self._session is not None:
+            close_session(self._session, self._settings)
+            self._session = None
+
+    def _launch(self, spec: QuerySpec) -> StreamingQuery:
+        flow = dataflow(self.session, spec, self._partitions)
+        writer = (
+            flow.writeStream.format("noop")
+            .outputMode("append")
+            .queryName(spec.query_id)
+            .option("checkpointLocation", spec.checkpoint.as_uri())
+            .trigger(processingTime=f"{spec.trigger_ms} milliseconds")
+        )
+        # Spark copies the session's settings while it starts a query
+        with self._start_lock, scheduling_pool(self.session, spec.query_id):
+            self.session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
+            return writer.start()
+
+    def _supervise(self) -> None:
+        while not self._closing.wait(_WATCH_S):
+            for query in self.queries():
+                try:
+                    query.supervise()
+                except Exception:
+                    _log.exception("supervision failed", extra={"query_id": query.query_id})

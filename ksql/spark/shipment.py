@@ -1,0 +1,59 @@
+"""What a task needs to know of its query: plain data, pickled with each task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, cast
+
+from ksql.dataflow.program import Program
+
+DEFAULT_PROGRAM = "ksql.dataflow.load:load"
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """The query's plan and its way out.
+
+    Attributes:
+        query_id: The persistent query's id.
+        plan_json: The plan; ``program`` compiles it.
+        topics: The source topics, in the order of their indices.
+        buckets: Row labels of the exchange; empty for a stateless query.
+        producer: Kafka client configuration of the sink, as sorted pairs.
+        exactly_once: One Kafka transaction per task instead of at-least-once delivery.
+        log_topic: Where processing errors go; None drops them.
+        program: ``module:function`` that turns the plan into a Program.
+    """
+
+    query_id: str
+    plan_json: str
+    topics: tuple[str, ...]
+    producer: tuple[tuple[str, str], ...]
+    buckets: tuple[int, ...] = ()
+    exactly_once: bool = False
+    log_topic: str | None = None
+    program: str = DEFAULT_PROGRAM
+
+    def load(self) -> Program:
+        """The compiled program; compiling happens once per process and plan."""
+        return _factory(self.program)(self.plan_json)
+
+
+@lru_cache
+def _factory(path: str) -> Callable[[str], Program]:
+    module, _, name = path.partition(":")
+    return cast("Callable[[str], Program]", getattr(import_module(module), name))
+
+
+class ErrorLog:
+    """Collects a task's entries for the processing log."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, str, Any]] = []
+
+    def __call__(self, operator: str, message: str, row: Any) -> None:
+        """Note one entry."""
+        self.entries.append((operator, message, row))

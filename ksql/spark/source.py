@@ -1,0 +1,86 @@
+"""The one Kafka source of a query: all its topics, one set of offsets.
+
+The columns are the same for every query and every version of it, so an upgrade never changes what Spark
+compares with the checkpoint.
+
+Source: Spark's Structured Streaming + Kafka Integration Guide.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ksql.base.errors import ServerError
+from ksql.spark.arrow import SOURCE_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ksql.spark.spec import QuerySpec, StartAt
+
+Partitions = "Callable[[str], int]"
+"""How many partitions a topic has."""
+
+_ENDS = {"earliest": -2, "latest": -1}
+
+CLIENT_DEFAULTS: Mapping[str, str] = {
+    # the default of 500 ms adds half a second to every small batch
+    "fetch.max.wait.ms": "5",
+    "max.poll.records": "5000",
+    "max.partition.fetch.bytes": str(4 << 20),
+    "receive.buffer.bytes": str(1 << 20),
+}
+
+
+class MissingOffsets(ServerError):
+    """A start that leaves out some partitions of a topic."""
+
+    def __init__(self, topic: str, partitions: list[int]) -> None:
+        super().__init__(
+            f'topic "{topic}" has no start offset for its partitions {partitions}'
+        )
+
+
+def kafka_source(
+    session: SparkSession, spec: QuerySpec, partitions: Callable[[str], int]
+) -> DataFrame:
+    """The records of the query's topics, in the columns of ``SOURCE_COLUMNS``."""
+    client = {**CLIENT_DEFAULTS, **spec.consumer}
+    if spec.exactly_once:
+        client["isolation.level"] = "read_committed"
+    options = {
+        **{f"kafka.{name}": value for name, value in client.items()},
+        "subscribe": ",".join(sorted(spec.topics)),
+        "startingOffsets": starting_offsets(spec.topics, partitions),
+        "maxOffsetsPerTrigger": str(spec.max_records),
+        "failOnDataLoss": "true" if spec.fail_on_data_loss else "false",
+        "includeHeaders": "true",
+        "groupIdPrefix": f"ksql-{spec.query_id}",
+    }
+    source = session.readStream.format("kafka").options(**options).load()
+    return source.selectExpr(*SOURCE_COLUMNS)
+
+
+def starting_offsets(topics: Mapping[str, StartAt], partitions: Callable[[str], int]) -> str:
+    """The source's start; Spark reads it only when a checkpoint is new.
+
+    Raises:
+        MissingOffsets: A topic's offsets do not name all its partitions.
+    """
+    ends = set(map(str, topics.values()))
+    if ends in ({"earliest"}, {"latest"}):
+        return ends.pop()
+    return json.dumps(
+        {topic: _per_partition(topic, start, partitions(topic)) for topic, start in topics.items()}
+    )
+
+
+def _per_partition(topic: str, start: StartAt, count: int) -> dict[str, int]:
+    if isinstance(start, str):
+        return {str(partition): _ENDS[start] for partition in range(count)}
+    if missing := [partition for partition in range(count) if partition not in start]:
+        raise MissingOffsets(topic, missing)
+    return {str(partition): start[partition] for partition in range(count)}

@@ -1,0 +1,127 @@
+"""What to run, how it goes, and what can go wrong: the runtime's own vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Literal
+
+from ksql.base.errors import ServerError
+from ksql.spark.checkpoint import Offsets
+from ksql.spark.shipment import DEFAULT_PROGRAM
+
+StartAt = Literal["earliest", "latest"] | Mapping[int, int]
+"""Where a topic's first batch begins: at one end, or at an offset per partition (all partitions)."""
+
+
+@dataclass(frozen=True)
+class QuerySpec:
+    """A query as the runtime starts it; everything that a restart needs again.
+
+    Attributes:
+        query_id: The persistent query's id; also its scheduling pool.
+        plan_json: What the workers compile.
+        topics: The source topics; the start counts only while the checkpoint is new.
+        checkpoint: The query's own directory; a predecessor's is taken over as it is.
+        stages: How many stateful stages the plan has; fixed with the checkpoint.
+        partitions: Shuffle partitions and buckets of the exchanges; fixed with the checkpoint.
+        consumer: Kafka client properties of the source (Java names).
+        producer: Kafka client properties of the sink (librdkafka names).
+        exactly_once: ``processing.guarantee = exactly_once_v2``.
+        trigger_ms: The pause between two looks at the source.
+        max_records: The most records that one batch takes; bounds the latency of a catch-up.
+        fail_on_data_loss: Whether records that the broker has already deleted stop the query.
+        log_topic: The processing log's topic.
+        program: ``module:function`` that compiles the plan.
+    """
+
+    query_id: str
+    plan_json: str
+    topics: Mapping[str, StartAt]
+    checkpoint: Path
+    stages: int = 0
+    partitions: int = 1
+    consumer: Mapping[str, str] = field(default_factory=dict)
+    producer: Mapping[str, str] = field(default_factory=dict)
+    exactly_once: bool = False
+    trigger_ms: int = 100
+    max_records: int = 500_000
+    fail_on_data_loss: bool = True
+    log_topic: str | None = None
+    program: str = DEFAULT_PROGRAM
+
+
+class State(Enum):
+    """Where a query is in its life."""
+
+    RUNNING = "RUNNING"
+    ERROR = "ERROR"  # failed; tried again after a pause
+    STOPPED = "STOPPED"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failure of a query, as a user reads it; ``trace`` is for the server's log."""
+
+    when_ms: int
+    message: str
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a query does."""
+
+    state: State
+    failures: tuple[Failure, ...] = ()
+    retry_in_ms: int | None = None
+
+    @property
+    def last_error(self) -> str | None:
+        """The newest failure's text."""
+        return self.failures[-1].message if self.failures else None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The last finished batch of a running query."""
+
+    batch: int
+    offsets: Offsets
+    rows_in: int
+    rows_out: int
+    errors: int
+    duration_ms: int
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How long a failed query rests before its next try; doubled each time, reset by a good batch."""
+
+    initial_ms: int = 1_000
+    max_ms: int = 60_000
+    kept_failures: int = 10
+
+    def pause_ms(self, attempt: int) -> int:
+        """The pause before try number ``attempt`` (from 0)."""
+        return min(self.max_ms, self.initial_ms << min(attempt, 20))
+
+
+class QueryStartFailed(ServerError):
+    """Spark refused the query."""
+
+    def __init__(self, query_id: str, reason: str) -> None:
+        super().__init__(f"query {query_id} cannot be started", detail=reason)
+
+
+class CheckpointMismatch(ServerError):
+    """A checkpoint that was made for another shape of query."""
+
+    def __init__(self, query_id: str, what: str, before: object, now: object) -> None:
+        super().__init__(
+            f"query {query_id} does not fit its checkpoint",
+            detail=f"{what} was {before} and is now {now}",
+            hint="Terminate the query and create it anew.",
+        )

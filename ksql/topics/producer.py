@@ -1,0 +1,140 @@
+"""The producer of a worker process: many records in, all of them acknowledged or an error out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from ksql.base.errors import ServerError
+
+if TYPE_CHECKING:
+    from ksql.processors.base import Headers
+
+Encoded = tuple[bytes | None, bytes | None, int, "Headers | None"]
+"""An encoded record: key, value, timestamp (ms), headers."""
+
+Rejected = Callable[[str], None]
+"""Told about a record that no retry can deliver (too large); the message says why."""
+
+DEFAULTS: Mapping[str, str | int | bool] = {
+    # acks=all and no duplicates or reordering when the client retries by itself
+    "enable.idempotence": True,
+    # flush() ignores it, so a small batch never waits; a large one fills its requests
+    "linger.ms": 20,
+    "batch.num.messages": 10_000,
+    "queue.buffering.max.messages": 200_000,
+    "queue.buffering.max.kbytes": 131_072,
+    # the same partition that a Java client would choose for a key
+    "partitioner": "murmur2_random",
+    "message.timeout.ms": 120_000,
+    "delivery.report.only.error": True,
+    "log_level": 0,
+}
+
+_FULL_WAIT_S = 0.05
+_FLUSH_STEP_S = 5.0
+
+
+class DeliveryFailed(ServerError):
+    """Records were produced that the broker did not acknowledge."""
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(
+            f'cannot write to topic "{topic}"',
+            detail=reason,
+            hint="Check that the topic exists and that the broker can be reached.",
+        )
+
+
+class WorkerProducer:
+    """Sends encoded records; nothing counts before ``flush`` has returned."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self._failed: list[tuple[str, str]] = []
+        self._rejected: list[str] = []
+        self._producer = Producer({**DEFAULTS, **config, "on_delivery": self._report})
+
+    def send(self, topic: str, records: Iterable[Encoded], rejected: Rejected) -> int:
+        """Hand over the records; returns how many were accepted."""
+        produce = self._producer.produce
+        count = 0
+        for key, value, timestamp, headers in records:
+            try:
+                if headers is None:
+                    produce(topic, value, key, timestamp=timestamp)
+                else:
+                    produce(topic, value, key, timestamp=timestamp, headers=headers)
+            except (BufferError, KafkaException) as problem:
+                if not self._retry(problem, topic, (key, value, timestamp, headers), rejected):
+                    continue
+            count += 1
+        self._producer.poll(0)
+        return count
+
+    def _retry(
+        self, problem: Exception, topic: str, record: Encoded, rejected: Rejected
+    ) -> bool:
+        """Wait for room in the queue; False if the record can never be sent."""
+        key, value, timestamp, headers = record
+        while isinstance(problem, BufferError):
+            self._producer.poll(_FULL_WAIT_S)
+            try:
+                self._producer.produce(
+                    topic, value, key, timestamp=timestamp, headers=headers or []
+                )
+            except (BufferError, KafkaException) as again:
+                problem = again
+            else:
+                return True
+        error = problem.args[0]
+        if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            raise DeliveryFailed(topic, error.str()) from problem
+        rejected(error.str())
+        return False
+
+    def flush(self, rejected: Rejected) -> None:
+        """Wait until every record is acknowledged.
+
+        Raises:
+            DeliveryFailed: A record was not; the caller must not go on as if it had been.
+        """
+        while self._producer.flush(_FLUSH_STEP_S):
+            if self._failed:
+                break
+        for message in self._rejected:
+            rejected(message)
+        self._rejected.clear()
+        if self._failed:
+            topic, reason = self._failed[0]
+            self._failed.clear()
+            raise DeliveryFailed(topic, reason)
+
+    def _report(self, error: KafkaError | None, message: Any) -> None:
+        if error is None:
+            return
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self._rejected.append(error.str())
+        else:
+            self._failed.append((message.topic(), error.str()))
+
+
+_cache: dict[tuple[tuple[str, str], ...], WorkerProducer] = {}
+_cache_lock = Lock()
+
+
+def worker_producer(config: Mapping[str, str]) -> WorkerProducer:
+    """The producer of this process for that configuration; opened at its first use."""
+    key = tuple(sorted(config.items()))
+    with _cache_lock:
+        if (producer := _cache.get(key)) is None:
+            producer = _cache[key] = WorkerProducer(config)
+        return producer
+
+
+def forget_producer(config: Mapping[str, str]) -> None:
+    """Drop the cached producer, for instance because it failed for good."""
+    with _cache_lock:
+        _cache.pop(tuple(sorted(config.items())), None)
