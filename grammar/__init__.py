@@ -1,0 +1,1 @@
+"""The language as data: grammar files in Lark's notation and examples of broken input."""

@@ -1,0 +1,88 @@
+"""How a rule of the grammar becomes a value: the table of builders and what they share.
+
+A builder is a function of the rule's span and of its parts, without keywords and signs. It is called
+while the text is parsed, so no tree but the result is ever made.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from ksql.base.errors import Span
+from ksql.syntax.expr import NOWHERE
+from ksql.syntax.lexer import Token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Builder = Callable[..., Any]
+    Callback = Callable[[list[Any]], Any]
+
+BUILDERS = SimpleNamespace()
+"""One callback for each rule and alias of the grammar, filled by the `build_*` modules."""
+
+_VALUES = frozenset(("NAME", "QUOTED", "STRING", "VARIABLE", "INTEGER", "DIGITS", "FLOAT"))
+
+
+class Part:
+    """A builder's result that is no node itself: a name, a list, a flag."""
+
+    __slots__ = ("span", "value")
+
+    def __init__(self, value: Any, span: Span | None) -> None:
+        self.value = value
+        self.span = span
+
+
+def rule(*names: str) -> Callable[[Builder], Builder]:
+    """Declares the function to be the builder of these rules."""
+
+    def declare(build: Builder) -> Builder:
+        for name in names:
+            setattr(BUILDERS, name, _callback(build))
+        return build
+
+    return declare
+
+
+def words(*names: str) -> None:
+    """Declares rules whose value is their words: ``IF NOT EXISTS`` gives that text."""
+    for name in names:
+        setattr(BUILDERS, name, _join_words)
+
+
+def join(first: Span, last: Span) -> Span:
+    """The place from the start of one span to the end of another."""
+    return Span(first.start, last.end, first.line, first.column)
+
+
+def _callback(build: Builder) -> Callback:
+    def call(children: list[Any]) -> Any:
+        first: Span | None = None
+        last: Span | None = None
+        parts = []
+        for child in children:
+            if child is None:
+                parts.append(None)
+                continue
+            if child.__class__ is Token:
+                if child.type in _VALUES:
+                    parts.append(child)
+            elif child.__class__ is Part:
+                parts.append(child.value)
+            else:
+                parts.append(child)
+            if child.span is not None:
+                last = child.span
+                first = first or last
+        span = join(first, last) if first and last else None
+        value = build(span or NOWHERE, *parts)
+        return value if hasattr(value, "span") else Part(value, span)
+
+    return call
+
+
+def _join_words(children: list[Token]) -> Part:
+    text = " ".join(child.text.upper() for child in children)
+    return Part(text, join(children[0].span, children[-1].span))

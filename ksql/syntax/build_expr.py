@@ -1,0 +1,238 @@
+"""Expressions: from rules of `expr.lark` to the nodes of `ksql.syntax.expr`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ksql.base.errors import NotSupportedYet, ParseError, Span
+from ksql.syntax import expr
+from ksql.syntax.build import rule, words
+from ksql.syntax.build_leaves import string_value, unquote
+
+if TYPE_CHECKING:
+    from ksql.syntax.expr import Expr
+    from ksql.syntax.lexer import Token
+    from ksql.types.model import SqlType
+
+words("not", "comparator", "plus_minus", "times_over", "interval_unit")
+
+
+@rule("expression_text", "parenthesis")
+def same(span: Span, inner: Expr) -> Expr:
+    """Brackets leave no node."""
+    return inner
+
+
+# --- operators
+
+
+@rule("logical_or")
+def logical_or(span: Span, left: Expr, right: Expr) -> Expr:
+    """``left OR right``."""
+    return expr.Logical("OR", left, right, span=span)
+
+
+@rule("logical_and")
+def logical_and(span: Span, left: Expr, right: Expr) -> Expr:
+    """``left AND right``."""
+    return expr.Logical("AND", left, right, span=span)
+
+
+@rule("logical_not")
+def logical_not(span: Span, operand: Expr) -> Expr:
+    """``NOT operand``."""
+    return expr.Not(operand, span=span)
+
+
+@rule("comparison")
+def comparison(span: Span, left: Expr, op: Any, right: Expr) -> Expr:
+    """``left = right`` and its like; ``!=`` is ``<>``."""
+    return expr.Compare("<>" if op == "!=" else op, left, right, span=span)
+
+
+@rule("between")
+def between(span: Span, operand: Expr, negated: str | None, low: Expr, high: Expr) -> Expr:
+    """``operand [NOT] BETWEEN low AND high``."""
+    return _negated(negated, expr.Between(operand, low, high, span=span))
+
+
+@rule("in_list")
+def in_list(span: Span, operand: Expr, negated: str | None, *options: Expr) -> Expr:
+    """``operand [NOT] IN (options)``."""
+    return _negated(negated, expr.In(operand, options, span=span))
+
+
+@rule("like")
+def like(
+    span: Span, operand: Expr, negated: str | None, pattern: Expr, escape: str | None
+) -> Expr:
+    """``operand [NOT] LIKE pattern [ESCAPE 'c']``."""
+    return _negated(negated, expr.Like(operand, pattern, escape, span=span))
+
+
+@rule("escape")
+def escape(span: Span, token: Token) -> str:
+    """The one character that takes a wildcard's meaning away."""
+    character = string_value(token)
+    if len(character) != 1:
+        raise ParseError(
+            f"Expected a single escape character but got '{character}'", span=token.span
+        )
+    return character
+
+
+@rule("null_test")
+def null_test(span: Span, operand: Expr, negated: str | None) -> Expr:
+    """``operand IS [NOT] NULL``."""
+    return expr.IsNull(operand, negated is not None, span=span)
+
+
+@rule("distinct_test")
+def distinct_test(span: Span, left: Expr, negated: str | None, right: Expr) -> Expr:
+    """``left IS [NOT] DISTINCT FROM right``."""
+    op: Any = "IS NOT DISTINCT FROM" if negated else "IS DISTINCT FROM"
+    return expr.Compare(op, left, right, span=span)
+
+
+def _negated(negated: str | None, positive: Expr) -> Expr:
+    return expr.Not(positive, span=positive.span) if negated else positive
+
+
+@rule("concatenation")
+def concatenation(span: Span, left: Expr, right: Expr) -> Expr:
+    """``left || right`` is CONCAT."""
+    return expr.Call("CONCAT", (left, right), span=span)
+
+
+@rule("arithmetic")
+def arithmetic(span: Span, left: Expr, op: Any, right: Expr) -> Expr:
+    """``left + right`` and its like."""
+    return expr.Binary(op, left, right, span=span)
+
+
+@rule("unary")
+def unary(span: Span, op: Any, operand: Expr) -> Expr:
+    """``-operand``; the minus of a number is part of the number and never comes here."""
+    return expr.Unary(op, operand, span=span)
+
+
+@rule("at_time_zone")
+def at_time_zone(span: Span, operand: Expr, zone: Token) -> Expr:
+    """``operand AT TIME ZONE 'zone'`` is in the language and nowhere implemented."""
+    raise NotSupportedYet("AT TIME ZONE", span=span)
+
+
+# --- primaries
+
+
+@rule("column")
+def column(span: Span, token: Token) -> Expr:
+    """A column by its name alone."""
+    name = unquote(token.text) if token.type == "QUOTED" else token.text.upper()
+    return expr.Ref(name, span=span)
+
+
+@rule("qualified_column")
+def qualified_column(span: Span, source: str, name: str) -> Expr:
+    """``source.column``."""
+    return expr.Ref(name, source, span=span)
+
+
+@rule("dereference")
+def dereference(span: Span, base: Expr, name: str) -> Expr:
+    """``base->field``."""
+    return expr.Deref(base, name, span=span)
+
+
+@rule("subscript")
+def subscript(span: Span, base: Expr, index: Expr) -> Expr:
+    """``base[index]``."""
+    return expr.Subscript(base, index, span=span)
+
+
+@rule("cast")
+def cast(span: Span, operand: Expr, type_: SqlType) -> Expr:
+    """``CAST(operand AS type)``."""
+    return expr.Cast(operand, type_, span=span)
+
+
+@rule("when")
+def when(span: Span, condition: Expr, result: Expr) -> expr.When:
+    """``WHEN condition THEN result``."""
+    return expr.When(condition, result)
+
+
+@rule("otherwise")
+def otherwise(span: Span, result: Expr) -> Expr:
+    """``ELSE result``."""
+    return result
+
+
+@rule("searched_case")
+def searched_case(span: Span, *parts: Any) -> Expr:
+    """``CASE WHEN .. END``."""
+    return expr.Case(None, parts[:-1], parts[-1], span=span)
+
+
+@rule("simple_case")
+def simple_case(span: Span, operand: Expr, *parts: Any) -> Expr:
+    """``CASE operand WHEN .. END``."""
+    return expr.Case(operand, parts[:-1], parts[-1], span=span)
+
+
+@rule("expressions", "arguments", "map_entries", "struct_fields")
+def listed(span: Span, *items: Any) -> tuple[Any, ...]:
+    """Things with commas between them."""
+    return items
+
+
+@rule("array_constructor")
+def array_constructor(span: Span, items: tuple[Expr, ...] | None) -> Expr:
+    """``ARRAY[items]``."""
+    return expr.ArrayExpr(items or (), span=span)
+
+
+@rule("map_constructor")
+def map_constructor(span: Span, entries: tuple[tuple[Expr, Expr], ...] | None) -> Expr:
+    """``MAP(key := value, ..)``."""
+    return expr.MapExpr(entries or (), span=span)
+
+
+@rule("struct_constructor")
+def struct_constructor(span: Span, fields: tuple[tuple[str, Expr], ...] | None) -> Expr:
+    """``STRUCT(name := value, ..)``."""
+    return expr.StructExpr(fields or (), span=span)
+
+
+@rule("map_entry", "struct_field")
+def entry(span: Span, key: Any, value: Expr) -> tuple[Any, Expr]:
+    """``key := value``."""
+    return key, value
+
+
+# --- calls
+
+
+@rule("count_star")
+def count_star(span: Span, name: str) -> Expr:
+    """``COUNT(*)``."""
+    return expr.Call(name.upper(), (), star=True, span=span)
+
+
+@rule("function_call")
+def function_call(span: Span, name: str, arguments: tuple[Expr, ...] | None) -> Expr:
+    """``name(arguments)``; function names have no case."""
+    return expr.Call(name.upper(), arguments or (), span=span)
+
+
+@rule("unit_argument")
+def unit_argument(span: Span, word: str) -> Expr:
+    """A unit of time given to a function; singular is the same as plural."""
+    plural: Any = word if word.endswith("S") else word + "S"
+    return expr.UnitLit(plural, span=span)
+
+
+@rule("lambda_one", "lambda_many")
+def lambda_(span: Span, *parts: Any) -> Expr:
+    """``x => body`` or ``(x, y) => body``."""
+    return expr.Lambda(parts[:-1], parts[-1], span=span)

@@ -1,0 +1,349 @@
+"""Names, literals, variables and types: the leaves of every tree."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from ksql.base.errors import ParseError, Span
+from ksql.syntax import expr
+from ksql.syntax.build import rule, words
+from ksql.types import model
+
+if TYPE_CHECKING:
+    from ksql.syntax.lexer import Context, Token
+    from ksql.types.model import SqlType
+
+_SOURCE_NAME = re.compile(r"[A-Za-z0-9_-]*\Z")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_@]*)\}")
+_BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_@]*\Z")
+_QUOTED_NAME = re.compile(r'`(?:[^`]|``)*`\Z|"(?:[^"]|"")*"\Z')
+_INTEGER = re.compile(r"-?[0-9]+\Z")
+_DECIMAL = re.compile(r"-?(?:[0-9]+\.[0-9]*|\.[0-9]+)\Z")
+_DOUBLE = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+\Z")
+_STRING = re.compile(r"'(?:[^']|'')*'\Z")
+_WORDS = {"NULL": expr.NullLit, "TRUE": expr.BoolLit, "FALSE": expr.BoolLit}
+
+PRIMITIVES: dict[str, SqlType] = {
+    "BOOLEAN": model.BOOLEAN,
+    "INTEGER": model.INTEGER,
+    "INT": model.INTEGER,
+    "BIGINT": model.BIGINT,
+    "DOUBLE": model.DOUBLE,
+    "STRING": model.STRING,
+    "VARCHAR": model.STRING,
+    "BYTES": model.BYTES,
+    "DATE": model.DATE,
+    "TIME": model.TIME,
+    "TIMESTAMP": model.TIMESTAMP,
+}
+"""The types without parameters by their names and aliases."""
+
+
+class LiteralError(ParseError):
+    """A literal that reads well but has no value, such as a number that is too large."""
+
+    def text(self) -> str:
+        """The whole error; the column is counted as ksqlDB does for literals, one further on."""
+        if self.span is None:
+            return self.message
+        place = f"line {self.span.line}:{self.span.column + 1}"
+        return f"Failed to prepare statement: {place}: {self.message}"
+
+
+class VariableError(ParseError):
+    """A variable that is not defined, or whose text does not fit its place."""
+
+
+class UnknownType(ParseError):
+    """A type name that is neither SQL's nor registered."""
+
+    def __init__(self, name: str, span: Span) -> None:
+        super().__init__(f"Cannot resolve unknown type: {name}", span=span)
+
+
+class BadType(ParseError):
+    """A type whose parts contradict each other."""
+
+
+# --- names
+
+
+def unquote(text: str) -> str:
+    """The text within quotes, whose doubled quotes stand for one."""
+    quote = text[0]
+    return text[1:-1].replace(quote + quote, quote)
+
+
+@rule("plain_name")
+def plain_name(span: Span, token: Token) -> str:
+    """An unquoted name, in upper case."""
+    return token.text.upper()
+
+
+@rule("quoted_name")
+def quoted_name(span: Span, token: Token) -> str:
+    """A quoted name, as written."""
+    return unquote(token.text)
+
+
+@rule("variable_name")
+def variable_name(span: Span, token: Token) -> str:
+    """A name that a variable stands for; its text must itself be a name."""
+    value = _variable(token)
+    name = _as_name(value)
+    if name is None:
+        raise VariableError(f"Got: '{value}'. A variable for a name must hold a name", span=span)
+    return name
+
+
+def _as_name(text: str) -> str | None:
+    if _QUOTED_NAME.match(text):
+        return unquote(text)
+    return text.upper() if _BARE_NAME.match(text) else None
+
+
+@rule("source_name")
+def source_name(span: Span, name: str) -> str:
+    """The name of a stream or table, which has fewer characters to choose from."""
+    if not _SOURCE_NAME.match(name):
+        raise ParseError(
+            f"Illegal argument: the source name `{name}` contains illegal characters",
+            hint="Use letters, digits, underscores and hyphens only.",
+            span=span,
+        )
+    return name
+
+
+@rule("resource")
+def resource(span: Span, token: Token) -> str:
+    """The name of something outside (a topic, a subject): its case counts."""
+    match token.type:
+        case "STRING":
+            return string_value(token)
+        case "QUOTED":
+            return unquote(token.text)
+        case "VARIABLE":
+            value = _variable(token)
+            return unquote(value) if value[:1] in {"'", '"', "`"} else value
+        case _:
+            return token.text
+
+
+@rule("variable")
+def variable(span: Span, token: Token) -> str:
+    """The name of a variable; its case counts."""
+    return token.text
+
+
+# --- literals
+
+
+def string_value(token: Token) -> str:
+    """The value of a text in single quotes, with its variables replaced."""
+    text = token.text[1:-1].replace("''", "'")
+    variables = token.context.variables
+    if not variables or "${" not in text:
+        return text
+    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+
+
+def _variable(token: Token) -> str:
+    name = token.text[2:-1]
+    variables = token.context.variables
+    if variables is None:
+        raise VariableError(
+            f"Variable substitution is disabled, {token.text} has no value",
+            hint="Set 'ksql.variable.substitution.enable' to 'true'.",
+            span=token.span,
+        )
+    if name not in variables:
+        raise VariableError(
+            f"The variable {token.text} is not defined",
+            hint=f"DEFINE {name} = '..'; defines it.",
+            span=token.span,
+        )
+    return variables[name]
+
+
+@rule("text", "property_text")
+def text(span: Span, token: Token) -> str:
+    """A text in single quotes."""
+    return string_value(token)
+
+
+@rule("null_literal")
+def null_literal(span: Span) -> expr.NullLit:
+    """NULL."""
+    return expr.NullLit(span=span)
+
+
+@rule("true_literal")
+def true_literal(span: Span) -> expr.BoolLit:
+    """TRUE."""
+    return expr.BoolLit(True, span=span)
+
+
+@rule("false_literal")
+def false_literal(span: Span) -> expr.BoolLit:
+    """FALSE."""
+    return expr.BoolLit(False, span=span)
+
+
+@rule("string_literal")
+def string_literal(span: Span, token: Token) -> expr.StringLit:
+    """A text in single quotes."""
+    return expr.StringLit(string_value(token), span=span)
+
+
+@rule("integer_literal")
+def integer_literal(span: Span, token: Token) -> expr.IntLit:
+    """A whole number of at most 64 bits."""
+    return _integer(token.text, span)
+
+
+@rule("decimal_literal")
+def decimal_literal(span: Span, token: Token) -> expr.DecimalLit:
+    """A number with a point."""
+    return expr.DecimalLit(decimal.Decimal(token.text), span=span)
+
+
+@rule("double_literal")
+def double_literal(span: Span, token: Token) -> expr.DoubleLit:
+    """A number with an exponent."""
+    return _double(token.text, span)
+
+
+def _integer(digits: str, span: Span) -> expr.IntLit:
+    if len(digits) > 20 or not -(2**63) <= (value := int(digits)) < 2**63:
+        raise LiteralError(f"Invalid numeric literal: {digits}", span=span)
+    return expr.IntLit(value, span=span)
+
+
+def _double(digits: str, span: Span) -> expr.DoubleLit:
+    value = float(digits)
+    if math.isinf(value):
+        raise LiteralError(f"Number overflows DOUBLE: {digits}", span=span)
+    return expr.DoubleLit(value, span=span)
+
+
+@rule("variable_literal")
+def variable_literal(span: Span, token: Token) -> Any:
+    """A variable in an expression: a literal or a column, by what its text is."""
+    if token.context.variables is None:
+        return expr.Variable(token.text[2:-1], span=span)
+    value = _variable(token)
+    if _STRING.match(value):
+        return expr.StringLit(value[1:-1].replace("''", "'"), span=span)
+    if _INTEGER.match(value):
+        return _integer(value, span)
+    if _DECIMAL.match(value):
+        return expr.DecimalLit(decimal.Decimal(value), span=span)
+    if _DOUBLE.match(value):
+        return _double(value, span)
+    if value.upper() in _WORDS:
+        return _word(value.upper(), span)
+    name = _as_name(value)
+    if name is None:
+        raise VariableError(
+            f"Got: '{value}'. A variable for a literal must hold a quoted text, a number or a boolean",
+            span=span,
+        )
+    return expr.Ref(name, span=span)
+
+
+def _word(word: str, span: Span) -> expr.NullLit | expr.BoolLit:
+    return expr.NullLit(span=span) if word == "NULL" else expr.BoolLit(word == "TRUE", span=span)
+
+
+words("decimal_word")
+
+
+@rule("typed_literal")
+def typed_literal(span: Span, type_name: str, token: Token) -> expr.DecimalLit:
+    """``DECIMAL '12.30'``, the only literal that names its type."""
+    if type_name != "DECIMAL":
+        raise UnknownType(type_name, span)
+    value = string_value(token)
+    if not (_INTEGER.match(value) or _DECIMAL.match(value)):
+        raise LiteralError(f"Invalid numeric literal: {value}", span=span)
+    return expr.DecimalLit(decimal.Decimal(value), span=span)
+
+
+# --- types
+
+
+@rule("type_name")
+def type_name(span: Span, token: Token) -> SqlType:
+    """A primitive or a registered type."""
+    match token.type:
+        case "QUOTED":
+            name = unquote(token.text)
+        case "VARIABLE":
+            name = variable_name(span, token)
+        case _:
+            name = token.text.upper()
+    known = PRIMITIVES.get(name) or token.context.types.get(name)
+    if known is None:
+        raise UnknownType(name, span)
+    return known
+
+
+@rule("sized_type")
+def sized_type(span: Span, type_: SqlType, *parameters: object) -> SqlType:
+    """``VARCHAR(30)``: the parameters say nothing."""
+    return type_
+
+
+words("type_parameter")
+
+
+@rule("decimal_type")
+def decimal_type(span: Span, precision: Token, scale: Token) -> model.Decimal:
+    """``DECIMAL(p, s)`` with p at least 1 and s from 0 to p."""
+    digits, places = _integer(precision.text, span).value, _integer(scale.text, span).value
+    shown = f"DECIMAL({digits}, {places})"
+    if digits < 1:
+        raise BadType(f"DECIMAL precision must be >= 1: {shown}", span=span)
+    if places < 0:
+        raise BadType(f"DECIMAL scale must be >= 0: {shown}", span=span)
+    if digits < places:
+        raise BadType(f"DECIMAL precision must be >= scale: {shown}", span=span)
+    return model.Decimal(digits, places)
+
+
+@rule("array_type")
+def array_type(span: Span, item: SqlType) -> model.Array:
+    """``ARRAY<item>`` or ``item ARRAY``."""
+    return model.Array(item)
+
+
+@rule("map_type")
+def map_type(span: Span, key: SqlType, value: SqlType) -> model.Map:
+    """``MAP<key, value>``."""
+    return model.Map(key, value)
+
+
+@rule("struct_type")
+def struct_type(span: Span, fields: tuple[model.Field, ...] | None) -> model.Struct:
+    """``STRUCT<name type, ..>``; no two fields have one name."""
+    seen: set[str] = set()
+    for field in fields or ():
+        if field.name in seen:
+            raise BadType(f"Duplicate field names found in STRUCT: '{field}'", span=span)
+        seen.add(field.name)
+    return model.Struct(fields or ())
+
+
+@rule("type_fields")
+def type_fields(span: Span, *fields: model.Field) -> tuple[model.Field, ...]:
+    """The fields of a STRUCT."""
+    return fields
+
+
+@rule("type_field")
+def type_field(span: Span, name: str, type_: SqlType) -> model.Field:
+    """One field of a STRUCT."""
+    return model.Field(name, type_)

@@ -1,0 +1,200 @@
+"""Queries: from rules of `query.lark` to the nodes of `ksql.syntax.ast`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ksql.base.errors import ParseError, Span
+from ksql.syntax import ast
+from ksql.syntax.build import rule, words
+
+if TYPE_CHECKING:
+    from ksql.syntax.expr import Expr
+    from ksql.syntax.lexer import Token
+
+words("emission", "unit")
+
+
+def whole_number(token: Token) -> int:
+    """The value of digits that stand for a count, not for a literal."""
+    if len(token.text) > 20:
+        raise ParseError(f"Invalid numeric literal: {token.text}", span=token.span)
+    return int(token.text)
+
+
+@rule("query")
+def query(
+    span: Span,
+    select: tuple[ast.SelectTerm, ...],
+    source: ast.Relation,
+    *clauses: Any,
+) -> ast.Query:
+    """SELECT with its clauses, each of them None if it is not there."""
+    return ast.Query(select, source, *clauses, span=span)
+
+
+@rule("select_terms")
+def select_terms(span: Span, *terms: ast.SelectTerm) -> tuple[ast.SelectTerm, ...]:
+    """What is selected."""
+    return terms
+
+
+@rule("star")
+def star(span: Span) -> ast.SelectStar:
+    """``*``."""
+    return ast.SelectStar(span=span)
+
+
+@rule("source_star")
+def source_star(span: Span, source: str) -> ast.SelectStar:
+    """``source.*``."""
+    return ast.SelectStar(source, span=span)
+
+
+@rule("struct_star")
+def struct_star(span: Span, base: Expr) -> ast.SelectStructStar:
+    """``base->*``."""
+    return ast.SelectStructStar(base, span=span)
+
+
+@rule("plain_item", "aliased_item")
+def item(span: Span, value: Expr, alias: str | None = None) -> ast.SelectItem:
+    """``value [AS alias]``."""
+    return ast.SelectItem(value, alias, span=span)
+
+
+# --- sources
+
+
+@rule("source", "aliased_source")
+def source(span: Span, name: str, alias: str | None = None) -> ast.SourceRef:
+    """A source in FROM or JOIN."""
+    return ast.SourceRef(name, alias or name, span=span)
+
+
+@rule("inner_join")
+def inner_join(span: Span) -> str:
+    """``[INNER]``."""
+    return "INNER"
+
+
+@rule("left_join")
+def left_join(span: Span) -> str:
+    """``LEFT [OUTER]``."""
+    return "LEFT"
+
+
+@rule("right_join")
+def right_join(span: Span) -> str:
+    """``RIGHT [OUTER]``."""
+    return "RIGHT"
+
+
+@rule("full_join")
+def full_join(span: Span) -> str:
+    """``FULL [OUTER]``."""
+    return "FULL"
+
+
+@rule("join")
+def join(
+    span: Span,
+    left: ast.Relation,
+    kind: Any,
+    right: ast.SourceRef,
+    within: ast.Within | None,
+    criteria: Expr,
+) -> ast.Join:
+    """``left JOIN right [WITHIN ..] ON criteria``."""
+    return ast.Join(left, right, kind, criteria, within, span=span)
+
+
+@rule("within_same")
+def within_same(span: Span, both: ast.Duration, grace: ast.Duration | None) -> ast.Within:
+    """``WITHIN 1 HOUR``."""
+    return ast.Within(both, both, grace, span=span)
+
+
+@rule("within_both")
+def within_both(
+    span: Span, before: ast.Duration, after: ast.Duration, grace: ast.Duration | None
+) -> ast.Within:
+    """``WITHIN (1 HOUR, 2 HOURS)``."""
+    return ast.Within(before, after, grace, span=span)
+
+
+# --- windows
+
+
+@rule("duration")
+def duration(span: Span, amount: Token, unit: str) -> ast.Duration:
+    """``10 SECONDS``; the unit is made plural."""
+    plural: Any = unit if unit.endswith("S") else unit + "S"
+    return ast.Duration(whole_number(amount), plural)
+
+
+@rule("grace", "late", "retention", "timeout")
+def same_duration(span: Span, length: ast.Duration) -> ast.Duration:
+    """A length of time with its word before it."""
+    return length
+
+
+@rule("tumbling_window")
+def tumbling_window(
+    span: Span,
+    size: ast.Duration,
+    retention: ast.Duration | None,
+    grace: ast.Duration | None,
+) -> ast.Window:
+    """``TUMBLING (SIZE ..)``."""
+    return ast.Window("TUMBLING", size, None, retention, grace, span=span)
+
+
+@rule("hopping_window")
+def hopping_window(
+    span: Span,
+    size: ast.Duration,
+    advance: ast.Duration,
+    retention: ast.Duration | None,
+    grace: ast.Duration | None,
+) -> ast.Window:
+    """``HOPPING (SIZE .., ADVANCE BY ..)``."""
+    return ast.Window("HOPPING", size, advance, retention, grace, span=span)
+
+
+@rule("session_window")
+def session_window(
+    span: Span,
+    gap: ast.Duration,
+    retention: ast.Duration | None,
+    grace: ast.Duration | None,
+) -> ast.Window:
+    """``SESSION (..)``."""
+    return ast.Window("SESSION", gap, None, retention, grace, span=span)
+
+
+# --- clauses
+
+
+@rule("window_clause")
+def window_clause(span: Span, name: str | None = None, window: Any = None) -> Any:
+    """``[WINDOW [name] window]``; the name has no use."""
+    return window
+
+
+@rule("where_clause", "group_clause", "partition_clause", "having_clause", "emit_clause")
+def clause(span: Span, content: Any = None) -> Any:
+    """An optional clause with one part."""
+    return content
+
+
+@rule("limit_clause")
+def limit_clause(span: Span, count: Token | None = None) -> int | None:
+    """``[LIMIT n]``."""
+    return None if count is None else whole_number(count)
+
+
+@rule("key_expressions")
+def key_expressions(span: Span, *values: Expr) -> tuple[Expr, ...]:
+    """What is grouped or partitioned by."""
+    return values

@@ -1,0 +1,392 @@
+"""Statements: from rules of `ksql.lark` to the nodes of `ksql.syntax.ast`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ksql.base.errors import ParseError, Span
+from ksql.syntax import ast, expr
+from ksql.syntax.build import rule, words
+from ksql.syntax.build_leaves import string_value
+from ksql.syntax.build_query import whole_number
+
+if TYPE_CHECKING:
+    from ksql.syntax.expr import Expr
+    from ksql.syntax.lexer import Token
+    from ksql.types.model import SqlType
+
+words(
+    "source_kind",
+    "source_kinds",
+    "if_not_exists",
+    "if_exists",
+    "not_exists",
+    "or_replace",
+    "read_only",
+    "delete_topic",
+    "control_verb",
+    "all",
+    "extensible",
+    "topics",
+    "connectors",
+    "flat",
+    "extended",
+    "connector_scope",
+    "from_beginning",
+)
+
+
+@rule("statement_text", "type_text", "property_name", "subject")
+def same(span: Span, inner: Any) -> Any:
+    """What adds nothing to its one part."""
+    return inner
+
+
+@rule("with_clause", "columns", "names")
+def listed(span: Span, *items: Any) -> tuple[Any, ...]:
+    """Things in brackets with commas between them."""
+    return items
+
+
+@rule("property")
+def property_(span: Span, name: str, value: Any) -> ast.Property:
+    """``name = literal``."""
+    if isinstance(value, expr.Ref):
+        raise ParseError(
+            f"Got: '{value.name}'. A property must be a quoted text, a number or a boolean",
+            span=value.span,
+        )
+    return ast.Property(name.upper(), value, span=span)
+
+
+# --- sources
+
+
+@rule("create_head")
+def create_head(
+    span: Span, replace: str | None, read_only: str | None, kind: Any, missing: str | None
+) -> dict[str, Any]:
+    """``CREATE [OR REPLACE] [SOURCE] STREAM [IF NOT EXISTS]``."""
+    return {
+        "kind": kind,
+        "or_replace": replace is not None,
+        "read_only": read_only is not None,
+        "if_not_exists": missing is not None,
+    }
+
+
+@rule("create_source")
+def create_source(
+    span: Span,
+    head: dict[str, Any],
+    name: str,
+    columns: tuple[ast.ColumnDef, ...] | None,
+    properties: tuple[ast.Property, ...] | None,
+) -> ast.CreateSource:
+    """CREATE STREAM or TABLE over a topic."""
+    return ast.CreateSource(
+        name=name, columns=columns or (), properties=properties or (), span=span, **head
+    )
+
+
+@rule("create_as_select")
+def create_as_select(
+    span: Span,
+    head: dict[str, Any],
+    name: str,
+    properties: tuple[ast.Property, ...] | None,
+    query: ast.Query,
+) -> ast.CreateAsSelect:
+    """CREATE STREAM or TABLE from a query; such a source is never read-only."""
+    if head.pop("read_only"):
+        raise ParseError(
+            "Syntax Error",
+            detail=f"A SOURCE {head['kind']} is declared over a topic, not by AS SELECT",
+            span=query.span,
+        )
+    return ast.CreateAsSelect(
+        name=name, query=query, properties=properties or (), span=span, **head
+    )
+
+
+@rule("column_def")
+def column_def(
+    span: Span, name: str, type_: SqlType, mark: tuple[Any, str | None] | None
+) -> ast.ColumnDef:
+    """``name type [mark]``."""
+    word, header = mark or ("", None)
+    return ast.ColumnDef(name, type_, word, header, span=span)
+
+
+@rule("key_mark")
+def key_mark(span: Span) -> tuple[str, None]:
+    """``KEY``."""
+    return "KEY", None
+
+
+@rule("primary_key_mark")
+def primary_key_mark(span: Span) -> tuple[str, None]:
+    """``PRIMARY KEY``."""
+    return "PRIMARY KEY", None
+
+
+@rule("headers_mark")
+def headers_mark(span: Span) -> tuple[str, None]:
+    """``HEADERS``."""
+    return "HEADERS", None
+
+
+@rule("header_mark")
+def header_mark(span: Span, key: Token) -> tuple[str, str]:
+    """``HEADER('key')``."""
+    return "HEADER", string_value(key)
+
+
+@rule("alter_source")
+def alter_source(span: Span, kind: Any, name: str, *columns: ast.ColumnDef) -> ast.AlterSource:
+    """ALTER STREAM or TABLE."""
+    return ast.AlterSource(kind, name, columns, span=span)
+
+
+@rule("added_column")
+def added_column(span: Span, name: str, type_: SqlType) -> ast.ColumnDef:
+    """``ADD [COLUMN] name type``."""
+    return ast.ColumnDef(name, type_, span=span)
+
+
+@rule("drop_source")
+def drop_source(
+    span: Span, kind: Any, missing: str | None, name: str, topic: str | None
+) -> ast.DropSource:
+    """DROP STREAM or TABLE."""
+    return ast.DropSource(kind, name, missing is not None, topic is not None, span=span)
+
+
+@rule("insert_select")
+def insert_select(
+    span: Span, name: str, properties: tuple[ast.Property, ...] | None, query: ast.Query
+) -> ast.InsertInto:
+    """INSERT INTO .. SELECT."""
+    return ast.InsertInto(name, query, properties or (), span=span)
+
+
+@rule("insert_values")
+def insert_values(
+    span: Span, name: str, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
+) -> ast.InsertValues:
+    """INSERT INTO .. VALUES."""
+    return ast.InsertValues(name, columns or (), values or (), span=span)
+
+
+# --- queries that run, and the catalogue
+
+
+@rule("query_control")
+def query_control(span: Span, action: Any, target: str | None) -> ast.QueryControl:
+    """TERMINATE, PAUSE or RESUME."""
+    return ast.QueryControl(action, target, span=span)
+
+
+@rule("all_queries")
+def all_queries(span: Span) -> None:
+    """ALL."""
+    return
+
+
+@rule("explain_statement", "explain_query")
+def explain(span: Span, target: Any) -> ast.Explain:
+    """EXPLAIN."""
+    return ast.Explain(target, span=span)
+
+
+@rule("show")
+def show(span: Span, catalogue: dict[str, Any]) -> ast.Show:
+    """SHOW, also called LIST."""
+    return ast.Show(**catalogue, span=span)
+
+
+@rule("catalogue")
+def catalogue(span: Span, what: str, extended: str | None = None) -> dict[str, Any]:
+    """A catalogue without further words, or with EXTENDED."""
+    return {"what": what, "extended": extended is not None}
+
+
+@rule("topic_catalogue")
+def topic_catalogue(
+    span: Span, all_: str | None, what: str, extended: str | None
+) -> dict[str, Any]:
+    """``[ALL] TOPICS [EXTENDED]``."""
+    return {"what": what, "extended": extended is not None, "all_": all_ is not None}
+
+
+@rule("connector_catalogue")
+def connector_catalogue(span: Span, scope: str | None, what: str) -> dict[str, Any]:
+    """``[SOURCE|SINK] CONNECTORS``."""
+    return {"what": what, "scope": scope or ""}
+
+
+@rule("describe_source")
+def describe_source(span: Span, name: str, extended: str | None) -> ast.DescribeSource:
+    """DESCRIBE of a source."""
+    return ast.DescribeSource(name, extended is not None, span=span)
+
+
+@rule("describe_all")
+def describe_all(span: Span, kinds: str, extended: str | None) -> ast.DescribeAll:
+    """DESCRIBE STREAMS or TABLES."""
+    kind: Any = kinds.removesuffix("S")
+    return ast.DescribeAll(kind, extended is not None, span=span)
+
+
+@rule("describe_function")
+def describe_function(span: Span, name: str) -> ast.DescribeFunction:
+    """DESCRIBE FUNCTION; function names have no case."""
+    return ast.DescribeFunction(name.upper(), span=span)
+
+
+@rule("describe_connector")
+def describe_connector(span: Span, name: str) -> ast.DescribeConnector:
+    """DESCRIBE CONNECTOR."""
+    return ast.DescribeConnector(name, span=span)
+
+
+@rule("print_topic")
+def print_topic(
+    span: Span, topic: str, beginning: str | None, interval: int | None, limit: int | None
+) -> ast.PrintTopic:
+    """PRINT."""
+    every = 1 if interval is None else interval
+    return ast.PrintTopic(topic, beginning is not None, every, limit, span=span)
+
+
+@rule("sample", "print_limit", "schema_id")
+def count(span: Span, number: Token) -> int:
+    """A word and a number."""
+    return whole_number(number)
+
+
+# --- types and connectors
+
+
+@rule("create_type")
+def create_type(span: Span, missing: str | None, name: str, type_: SqlType) -> ast.CreateType:
+    """CREATE TYPE."""
+    return ast.CreateType(name, type_, missing is not None, span=span)
+
+
+@rule("drop_type")
+def drop_type(span: Span, missing: str | None, name: str) -> ast.DropType:
+    """DROP TYPE."""
+    return ast.DropType(name, missing is not None, span=span)
+
+
+@rule("create_connector")
+def create_connector(
+    span: Span,
+    scope: Any,
+    missing: str | None,
+    name: str,
+    properties: tuple[ast.Property, ...],
+) -> ast.CreateConnector:
+    """CREATE CONNECTOR."""
+    return ast.CreateConnector(scope, name, properties, missing is not None, span=span)
+
+
+@rule("drop_connector")
+def drop_connector(span: Span, missing: str | None, name: str) -> ast.DropConnector:
+    """DROP CONNECTOR."""
+    return ast.DropConnector(name, missing is not None, span=span)
+
+
+# --- the session
+
+
+@rule("set_property")
+def set_property(span: Span, name: str, value: str) -> ast.SetProperty:
+    """SET."""
+    return ast.SetProperty(name, value, span=span)
+
+
+@rule("unset_property")
+def unset_property(span: Span, name: str) -> ast.UnsetProperty:
+    """UNSET."""
+    return ast.UnsetProperty(name, span=span)
+
+
+@rule("alter_system")
+def alter_system(span: Span, name: str, value: str) -> ast.AlterSystem:
+    """ALTER SYSTEM."""
+    return ast.AlterSystem(name, value, span=span)
+
+
+@rule("define")
+def define(span: Span, name: str, value: str) -> ast.Define:
+    """DEFINE."""
+    return ast.Define(name, value, span=span)
+
+
+@rule("undefine")
+def undefine(span: Span, name: str) -> ast.Undefine:
+    """UNDEFINE."""
+    return ast.Undefine(name, span=span)
+
+
+@rule("run_script")
+def run_script(span: Span, path: str) -> ast.RunScript:
+    """RUN SCRIPT."""
+    return ast.RunScript(path, span=span)
+
+
+# --- assertions
+
+
+@rule("assert_topic")
+def assert_topic(
+    span: Span,
+    absent: str | None,
+    topic: str,
+    properties: tuple[ast.Property, ...] | None,
+    timeout: ast.Duration | None,
+) -> ast.AssertTopic:
+    """ASSERT TOPIC."""
+    return ast.AssertTopic(topic, properties or (), timeout, absent is None, span=span)
+
+
+@rule("assert_schema")
+def assert_schema(
+    span: Span,
+    absent: str | None,
+    subject: str | None,
+    schema_id: int | None,
+    timeout: ast.Duration | None,
+) -> ast.AssertSchema:
+    """ASSERT SCHEMA."""
+    return ast.AssertSchema(subject, schema_id, timeout, absent is None, span=span)
+
+
+@rule("assert_values")
+def assert_values(
+    span: Span, name: str, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
+) -> ast.AssertValues:
+    """ASSERT VALUES."""
+    return ast.AssertValues(name, columns or (), values or (), span=span)
+
+
+@rule("assert_null_values")
+def assert_null_values(
+    span: Span, name: str, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
+) -> ast.AssertNullValues:
+    """ASSERT NULL VALUES."""
+    return ast.AssertNullValues(name, columns or (), values or (), span=span)
+
+
+@rule("assert_source")
+def assert_source(
+    span: Span,
+    kind: Any,
+    name: str,
+    columns: tuple[ast.ColumnDef, ...] | None,
+    properties: tuple[ast.Property, ...] | None,
+) -> ast.AssertSource:
+    """ASSERT STREAM or TABLE."""
+    return ast.AssertSource(kind, name, columns or (), properties or (), span=span)

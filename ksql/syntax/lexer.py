@@ -1,0 +1,211 @@
+"""Text to words, and words to the tokens that the grammar's state asks for.
+
+The classes of words come from the grammar (`tokens.lark` and the strings in its rules). Which keyword is
+a keyword and which is a name depends on the place: a word is a keyword where the parser can take it as
+one, else a name unless it is reserved. A few places can take both; there the following words decide.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ksql.base.errors import ParseError, Span
+from ksql.base.ident import RESERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from lark.lexer import TerminalDef
+
+    from ksql.types.model import SqlType
+
+MAX_NESTING = 250
+"""How deep brackets, expressions and types may be nested. Everything after the parser walks the tree by
+recursion; this bound keeps it well below Python's limit."""
+
+NUMBERS = frozenset(("INTEGER", "DIGITS", "FLOAT"))
+_OPERAND_ENDS = NUMBERS | {"NAME", "QUOTED", "STRING", "VARIABLE", ")", "]"}
+_OPERAND_WORDS = frozenset(("NULL", "TRUE", "FALSE", "END"))
+_WORD = re.compile(r"[A-Z_]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word as it stands in the text.
+
+    ``kind`` is a class of `tokens.lark` or, for a sign, the sign itself. ``key`` is what keywords are
+    compared by: the word in upper case, the sign, or the class of anything that carries a value.
+    """
+
+    kind: str
+    key: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the meaning of a statement's words depends on beside the text."""
+
+    types: Mapping[str, SqlType] = field(default_factory=dict)
+    variables: Mapping[str, str] | None = None
+
+
+class Token:
+    """A word as the parser takes it: with the grammar's terminal as its type."""
+
+    __slots__ = ("context", "span", "text", "type")
+
+    def __init__(self, type_: str, text: str, span: Span, context: Context) -> None:
+        self.type = type_
+        self.text = text
+        self.span = span
+        self.context = context
+
+
+class Lines:
+    """Offsets of a text's lines, to tell line and column of a place."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def span(self, start: int, end: int) -> Span:
+        """The place from offset ``start`` to before ``end``."""
+        line = bisect_right(self._starts, start)
+        return Span(start, end, line, start - self._starts[line - 1] + 1)
+
+
+class Lexer:
+    """Cuts text into words by the terminals of one grammar; made once, used by all threads."""
+
+    def __init__(self, terminals: Iterable[TerminalDef], ignored: Iterable[str]) -> None:
+        plain = {t.pattern.value: t.name for t in terminals if t.pattern.type == "str"}
+        self.keywords = {text: name for text, name in plain.items() if _WORD.match(text)}
+        self.signs = {text: name for text, name in plain.items() if text not in self.keywords}
+        self._ignored = frozenset(ignored)
+        classes = sorted(
+            (t for t in terminals if t.pattern.type == "re"), key=lambda t: -t.priority
+        )
+        parts = [f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in classes]
+        longest_first = sorted(self.signs, key=len, reverse=True)
+        parts.append(f"(?P<SIGN>{'|'.join(map(re.escape, longest_first))})")
+        self._scan = re.compile("|".join(parts)).match
+
+    def words(self, text: str) -> list[Word]:
+        """All words of the text, without white space and comments.
+
+        Raises: ParseError for a character that starts no word, or too many open brackets.
+        """
+        lines = Lines(text)
+        found: list[Word] = []
+        place = depth = 0
+        while place < len(text):
+            match = self._scan(text, place)
+            if match is None:
+                raise _unreadable(text, lines.span(place, place + 1))
+            kind = match.lastgroup or ""
+            place, start, part = match.end(), match.start(), match.group()
+            if kind in self._ignored:
+                continue
+            if kind == "SIGN":
+                kind = key = part
+                depth += _STEP.get(part, 0)
+            else:
+                key = part.upper() if kind == "NAME" else kind
+                if kind in NUMBERS and _is_sign_of_number(found):
+                    start = found.pop().span.start
+                    part = "-" + part
+            found.append(Word(kind, key, part, lines.span(start, place)))
+            if depth > MAX_NESTING:
+                raise TooDeep(found[-1].span)
+            if part == ";":
+                depth = 0
+        return found
+
+
+_STEP = {"(": 1, "[": 1, ")": -1, "]": -1}
+
+
+class TooDeep(ParseError):
+    """A statement whose expressions or types are nested beyond all reason."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__(
+            "Statement is too large to parse",
+            detail=f"Expressions and types may be nested {MAX_NESTING} levels deep.",
+            hint="This may be caused by having too many nested expressions in the statement.",
+            span=span,
+        )
+
+
+def _unreadable(text: str, span: Span) -> ParseError:
+    character = text[span.start]
+    if character in "'\"`":
+        return ParseError("Syntax Error", detail=f"The quote {character} is not closed", span=span)
+    if text.startswith("/*", span.start):
+        return ParseError("Syntax Error", detail="The comment is not closed", span=span)
+    return ParseError("Syntax Error", detail=f"extraneous input '{character}'", span=span)
+
+
+def _is_sign_of_number(before: list[Word]) -> bool:
+    """Whether the words end with a minus that follows no operand."""
+    if not before or before[-1].kind != "-":
+        return False
+    if len(before) == 1:
+        return True
+    previous = before[-2]
+    if previous.kind == "NAME" and previous.key in RESERVED:
+        return previous.key not in _OPERAND_WORDS
+    return previous.kind not in _OPERAND_ENDS
+
+
+# --- keyword or name, where the grammar has room for both
+
+_UNIT_FUNCTIONS = frozenset(
+    ("DATEADD", "DATESUB", "TIMEADD", "TIMESUB", "TIMESTAMPADD", "TIMESTAMPSUB")
+)
+_FOLLOWED_BY: dict[str, frozenset[str]] = {
+    "ARRAY": frozenset("[<"),
+    "MAP": frozenset("(<"),
+    "STRUCT": frozenset("(<"),
+    "EMIT": frozenset(("CHANGES", "FINAL")),
+    "ESCAPE": frozenset(("STRING",)),
+    "IF": frozenset(("NOT", "EXISTS")),
+    "PARTITION": frozenset(("BY",)),
+}
+_NOT_FOLLOWED_BY: dict[str, frozenset[str]] = {
+    "FUNCTION": frozenset((";", "EXTENDED")),
+    **dict.fromkeys(
+        ("ALTER", "ASSERT", "DEFINE", "EXPLAIN", "SET", "SHOW", "UNDEFINE"), frozenset(";")
+    ),
+}
+
+
+def is_keyword(words: Sequence[Word], at: int) -> bool:
+    """Whether the word is the keyword where the grammar would take a name just as well."""
+    key = words[at].key
+    following = words[at + 1].key if at + 1 < len(words) else ""
+    if key in _FOLLOWED_BY:
+        return following in _FOLLOWED_BY[key]
+    if key in _NOT_FOLLOWED_BY:
+        return following not in _NOT_FOLLOWED_BY[key]
+    if key == "COLUMN":  # ADD COLUMN c INT, but ADD column INT
+        return at + 2 < len(words) and words[at + 2].key not in {",", ";", "(", "<"}
+    if key in {"DAY", "HOUR", "MINUTE", "SECOND"}:
+        return following == "," and at > 1 and words[at - 2].key in _UNIT_FUNCTIONS
+    return True
+
+
+def opens_lambda(words: Sequence[Word], at: int) -> bool:
+    """Whether the bracket is that of ``(a, b) =>``."""
+    place = at + 1
+    while place + 2 < len(words) and words[place].kind in {"NAME", "QUOTED", "VARIABLE"}:
+        if words[place + 1].kind == ")":
+            return words[place + 2].kind == "=>"
+        if words[place + 1].kind != ",":
+            return False
+        place += 2
+    return False
