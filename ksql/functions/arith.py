@@ -1,4 +1,4 @@
-"""Java's arithmetic where Python's differs: wrapping integers, IEEE doubles, decimals of any length."""
+"""Java's arithmetic where Python's differs: wrapping integers, IEEE doubles, long decimals."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def fits(value: Decimal, precision: int, scale: int) -> bool:
     return value.is_zero() or value.adjusted() < precision - scale
 
 
-def ieee(function: Callable[[float], float], beyond: float = math.inf) -> Callable[[float], float]:
-    """The function with NaN where Python raises, and ``beyond`` (with the argument's sign) on overflow."""
+def ieee(function: Callable[[float], float]) -> Callable[[float], float]:
+    """The function with NaN where Python raises, and Infinity where it overflows."""
 
     def run(value: float) -> float:
         try:
@@ -89,7 +89,7 @@ def ieee(function: Callable[[float], float], beyond: float = math.inf) -> Callab
         except ValueError:
             return math.nan
         except OverflowError:
-            return beyond
+            return math.inf
 
     return run
 

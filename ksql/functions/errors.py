@@ -52,7 +52,7 @@ class BadConstant(StatementError):
 
 
 class EvaluationError(ValueError):
-    """A function cannot work with the values of this row: the expression becomes NULL and is logged."""
+    """A function cannot work with the values of a row: the expression is NULL and logged."""
 
 
 class NullPrimitive(EvaluationError):

@@ -21,8 +21,9 @@ GLOBAL = "_global_."
 class RunScalar(NamedTuple):
     """A scalar function ready to run.
 
-    ``code`` has the places ``{0}``, ``{1}``, .. for str.format, each exactly once; it equals ``row``. With ``nulls``
-    ``propagate`` neither is to be reached with a None argument: the result is None then.
+    ``code`` has the places ``{0}``, ``{1}``, .. for str.format, each exactly once; it equals
+    ``row``. With ``nulls`` ``propagate`` neither is to be reached with a None argument: the result
+    is None then.
     """
 
     row: Callable[..., Any]
@@ -78,8 +79,8 @@ def instantiate_aggregate(
 ) -> Aggregate:
     """The aggregate for arguments of these types.
 
-    ``arg_types`` are ``Resolved.params``, constants included or not; ``literals`` the values of the last
-    ``Resolved.literals`` arguments; ``settings`` the service's configuration.
+    ``arg_types`` are ``Resolved.params``, constants included or not; ``literals`` the values of the
+    last ``Resolved.literals`` arguments; ``settings`` the service's configuration.
     Raises: BadConstant for a constant that the function refuses.
     """
     overload = function.overloads[index]
@@ -107,7 +108,7 @@ def instantiate_table(
 
 
 def function_settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """The ``ksql.functions.<name>.*`` settings by their last part; the ``_global_`` ones stand behind.
+    """The ``ksql.functions.<name>.*`` settings by their last part, over the ``_global_`` ones.
 
     Source: reference, functions, section 0.
     """

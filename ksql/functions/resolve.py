@@ -1,7 +1,8 @@
 """Chooses the overload that a call means.
 
-Exact fits win over fits by implicit casts; among several, fixed parameters win over variadic ones, then longer over
-shorter signatures, then fewer type variables. What is still level is refused as ambiguous.
+Exact fits win over fits by implicit casts; among several, fixed parameters win over variadic ones,
+then longer over shorter signatures, then fewer type variables. What is still level is refused as
+ambiguous.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ Arg = SqlType | LambdaArg
 class Resolved:
     """The overload of a call: its index, what each argument must be cast to, what comes out.
 
-    At a lambda's place ``params`` has the type of its body, and ``lambdas`` the types of its parameters (elsewhere
-    ``lambdas`` is empty). The last ``literals`` arguments must be constants. ``state`` is the type an aggregate keeps.
+    At a lambda's place ``params`` has the type of its body, and ``lambdas`` the types of its
+    parameters (elsewhere ``lambdas`` is empty). The last ``literals`` arguments must be constants.
+    ``state`` is the type an aggregate keeps.
     """
 
     index: int

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ksql.types.model import NULL, Decimal, SqlType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +16,7 @@ class Rule:
     of: Callable[[tuple[SqlType, ...]], SqlType]
 
     def __call__(self, args: tuple[SqlType, ...]) -> SqlType:
+        """The result's type for arguments of these types."""
         return self.of(args)
 
 
@@ -31,12 +29,5 @@ def _widened(args: tuple[SqlType, ...]) -> SqlType:
     return Decimal(max(arg.precision - arg.scale for arg in decimals) + scale, scale)
 
 
-def _whole(args: tuple[SqlType, ...]) -> SqlType:
-    """The DECIMAL without decimals: DECIMAL(p - s, 0)."""
-    (first, *_) = args
-    return Decimal(first.precision - first.scale, 0) if isinstance(first, Decimal) else NULL
-
-
 SAME = Rule("DECIMAL", lambda args: args[0])
 WIDENED = Rule("DECIMAL", _widened)
-WHOLE = Rule("DECIMAL", _whole)

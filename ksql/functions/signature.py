@@ -1,4 +1,4 @@
-"""Reads the types that functions declare: patterns over SQL types, with variables, lambdas and variadics."""
+"""Reads the types that functions declare: with variables, lambdas and variadics."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """What a function is, once: its signature, its meaning for one row, and how it may be inlined.
 
-Parameter types are written as SQL types with these extensions: a single capital letter is a type variable
-(``ARRAY<T>``); ``DECIMAL`` alone is any decimal; ``ANY`` is any type; a trailing ``...`` makes the parameter
-variadic; ``T => R`` and ``(K, V) => R`` are lambdas; ``INTERVALUNIT`` is a unit keyword. A parameter written in
-lower case (``int``) is a Java primitive: a NULL given to it is an evaluation error. A name may follow the type
-(``STRING... rest``): it is what DESCRIBE FUNCTION and the messages show.
+Parameter types are written as SQL types with these extensions: a single capital letter is a type
+variable (``ARRAY<T>``); ``DECIMAL`` alone is any decimal; ``ANY`` is any type; a trailing ``...``
+makes the parameter variadic; ``T => R`` and ``(K, V) => R`` are lambdas; ``INTERVALUNIT`` is a unit
+keyword. A parameter written in lower case (``int``) is a Java primitive: a NULL given to it is an
+evaluation error. A name may follow the type (``STRING... rest``): it is what DESCRIBE FUNCTION and
+the messages show.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ ReturnRule = Callable[[tuple[SqlType, ...]], SqlType]
 class Scalar:
     """One overload of a scalar function.
 
-    ``row`` gets Python values (representation: ``ksql.types.model``) and returns one; ``typed`` is used instead
-    where the meaning depends on the argument types: it gets them once, at compile time, and returns the row
-    function. ``code`` is an optional expression template (``{0}``, ``{1}``: the arguments, each evaluated
-    exactly once; ``{*}``: all of them, comma between) that must equal ``row``; it may use Python's builtins only.
-    ``nulls``: ``propagate`` - any NULL argument gives NULL and ``row`` is not called; ``pass`` - ``row`` sees None.
-    ``volatile`` functions (RANDOM, UUID, UNIX_TIMESTAMP) give other results for the same arguments.
+    ``row`` gets Python values (representation: ``ksql.types.model``) and returns one; ``typed`` is
+    used instead where the meaning depends on the argument types: it gets them once, at compile
+    time, and returns the row function. ``code`` is an optional expression template (``{0}``,
+    ``{1}``: the arguments, each evaluated exactly once; ``{*}``: all of them, comma between) that
+    must equal ``row``; it may use Python's builtins only. ``nulls``: ``propagate`` - any NULL
+    argument gives NULL and ``row`` is not called; ``pass`` - ``row`` sees None. ``volatile``
+    functions (RANDOM, UUID, UNIX_TIMESTAMP) give other results for the same arguments.
     """
 
     params: tuple[str, ...]
@@ -42,16 +44,18 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One overload of an aggregate function; its state is made of None, bool, int, float, str, bytes, Decimal, list, dict.
+    """One overload of an aggregate function.
 
-    ``literals`` are the trailing constant arguments of the call (k of TOPK); every function below gets the state and
-    the column arguments. ``step`` returns the new state (it may change the old one in place). ``undo`` is there if the
-    function can be used on tables. ``merge`` joins two states, the earlier first (sessions and the combiner).
-    ``skips_null``: rows in which any argument is NULL do not reach ``step``.
-    ``state`` is the SQL type in which ksqlDB keeps the state, if it is not the result's: a value format that cannot
-    hold it refuses the function. ``step_code``/``merge_code``: optional expression templates of the new state (``{s}``
-    state, ``{o}`` other state, ``{0}`` argument: names, which may stand several times) that must equal the functions.
-    ``result`` must not give away the state itself if ``step`` changes it in place.
+    Its state is made of None, bool, int, float, str, bytes, Decimal, list, dict.
+    ``literals`` are the trailing constant arguments of the call (k of TOPK); every function below
+    gets the state and the column arguments. ``step`` returns the new state (it may change the old
+    one in place). ``undo`` is there if the function can be used on tables. ``merge`` joins two
+    states, the earlier first (sessions and the combiner). ``skips_null``: rows in which any
+    argument is NULL do not reach ``step``. ``state`` is the SQL type in which ksqlDB keeps the
+    state, if it is not the result's: a value format that cannot hold it refuses the function.
+    ``step_code``/``merge_code``: optional expression templates of the new state (``{s}`` state,
+    ``{o}`` other state, ``{0}`` argument: names, which may stand several times) that must equal the
+    functions. ``result`` must not give away the state itself if ``step`` changes it in place.
     """
 
     params: tuple[str, ...]
@@ -70,11 +74,12 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class AggregateFactory:
-    """An aggregate overload whose behaviour depends on its constant arguments, its types or the configuration.
+    """An aggregate overload that depends on its constants, its types or the configuration.
 
-    ``params`` are the column parameters, ``literals`` the trailing constant ones (``INT``, ``STRING``, ``BOOLEAN``).
-    ``make`` gets the column types, the constants' values and the function's ``ksql.functions.*`` settings, keyed by the
-    last part of their names. ``undoable`` tells before that whether the made aggregate has ``undo``.
+    ``params`` are the column parameters, ``literals`` the trailing constant ones (``INT``,
+    ``STRING``, ``BOOLEAN``). ``make`` gets the column types, the constants' values and the
+    function's ``ksql.functions.*`` settings, keyed by the last part of their names. ``undoable``
+    tells before that whether the made aggregate has ``undo``.
     """
 
     params: tuple[str, ...]

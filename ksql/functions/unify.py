@@ -51,7 +51,8 @@ _AS_DECIMAL: Mapping[SqlType, Decimal] = {INTEGER: Decimal(10, 0), BIGINT: Decim
 def fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlType | None:
     """The type that the argument takes in that parameter, or None if it does not fit.
 
-    ``bound`` collects what the type variables stand for. A NULL fits everywhere and stays NULL here.
+    ``bound`` collects what the type variables stand for. A NULL fits everywhere and stays NULL
+    here.
     Source: reference, functions, section 0.
     """
     if given == NULL:

@@ -8,12 +8,12 @@ from ksql.functions.errors import BadConstant
 from ksql.functions.returns import SAME
 from ksql.functions.spec import Aggregate, AggregateFactory
 from ksql.functions.values import identity
-from ksql.types.model import SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.functions.build import Entry
+    from ksql.types.model import SqlType
 
 _ORDERED = ("INT", "BIGINT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "STRING", "BYTES", "DECIMAL")
 
@@ -39,6 +39,7 @@ def _extreme(kind: str, sign: str) -> Aggregate:
     if kind == "DOUBLE":
         better += " or {old} != {old}" if sign == "<" else " or {new} != {new}"
     template = f"({{new}} if {{old}} is None or {better} else {{old}})"
+    merge = template.replace("{new}", "{o}").replace("{old}", "{s}")
     choose = _lower if sign == "<" else _higher
     return Aggregate(
         (f"{kind} val",),
@@ -47,8 +48,7 @@ def _extreme(kind: str, sign: str) -> Aggregate:
         step=choose,
         merge=lambda first, second: first if second is None else choose(first, second),
         step_code=template.replace("{new}", "{0}").replace("{old}", "{s}"),
-        merge_code="({s} if {o} is None else %s)"
-        % template.replace("{new}", "{o}").replace("{old}", "{s}"),
+        merge_code=f"({{s}} if {{o}} is None else {merge})",
     )
 
 

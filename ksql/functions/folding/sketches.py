@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.functions.spec import Aggregate, AggregateFactory
 from ksql.functions.values import identity
-from ksql.types.model import SqlType
 
 if TYPE_CHECKING:
     from ksql.functions.build import Entry
+    from ksql.types.model import SqlType
 
 INDEX_BITS = 14
 REGISTERS = 1 << INDEX_BITS
@@ -19,7 +19,8 @@ RANK_BITS = 64 - INDEX_BITS
 SPARSE_LIMIT = 1024
 _ALPHA = 0.7213 / (1 + 1.079 / REGISTERS)
 
-# Few values are kept as their hashes (hexadecimal -> 1): exact and small. Many are kept as one byte per register.
+# Few values are kept as their hashes (hexadecimal -> 1): exact and small. Many are kept as one byte
+# per register.
 State = dict[str, int] | bytes
 
 
@@ -98,7 +99,7 @@ def _make(
 
 ROWS: dict[str, Entry] = {
     "COUNT_DISTINCT": (
-        "About how many different values there are: exact up to a thousand, then within one percent.",
+        "About how many different values there are: exact for few, within one percent.",
         AggregateFactory(("T val",), (), "BIGINT", _make, state="ARRAY<INT>"),
     ),
 }

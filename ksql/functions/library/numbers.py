@@ -154,7 +154,7 @@ def _cut(value: Dec, places: int) -> Dec:
 
 
 def _keeping_scale(cut: Callable[[Dec, int], Dec]) -> Callable[[tuple[SqlType, ...]], Any]:
-    """The two-argument form for DECIMAL: cut at the place that is asked for, then pad to the type's scale."""
+    """The two-argument form for DECIMAL: cut at the place, then pad to the type's scale."""
 
     def typed(types: tuple[SqlType, ...]) -> Callable[[Dec, int], Dec]:
         scale = types[0].scale if isinstance(types[0], Decimal) else 0

@@ -50,7 +50,7 @@ def _start(size: int, position: int) -> int:
 
 
 def substring(text: AnyStr, position: int, count: int | None = None) -> AnyStr:
-    """The part from the 1-based position on (from the end if negative), of at most ``count`` units."""
+    """The part from the 1-based position on (from the end if negative)."""
     start = _start(len(text), position)
     return text[start:] if count is None else text[start : max(start + count, start)]
 
@@ -152,7 +152,7 @@ def chr_of_number(code: int) -> str | None:
 
 
 def chr_of_escape(escape: str) -> str | None:
-    """The text of Java escapes such as ``\\u004b``; NULL if it does not start like one."""
+    r"""The text of Java escapes such as ``\u004b``; NULL if it does not start like one."""
     if len(escape) < 6 or not escape.startswith("\\u"):
         return None
     return from_units(_ESCAPE.sub(lambda found: _unescape(found[1], escape), escape))
