@@ -1,0 +1,160 @@
+"""GROUP BY: aggregates become columns, everything else must come from the grouping expressions.
+
+Source: reference, statements, sections 3.8 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ksql.analysis import bound as b
+from ksql.analysis import trees
+from ksql.analysis.bound import Bound, Named, type_of
+from ksql.analysis.describe import describe
+from ksql.analysis.infer import bind
+from ksql.analysis.show import show
+from ksql.base.errors import StatementError
+from ksql.functions.resolve import resolve
+from ksql.syntax import expr as ex
+from ksql.types.schema import ROWTIME, WINDOW_COLUMNS
+
+if TYPE_CHECKING:
+    from ksql.analysis.scope import Scope
+    from ksql.functions.registry import Functions
+    from ksql.types.model import SqlType
+
+
+class NotGrouped(StatementError):
+    """An expression that is neither an aggregate nor built from the grouping expressions."""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate with its arguments bound over the source's columns."""
+
+    name: str
+    function: str
+    overload: int
+    args: tuple[Bound, ...]
+    literals: tuple[Any, ...]
+    type: SqlType
+
+
+@dataclass(slots=True)
+class Grouping:
+    """Binds expressions of a grouped query; collects its aggregates, each different one once.
+
+    ``keys`` are the grouping expressions with the names that they have in the grouped row.
+    """
+
+    scope: Scope
+    functions: Functions
+    keys: tuple[Named, ...]
+    windowed: bool
+    calls: list[AggregateCall] = field(default_factory=list)
+    inside: bool = False
+
+    def bind(self, expr: ex.Expr, clause: str) -> Bound:
+        """The expression over the grouped row.
+
+        Raises: NotGrouped; StatementError for nested aggregates.
+        """
+        scope = replace(self.scope, clause=clause, intercept=self._intercept)
+        if self.windowed and clause == "SELECT":
+            scope = replace(scope, extras={**scope.extras, **WINDOW_COLUMNS})
+        found = trees.rewrite(bind(expr, scope, self.functions), self._grouped)
+        self._check(found, expr, clause)
+        return found
+
+    def _intercept(self, expr: ex.Expr) -> Bound | None:
+        if not isinstance(expr, ex.Call) or not is_aggregate(expr, self.functions):
+            return None
+        if self.inside:
+            raise StatementError(
+                f"Aggregate functions can not be nested: {describe(expr)}", span=expr.span
+            )
+        call = self._call(expr)
+        if call not in self.calls:
+            self.calls.append(call)
+        return b.Column(call.name, call.type)
+
+    def _call(self, expr: ex.Call) -> AggregateCall:
+        function = self.functions.get(expr.name, expr.span)
+        self.inside = True
+        try:
+            scope = replace(self.scope, clause="SELECT", intercept=self._intercept)
+            args = [bind(arg, scope, self.functions) for arg in expr.args]
+        finally:
+            self.inside = False
+        resolved = resolve(function, [type_of(arg) for arg in args], span=expr.span)
+        columns = len(args) - resolved.literals
+        literals = tuple(self._literal(arg, expr) for arg in args[columns:])
+        bound_args = tuple(args[:columns])
+        shown = ", ".join([*map(show, bound_args), *map(repr, literals)])
+        return AggregateCall(
+            f"{function.name}({shown})",
+            function.name,
+            resolved.index,
+            bound_args,
+            literals,
+            resolved.returns,
+        )
+
+    @staticmethod
+    def _literal(arg: Bound, call: ex.Call) -> Any:
+        if isinstance(arg, b.Negate) and isinstance(arg.operand, b.Const):
+            return -arg.operand.value
+        if isinstance(arg, b.Const):
+            return arg.value
+        raise StatementError(
+            f"Parameter of {call.name} must be a literal: {show(arg)}", span=call.span
+        )
+
+    def _grouped(self, node: Bound) -> Bound | None:
+        for key in self.keys:
+            if node == key.expr:
+                return b.Column(key.name, type_of(key.expr))
+        return None
+
+    def _check(self, found: Bound, expr: ex.Expr, clause: str) -> None:
+        known = {key.name for key in self.keys} | {call.name for call in self.calls}
+        if self.windowed:
+            known |= set(WINDOW_COLUMNS)
+        if clause == "SELECT":
+            known.add(ROWTIME)
+        if all(column.name in known for column in trees.columns(found)):
+            return
+        loose = ", ".join(
+            dict.fromkeys(c.name for c in trees.columns(found) if c.name not in known)
+        )
+        if clause == "HAVING":
+            raise NotGrouped(
+                f"Non-aggregate HAVING expression not part of GROUP BY: {loose}"
+            )
+        shown = describe(expr) if not isinstance(expr, ex.Ref) else loose
+        raise NotGrouped(
+            f"Non-aggregate SELECT expression(s) not part of GROUP BY: {shown}",
+            detail="Either add the column(s) to the GROUP BY or remove them from the SELECT.",
+        )
+
+
+def is_aggregate(call: ex.Call, functions: Functions) -> bool:
+    """Whether the call is one of an aggregate function."""
+    function = functions.find(call.name)
+    return function is not None and function.kind == "AGGREGATE"
+
+
+def refuse_aggregates(functions: Functions, clause: str) -> Callable[[ex.Expr], Bound | None]:
+    """An intercept for clauses in which no aggregate may stand."""
+
+    def intercept(expr: ex.Expr) -> Bound | None:
+        if isinstance(expr, ex.Call) and is_aggregate(expr, functions):
+            raise StatementError(
+                f"{clause} does not support aggregate functions: "
+                f"{expr.name} is an aggregate function."
+            )
+        return None
+
+    return intercept

@@ -1,0 +1,137 @@
+"""Which columns of a result are its key, and that the projection has them. Source: reference, section 7."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ksql.analysis import bound as b
+from ksql.analysis.bound import Bound, Named, type_of
+from ksql.base.errors import StatementError
+from ksql.base.ident import quote
+from ksql.types.model import Array, Map, SqlType, Struct
+from ksql.types.schema import quote_always
+
+if TYPE_CHECKING:
+    from ksql.syntax import ast
+
+KeyOrigin = Literal["key column", "grouping expression", "partitioning expression", "join expression"]
+
+
+class KeyMissing(StatementError):
+    """The projection of a persistent query leaves a key column out."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """One key column of the result: any of ``exprs`` in the projection gives it; ``shown`` is for messages."""
+
+    exprs: tuple[Bound, ...]
+    shown: tuple[str, ...]
+
+
+def split(
+    projected: Sequence[Named], parts: Sequence[KeyPart], origin: KeyOrigin, sink: str
+) -> tuple[tuple[Named, ...], tuple[Named, ...]]:
+    """The result's key columns (in the order of ``parts``) and value columns (in the order of the text).
+
+    Raises: KeyMissing; StatementError for a key column that is projected twice.
+    """
+    key: list[Named] = []
+    missing: list[KeyPart] = []
+    used: set[int] = set()
+    for part in parts:
+        hits = [i for i, named in enumerate(projected) if named.expr in part.exprs]
+        if origin == "join expression" and hits:
+            first = projected[hits[0]].expr
+            hits = [i for i in hits if projected[i].expr == first]
+        if len(hits) > 1:
+            raise _twice([projected[i].name for i in hits], part, origin)
+        if not hits:
+            missing.append(part)
+            continue
+        used.add(hits[0])
+        key.append(Named(projected[hits[0]].name, part.exprs[0]))
+    if missing:
+        raise _missing(list(parts), origin, sink)
+    value = tuple(named for i, named in enumerate(projected) if i not in used)
+    if not value:
+        raise StatementError("The projection contains no value columns.")
+    return tuple(key), value
+
+
+def _twice(names: list[str], part: KeyPart, origin: KeyOrigin) -> StatementError:
+    if origin == "grouping expression":
+        shown = " and ".join(map(quote_always, names))
+        return StatementError(f"The projection contains a key column more than once: {shown}.")
+    column = part.exprs[0]
+    name = column.name if isinstance(column, b.Column) else part.shown[0]
+    return StatementError(
+        f"The projection contains a key column ({quote_always(name)}) more than once, "
+        f"aliased as: {_and([quote(n) for n in names])}."
+    )
+
+
+def _missing(parts: list[KeyPart], origin: KeyOrigin, sink: str) -> KeyMissing:
+    if origin == "join expression":
+        options = list(parts[0].shown)
+        plural, shown = len(options) > 1, _or(options)
+        example = options[0]
+    else:
+        options = [part.shown[0] for part in parts]
+        plural, shown, example = len(options) > 1, _and(options), ", ".join(options)
+    noun = origin + ("s" if plural else "")
+    return KeyMissing(
+        "Key missing from projection (ie, SELECT). See https://cnfl.io/2LV7ouS.\n"
+        f"The query used to build {quote_always(sink)} must include the {noun} {shown} "
+        f"in its projection (eg, SELECT {example}...)."
+    )
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _or(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+
+
+def check_key_types(key: Sequence[Named]) -> None:
+    """No key may contain a MAP: its bytes would not be stable.
+
+    Raises: StatementError.
+    """
+    for named in key:
+        check_key_type(named.name, type_of(named.expr))
+
+
+def check_key_type(name: str, type_: SqlType) -> None:
+    """The same for one column."""
+    if _has_map(type_):
+        raise StatementError(
+            "Map keys, including types that contain maps, are not supported as they may lead to "
+            "unexpected behavior due to inconsistent serialization. "
+            f"Key column name: {quote_always(name)}. Column type: {type_}. "
+            "See https://github.com/confluentinc/ksql/issues/6621 for more."
+        )
+
+
+def _has_map(type_: SqlType) -> bool:
+    match type_:
+        case Map():
+            return True
+        case Array():
+            return _has_map(type_.item)
+        case Struct():
+            return any(_has_map(field.type) for field in type_.fields)
+        case _:
+            return False
+
+
+def wrong_kind(found: ast.SourceKind) -> StatementError:
+    """CREATE STREAM over a query that gives a table, or the other way round."""
+    return StatementError(
+        f"Invalid result type. Your SELECT query produces a {found}. "
+        f"Please use CREATE {found} AS SELECT statement instead."
+    )

@@ -1,0 +1,191 @@
+"""The SELECT list: stars expanded, every item named. Source: reference, statements, section 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ksql.analysis.scope import joined_name
+from ksql.base.errors import StatementError
+from ksql.base.ident import near
+from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.types.model import Struct
+from ksql.types.schema import SYSTEM_NAMES, WINDOWEND, WINDOWSTART, quote_always
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.analysis.relation import FromSource, Relation
+    from ksql.types.model import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One column of the result before binding; ``aliased`` tells a written name from a generated one."""
+
+    name: str
+    expr: ex.Expr
+    aliased: bool = False
+
+
+class ReservedName(StatementError):
+    """A pseudo column's name is used for a column of the result."""
+
+
+def items(
+    select: Iterable[ast.SelectTerm],
+    relation: Relation,
+    type_of: Callable[[ex.Expr], SqlType],
+    *,
+    persistent: bool,
+) -> list[Item]:
+    """The result's columns in the order of the text.
+
+    ``type_of`` gives the type of an expression over the sources (for ``struct->*``).
+    Raises: ReservedName; UnknownName for ``x.*`` of an unknown x.
+    """
+    namer = Namer(relation)
+    out: list[Item] = []
+    for term in select:
+        match term:
+            case ast.SelectStar():
+                out += _star(term, relation, persistent=persistent)
+            case ast.SelectStructStar():
+                out += _struct_star(term, type_of)
+            case ast.SelectItem():
+                out.append(_item(term, namer, relation, persistent=persistent))
+    return out
+
+
+def _item(
+    term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent: bool
+) -> Item:
+    if term.alias is not None:
+        if term.alias in SYSTEM_NAMES and not _is_window_bound(term, relation):
+            raise ReservedName(
+                f"`{term.alias}` is a reserved column name. You cannot use it as an alias for a column."
+            )
+        return Item(term.alias, term.expr, aliased=True)
+    if isinstance(term.expr, ex.NullLit):
+        raise StatementError(
+            "Can't infer a type of null. Please explicitly cast it to a required type, "
+            "e.g. CAST(null AS VARCHAR)."
+        )
+    name = namer.name(term.expr)
+    if persistent and name in SYSTEM_NAMES and not _is_window_bound(term, relation):
+        raise ReservedName(
+            f"Reserved column name in select: `{name}`. Please remove or alias the column."
+        )
+    return Item(name, term.expr)
+
+
+def _is_window_bound(term: ast.SelectItem, relation: Relation) -> bool:
+    """A windowed source's own bound under its own name: it lives in the key already."""
+    windowed = any(each.source.window for each in relation.sources)
+    expr = term.expr
+    return (
+        windowed
+        and isinstance(expr, ex.Ref)
+        and expr.name in (WINDOWSTART, WINDOWEND)
+        and term.alias in (None, expr.name)
+    )
+
+
+def _star(term: ast.SelectStar, relation: Relation, *, persistent: bool) -> Iterator[Item]:
+    chosen = [s for s in relation.sources if term.source in (None, s.alias)]
+    if not chosen:
+        known = [each.alias for each in relation.sources]
+        close = near(term.source or "", known)
+        raise StatementError(
+            f"'{term.source}' is not a valid stream/table name or alias.",
+            hint=f"Did you mean {close[0]}?" if close else "",
+            span=term.span,
+        )
+    joined = relation.scope.joined
+    for each in chosen:
+        for name in _star_columns(each, persistent=persistent):
+            shown = joined_name(each.alias, name) if joined else name
+            yield Item(shown, ex.Ref(name, each.alias, span=term.span))
+
+
+def _star_columns(each: FromSource, *, persistent: bool) -> Iterator[str]:
+    schema = each.source.schema
+    yield from (column.name for column in schema.key)
+    if each.source.window is not None and not persistent:
+        yield from (WINDOWSTART, WINDOWEND)
+    yield from (column.name for column in schema.columns if column not in schema.key)
+
+
+def _struct_star(
+    term: ast.SelectStructStar, type_of: Callable[[ex.Expr], SqlType]
+) -> Iterator[Item]:
+    type_ = type_of(term.base)
+    if not isinstance(type_, Struct):
+        raise StatementError(
+            f"Cannot select all fields of {type_}: '->*' needs a STRUCT", span=term.span
+        )
+    for field in type_.fields:
+        yield Item(field.name, ex.Deref(term.base, field.name, span=term.span))
+
+
+class Namer:
+    """Names for items without alias; one per query, since generated names count up."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self._taken = {
+            column.name for each in relation.sources for column in each.source.schema.columns
+        }
+        self._counter = 0
+
+    def name(self, expr: ex.Expr) -> str:
+        """The name of an item: the column's, the field's, else ``KSQL_COL_n``."""
+        match expr:
+            case ex.Ref():
+                return self._column(expr)
+            case ex.Deref():
+                return self._field(expr.field)
+            case _:
+                return self._generated()
+
+    def _column(self, ref: ex.Ref) -> str:
+        owners = [
+            each
+            for each in self._relation.sources
+            if any(column.name == ref.name for column in each.source.schema.columns)
+            or ref.name in SYSTEM_NAMES
+        ]
+        if ref.source is not None and len(owners) > 1:
+            return joined_name(ref.source, ref.name)
+        return ref.name
+
+    def _field(self, field: str) -> str:
+        name, number = field, 0
+        while name in self._taken:
+            number += 1
+            name = f"{field}_{number}"
+        self._taken.add(name)
+        return name
+
+    def _generated(self) -> str:
+        while f"KSQL_COL_{self._counter}" in self._taken:
+            self._counter += 1
+        name = f"KSQL_COL_{self._counter}"
+        self._counter += 1
+        return name
+
+
+def check_unique(key: Iterable[str], value: Iterable[tuple[str, SqlType]]) -> None:
+    """No two columns of a result may have one name.
+
+    Raises: StatementError naming those that do.
+    """
+    seen = set(key)
+    for name, type_ in value:
+        if name in seen:
+            raise StatementError(
+                f"Duplicate value columns found in schema: {quote_always(name)} {type_}"
+            )
+        seen.add(name)

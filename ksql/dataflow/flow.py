@@ -1,0 +1,83 @@
+"""A stretch of a plan without state, folded into one projection over the rows where it enters.
+
+``WHERE``, ``PARTITION BY`` and ``SELECT`` between two stateful steps become a list of conditions and one expression per
+column, all over the columns of the entry: so each stretch costs one generated function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ksql.analysis import bound as b
+from ksql.analysis import trees
+from ksql.analysis.bound import Bound, Named
+from ksql.base.errors import ServerError
+from ksql.plan.nodes import Filter, Rekey, Select
+from ksql.types.model import BIGINT, SqlType
+from ksql.types.schema import ROWTIME
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where rows come in: source number ``index``, or the output of stage ``index``."""
+
+    kind: str  # "source" or "stage"
+    index: int
+    columns: tuple[tuple[str, SqlType], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Rows that entered at ``entry``, were filtered by ``wheres`` and have the columns ``items``."""
+
+    entry: Entry
+    wheres: tuple[Bound, ...]
+    items: tuple[Named, ...]
+    table: bool
+
+    def over_entry(self, expr: Bound) -> Bound:
+        """The expression with this flow's columns replaced by what they are computed from."""
+        by_name = {item.name: item.expr for item in self.items}
+
+        def substitute(node: Bound) -> Bound | None:
+            if not isinstance(node, b.Column):
+                return None
+            if node.name not in by_name:
+                raise ServerError(f"the plan refers to a missing column {node.name}")
+            return by_name[node.name]
+
+        return trees.rewrite(expr, substitute)
+
+
+def entering(entry: Entry, *, table: bool) -> Flow:
+    """The flow right at its entry."""
+    items = tuple(Named(name, b.Column(name, type_)) for name, type_ in entry.columns)
+    return Flow(entry, (), items, table)
+
+
+def extend(flow: Flow, node: Filter | Rekey | Select) -> Flow:
+    """The flow after one more stateless step."""
+    match node:
+        case Filter():
+            return replace(flow, wheres=(*flow.wheres, flow.over_entry(node.predicate)))
+        case Rekey():
+            return replace(flow, items=_with(flow, node.keys))
+        case Select():
+            return replace(flow, items=_with(flow, (*node.key, *node.value), alone=True))
+
+
+def _with(flow: Flow, named: tuple[Named, ...], *, alone: bool = False) -> tuple[Named, ...]:
+    new = {n.name: Named(n.name, flow.over_entry(n.expr)) for n in named}
+    if ROWTIME not in new:
+        new[ROWTIME] = Named(ROWTIME, flow.over_entry(b.Column(ROWTIME, BIGINT)))
+    if not alone:
+        new = {item.name: item for item in flow.items} | new
+    return tuple(new.values())
+
+
+def conjunction(conditions: tuple[Bound, ...]) -> Bound | None:
+    """All conditions in one, evaluated in their order."""
+    whole: Bound | None = None
+    for condition in conditions:
+        whole = condition if whole is None else b.Logical("AND", whole, condition)
+    return whole

@@ -1,0 +1,379 @@
+"""A query's meaning as a plan: FROM, WHERE, PARTITION BY or GROUP BY, HAVING, SELECT. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ksql.analysis import bound as b
+from ksql.analysis import keys, projection
+from ksql.analysis.bound import Bound, Named, type_of
+from ksql.analysis.describe import describe
+from ksql.analysis.grouping import Grouping, is_aggregate, refuse_aggregates
+from ksql.analysis.infer import bind, bind_condition
+from ksql.analysis.relation import Relation, bind_relation
+from ksql.analysis.windows import sizes
+from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.plan.nodes import (
+    Aggregate,
+    Filter,
+    Fold,
+    Plan,
+    Rekey,
+    Select,
+    Source,
+    StreamTableJoin,
+    TimeWindow,
+)
+from ksql.plan.walk import result_kind
+from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.syntax.walk import collect
+from ksql.types.format import KeyWindow
+from ksql.types.schema import WINDOW_COLUMNS
+
+if TYPE_CHECKING:
+    from ksql.analysis.relation import FromSource
+    from ksql.catalog.catalog import Catalog
+    from ksql.functions.registry import Functions
+    from ksql.syntax.ast import SourceKind
+
+
+_BindItem = Callable[[ex.Expr], Bound]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A query without its sink: what it computes and the shape of the result.
+
+    ``key`` is empty for keyless streams and for transient queries, whose columns are all in ``value``.
+    """
+
+    plan: Plan
+    key: tuple[Named, ...]
+    value: tuple[Named, ...]
+    kind: SourceKind
+    window: KeyWindow | None
+    sources: tuple[FromSource, ...]
+    keyless: bool = False
+
+
+def build(
+    query: ast.Query,
+    catalog: Catalog,
+    functions: Functions,
+    *,
+    sink: str = "",
+    persistent: bool = True,
+) -> Built:
+    """Plan a query; ``sink`` is the name of its result, for messages.
+
+    Raises: StatementError for everything that the language refuses, NotSupportedYet for what is not run yet.
+    """
+    return _Builder(query, catalog, functions, sink, persistent).build()
+
+
+class _Builder:
+    def __init__(
+        self,
+        query: ast.Query,
+        catalog: Catalog,
+        functions: Functions,
+        sink: str,
+        persistent: bool,
+    ) -> None:
+        self.query = query
+        self.functions = functions
+        self.sink = sink
+        self.persistent = persistent
+        later = frozenset(WINDOW_COLUMNS) if query.window else frozenset[str]()
+        self.relation: Relation = bind_relation(query.source, catalog, functions, later)
+        self.scope = self.relation.scope
+
+    def build(self) -> Built:
+        self._check_clauses()
+        plan = self._filtered(self._read())
+        if self._is_grouped():
+            return self._grouped(plan)
+        return self._plain(plan)
+
+    # --- clauses that do not go together
+
+    def _check_clauses(self) -> None:
+        query = self.query
+        if query.window is not None and query.group_by is None:
+            raise StatementError("WINDOW clause requires a GROUP BY clause.")
+        if query.emit == "FINAL":
+            if query.window is None:
+                raise StatementError("EMIT FINAL is only supported for windowed aggregations.")
+            raise NotSupportedYet("EMIT FINAL", span=query.span)
+        if query.having is not None and query.group_by is None and not self._aggregates():
+            raise StatementError("HAVING requires a GROUP BY clause.")
+        if query.limit is not None and self.persistent:
+            raise StatementError("LIMIT is not supported in CREATE .. AS SELECT or INSERT INTO.")
+        table = self.relation.sources[0].source.kind == "TABLE"
+        if query.partition_by is not None and table and len(self.relation.sources) == 1:
+            raise StatementError(
+                "PARTITION BY is not supported on tables; the key of a table cannot be changed. "
+                "To change it, use GROUP BY with an aggregate function."
+            )
+        if self.persistent and table and self.relation.sources[0].source.window is not None:
+            raise StatementError(
+                "KSQL does not support persistent queries on windowed tables.",
+                hint="Read its topic through a stream with WINDOW_TYPE instead.",
+            )
+
+    def _aggregates(self) -> list[ex.Call]:
+        exprs = [item.expr for item in self.query.select if isinstance(item, ast.SelectItem)]
+        if self.query.having is not None:
+            exprs.append(self.query.having)
+        found: list[ex.Call] = []
+        for expr in exprs:
+            for node in collect(expr, ex.Call):
+                function = self.functions.find(node.name)
+                if function is not None and function.kind == "TABLE":
+                    raise NotSupportedYet(f"the table function {node.name}", span=node.span)
+                if is_aggregate(node, self.functions):
+                    found.append(node)
+        return found
+
+    def _is_grouped(self) -> bool:
+        calls = self._aggregates()
+        if self.query.group_by is not None:
+            if not calls:
+                raise StatementError(
+                    "GROUP BY requires aggregate functions in either the SELECT or HAVING clause."
+                )
+            return True
+        if calls and self.persistent:
+            raise StatementError("Use of aggregate functions requires a GROUP BY clause.")
+        return bool(calls)
+
+    # --- FROM, WHERE
+
+    def _read(self) -> Plan:
+        sources = self.relation.sources
+        joined = self.relation.join
+        plans = [self._source(each, prefixed=joined is not None) for each in sources]
+        if joined is None:
+            return plans[0]
+        kind = "LEFT" if joined.kind == "LEFT" else "INNER"
+        return StreamTableJoin(
+            plans[0], plans[1], kind, joined.left_key, joined.right_key, self._join_key_name()
+        )
+
+    def _join_key_name(self) -> str:
+        assert self.relation.join is not None  # noqa: S101 - only called for joins
+        key = self.relation.join.left_key
+        return key.name if isinstance(key, b.Column) else "ROWKEY"
+
+    @staticmethod
+    def _source(each: FromSource, *, prefixed: bool) -> Source:
+        source = each.source
+        return Source(
+            source.name,
+            source.kind,
+            source.topic,
+            f"{each.alias}_" if prefixed else "",
+            source.schema.columns,
+            source.key_format,
+            source.value_format,
+            source.timestamp,
+            source.window,
+        )
+
+    def _filtered(self, plan: Plan) -> Plan:
+        if self.query.where is None:
+            return plan
+        scope = replace(
+            self.scope, clause="WHERE", intercept=refuse_aggregates(self.functions, "WHERE")
+        )
+        return Filter(plan, bind_condition(self.query.where, scope, self.functions), "WHERE")
+
+    # --- without aggregates
+
+    def _plain(self, plan: Plan) -> Built:
+        self._check_kafka_format("JOIN" if self.relation.join else "")
+        parts, origin, keyless = self._plain_key()
+        if self.query.partition_by is not None:
+            plan = Rekey(plan, tuple(Named(self._key_name(p), p.exprs[0]) for p in parts))
+        projected = self._project(lambda expr: bind(expr, self.scope, self.functions))
+        kind = result_kind(plan)
+        if not self.persistent:
+            return self._transient(plan, projected, kind)
+        if parts:
+            key, value = keys.split(projected, parts, origin, self.sink)
+        else:
+            key, value = (), tuple(projected)
+        value = self._without_bounds(value)
+        return self._finish(plan, key, value, kind, self.relation.sources[0].source.window, keyless)
+
+    def _plain_key(self) -> tuple[list[keys.KeyPart], keys.KeyOrigin, bool]:
+        if self.query.partition_by is not None:
+            parts = self._partition_parts(self.query.partition_by)
+            return parts, "partitioning expression", not parts
+        if self.relation.join is not None:
+            return [self._join_part()], "join expression", False
+        source = self.relation.sources[0].source
+        parts = [
+            keys.KeyPart((b.Column(column.name, column.type),), (column.name,))
+            for column in source.schema.key
+        ]
+        return parts, "key column", not parts
+
+    def _partition_parts(self, exprs: tuple[ex.Expr, ...]) -> list[keys.KeyPart]:
+        if not exprs:
+            raise StatementError("PARTITION BY requires at least one expression")
+        if any(isinstance(expr, ex.NullLit) for expr in exprs):
+            if len(exprs) > 1:
+                raise StatementError("Cannot PARTITION BY multiple columns including NULL")
+            return []
+        scope = replace(
+            self.scope,
+            clause="PARTITION BY",
+            intercept=refuse_aggregates(self.functions, "PARTITION BY"),
+        )
+        parts = []
+        for expr in exprs:
+            found = bind(expr, scope, self.functions)
+            parts.append(keys.KeyPart((found,), (self._shown(expr),)))
+        _refuse_repeats([part.exprs[0] for part in parts], exprs, "PARTITION BY")
+        return parts
+
+    def _shown(self, expr: ex.Expr) -> str:
+        """The expression with its sources named, as messages about keys show it."""
+        alias = self.relation.sources[0].alias
+        if isinstance(expr, ex.Ref):
+            return describe(expr if expr.source else ex.Ref(expr.name, alias))
+        return describe(expr)
+
+    def _key_name(self, part: keys.KeyPart) -> str:
+        expr = part.exprs[0]
+        return expr.name if isinstance(expr, b.Column) else part.shown[0]
+
+    def _join_part(self) -> keys.KeyPart:
+        assert self.relation.join is not None  # noqa: S101 - only called for joins
+        left, right = self.relation.join.left_key, self.relation.join.right_key
+        table = self.relation.sources[1]
+        right_name = f"{table.alias}.{table.source.schema.key[0].name}"
+        if isinstance(left, b.Column):
+            stream = self.relation.sources[0]
+            left_name = f"{stream.alias}.{left.name.removeprefix(stream.alias + '_')}"
+            return keys.KeyPart((left, right), (left_name, right_name))
+        return keys.KeyPart((left, right), (right_name,))
+
+    def _without_bounds(self, value: tuple[Named, ...]) -> tuple[Named, ...]:
+        """A windowed source's own bounds live in the key; they are not repeated in the value."""
+        return tuple(named for named in value if named.name not in WINDOW_COLUMNS)
+
+    # --- with aggregates
+
+    def _grouped(self, plan: Plan) -> Built:
+        self._check_kafka_format("GROUP BY")
+        if self.relation.sources[0].source.kind == "TABLE":
+            raise NotSupportedYet("GROUP BY on a table", span=self.query.span)
+        group = self._group_keys()
+        window = self._window()
+        named = tuple(key for key, _ in group)
+        grouping = Grouping(self.scope, self.functions, named, window is not None)
+        projected = self._project(lambda expr: grouping.bind(expr, "SELECT"))
+        having = None
+        if self.query.having is not None:
+            having = grouping.bind(self.query.having, "HAVING")
+        folds = tuple(
+            Fold(slot, call.name, call.function, call.overload, call.args, call.literals, call.type)
+            for slot, call in enumerate(grouping.calls)
+        )
+        plan = Aggregate(plan, named, folds, window, len(folds))
+        if having is not None:
+            plan = Filter(plan, having, "HAVING")
+        if not self.persistent:
+            return self._transient(plan, projected, "TABLE")
+        parts = [
+            keys.KeyPart((b.Column(key.name, type_of(key.expr)),), (shown,)) for key, shown in group
+        ]
+        key, value = keys.split(projected, parts, "grouping expression", self.sink)
+        bounds = KeyWindow(window.kind, window.size_ms or None) if window else None
+        return self._finish(plan, key, value, "TABLE", bounds, keyless=False)
+
+    def _group_keys(self) -> list[tuple[Named, str]]:
+        exprs = self.query.group_by
+        if exprs is None:
+            return []
+        if not exprs:
+            raise StatementError("GROUP BY requires at least one expression")
+        scope = replace(
+            self.scope, clause="GROUP BY", intercept=refuse_aggregates(self.functions, "GROUP BY")
+        )
+        found = [bind(expr, scope, self.functions) for expr in exprs]
+        _refuse_repeats(found, exprs, "GROUP BY")
+        namer = projection.Namer(self.relation)
+        aliases = {
+            item.expr: item.alias
+            for item in self.query.select
+            if isinstance(item, ast.SelectItem) and item.alias
+        }
+        return [
+            (Named(aliases.get(expr) or namer.name(expr), each), describe(expr))
+            for expr, each in zip(exprs, found, strict=True)
+        ]
+
+    def _window(self) -> TimeWindow | None:
+        if self.query.window is None:
+            return None
+        found = sizes(self.query.window)
+        if found.kind == "SESSION":
+            raise NotSupportedYet("a SESSION window", span=self.query.window.span)
+        return TimeWindow(
+            found.kind, found.size_ms, found.advance_ms, found.grace_ms, found.retention_ms
+        )
+
+    # --- SELECT
+
+    def _project(self, bind_item: _BindItem) -> list[Named]:
+        items = projection.items(
+            self.query.select,
+            self.relation,
+            lambda expr: type_of(bind(expr, self.scope, self.functions)),
+            persistent=self.persistent,
+        )
+        return [Named(item.name, bind_item(item.expr)) for item in items]
+
+    def _transient(self, plan: Plan, projected: Sequence[Named], kind: SourceKind) -> Built:
+        value = tuple(projected)
+        projection.check_unique((), ((n.name, type_of(n.expr)) for n in value))
+        return Built(Select(plan, (), value), (), value, kind, None, self.relation.sources, True)
+
+    def _finish(
+        self,
+        plan: Plan,
+        key: tuple[Named, ...],
+        value: tuple[Named, ...],
+        kind: SourceKind,
+        window: KeyWindow | None,
+        keyless: bool,
+    ) -> Built:
+        projection.check_unique((n.name for n in key), ((n.name, type_of(n.expr)) for n in value))
+        keys.check_key_types(key)
+        plan = Select(plan, key, value)
+        return Built(plan, key, value, kind, window, self.relation.sources, keyless)
+
+    def _check_kafka_format(self, clause: str) -> None:
+        names = [
+            each.source.name
+            for each in self.relation.sources
+            if each.source.value_format.name == "KAFKA"
+        ]
+        if clause and names:
+            raise StatementError(
+                f"Source(s) {', '.join(names)} are using the 'KAFKA' value format. "
+                f"This format does not yet support {clause}."
+            )
+
+
+def _refuse_repeats(found: Sequence[Bound], exprs: Sequence[ex.Expr], clause: str) -> None:
+    for index, each in enumerate(found):
+        if each in found[:index]:
+            raise StatementError(f"Duplicate {clause} expression: {describe(exprs[index])}")
+
