@@ -1,14 +1,14 @@
 """What names mean where an expression stands: the columns of the sources, arguments of lambdas.
 
-The rows that a query reads have one column per column of its source, of the same name; those of a join
-have ``ALIAS_NAME`` for the column NAME of the source ALIAS.
+The rows that a query reads have one column per column of its source, of the same name; those of a
+join have ``ALIAS_NAME`` for the column NAME of the source ALIAS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ksql.analysis.bound import Column, LambdaVar
 from ksql.analysis.errors import AmbiguousColumn, NotAvailableHere, UnknownColumn, UnknownSource
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
     from ksql.types.schema import Schema
 
-Clause = Literal[
-    "SELECT", "WHERE", "HAVING", "GROUP BY", "PARTITION BY", "JOIN ON", "INSERT VALUES"
-]
 Intercept = Callable[[ex.Expr], "Bound | None"]
 
 
@@ -40,7 +37,7 @@ class Source:
     def of(
         cls, alias: str, schema: Schema, *, windowed: bool = False, pseudo: bool = True
     ) -> Source:
-        """The source with its columns, its pseudo columns and, if its keys are windowed, their bounds."""
+        """The source with its pseudo columns and, if its keys are windowed, their bounds."""
         columns = {column.name: column.type for column in schema.columns}
         extra = (PSEUDO_COLUMNS if pseudo else {}) | (WINDOW_COLUMNS if windowed else {})
         return cls(alias, columns | {k: v for k, v in extra.items() if k not in columns})
@@ -55,14 +52,15 @@ def joined_name(alias: str, column: str) -> str:
 class Scope:
     """The names that are known where an expression stands.
 
-    ``clause`` is named in errors. ``joined``: columns are called ``ALIAS_NAME``. ``extras`` are columns of no
-    source (the synthetic key of a join). ``later`` are names that other clauses know but not this one (the bounds
-    of the query's own windows). ``intercept`` sees every expression before it is bound; what it returns stands for
-    it (aggregates and grouping expressions become columns this way).
+    ``clause`` (SELECT, WHERE, JOIN ON, ..) is named in errors. ``joined``: columns are called
+    ``ALIAS_NAME``. ``extras`` are columns of no source (the synthetic key of a join). ``later`` are
+    names that other clauses know but not this one (the bounds of the query's own windows).
+    ``intercept`` sees every expression before it is bound; what it returns stands for it: aggregates
+    and grouping expressions become columns this way.
     """
 
     sources: tuple[Source, ...] = ()
-    clause: Clause = "SELECT"
+    clause: str = "SELECT"
     joined: bool = False
     extras: Mapping[str, SqlType] = field(default_factory=dict)
     later: frozenset[str] = frozenset()
@@ -103,7 +101,7 @@ class Scope:
         return UnknownColumn(self.clause, ref, ident.near(ref.name, known))
 
     def has_column(self, name: str) -> bool:
-        """Whether any source has a column of that name: a lambda's argument must not be called so."""
+        """Whether any source has a column of that name: a lambda's argument must not."""
         return name in self.extras or any(name in source.columns for source in self.sources)
 
     def with_variables(self, variables: Mapping[str, SqlType]) -> Scope:

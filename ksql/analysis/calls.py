@@ -1,0 +1,82 @@
+"""Calls of scalar functions, lambdas among their arguments.
+
+Source: reference, functions, section 0; statements, section 3.7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ksql.analysis import bound as b
+from ksql.analysis.bound import Bound, type_of
+from ksql.analysis.convert import convert
+from ksql.analysis.errors import BadLambda
+from ksql.analysis.infer import Binder
+from ksql.functions.resolve import resolve
+from ksql.syntax import expr as ex
+from ksql.types.model import SqlType
+
+MAX_LAMBDA_PARAMS = 3
+_KINDS = {"AGGREGATE": "an aggregate function", "TABLE": "a table function"}
+
+
+def bind_call(binder: Binder, node: ex.Call) -> Bound:
+    """The call with its overload chosen and its arguments converted."""
+    function = binder.functions.get(node.name, node.span)
+    if function.kind != "SCALAR":
+        raise binder.fail(
+            f"{node.name} is {_KINDS[function.kind]} and cannot be used in this place."
+        )
+    args = [
+        LambdaArgument(binder, arg) if isinstance(arg, ex.Lambda) else binder.bind(arg)
+        for arg in node.args
+    ]
+    kinds = [arg if isinstance(arg, LambdaArgument) else type_of(arg) for arg in args]
+    chosen = resolve(function, kinds, span=node.span)
+    lambdas = chosen.lambdas or ((),) * len(args)
+    converted = tuple(
+        arg.bound(inputs) if isinstance(arg, LambdaArgument) else convert(arg, param)
+        for arg, param, inputs in zip(args, chosen.params, lambdas, strict=True)
+    )
+    return b.Call(function.name, chosen.index, converted, chosen.returns)
+
+
+@dataclass(slots=True)
+class LambdaArgument:
+    """A lambda whose body is bound once the types of its parameters are known.
+
+    Raises: BadLambda for names that are taken.
+    """
+
+    binder: Binder
+    node: ex.Lambda
+    _bodies: dict[tuple[SqlType, ...], b.Lambda] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        params = self.node.params
+        if len(params) > MAX_LAMBDA_PARAMS:
+            raise BadLambda(f"A lambda has at most {MAX_LAMBDA_PARAMS} arguments")
+        for name in params:
+            if params.count(name) > 1:
+                raise BadLambda(f"Duplicate lambda argument: {name}")
+            if self.binder.scope.has_column(name):
+                raise BadLambda(f"Lambda argument can't be the name of a column: {name}")
+            if name in self.binder.scope.variables:
+                raise BadLambda(f"Reusing lambda arguments in nested lambda is not allowed: {name}")
+
+    @property
+    def arity(self) -> int:
+        """How many parameters it has."""
+        return len(self.node.params)
+
+    def infer(self, params: tuple[SqlType, ...]) -> SqlType:
+        """The type of the body for parameters of these types."""
+        return self.bound(params).type
+
+    def bound(self, params: tuple[SqlType, ...]) -> b.Lambda:
+        """The lambda for parameters of these types."""
+        if params not in self._bodies:
+            names = self.node.params
+            body = self.binder.within(dict(zip(names, params, strict=True))).bind(self.node.body)
+            self._bodies[params] = b.Lambda(names, body, type_of(body))
+        return self._bodies[params]

@@ -1,0 +1,78 @@
+"""CASE: the types of its branches.
+
+Source: reference, statements, section 3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.analysis import bound as b
+from ksql.analysis.bound import Bound, Const, type_of
+from ksql.analysis.convert import convert
+from ksql.analysis.describe import describe, type_name
+from ksql.syntax import expr as ex
+from ksql.types import coerce, model
+
+if TYPE_CHECKING:
+    from ksql.analysis.infer import Binder
+
+_INVALID = "Invalid Case expression. "
+
+
+def bind_case(binder: Binder, node: ex.Case) -> Bound:
+    """A searched CASE; of a simple one the operand is evaluated once."""
+    operand = None if node.operand is None else binder.bind(node.operand)
+    held, name = (None, "") if operand is None else binder.once(operand)
+    conditions = [_condition(binder, node, held, when.condition) for when in node.whens]
+    results = [binder.bind(when.result) for when in node.whens]
+    otherwise = None if node.otherwise is None else binder.bind(node.otherwise)
+    type_ = _common(binder, node, [*results, *([] if otherwise is None else [otherwise])])
+    whens = zip(conditions, (convert(result, type_) for result in results), strict=True)
+    last = None if otherwise is None else convert(otherwise, type_)
+    case = b.Case(tuple(whens), last, type_)
+    return case if operand is None else binder.let(name, operand, case)
+
+
+def _condition(binder: Binder, node: ex.Case, held: Bound | None, when: ex.Expr) -> Bound:
+    found = binder.bind(when)
+    if held is not None and node.operand is not None:
+        return binder.compared(ex.Compare("=", node.operand, when), held, found)
+    if type_of(found) != model.BOOLEAN:
+        raise binder.fail(
+            f"{_INVALID}WHEN needs a condition, but {describe(when)} is "
+            f"{type_name(type_of(found))}."
+        )
+    return found
+
+
+def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlType:
+    """The type that all results have; only literals may be converted to it."""
+    typed = [result for result in results if type_of(result) != model.NULL]
+    if not typed:
+        raise binder.fail(f"{_INVALID}All case branches have NULL type")
+    free = next((result for result in typed if not isinstance(result, Const)), None)
+    target = type_of(typed[0]) if free is None else type_of(free)
+    for result in typed if free is None else ():
+        if coerce.can_coerce(target, type_of(result)):
+            target = type_of(result)
+    for result in typed:
+        type_ = type_of(result)
+        if type_ != target and not (isinstance(result, Const) and _bends(result, target)):
+            raise binder.fail(
+                f"{_INVALID}Type for all 'THEN' clauses and 'ELSE' should be the same: "
+                f"{target} and {type_} in {describe(node)}."
+            )
+    return target
+
+
+def _bends(literal: Const, target: model.SqlType) -> bool:
+    if coerce.can_coerce(literal.type, target):
+        return True
+    if not isinstance(target, model.Decimal) or not model.is_numeric(literal.type):
+        return False
+    try:
+        exact = coerce.caster(literal.type, target)(literal.value)
+    except ArithmeticError:
+        return False
+    return bool(exact == literal.value)

@@ -1,0 +1,36 @@
+"""Bound expressions brought to another type; constants at once, all else by a Cast node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.analysis.bound import Bound, Cast, Const, type_of
+from ksql.types import coerce, model
+
+if TYPE_CHECKING:
+    from ksql.types.model import SqlType
+
+_COLLECTIONS = (model.Array, model.Map, model.Struct)
+
+
+def convert(expr: Bound, target: SqlType) -> Bound:
+    """The expression as the binder converts it by itself; can_cast must hold.
+
+    A constant that cannot be converted is left to fail when it is evaluated.
+    """
+    source = type_of(expr)
+    if source == target:
+        return expr
+    if isinstance(expr, Const) and not isinstance(target, _COLLECTIONS):
+        if expr.value is None:
+            return Const(None, target)
+        try:
+            return Const(coerce.caster(source, target)(expr.value), target)
+        except (ValueError, ArithmeticError):
+            return Cast(expr, target, implicit=True)
+    return Cast(expr, target, implicit=True)
+
+
+def is_null(expr: Bound) -> bool:
+    """Whether it is a NULL without a type."""
+    return isinstance(expr, Const) and expr.type == model.NULL

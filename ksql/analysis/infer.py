@@ -1,0 +1,331 @@
+"""From expressions as written to bound ones: names resolved, nodes typed, coercions explicit.
+
+Source: reference, statements, section 3; functions, section 0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ksql.analysis import bound as b
+from ksql.analysis import operators
+from ksql.analysis.bound import Bound, Const, type_of
+from ksql.analysis.calls import bind_call
+from ksql.analysis.cases import bind_case
+from ksql.analysis.convert import convert, is_null
+from ksql.analysis.describe import describe, type_name
+from ksql.analysis.errors import (
+    BadArithmetic,
+    BadLambda,
+    BadType,
+    CannotCompare,
+    ComparedWithNull,
+    InvalidExpression,
+    NotBoolean,
+)
+from ksql.analysis.scope import Scope
+from ksql.analysis.unify import Unifier
+from ksql.base.errors import StatementError
+from ksql.functions.registry import Functions
+from ksql.syntax import expr as ex
+from ksql.types import coerce, decimals, ints, model, times
+from ksql.types.schema import ROWTIME, WINDOW_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_MAGIC = frozenset((ROWTIME, *WINDOW_COLUMNS))
+_ALL_NULL = (
+    "Cannot construct {} with all NULL {} (see https://github.com/confluentinc/ksql/issues/4239). "
+    "As a workaround, you may cast a NULL value to the desired type."
+)
+
+
+def bind(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
+    """The meaning of the expression.
+
+    Raises: StatementError of one of the kinds in ``analysis.errors`` and ``functions.errors``.
+    """
+    return Binder(scope, functions).bind(expr)
+
+
+def bind_predicate(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
+    """The meaning of a condition.
+
+    Raises: as ``bind``; NotBoolean for an expression that is not a condition.
+    """
+    found = bind(expr, scope, functions)
+    if type_of(found) != model.BOOLEAN:
+        raise NotBoolean(scope.clause, expr, type_of(found))
+    return found
+
+
+def int_const(value: int) -> Const:
+    """An integer: INTEGER if it fits 32 bits."""
+    fits = ints.INT_MIN <= value <= ints.INT_MAX
+    return Const(value, model.INTEGER if fits else model.BIGINT)
+
+
+@dataclass(slots=True)
+class Binder:
+    """Binds one expression; ``names`` counts the values that are evaluated once."""
+
+    scope: Scope
+    functions: Functions
+    names: int = 0
+
+    def bind(self, node: ex.Expr) -> Bound:  # noqa: C901 (one arm per node)
+        """The meaning of a node."""
+        if self.scope.intercept is not None:
+            replaced = self.scope.intercept(node)
+            if replaced is not None:
+                return replaced
+        match node:
+            case ex.Ref():
+                return self.scope.resolve(node)
+            case ex.NullLit():
+                return Const(None, model.NULL)
+            case ex.BoolLit(value):
+                return Const(value, model.BOOLEAN)
+            case ex.IntLit(value):
+                return int_const(value)
+            case ex.DecimalLit(value):
+                return Const(value, decimals.of_literal(value))
+            case ex.DoubleLit(value):
+                return Const(value, model.DOUBLE)
+            case ex.StringLit(value):
+                return Const(value, model.STRING)
+            case ex.UnitLit(unit):
+                return Const(unit, model.INTERVAL)
+            case ex.Unary():
+                return self._unary(node)
+            case ex.Binary():
+                return self._binary(node)
+            case ex.Compare():
+                return self._compare(node)
+            case ex.Logical(op, left, right):
+                return b.Logical(op, self._condition(left, op), self._condition(right, op))
+            case ex.Not(operand):
+                return b.Not(self._condition(operand, "NOT"))
+            case ex.Between():
+                return self._between(node)
+            case ex.In():
+                return self._in(node)
+            case ex.Like():
+                return self._like(node)
+            case ex.IsNull(operand, negated):
+                return b.IsNull(self.bind(operand), negated)
+            case ex.Case():
+                return bind_case(self, node)
+            case ex.Cast():
+                return self._cast(node)
+            case ex.Call():
+                return bind_call(self, node)
+            case ex.Lambda():
+                raise BadLambda(f"A lambda may only be an argument of a function: {describe(node)}")
+            case ex.Subscript():
+                return self._subscript(node)
+            case ex.Deref():
+                return self._deref(node)
+            case ex.ArrayExpr():
+                return self._array(node)
+            case ex.MapExpr():
+                return self._map(node)
+            case ex.StructExpr():
+                return self._struct(node)
+            case ex.Variable(name):
+                raise StatementError(f"The variable '{name}' is not defined.", span=node.span)
+
+    def fail(self, message: str, *, hint: str = "") -> BadType:
+        """An operand of the wrong type."""
+        return BadType(self.scope.clause, message, hint=hint)
+
+    def once(self, operand: Bound) -> tuple[Bound, str]:
+        """What stands for a value that is evaluated once, and its name: empty if it needs none."""
+        if isinstance(operand, b.Column | b.LambdaVar | Const):
+            return operand, ""
+        self.names += 1
+        name = f"${self.names}"
+        return b.LambdaVar(name, type_of(operand)), name
+
+    def let(self, name: str, operand: Bound, body: Bound) -> Bound:
+        """The body, with the value of ``once`` before it."""
+        return b.Let(name, operand, body, type_of(body)) if name else body
+
+    def _condition(self, node: ex.Expr, op: str) -> Bound:
+        found = self.bind(node)
+        if type_of(found) != model.BOOLEAN:
+            raise self.fail(
+                f"{op} needs conditions, but {describe(node)} is {type_name(type_of(found))}."
+            )
+        return found
+
+    def _unary(self, node: ex.Unary) -> Bound:
+        if node.op == "-" and (negative := _negative(node.operand)) is not None:
+            return negative
+        operand = self.bind(node.operand)
+        found = operators.negate(operand)
+        if found is None:
+            raise BadArithmetic(self.scope.clause, node, (type_of(operand),))
+        return found if node.op == "-" else operand
+
+    def _binary(self, node: ex.Binary) -> Bound:
+        left, right = self.bind(node.left), self.bind(node.right)
+        found = operators.arithmetic(node.op, left, right)
+        if found is None:
+            raise BadArithmetic(self.scope.clause, node, (type_of(left), type_of(right)))
+        return found
+
+    def _compare(self, node: ex.Compare) -> Bound:
+        left, right = self._sides(node.left, node.right)
+        return self.compared(node, self.bind(left), self.bind(right))
+
+    def compared(self, node: ex.Compare, left: Bound, right: Bound) -> Bound:
+        """The comparison; ``node`` is named in errors."""
+        if is_null(left) or is_null(right):
+            raise ComparedWithNull(self.scope.clause, node, type_of(left), type_of(right))
+        found = operators.compare(node.op, left, right)
+        if found is None:
+            raise CannotCompare(self.scope.clause, node, type_of(left), type_of(right))
+        return found
+
+    def _sides(self, *sides: ex.Expr) -> Sequence[ex.Expr]:
+        """Texts beside ROWTIME and window bounds become milliseconds.
+
+        Source: reference, statements, section 13.
+        """
+        if not any(isinstance(side, ex.Ref) and side.name in _MAGIC for side in sides):
+            return sides
+        return [_millis(side) if isinstance(side, ex.StringLit) else side for side in sides]
+
+    def _between(self, node: ex.Between) -> Bound:
+        operand, low, high = self._sides(node.operand, node.low, node.high)
+        value = self.bind(operand)
+        held, name = self.once(value)
+        from_low = self.compared(ex.Compare(">=", operand, low), held, self.bind(low))
+        to_high = self.compared(ex.Compare("<=", operand, high), held, self.bind(high))
+        return self.let(name, value, b.Logical("AND", from_low, to_high))
+
+    def _in(self, node: ex.In) -> Bound:
+        nodes = (node.operand, *node.options)
+        found = Unifier(self.scope.clause).unify(nodes, [self.bind(each) for each in nodes])
+        if found is None:
+            return Const(False, model.BOOLEAN)
+        operand, *options = found[1]
+        known = (o for o in options if not (isinstance(o, Const) and o.value is None))
+        return b.In(operand, tuple(known))
+
+    def _like(self, node: ex.Like) -> Bound:
+        operand, pattern = self.bind(node.operand), self.bind(node.pattern)
+        if type_of(operand) != model.STRING or type_of(pattern) != model.STRING:
+            raise self.fail("Like condition must be between strings")
+        return b.Like(operand, pattern, node.escape)
+
+    def _cast(self, node: ex.Cast) -> Bound:
+        operand = self.bind(node.operand)
+        source = type_of(operand)
+        if is_null(operand):
+            return Const(None, node.type)
+        if source == node.type:
+            return operand
+        if not coerce.can_cast(source, node.type):
+            raise InvalidExpression(
+                self.scope.clause, f"Cast of {source} to {node.type} is not supported"
+            )
+        return b.Cast(operand, node.type)
+
+    def _subscript(self, node: ex.Subscript) -> Bound:
+        base, index = self.bind(node.base), self.bind(node.index)
+        match type_of(base):
+            case model.Array(item):
+                if type_of(index) not in (model.INTEGER, model.BIGINT):
+                    raise self.fail(f"The index of an array must be an integer: {describe(node)}")
+                return b.Subscript(base, index, item)
+            case model.Map(key, value):
+                if not coerce.can_coerce(type_of(index), key):
+                    raise self.fail(f"The key of this map must be {key}: {describe(node)}")
+                return b.Subscript(base, convert(index, key), value)
+            case model.Struct():
+                raise self.fail(
+                    f"Subscript expression ({describe(node)}) does not apply to STRUCT.",
+                    hint=f"Use the dereference operator for STRUCTS: "
+                    f"{describe(node.base)}->{describe(node.index)}",
+                )
+            case other:
+                raise self.fail(
+                    f"Subscript expression ({describe(node)}) applies only to ARRAY and MAP, "
+                    f"not to {type_name(other)}."
+                )
+
+    def _deref(self, node: ex.Deref) -> Bound:
+        base = self.bind(node.base)
+        type_ = type_of(base)
+        if not isinstance(type_, model.Struct):
+            raise self.fail(f"Expected STRUCT type, got: {type_name(type_)} ({describe(node)})")
+        field = type_.field(node.field)
+        if field is None:
+            raise self.fail(f"Could not find field '{node.field}' in '{describe(node.base)}'.")
+        return b.Deref(base, field.name, field.type)
+
+    def _array(self, node: ex.ArrayExpr) -> Bound:
+        if not node.items:
+            raise self.fail("Cannot construct an empty array")
+        items = [self.bind(item) for item in node.items]
+        found = Unifier(self.scope.clause).unify(node.items, items)
+        if found is None:
+            raise self.fail(_ALL_NULL.format("an array", "elements"))
+        return b.MakeArray(tuple(found[1]), model.Array(found[0]))
+
+    def _map(self, node: ex.MapExpr) -> Bound:
+        if not node.entries:
+            raise self.fail("Cannot construct an empty map")
+        key_type, keys = self._column("keys", [key for key, _ in node.entries])
+        value_type, values = self._column("values", [value for _, value in node.entries])
+        return b.MakeMap(tuple(zip(keys, values, strict=True)), model.Map(key_type, value_type))
+
+    def _column(self, what: str, nodes: Sequence[ex.Expr]) -> tuple[model.SqlType, list[Bound]]:
+        found = Unifier(self.scope.clause).unify(nodes, [self.bind(node) for node in nodes])
+        if found is None:
+            raise self.fail(_ALL_NULL.format("a map", what))
+        return found
+
+    def _struct(self, node: ex.StructExpr) -> Bound:
+        names = [name for name, _ in node.fields]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise self.fail(f"Duplicate field names found in STRUCT: '{twice}'")
+        fields = tuple((name, self.bind(value)) for name, value in node.fields)
+        types = tuple(model.Field(name, type_of(value)) for name, value in fields)
+        return b.MakeStruct(fields, model.Struct(types))
+
+    def within(self, variables: dict[str, model.SqlType]) -> Binder:
+        """The binder of a lambda's body."""
+        return dataclasses.replace(self, scope=self.scope.with_variables(variables))
+
+
+def _negative(node: ex.Expr) -> Const | None:
+    """Minus a literal, which is a literal again."""
+    match node:
+        case ex.IntLit(value):
+            return int_const(-value)
+        case ex.DecimalLit(value):
+            return Const(value.copy_negate(), decimals.of_literal(value))
+        case ex.DoubleLit(value):
+            return Const(-value, model.DOUBLE)
+        case _:
+            return None
+
+
+def _millis(node: ex.StringLit) -> ex.IntLit:
+    try:
+        return ex.IntLit(times.parse_timestamp(node.value), span=node.span)
+    except ValueError as error:
+        raise StatementError(
+            f"Failed to parse timestamp '{node.value}': {error}",
+            hint="Required format is: yyyy-MM-dd'T'HH:mm:ss.SSS, with an optional offset; "
+            "trailing parts may be missing.",
+            span=node.span,
+        ) from error

@@ -1,0 +1,103 @@
+"""The types of arithmetic and comparisons, with the conversions that they imply.
+
+Source: reference, statements, sections 2.1, 2.2, 3.2.
+"""
+
+from __future__ import annotations
+
+import decimal
+from typing import TYPE_CHECKING, Literal
+
+from ksql.analysis.bound import Arith, Bound, Compare, Const, Negate, type_of
+from ksql.analysis.convert import convert
+from ksql.types import decimals, model, times
+from ksql.types.model import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP
+
+if TYPE_CHECKING:
+    from ksql.types.decimals import Operator
+
+Comparison = Literal["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
+_EQUALITY = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+_TIMES = (DATE, TIME, TIMESTAMP)
+
+
+def arithmetic(op: Operator, left: Bound, right: Bound) -> Bound | None:
+    """The operation on operands of a common type; None if the types have none."""
+    a, b = type_of(left), type_of(right)
+    if a == b == STRING and op == "+":
+        return Arith(op, left, right, STRING)
+    if not model.is_numeric(a) or not model.is_numeric(b):
+        return None
+    if DOUBLE in (a, b):
+        return Arith(op, convert(left, DOUBLE), convert(right, DOUBLE), DOUBLE)
+    if isinstance(a, model.Decimal) or isinstance(b, model.Decimal):
+        da, db = decimals.as_decimal(a), decimals.as_decimal(b)
+        if da is None or db is None:
+            return None
+        type_ = decimals.result_type(op, da, db)
+        return Arith(op, convert(left, da), convert(right, db), type_)
+    common = BIGINT if BIGINT in (a, b) else INTEGER
+    return Arith(op, convert(left, common), convert(right, common), common)
+
+
+def negate(operand: Bound) -> Bound | None:
+    """Minus the operand; None if it is not a number."""
+    type_ = type_of(operand)
+    return Negate(operand, type_) if model.is_numeric(type_) else None
+
+
+def compare(op: Comparison, left: Bound, right: Bound) -> Bound | None:
+    """The comparison of operands that Python can compare; None if the types cannot be compared."""
+    a, b = type_of(left), type_of(right)
+    if model.is_numeric(a) and model.is_numeric(b):
+        return _compare_numbers(op, left, right)
+    if STRING in (a, b) and (a in _TIMES or b in _TIMES):
+        return _compare_text_with_time(op, left, right)
+    if {a, b} == {DATE, TIMESTAMP}:
+        return Compare(op, convert(left, TIMESTAMP), convert(right, TIMESTAMP))
+    if a == b and a in (STRING, model.BYTES, *_TIMES):
+        return Compare(op, left, right)
+    same_kind = type(a) is type(b) and (not isinstance(a, model.Primitive) or a == b)
+    return Compare(op, left, right) if same_kind and op in _EQUALITY else None
+
+
+def _compare_numbers(op: Comparison, left: Bound, right: Bound) -> Bound:
+    """INTEGER and BIGINT become DOUBLE beside a DOUBLE; DECIMAL beside DOUBLE stays as it is."""
+    a, b = type_of(left), type_of(right)
+    if DOUBLE not in (a, b):
+        return Compare(op, left, right)
+    return Compare(op, _as_double(left), _as_double(right))
+
+
+def _as_double(expr: Bound) -> Bound:
+    """A DOUBLE where that changes no comparison.
+
+    Doubles are compared with decimals as the shortest text that stands for them. A decimal constant
+    that is such a text itself may therefore be compared as a double.
+    """
+    type_ = type_of(expr)
+    if type_ in (INTEGER, BIGINT):
+        return convert(expr, DOUBLE)
+    if isinstance(expr, Const) and isinstance(expr.value, decimal.Decimal):
+        as_double = float(expr.value)
+        if decimal.Decimal(repr(as_double)) == expr.value:
+            return Const(as_double, DOUBLE)
+    return expr
+
+
+def _compare_text_with_time(op: Comparison, left: Bound, right: Bound) -> Bound:
+    other = type_of(right) if type_of(left) == STRING else type_of(left)
+    target = other if other != DATE or _is_plain_date(left, right) else TIMESTAMP
+    return Compare(op, convert(left, target), convert(right, target))
+
+
+def _is_plain_date(left: Bound, right: Bound) -> bool:
+    """Whether the text is a constant without a time: then days are compared, else instants."""
+    text = left if type_of(left) == STRING else right
+    if not isinstance(text, Const) or text.value is None:
+        return False
+    try:
+        times.parse_date(text.value)
+    except ValueError:
+        return False
+    return True
