@@ -134,4 +134,3 @@ def right_width(node: StreamTableJoin, out: Layout) -> int:
     stage = out.stages.index(node)
     arm = next(arm for arm in out.arms if arm.stage == stage and arm.port == 1)
     return len(arm.carried)
-

@@ -11,7 +11,7 @@ from ksql.analysis import keys, projection
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.analysis.describe import describe
 from ksql.analysis.grouping import Grouping, is_aggregate, refuse_aggregates
-from ksql.analysis.infer import bind, bind_condition
+from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.relation import Relation, bind_relation
 from ksql.analysis.windows import sizes
 from ksql.base.errors import NotSupportedYet, StatementError
@@ -189,7 +189,7 @@ class _Builder:
         scope = replace(
             self.scope, clause="WHERE", intercept=refuse_aggregates(self.functions, "WHERE")
         )
-        return Filter(plan, bind_condition(self.query.where, scope, self.functions), "WHERE")
+        return Filter(plan, bind_predicate(self.query.where, scope, self.functions), "WHERE")
 
     # --- without aggregates
 
@@ -376,4 +376,3 @@ def _refuse_repeats(found: Sequence[Bound], exprs: Sequence[ex.Expr], clause: st
     for index, each in enumerate(found):
         if each in found[:index]:
             raise StatementError(f"Duplicate {clause} expression: {describe(exprs[index])}")
-

@@ -137,20 +137,18 @@ class Combiner:
         self._port = port
         self._states: dict[bytes, State] = {}
 
-    def add(self, records: Iterable[Record], log: LogError) -> None:
-        """Take the records in."""
-        states, init, step = self._states, self._folds.init, self._folds.step
-        for record in records:
-            state = states.get(record.key)
-            if state is None:
-                state = states[record.key] = init()
-            try:
-                step(state, record.row or ())
-            except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
-                log("aggregate", str(error) or type(error).__name__, record.row)
-                continue
-            if record.timestamp > state[0]:
-                state[0] = record.timestamp
+    def add(self, key: bytes, row: Row, timestamp: int, log: LogError) -> None:
+        """Take a row in."""
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = self._folds.init()
+        try:
+            self._folds.step(state, row)
+        except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
+            log("aggregate", str(error) or type(error).__name__, row)
+            return
+        if timestamp > state[0]:
+            state[0] = timestamp
 
     def finish(self) -> list[Record]:
         """One record per group, with its partial state as row."""

@@ -55,6 +55,14 @@ class Store(Protocol):
         """Forget the whole space."""
 
 
+class BadRecord(NamedTuple):
+    """What is logged of a record that does not decode, in place of its row."""
+
+    target: str  # "key" or "value"
+    topic: str
+    data: bytes | None
+
+
 LogError = Callable[[str, str, Any], None]
 """``log(operator, message, row)``: an entry in the processing log; never raises."""
 

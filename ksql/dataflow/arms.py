@@ -1,0 +1,158 @@
+"""The generated stretches between sources, stages and the sink."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ksql.analysis import bound as b
+from ksql.dataflow.flow import Flow, conjunction
+from ksql.dataflow.layout import Arm, Exit
+from ksql.dataflow.timestamps import extractor
+from ksql.plan.nodes import Sink
+from ksql.processors.base import Headers, LogError, Row
+from ksql.processors.keys import pack
+from ksql.rows.compile import compile_stage
+from ksql.topics.formats import EncodeError, serde_for
+from ksql.types.model import BIGINT
+from ksql.types.schema import WINDOWEND, WINDOWSTART
+
+if TYPE_CHECKING:
+    from ksql.analysis.bound import Bound
+    from ksql.functions.registry import Functions
+
+_LONG = struct.Struct(">q")
+Run = Callable[[Row, LogError], "Row | None"]
+
+Encoded = tuple[bytes | None, bytes | None, int, Headers | None]
+Keyed = tuple[bytes, "Row | None"]
+
+
+class Code:
+    """What compiling needs: the functions and the settings of the query."""
+
+    def __init__(self, functions: Functions, settings: dict[str, str]) -> None:
+        self.functions = functions
+        self.settings = settings
+
+    def stage(self, flow: Flow, outputs: Sequence[Bound], label: str, *, where: bool = True) -> Run:
+        """One function for a stretch; it gives None for rows that its conditions drop."""
+        names = [name for name, _ in flow.entry.columns]
+        condition = conjunction(flow.wheres) if where else None
+        return compile_stage(names, condition, outputs, self.functions, self.settings, label).run
+
+
+class KeyedArm:
+    """Rows on their way to a stage, keyed.
+
+    Rows whose key has a NULL are dropped (and logged), unless ``null_keys``: the stream side of a LEFT join.
+    """
+
+    def __init__(self, arm: Arm, code: Code, *, null_keys: bool) -> None:
+        self.port = arm.port
+        self.stage = arm.stage
+        self.entry = arm.flow.entry
+        self.table = arm.flow.table
+        self._width = len(arm.key)
+        self._null_keys = null_keys
+        self._run = code.stage(arm.flow, (*arm.key, *arm.carried), "PreProject")
+        self._key = code.stage(arm.flow, arm.key, "PreProject", where=False)
+
+    def keyed(self, row: Row, dead: bool, log: LogError) -> Keyed | None:
+        """The packed key and what is carried; None if the row goes nowhere."""
+        if dead and not self.table:
+            return None
+        out = None if dead else self._run(row, log)
+        if out is None:
+            return self._deletion(row, log) if self.table else None
+        key = out[: self._width]
+        if None in key and not self._null_keys:
+            log("groupby", "a grouping or joining expression is NULL", row)
+            return None
+        return pack(key), out[self._width :]
+
+    def _deletion(self, row: Row, log: LogError) -> Keyed | None:
+        key = self._key(row, log)
+        return None if key is None or None in key else (pack(key), None)
+
+
+Emitted = tuple["Row | None", "Row | None", int, "Headers | None", "tuple[int, int] | None"]
+"""A result row on its way out: key columns, value columns (None: deletion), time, headers, window."""
+
+
+class ExitArm:
+    """Rows on their way to the sink: projected; then encoded in batches."""
+
+    def __init__(self, exit_: Exit, sink: Sink, code: Code) -> None:
+        flow = exit_.flow
+        self.entry = flow.entry
+        self.table = flow.table
+        self.filtered = bool(flow.wheres)
+        self._width = len(exit_.key)
+        self._windowed = sink.window is not None
+        bounds = (b.Column(WINDOWSTART, BIGINT), b.Column(WINDOWEND, BIGINT))
+        extra = bounds if self._windowed else ()
+        self._run = code.stage(flow, (*exit_.key, *exit_.value, *extra), "Project")
+        self._key = code.stage(flow, (*exit_.key, *extra), "Project", where=False)
+        self._values = self._width + len(exit_.value)
+        self._extract = None
+        if sink.timestamp is not None:
+            columns = [*sink.key, *sink.value]
+            index = [c.name for c in columns].index(sink.timestamp.name)
+            self._extract = extractor(index, columns[index].type, sink.timestamp.pattern)
+
+    def emit(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Emitted | None:
+        """A row's result, None if a condition drops it."""
+        out = self._run(row, log)
+        if out is None:
+            return None
+        if self._extract is not None:
+            found = self._extract(out, log)
+            if found is None:
+                return None
+            time = found
+        window = (out[-2], out[-1]) if self._windowed else None
+        return out[: self._width], out[self._width : self._values], time, headers, window
+
+    def delete(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Emitted:
+        """The deletion of the key that the row has."""
+        out = self._key(row, log) or ()
+        window = (out[-2], out[-1]) if self._windowed else None
+        return out[: self._width], None, time, headers, window
+
+    def passes(self, row: Row, log: LogError) -> bool:
+        """Whether the conditions let the row through."""
+        return self._run(row, log) is not None
+
+
+class Encoder:
+    """Result rows as records of the sink topic."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._keys = serde_for(sink.key_format, sink.key, "key")
+        self._values = serde_for(sink.value_format, sink.value, "value")
+        self._session = sink.window is not None and sink.window.size_ms is None
+        self._windowed = sink.window is not None
+
+    def encode(self, rows: Sequence[Emitted], log: LogError) -> list[Encoded]:
+        """The records; rows that the format cannot write are dropped and logged."""
+        try:
+            keys = self._keys.encode_many([row[0] or None for row in rows])
+            values = self._values.encode_many([row[1] for row in rows])
+        except EncodeError as error:
+            if len(rows) == 1:
+                log("serializer", error.message, rows[0][1])
+                return []
+            return [record for row in rows for record in self.encode([row], log)]
+        if self._windowed:
+            keys = [self._with_window(k, row[4]) for k, row in zip(keys, rows, strict=True)]
+        return [
+            (key, value, row[2], row[3]) for key, value, row in zip(keys, values, rows, strict=True)
+        ]
+
+    def _with_window(self, key: bytes | None, window: tuple[int, int] | None) -> bytes | None:
+        if key is None or window is None:
+            return key
+        start, end = window
+        return key + (_LONG.pack(end) if self._session else b"") + _LONG.pack(start)

@@ -1,0 +1,307 @@
+"""A stored plan made ready to run; the same in Spark's workers, in push queries and in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ksql.analysis.bound import type_of
+from ksql.dataflow.arms import Code, Emitted, Encoder, ExitArm, KeyedArm
+from ksql.dataflow.layout import Layout, Stateful, layout, right_width
+from ksql.dataflow.program import RawBatch
+from ksql.dataflow.reading import Reader
+from ksql.functions.instantiate import instantiate_aggregate
+from ksql.functions.registry import BUILTINS
+from ksql.plan import codec
+from ksql.plan.nodes import Aggregate, QueryPlan, StreamTableJoin
+from ksql.processors import aggregate as aggregates
+from ksql.processors.base import LogError, Processor, Record, Store
+from ksql.processors.folds import Folds, Slot, compile_folds
+from ksql.processors.joins import StreamTableJoin as JoinProcessor
+from ksql.processors.windows import Windows
+
+if TYPE_CHECKING:
+    from ksql.functions.registry import Functions
+
+PORTS = 8
+"""Ports are numbered through the whole program: stage * PORTS + the port of the stage's operator."""
+
+
+class Compiled:
+    """A plan's program (the ``Program`` protocol), with or without an encoder at its end.
+
+    Without one (``rows`` in ``load``) the last step gives result rows: key, value, time, headers, window.
+    """
+
+    def __init__(self, plan: QueryPlan, functions: Functions, *, rows: bool = False) -> None:
+        self.plan = plan
+        self.query_id = plan.query_id
+        self.sink_topic = plan.sink.topic
+        code = Code(functions, dict(plan.settings))
+        cut = layout(plan.sink)
+        assert cut.exit is not None  # noqa: S101 - layout always ends in an exit
+        self.stages = len(cut.stages)
+        self.readers = [Reader(source) for source in cut.sources]
+        self._by_topic: dict[str, list[int]] = {}
+        for index, source in enumerate(cut.sources):
+            self._by_topic.setdefault(source.topic, []).append(index)
+        self.topics = tuple(self._by_topic)
+        self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
+        self.arms = [KeyedArm(arm, code, null_keys=_outer(arm.stage, cut)) for arm in cut.arms]
+        self.exit = ExitArm(cut.exit, plan.sink, code)
+        self.encoder = None if rows else Encoder(plan.sink)
+        self._operators = [
+            _Operator(node, cut, plan, code, keep_old=self.exit.filtered) for node in cut.stages
+        ]
+        self._after = [self._after_stage(stage) for stage in range(self.stages)]
+
+    def ingest(self) -> Ingest:
+        """A fresh ingest step for one task."""
+        return Ingest(self)
+
+    def arms_from(self, kind: str, index: int) -> list[KeyedArm]:
+        """The arms that start at a source or behind a stage."""
+        return [a for a in self.arms if a.entry.kind == kind and a.entry.index == index]
+
+    def exits_from(self, kind: str, index: int) -> bool:
+        """Whether the way to the sink starts there."""
+        return self.exit.entry.kind == kind and self.exit.entry.index == index
+
+    def combiner(self) -> aggregates.Combiner | None:
+        """For a program whose first stage takes combined states."""
+        return self._operators[0].combiner() if self._operators else None
+
+    def sources_of(self, topic: str) -> list[int]:
+        """The numbers of the sources over a topic."""
+        return self._by_topic.get(topic, [])
+
+    def step(
+        self, stage: int, records: Sequence[Record], store: Store, log: LogError
+    ) -> Iterable[Any]:
+        """One bucket's records of one micro-batch."""
+        operator = self._operators[stage]
+        passing: list[Record] = []
+        if self.stages > 1:
+            passing = [r for r in records if r.port // PORTS != stage]
+            records = [r._replace(port=r.port % PORTS) for r in records if r.port // PORTS == stage]
+        results = operator.processor.process(records, store, log)
+        arm = self._after[stage]
+        if arm is not None:
+            return [*passing, *arm_records(arm, results, log)]
+        return self.finish(self._exits(results, log), log)
+
+    def finish(self, rows: Sequence[Emitted], log: LogError) -> Sequence[Any]:
+        """Encode, if the program writes a topic."""
+        return rows if self.encoder is None else self.encoder.encode(rows, log)
+
+    def _after_stage(self, stage: int) -> KeyedArm | None:
+        found = self.arms_from("stage", stage)
+        return found[0] if found else None
+
+    def _exits(self, results: Iterable[Record], log: LogError) -> list[Emitted]:
+        out: list[Emitted] = []
+        exit_ = self.exit
+        for record in results:
+            row = _with_rowtime(record, exit_)
+            if row is None:
+                continue
+            emitted = exit_.emit(row, record.timestamp, record.headers, log)
+            if emitted is not None:
+                out.append(emitted)
+            elif exit_.table and record.old is not None and exit_.passes(record.old, log):
+                out.append(exit_.delete(row, record.timestamp, record.headers, log))
+        return out
+
+
+def _with_rowtime(record: Record, exit_: ExitArm) -> tuple[Any, ...] | None:
+    """A join's row ends with its time; an aggregate's has it already."""
+    if record.row is None:
+        return None
+    if len(record.row) == len(exit_.entry.columns):
+        return record.row
+    return (*record.row, record.timestamp)
+
+
+def arm_records(arm: KeyedArm, results: Iterable[Record], log: LogError) -> list[Record]:
+    """A stage's results on their way to the next one."""
+    out = []
+    for record in results:
+        if record.row is None:
+            continue
+        row = record.row
+        if len(row) < len(arm.entry.columns):
+            row = (*row, record.timestamp)
+        keyed = arm.keyed(row, False, log)
+        if keyed is not None:
+            out.append(
+                record._replace(port=arm.stage * PORTS + arm.port, key=keyed[0], row=keyed[1])
+            )
+    return out
+
+
+class Ingest:
+    """The ingest step of one task."""
+
+    def __init__(self, program: Compiled) -> None:
+        self._program = program
+        self._combiner = program.combiner()
+
+    def add(self, batch: RawBatch, log: LogError) -> Sequence[Any]:
+        """Decode a batch; the records for stage 0, or the outputs if there is no stage."""
+        out: list[Any] = []
+        for topic, part in _by_topic(batch):
+            for index in self._program.sources_of(topic):
+                out += self._from_source(index, topic, part, log)
+        return out
+
+    def finish(self) -> Sequence[Record]:
+        """What was combined."""
+        return self._combiner.finish() if self._combiner else []
+
+    def _from_source(self, index: int, topic: str, batch: RawBatch, log: LogError) -> Sequence[Any]:
+        program = self._program
+        arms = program.arms_from("source", index)
+        if self._combiner is not None:
+            self._combine(index, batch, arms[0], log)
+            return []
+        out: list[Any] = []
+        for arm in arms:
+            out += self._keyed(index, topic, batch, arm, log)
+        if program.exits_from("source", index):
+            out += program.finish(self._emitted(index, batch, log), log)
+        return out
+
+    def _combine(self, index: int, batch: RawBatch, arm: KeyedArm, log: LogError) -> None:
+        assert self._combiner is not None  # noqa: S101 - the caller has looked
+        add, keyed = self._combiner.add, arm.keyed
+        for _, row, time, _, dead in self._program.readers[index].read(batch, log):
+            found = keyed(row, dead, log)
+            if found is not None:
+                add(found[0], found[1] or (), time, log)
+
+    def _keyed(
+        self, index: int, topic: str, batch: RawBatch, arm: KeyedArm, log: LogError
+    ) -> list[Record]:
+        number = self._program.topic_numbers[topic]
+        port = arm.stage * PORTS + arm.port
+        headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
+        out = []
+        for i, row, time, keyless, dead in self._program.readers[index].read(batch, log):
+            if arm.table and keyless:
+                log("source", "a table's record has no key", row)
+                continue
+            found = arm.keyed(row, dead, log)
+            if found is not None:
+                out.append(
+                    Record(
+                        port,
+                        found[0],
+                        found[1],
+                        time,
+                        number,
+                        partitions[i],
+                        offsets[i],
+                        headers[i] if headers else None,
+                    )
+                )
+        return out
+
+    def _emitted(self, index: int, batch: RawBatch, log: LogError) -> list[Emitted]:
+        exit_, headers = self._program.exit, batch.headers
+        emit, table, filtered = exit_.emit, exit_.table, exit_.filtered
+        out: list[Emitted] = []
+        for i, row, time, keyless, dead in self._program.readers[index].read(batch, log):
+            header = headers[i] if headers else None
+            if table and keyless:
+                log("source", "a table's record has no key", row)
+                continue
+            if dead:
+                if table or not filtered:
+                    out.append(exit_.delete(row, time, header, log))
+                continue
+            emitted = emit(row, time, header, log)
+            if emitted is not None:
+                out.append(emitted)
+            elif table:
+                out.append(exit_.delete(row, time, header, log))
+        return out
+
+
+def _by_topic(batch: RawBatch) -> Iterable[tuple[str, RawBatch]]:
+    """The batch cut by topic; most batches have one."""
+    names = set(batch.topics)
+    if len(names) <= 1:
+        return [(name, batch) for name in names]
+    parts = []
+    for name in sorted(names):
+        picks = [i for i, topic in enumerate(batch.topics) if topic == name]
+        columns = [None if c is None else [c[i] for i in picks] for c in batch]
+        parts.append((name, RawBatch(*columns)))  # type: ignore[arg-type] # columns in field order
+    return parts
+
+
+class _Operator:
+    """A stage's processor, made from its plan node."""
+
+    def __init__(
+        self, node: Stateful, cut: Layout, plan: QueryPlan, code: Code, *, keep_old: bool
+    ) -> None:
+        self._folds: Folds | None = None
+        self._combined = False
+        self.processor: Processor
+        match node:
+            case Aggregate():
+                self._folds = _folds(node, code)
+                first = cut.stages[0] is node
+                self._combined = (
+                    first
+                    and not plan.every_change
+                    and node.window is None
+                    and self._folds.merge is not None
+                )
+                self.processor = aggregates.Aggregate(
+                    self._folds, _windows(node), plan.every_change, self._combined, keep_old
+                )
+            case StreamTableJoin():
+                self.processor = JoinProcessor(node.kind == "LEFT", right_width(node, cut))
+
+    def combiner(self) -> aggregates.Combiner | None:
+        """The combiner of states before the exchange, where the plan allows it."""
+        if not self._combined or self._folds is None:
+            return None
+        return aggregates.Combiner(self._folds, 0)
+
+
+def _outer(stage: int, cut: Layout) -> bool:
+    node = cut.stages[stage]
+    return isinstance(node, StreamTableJoin) and node.kind == "LEFT"
+
+
+def _windows(node: Aggregate) -> Windows | None:
+    window = node.window
+    if window is None:
+        return None
+    return Windows(window.size_ms, window.advance_ms, window.grace_ms, window.retention_ms)
+
+
+def _folds(node: Aggregate, code: Code) -> Folds:
+    slots, place = [], 0
+    for fold in node.folds:
+        function = instantiate_aggregate(
+            code.functions.get(fold.function),
+            fold.overload,
+            [type_of(arg) for arg in fold.args],
+            fold.literals,
+            code.settings,
+        )
+        width = len(fold.args)
+        slots.append(Slot(fold.slot, function, tuple(range(place, place + width))))
+        place += width
+    return compile_folds(slots)
+
+
+@lru_cache(maxsize=128)
+def load(plan_json: str) -> Compiled:
+    """The program of a stored plan; compiled once per process and text."""
+    return Compiled(codec.loads(plan_json), BUILTINS)
