@@ -217,7 +217,11 @@ def double_literal(span: Span, token: Token) -> expr.DoubleLit:
 
 
 def _integer(digits: str, span: Span) -> expr.IntLit:
-    if len(digits) > 20 or not -(2**63) <= (value := int(digits)) < 2**63:
+    significant = digits.lstrip("-").lstrip("0") or "0"
+    value = int(significant) if len(significant) < 20 else 2**64
+    if digits.startswith("-"):
+        value = -value
+    if not -(2**63) <= value < 2**63:
         raise LiteralError(f"Invalid numeric literal: {digits}", span=span)
     return expr.IntLit(value, span=span)
 

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lark.parsers.lalr_analysis import Shift
-
 from ksql.base.errors import ParseError, Span
 from ksql.base.ident import RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lark import UnexpectedToken
-    from lark.parsers.lalr_parser_state import ParserState
-
     from ksql.syntax.lexer import Lexer, Word
+    from ksql.syntax.machine import Machine
 
 LEADING_WORDS = (
     "SELECT CREATE INSERT DESCRIBE PRINT EXPLAIN SHOW LIST TERMINATE PAUSE RESUME DROP SET DEFINE "
@@ -64,19 +60,18 @@ def not_in_tests(word: Word) -> ParseError:
     )
 
 
-def unexpected(lexer: Lexer, error: UnexpectedToken, words: Sequence[Word], at: int) -> ParseError:
-    """Turns Lark's complaint about the word at ``at`` (or the end) into an error of ours."""
-    state: ParserState[int] = error.state
+def unexpected(machine: Machine, at: int) -> ParseError:
+    """What is wrong with the word at ``at``, or with the end of the text."""
+    words = machine.words
     span, shown = _place(words, at)
     near = f"Syntax error at or near '{shown}' at line {span.line}:{span.column}"
-    choices = state.parse_conf.states[state.position]
-    accepted = {name for name in choices if name.isupper() and can_shift(state, name)}
-    missing = _missing(lexer, state, accepted, words, at)
+    accepted = machine.accepted()
+    missing = _missing(machine, accepted, at)
     if missing:
         return _error(span, f"missing '{missing}' at '{shown}'")
     if "NAME" in accepted and at < len(words) and words[at].key in RESERVED:
         return _error(span, near, _quote_hint(words[at]))
-    return _error(span, _expectation(lexer, accepted) or near)
+    return _error(span, _expectation(machine.lexer, accepted) or near)
 
 
 def _place(words: Sequence[Word], at: int) -> tuple[Span, str]:
@@ -96,20 +91,14 @@ def _quote_hint(word: Word) -> str:
     )
 
 
-def _missing(
-    lexer: Lexer, state: ParserState[int], accepted: set[str], words: Sequence[Word], at: int
-) -> str:
+def _missing(machine: Machine, accepted: set[str], at: int) -> str:
     """The closing sign that makes the text go on at the word, or nothing."""
-    following = "$END"
-    if at < len(words):
-        word = words[at]
-        reserved = word.kind == "NAME" and word.key in RESERVED
-        table = lexer.keywords if reserved else lexer.signs
-        following = table.get(word.key if reserved else word.kind, word.kind)
     for sign in (")", "]", ">", ";"):
-        terminal = lexer.signs[sign]
-        if terminal in accepted and can_shift(state, terminal, following):
-            return sign
+        terminal = machine.lexer.signs[sign]
+        if terminal in accepted:
+            for following in machine.readings(at):
+                if machine.can_take(terminal, following):
+                    return sign
     return ""
 
 
@@ -149,27 +138,6 @@ def _listed(shown: list[str]) -> str:
 
 def _error(span: Span, detail: str, hint: str = "") -> ParseError:
     return ParseError("Syntax Error", detail=detail, hint=hint, span=span)
-
-
-def can_shift(state: ParserState[int], *terminals: str) -> bool:
-    """Whether the parser, as it stands, can take the terminals one after another."""
-    states = state.parse_conf.states
-    stack = list(state.state_stack)
-    for terminal in terminals:
-        while True:
-            action = states[stack[-1]].get(terminal)
-            if action is None:
-                return False
-            kind, target = action
-            if kind is Shift:
-                stack.append(target)
-                break
-            if target.expansion:
-                del stack[-len(target.expansion) :]
-            stack.append(states[stack[-1]][target.origin.name][1])
-            if terminal == "$END" and stack[-1] == state.parse_conf.end_state:
-                break
-    return True
 
 
 def levenshtein(left: str, right: str) -> int:

@@ -2,7 +2,7 @@
 
 The classes of words come from the grammar (`tokens.lark` and the strings in its rules). Which keyword is
 a keyword and which is a name depends on the place: a word is a keyword where the parser can take it as
-one, else a name unless it is reserved. A few places can take both; there the following words decide.
+one, else a name unless it is reserved. Where it can take both, the word after it decides.
 """
 
 from __future__ import annotations
@@ -164,39 +164,22 @@ def _is_sign_of_number(before: list[Word]) -> bool:
 
 # --- keyword or name, where the grammar has room for both
 
-_UNIT_FUNCTIONS = frozenset(
+UNIT_FUNCTIONS = frozenset(
     ("DATEADD", "DATESUB", "TIMEADD", "TIMESUB", "TIMESTAMPADD", "TIMESTAMPSUB")
 )
-_FOLLOWED_BY: dict[str, frozenset[str]] = {
-    "ARRAY": frozenset("[<"),
-    "MAP": frozenset("(<"),
-    "STRUCT": frozenset("(<"),
-    "EMIT": frozenset(("CHANGES", "FINAL")),
-    "ESCAPE": frozenset(("STRING",)),
-    "IF": frozenset(("NOT", "EXISTS")),
-    "PARTITION": frozenset(("BY",)),
-}
-_NOT_FOLLOWED_BY: dict[str, frozenset[str]] = {
-    "FUNCTION": frozenset((";", "EXTENDED")),
-    **dict.fromkeys(
-        ("ALTER", "ASSERT", "DEFINE", "EXPLAIN", "SET", "SHOW", "UNDEFINE"), frozenset(";")
-    ),
-}
+"""The functions whose first argument may be a unit of time in the singular; elsewhere DAY is a name."""
+SINGULAR_UNITS = frozenset(("DAY", "HOUR", "MINUTE", "SECOND"))
 
 
-def is_keyword(words: Sequence[Word], at: int) -> bool:
-    """Whether the word is the keyword where the grammar would take a name just as well."""
+def is_keyword(words: Sequence[Word], at: int) -> bool | None:
+    """Whether the word is a keyword where it might be a name too, if the grammar alone cannot tell."""
     key = words[at].key
-    following = words[at + 1].key if at + 1 < len(words) else ""
-    if key in _FOLLOWED_BY:
-        return following in _FOLLOWED_BY[key]
-    if key in _NOT_FOLLOWED_BY:
-        return following not in _NOT_FOLLOWED_BY[key]
     if key == "COLUMN":  # ADD COLUMN c INT, but ADD column INT
         return at + 2 < len(words) and words[at + 2].key not in {",", ";", "(", "<"}
-    if key in {"DAY", "HOUR", "MINUTE", "SECOND"}:
-        return following == "," and at > 1 and words[at - 2].key in _UNIT_FUNCTIONS
-    return True
+    if key in SINGULAR_UNITS:
+        following = words[at + 1].key if at + 1 < len(words) else ""
+        return following == "," and at > 1 and words[at - 2].key in UNIT_FUNCTIONS
+    return None
 
 
 def opens_lambda(words: Sequence[Word], at: int) -> bool:
