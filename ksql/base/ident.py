@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z|[0-9][A-Z0-9_@]+\Z")
+_BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z|(?![0-9]+(E[0-9]+)?\Z)[0-9][A-Z0-9_@]+\Z")
 
 # Keywords that cannot be used as a bare identifier (reference: statements, section 1).
 RESERVED = frozenset(
