@@ -7,19 +7,32 @@ from typing import TYPE_CHECKING, Any
 from ksql.base.errors import ParseError, Span
 from ksql.syntax import ast
 from ksql.syntax.build import rule, words
+from ksql.syntax.expr import IntLit
 
 if TYPE_CHECKING:
-    from ksql.syntax.expr import Expr
+    from ksql.syntax.expr import Expr, Literal
     from ksql.syntax.lexer import Token
 
+_LARGEST = str(2**63 - 1)
 words("emission", "unit")
 
 
+class BadLimit(ParseError):
+    """A LIMIT that counts no rows."""
+
+    def __init__(self) -> None:
+        super().__init__("Failed to prepare statement: Value must be integer for command: LIMIT")
+
+
 def whole_number(token: Token) -> int:
-    """The value of digits that stand for a count, not for a literal."""
-    if len(token.text) > 20:
+    """The value of digits that stand for a count: 64 bits and not negative.
+
+    Raises: ParseError for anything else.
+    """
+    digits = token.text.lstrip("0")
+    if digits.startswith("-") or len(digits) > len(_LARGEST) or int(digits or 0) > int(_LARGEST):
         raise ParseError(f"Invalid numeric literal: {token.text}", span=token.span)
-    return int(token.text)
+    return int(digits or 0)
 
 
 @rule("query")
@@ -189,9 +202,11 @@ def clause(span: Span, content: Any = None) -> Any:
 
 
 @rule("limit_clause")
-def limit_clause(span: Span, count: Token | None = None) -> int | None:
-    """``[LIMIT n]``."""
-    return None if count is None else whole_number(count)
+def limit_clause(span: Span, count: Literal | None = None) -> int | None:
+    """``[LIMIT n]``; whether a negative one makes sense is for the query's kind to say."""
+    if count is not None and not isinstance(count, IntLit):
+        raise BadLimit
+    return None if count is None else count.value
 
 
 @rule("key_expressions")

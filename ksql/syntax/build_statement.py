@@ -84,9 +84,34 @@ def create_source(
     properties: tuple[ast.Property, ...] | None,
 ) -> ast.CreateSource:
     """CREATE STREAM or TABLE over a topic."""
+    for column in columns or ():
+        _check_mark(head["kind"], column)
     return ast.CreateSource(
         name=name, columns=columns or (), properties=properties or (), span=span, **head
     )
+
+
+class WrongKeyMark(ParseError):
+    """KEY on a table's column, or PRIMARY KEY on a stream's."""
+
+    def __init__(self, kind: ast.SourceKind, column: ast.ColumnDef, right: str) -> None:
+        super().__init__(
+            f"Column `{column.name}` is a '{column.mark}' column: "
+            f"please use '{right}' for {kind.lower()}s.",
+            hint="A table's PRIMARY KEY is unique and never null; a stream's KEY need not be.",
+            span=column.span,
+        )
+
+    def text(self) -> str:
+        """The whole error; its place is written as ksqlDB does once a statement has been read."""
+        place = f"Line: {self.span.line}, Col: {self.span.column}: " if self.span else ""
+        return f"{place}{self.message}\n{self.hint}"
+
+
+def _check_mark(kind: ast.SourceKind, column: ast.ColumnDef) -> None:
+    right = "KEY" if kind == "STREAM" else "PRIMARY KEY"
+    if column.mark in {"KEY", "PRIMARY KEY"} and column.mark != right:
+        raise WrongKeyMark(kind, column, right)
 
 
 @rule("create_as_select")
@@ -256,6 +281,8 @@ def print_topic(
 ) -> ast.PrintTopic:
     """PRINT."""
     every = 1 if interval is None else interval
+    if every < 1:
+        raise ParseError("INTERVAL must be at least 1", span=span)
     return ast.PrintTopic(topic, beginning is not None, every, limit, span=span)
 
 
