@@ -1,0 +1,1 @@
+"""One module per format, strangers to one another; ``ksql.topics.formats`` knows them all."""

@@ -1,0 +1,218 @@
+"""What every format shares: the shape of a serde, its errors, and values read as Java does."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
+from typing import Any, Final
+
+from ksql.base.errors import KsqlError
+from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from ksql.types.times import DAY_MS
+
+Value = Any
+"""A value of a SQL type at run time; see ``ksql.types.model``."""
+
+Row = tuple[Value, ...]
+Failed = Callable[[int, "DecodeError"], None]
+"""Told about a record of a batch that does not decode."""
+
+
+class DecodeError(KsqlError):
+    """Bytes that are not a row of the declared columns; ``path`` is where, e.g. ``$.A.B[0]``."""
+
+    def __init__(self, message: str, path: str = "", cause: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{message}, path: {path}" if path else message)
+        self.path = path
+        self.cause = cause
+
+
+class EncodeError(KsqlError):
+    """A row that a format cannot write; ``index`` is its place in the batch."""
+
+    def __init__(self, message: str, index: int = 0) -> None:
+        super().__init__(message)
+        self.index = index
+
+
+class Skip:
+    """The type of ``SKIP``: what ``decode_many`` gives for a record that does not decode."""
+
+    def __repr__(self) -> str:
+        return "SKIP"
+
+
+SKIP: Final = Skip()
+
+
+@dataclass(frozen=True, slots=True)
+class Serde:
+    """How the keys or values of a topic are read and written.
+
+    Rows are tuples in column order; null bytes are None and the other way round.
+    ``decode`` raises DecodeError and nothing else; ``encode``, ``encode_many`` raise EncodeError.
+    ``decode_many`` calls ``failed(index, error)`` for a record that does not decode and puts
+    ``SKIP`` in its place; what ``failed`` raises goes through.
+    """
+
+    decode: Callable[[bytes | None], Row | None]
+    encode: Callable[[Row | None], bytes | None]
+    decode_many: Callable[[Sequence[bytes | None], Failed], list[Row | Skip | None]]
+    encode_many: Callable[[Sequence[Row | None]], list[bytes | None]]
+
+
+def serde_of(decode: Callable[[bytes], Row | None], encode: Callable[[Row], bytes | None]) -> Serde:
+    """A serde of two functions that know nothing of nulls and batches."""
+
+    def decode_many(items: Sequence[bytes | None], failed: Failed) -> list[Row | Skip | None]:
+        out: list[Row | Skip | None] = []
+        for data in items:
+            try:
+                out.append(None if data is None else decode(data))
+            except DecodeError as error:
+                failed(len(out), error)
+                out.append(SKIP)
+        return out
+
+    def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
+        out: list[bytes | None] = []
+        for index, row in enumerate(rows):
+            try:
+                out.append(None if row is None else encode(row))
+            except EncodeError as error:
+                error.index = index
+                raise
+        return out
+
+    return Serde(
+        decode=lambda data: None if data is None else decode(data),
+        encode=lambda row: None if row is None else encode(row),
+        decode_many=decode_many,
+        encode_many=encode_many,
+    )
+
+
+def compile_functions(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
+    """Run generated source in ``namespace``; gives the namespace with what it defines."""
+    exec(compile(source, "<generated serde>", "exec"), namespace)  # noqa: S102 - we wrote the source
+    return namespace
+
+
+class BadText(ValueError):
+    """A text that Java's parser of the wanted type refuses."""
+
+
+_INTEGER = re.compile(r"[+-]?\d+\Z")
+_DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+_HEX_DOUBLE = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+\Z"
+)
+_NAMED_DOUBLE = re.compile(r"[+-]?(?:NaN|Infinity)\Z")
+_JAVA_BLANKS = "".join(map(chr, range(33)))
+_LONGEST_NUMBER = 1000  # digits; Python and Java's JSON reader both refuse numbers without bound
+
+
+def _integer(text: str, low: int, high: int) -> int:
+    if len(text) > _LONGEST_NUMBER or not _INTEGER.match(text):
+        raise BadText(f'For input string: "{text}"')
+    value = int(text)
+    if not low <= value <= high:
+        raise BadText(f'For input string: "{text}"')
+    return value
+
+
+def parse_int(text: str) -> int:
+    """What Java's ``Integer.parseInt`` reads."""
+    return _integer(text, INT_MIN, INT_MAX)
+
+
+def parse_long(text: str) -> int:
+    """What Java's ``Long.parseLong`` reads."""
+    return _integer(text, LONG_MIN, LONG_MAX)
+
+
+def parse_double(text: str) -> float:
+    """What Java's ``Double.parseDouble`` reads: blanks, type suffix, hexadecimals included."""
+    bare = text.strip(_JAVA_BLANKS)
+    if _NAMED_DOUBLE.match(bare):
+        return float(bare)
+    if bare[-1:] in ("d", "D", "f", "F"):
+        bare = bare[:-1]
+    if _DOUBLE.match(bare):
+        return float(bare)
+    if _HEX_DOUBLE.match(bare):
+        try:
+            return float.fromhex(bare)
+        except OverflowError:
+            return float("-inf" if bare.startswith("-") else "inf")
+    raise BadText(f'For input string: "{text}"')
+
+
+def parse_decimal(text: str) -> Decimal:
+    """What Java's ``new BigDecimal`` reads."""
+    if len(text) > _LONGEST_NUMBER or not _DOUBLE.match(text):
+        raise BadText(f'For input string: "{text}"')
+    try:
+        return Decimal(text)
+    except InvalidOperation as error:  # an exponent beyond what either language holds
+        raise BadText(f'For input string: "{text}"') from error
+
+
+def parse_base64(text: str) -> bytes:
+    """The bytes of a Base64 text; blanks in it do not count."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadText(f"Illegal base64 content: {error}") from error
+
+
+def check_time(millis: int) -> int:
+    """The millisecond of a day, checked."""
+    if not 0 <= millis <= DAY_MS:
+        raise BadText(
+            "Time values must use number of milliseconds greater than 0 and less than 86400000."
+        )
+    return millis
+
+
+def fitting(precision: int, scale: int) -> Callable[[Decimal], Decimal]:
+    """A function that gives a number the scale of DECIMAL(precision, scale); it never rounds.
+
+    Raises: BadText where the number does not fit.
+    """
+    unit = Decimal(1).scaleb(-scale, Context(Emin=-999_999, Emax=999_999, prec=1))
+    exact = Context(prec=max(precision, 1), traps=[Inexact, InvalidOperation])
+    zero = Decimal(0).quantize(unit)
+
+    def fit(value: Decimal) -> Decimal:
+        try:
+            return value.quantize(unit, context=exact) if value else zero  # no negative zero
+        except DecimalException as error:
+            raise BadText(_misfit(value, precision, scale)) from error
+
+    return fit
+
+
+def _misfit(value: Decimal, precision: int, scale: int) -> str:
+    integers = precision - scale
+    text = format(value, "f") if abs(value.adjusted()) < _LONGEST_NUMBER else str(value)
+    if value.adjusted() >= integers:
+        return (
+            f"Numeric field overflow: A field with precision {precision} and scale {scale} "
+            f"must round to an absolute value less than 10^{integers}. Got {text}"
+        )
+    exponent = value.as_tuple().exponent
+    needed = -exponent if isinstance(exponent, int) else 0
+    digits = max(len(value.as_tuple().digits), needed)
+    return (
+        f"Cannot fit decimal '{text}' into DECIMAL({precision}, {scale}) without rounding. "
+        f"(Requires {digits},{needed})"
+    )
