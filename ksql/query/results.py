@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ksql.types.schema import Column
 
@@ -33,6 +33,7 @@ class ResultStream(Protocol):
         """End the query; idempotent; may be called from another thread."""
 
 
+@runtime_checkable
 class TextStream(Protocol):
     """PRINT's answer: lines of text; the same rules as ``ResultStream``."""
 

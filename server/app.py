@@ -1,0 +1,31 @@
+"""The HTTP application: its routes and error handlers, as one visible list."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from server import errors
+from server.context import Door
+from server.facade import Service
+from server.routes import cluster, health, info, ksql, query, status
+
+ROUTERS = (ksql.router, query.router, status.router, info.router, health.router, cluster.router)
+
+
+def create_app(service: Service | None = None, *, door: Door | None = None) -> FastAPI:
+    """The application over a service that runs already, or over a door that opens later.
+
+    Raises: ValueError when neither is given.
+    """
+    if door is None:
+        if service is None:
+            raise ValueError("a service or a door is needed")
+        door = Door(service)
+    app = FastAPI(
+        title="ksql", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
+    app.state.door = door
+    errors.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app

@@ -1,0 +1,129 @@
+"""What every route needs: the service, the threads that wait for it, the state of the door."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Literal, ParamSpec, Protocol, TypeVar, cast
+
+from fastapi import Request
+
+from ksql.base.errors import KsqlError, NotReady
+from server.errors import ClusterTerminated, ShuttingDown
+from server.facade import Health, Service
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+State = Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"]
+
+STATEMENT_THREADS = 32
+STREAM_THREADS = 160  # one waits for each running query; the limit of push queries is 100
+HEALTH_AGE_S = 5.0
+
+
+class Closeable(Protocol):
+    """A running query as far as this module cares."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Starting(NotReady):
+    """A request came before the service was up."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is starting", hint="Try again in some seconds.")
+
+
+_REFUSALS: dict[State, Callable[[], KsqlError]] = {
+    "INITIALIZING": Starting,
+    "TERMINATING": ShuttingDown,
+    "TERMINATED": ClusterTerminated,
+}
+
+
+class Door:
+    """The service behind its HTTP interface: threads for blocking calls, running streams, state."""
+
+    def __init__(self, service: Service, state: State = "READY") -> None:
+        self._service = service
+        self.state = state
+        self._statements = ThreadPoolExecutor(STATEMENT_THREADS, "statement")
+        self._streams = ThreadPoolExecutor(STREAM_THREADS, "stream")
+        self._running: set[Closeable] = set()
+        self._lock = threading.Lock()
+        self._health: tuple[float, Health] | None = None
+
+    @property
+    def service(self) -> Service:
+        """The service, once it answers.
+
+        Raises: Starting, ShuttingDown, ClusterTerminated.
+        """
+        refusal = _REFUSALS.get(self.state)
+        if refusal is not None:
+            raise refusal()
+        return self._service
+
+    async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a blocking call of the service in a thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._statements, lambda: work(*args, **kwargs))
+
+    async def wait(self, work: Callable[[], T]) -> T:
+        """Run one step of a stream in a thread; such steps may block long and are many."""
+        return await asyncio.get_running_loop().run_in_executor(self._streams, work)
+
+    def opened(self, stream: Closeable) -> None:
+        """Remember a running query, to end it when the server ends."""
+        with self._lock:
+            self._running.add(stream)
+
+    def closed(self, stream: Closeable) -> None:
+        """End a query, in a thread and without waiting: whoever read it may be gone already."""
+        with self._lock:
+            self._running.discard(stream)
+        self._streams.submit(stream.close).add_done_callback(_log_failure)
+
+    @property
+    def running(self) -> int:
+        """How many queries are being read."""
+        with self._lock:
+            return len(self._running)
+
+    def shut(self) -> None:
+        """Refuse new requests and end the running queries."""
+        self.state = "TERMINATING"
+        with self._lock:
+            running = list(self._running)
+        for stream in running:
+            self.closed(stream)
+
+    def release(self) -> None:
+        """Give the threads back; the last thing that happens."""
+        self._statements.shutdown(wait=False)
+        self._streams.shutdown(wait=False)
+
+    async def health(self) -> Health:
+        """The service's health, asked for at most every few seconds."""
+        now = time.monotonic()
+        if self._health is None or now - self._health[0] > HEALTH_AGE_S:
+            self._health = (now, await self.call(self.service.health))
+        return self._health[1]
+
+
+def _log_failure(done: Future[None]) -> None:
+    error = done.exception()
+    if error is not None:
+        log.warning("query did not close", exc_info=error)
+
+
+def door_of(request: Request) -> Door:
+    """The door that a request came through."""
+    return cast("Door", request.app.state.door)

@@ -1,0 +1,126 @@
+"""An error's class decides its status and body; nothing else ever reaches a client.
+
+Source: ksqlDB developer guide, REST API, errors.
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
+from starlette.exceptions import HTTPException
+
+from ksql.base.errors import KsqlError, StatementError
+from ksql.statements.entities import Entity
+from server.facade import RequestFailed
+from server.wire import JSON, to_wire
+
+log = logging.getLogger(__name__)
+
+BAD_REQUEST, BAD_STATEMENT = KsqlError.code, StatementError.code
+SERVER_ERROR = 50000
+DEFECT = "the server failed on its own account; its log tells why"
+
+
+class ShuttingDown(KsqlError):
+    """The server is about to end."""
+
+    code = 50303
+
+    def __init__(self) -> None:
+        super().__init__("the server is shutting down")
+
+
+class ClusterTerminated(KsqlError):
+    """The cluster was torn down; this server answers no more."""
+
+    code = 50304
+
+    def __init__(self) -> None:
+        super().__init__("the cluster has been terminated")
+
+
+class Http2Only(KsqlError):
+    """An endpoint that needs HTTP/2."""
+
+    code = 40004
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is only available over HTTP/2, which is not supported yet")
+
+
+class NotSupportedHere(KsqlError):
+    """A part of the API that this version does not have."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not supported yet")
+
+
+def body_of(error: Exception) -> dict[str, Any]:
+    """The JSON object that tells a client of an error."""
+    match error:
+        case RequestFailed():
+            text = error.statement_text or getattr(error.error, "statement", "")
+            code = BAD_STATEMENT if error.error.code == BAD_REQUEST and text else error.error.code
+            if text or code == BAD_STATEMENT:
+                return _statement_error(code, error.error.text(), text, error.entities)
+            return _generic(code, error.error.text())
+        case StatementError():
+            return _statement_error(error.code, error.text(), error.statement, ())
+        case KsqlError():
+            return _generic(error.code, error.text())
+        case _:
+            return _generic(SERVER_ERROR, DEFECT)
+
+
+def _generic(code: int, message: str) -> dict[str, Any]:
+    return {"@type": "generic_error", "error_code": code, "message": message}
+
+
+def _statement_error(
+    code: int, message: str, text: str, entities: tuple[Entity, ...]
+) -> dict[str, Any]:
+    return {
+        "@type": "statement_error",
+        "error_code": code,
+        "message": message,
+        "statementText": text,
+        "entities": to_wire(entities),
+    }
+
+
+def streamed_body(error: Exception) -> dict[str, Any]:
+    """The same for an error in the middle of a stream, where no handler can log it any more."""
+    if not isinstance(error, KsqlError | RequestFailed):
+        log.error("query failed unexpectedly", exc_info=error)
+    return body_of(error)
+
+
+def response_of(error: Exception) -> Response:
+    """The whole answer to a request that failed; its status is the code's first three digits."""
+    body = body_of(error)
+    return Response(orjson.dumps(body), status_code=body["error_code"] // 100, media_type=JSON)
+
+
+async def _told(_request: Request, error: Exception) -> Response:
+    return response_of(error)
+
+
+async def _plain(_request: Request, error: Exception) -> Response:
+    """Paths, methods and media types that are not there: HTTP's own words, as plain text."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
+    return PlainTextResponse(
+        HTTPStatus(error.status_code).phrase, status_code=error.status_code, headers=error.headers
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Give every kind of error its handler."""
+    app.add_exception_handler(RequestFailed, _told)
+    app.add_exception_handler(KsqlError, _told)
+    app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(Exception, _told)  # uvicorn's log has the traceback

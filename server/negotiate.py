@@ -1,0 +1,43 @@
+"""Which of an endpoint's media types a client wants."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+
+
+def negotiate(accept: str | None, offered: tuple[str, ...]) -> str:
+    """The offered type that the Accept header likes best; the first one offered breaks ties.
+
+    Raises: HTTPException 406 when it likes none.
+    """
+    if accept is None or not accept.strip():
+        return offered[0]
+    wishes = [wish for part in accept.split(",") if (wish := _wish(part)) is not None]
+    scored = [(_quality(kind, wishes), -place) for place, kind in enumerate(offered)]
+    quality, place = max(scored)
+    if quality <= 0:
+        raise HTTPException(406)
+    return offered[-place]
+
+
+def _wish(part: str) -> tuple[str, float] | None:
+    kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    quality = 1.0
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                quality = float(value)
+            except ValueError:
+                return None
+    return (kind, quality) if "/" in kind else None
+
+
+def _quality(kind: str, wishes: list[tuple[str, float]]) -> float:
+    """The quality that the most specific matching wish gives to a media type."""
+    family = kind.partition("/")[0] + "/*"
+    for pattern in (kind, family, "*/*"):
+        found = [quality for wish, quality in wishes if wish == pattern]
+        if found:
+            return max(found)
+    return 0.0

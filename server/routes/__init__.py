@@ -1,0 +1,1 @@
+"""One module per family of endpoints; they do not know each other."""

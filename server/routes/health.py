@@ -1,0 +1,47 @@
+"""Whether the server works: /healthcheck for people and monitors, /chc/* for orchestrators.
+
+Source: ksqlDB developer guide, REST API, endpoint /healthcheck.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from server.context import door_of
+from server.facade import Health
+from server.negotiate import negotiate
+from server.values import dumps
+from server.wire import JSON, V1_JSON
+
+router = APIRouter()
+
+
+@router.get("/healthcheck")
+async def healthcheck(request: Request) -> Response:
+    """A verdict per part; 503 as soon as one of them fails."""
+    kind = negotiate(request.headers.get("accept"), (V1_JSON, JSON))
+    door = door_of(request)
+    if door.state == "READY":
+        found = await door.health()
+        healthy = found.is_healthy
+    else:
+        found, healthy = Health(server_state=door.state), False
+    body = {
+        "isHealthy": healthy,
+        "details": {part: {"isHealthy": well} for part, well in found.details.items()},
+        "serverState": found.server_state,
+    }
+    return Response(dumps(body), 200 if healthy else 503, media_type=kind)
+
+
+@router.get("/chc/live")
+async def live() -> Response:
+    """The process answers."""
+    return Response(b"{}", media_type=JSON)
+
+
+@router.get("/chc/ready")
+async def ready(request: Request) -> Response:
+    """Statements are taken: 503 with the reason until then."""
+    _ = door_of(request).service
+    return Response(b"{}", media_type=JSON)

@@ -1,0 +1,126 @@
+"""A query's answer on the wire: header, rows, end, in each of the API's three forms.
+
+Source: ksqlDB developer guide, REST API, endpoints /query-stream and /query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from ksql.query.results import ResultRow, ResultStream
+from ksql.types.schema import Column, Role
+from server.values import dumps, row_converter
+from server.wire import DELIMITED, JSON, V1_JSON
+
+Values = Callable[[tuple[Any, ...]], Sequence[Any]]
+
+
+class Form(Protocol):
+    """One way to write an answer; every method returns the bytes to send at that moment."""
+
+    def header(self) -> bytes:
+        """What comes before the first row."""
+
+    def rows(self, batch: Iterable[ResultRow]) -> bytes:
+        """Some rows; empty if there is nothing to say about them."""
+
+    def error(self, body: dict[str, Any]) -> bytes:
+        """An error after the header; ``footer`` still follows."""
+
+    def footer(self, final_message: str | None) -> bytes:
+        """What comes after the last row."""
+
+
+def schema_text(columns: Sequence[Column], *, keys: bool) -> str:
+    """The columns as one text; with or without the marks of the key columns."""
+    shown = columns if keys else [replace(column, role=Role.VALUE) for column in columns]
+    return ", ".join(map(str, shown))
+
+
+def _values(columns: Sequence[Column]) -> Values:
+    return row_converter([column.type for column in columns]) or (lambda values: values)
+
+
+class Delimited:
+    """JSON values, one per line: a header object, rows as arrays. Tombstones are dropped."""
+
+    first, before, after, last = b"", b"", b"\n", b""
+
+    def __init__(self, stream: ResultStream) -> None:
+        self._values = _values(stream.columns)
+        self._header = {
+            "queryId": stream.query_id,
+            "columnNames": [column.name for column in stream.columns],
+            "columnTypes": [str(column.type) for column in stream.columns],
+        }
+
+    def header(self) -> bytes:
+        """The header object."""
+        return self.first + dumps(self._header) + self.after
+
+    def rows(self, batch: Iterable[ResultRow]) -> bytes:
+        """An array per row."""
+        values, before, after = self._values, self.before, self.after
+        texts = (dumps(values(row.values)) for row in batch if not row.tombstone)
+        return b"".join(before + text + after for text in texts)
+
+    def error(self, body: dict[str, Any]) -> bytes:
+        """The error object as one more value."""
+        return self.before + dumps(body) + self.after
+
+    def footer(self, final_message: str | None) -> bytes:
+        """The end of the array, if it is one."""
+        return self.last
+
+
+class JsonArray(Delimited):
+    """The same values as the elements of one JSON array."""
+
+    first, before, after, last = b"[", b",\n", b"", b"]\n"
+
+
+class StreamedRows:
+    """An array of objects: header, row, errorMessage, finalMessage; tombstones are marked."""
+
+    def __init__(self, stream: ResultStream) -> None:
+        schema = schema_text(stream.columns, keys=stream.kind == "pull")
+        self._header = {"header": {"queryId": stream.query_id, "schema": schema}}
+        self._push = stream.kind == "push"
+        self._values = _values(stream.columns)
+
+    def header(self) -> bytes:
+        """The header object; a pull query's schema tells its keys."""
+        return b"[" + dumps(self._header)
+
+    def rows(self, batch: Iterable[ResultRow]) -> bytes:
+        """An object per row."""
+        return b"".join(map(self._row, batch))
+
+    def _row(self, row: ResultRow) -> bytes:
+        columns = dumps(self._values(row.values))
+        mark = b',"tombstone":true' if row.tombstone else b""
+        return b',\n{"row":{"columns":' + columns + mark + b"}}"
+
+    def error(self, body: dict[str, Any]) -> bytes:
+        """An errorMessage object."""
+        return b",\n" + dumps({"errorMessage": body})
+
+    def footer(self, final_message: str | None) -> bytes:
+        """A push query says why it ended."""
+        if self._push and final_message:
+            return b",\n" + dumps({"finalMessage": final_message}) + b"]\n"
+        return b"]\n"
+
+
+FORMS_OF_QUERY_STREAM: dict[str, Callable[[ResultStream], Form]] = {
+    DELIMITED: Delimited,
+    JSON: JsonArray,
+    V1_JSON: StreamedRows,
+}
+FORMS_OF_QUERY: dict[str, Callable[[ResultStream], Form]] = {
+    V1_JSON: StreamedRows,
+    JSON: StreamedRows,
+    DELIMITED: Delimited,
+}

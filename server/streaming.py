@@ -1,0 +1,99 @@
+"""A running query as an HTTP response: it ends with the query, or ends it when the client leaves.
+
+The rows are waited for in a thread. Starlette watches for the client's disconnect while rows are
+sent, and cancels the sending; ``QueryResponse`` closes the query in every case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from ksql.query.results import ResultRow, ResultStream, TextStream
+from server.context import Door
+from server.errors import ShuttingDown, streamed_body
+from server.rows import Form
+from server.values import dumps
+
+PLAIN = "text/plain; charset=utf-8"
+
+
+class QueryResponse(StreamingResponse):
+    """A response that closes its query however it ends."""
+
+    def __init__(
+        self,
+        door: Door,
+        stream: ResultStream | TextStream,
+        content: AsyncIterator[bytes],
+        media_type: str,
+    ) -> None:
+        super().__init__(content, media_type=media_type)
+        self._door = door
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the query ends or the client leaves."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._door.closed(self._stream)
+
+
+async def rows_response(
+    door: Door, stream: ResultStream, form: Form, media_type: str
+) -> QueryResponse:
+    """A query's rows in that form.
+
+    A pull query's first rows are waited for here, so that what fails at once fails with a status.
+    """
+    door.opened(stream)
+    batches = stream.batches()
+    first: list[ResultRow] | None = []
+    if stream.kind == "pull":
+        try:
+            first = await door.wait(lambda: next(batches, None))
+        except BaseException:
+            door.closed(stream)
+            raise
+    return QueryResponse(door, stream, _row_chunks(door, stream, form, first, batches), media_type)
+
+
+async def _row_chunks(
+    door: Door,
+    stream: ResultStream,
+    form: Form,
+    batch: list[ResultRow] | None,
+    batches: Iterator[list[ResultRow]],
+) -> AsyncIterator[bytes]:
+    try:
+        yield form.header() + form.rows(batch or ())
+        while batch is not None:
+            batch = await door.wait(lambda: next(batches, None))
+            if chunk := form.rows(batch or ()):
+                yield chunk
+        if door.state == "TERMINATING":
+            raise ShuttingDown
+    except Exception as error:  # noqa: BLE001 - the status is sent: the stream itself must tell it
+        yield form.error(streamed_body(error))
+    yield form.footer(stream.final_message)
+
+
+def text_response(door: Door, stream: TextStream) -> QueryResponse:
+    """PRINT's lines as plain text; an error on the way is a line of JSON, the last one."""
+    door.opened(stream)
+    return QueryResponse(door, stream, _text_chunks(door, stream), PLAIN)
+
+
+async def _text_chunks(door: Door, stream: TextStream) -> AsyncIterator[bytes]:
+    try:
+        lines = stream.lines()
+        while (batch := await door.wait(lambda: next(lines, None))) is not None:
+            if batch:
+                yield "".join(f"{line}\n" for line in batch).encode(errors="replace")
+        if door.state == "TERMINATING":
+            raise ShuttingDown
+    except Exception as error:  # noqa: BLE001 - see _row_chunks
+        yield dumps(streamed_body(error)) + b"\n"

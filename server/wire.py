@@ -1,0 +1,200 @@
+"""What goes over the wire: request bodies as they must be, entities as JSON.
+
+Source: ksqlDB developer guide, REST API.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, TypeVar
+
+import orjson
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ksql.base.errors import KsqlError
+from ksql.statements.entities import Entity
+from ksql.types import model
+from ksql.types.model import SqlType
+
+V1_JSON = "application/vnd.ksql.v1+json"
+JSON = "application/json"
+DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+_SQL_TYPES = (model.Primitive, model.Decimal, model.Array, model.Map, model.Struct)
+
+
+class BadRequest(KsqlError):
+    """A request whose body is not what the endpoint takes."""
+
+
+# --- requests ------------------------------------------------------------------------------------
+
+
+class Body(BaseModel):
+    """A request body; fields that nobody knows are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+def _texts(value: object) -> dict[str, str]:
+    """Property values as texts; JSON's numbers and booleans are written as SQL would."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError("must be an object of names and values")
+    for name, found in value.items():
+        if isinstance(found, dict | list):
+            raise ValueError(f"the value of '{name}' must be a text, a number or a boolean")
+    return {
+        name: found if isinstance(found, str) else orjson.dumps(found).decode()
+        for name, found in value.items()
+        if found is not None
+    }
+
+
+class KsqlRequest(Body):
+    """The body of /ksql and /query."""
+
+    ksql: str
+    streams_properties: dict[str, str] = Field(default={}, alias="streamsProperties")
+    session_variables: dict[str, str] = Field(default={}, alias="sessionVariables")
+    command_sequence_number: int | None = Field(default=None, alias="commandSequenceNumber")
+
+    _texts = field_validator("streams_properties", "session_variables", mode="before")(_texts)
+
+
+class QueryStreamRequest(Body):
+    """The body of /query-stream."""
+
+    sql: str
+    properties: dict[str, str] = {}
+    session_variables: dict[str, str] = Field(default={}, alias="sessionVariables")
+
+    _texts = field_validator("properties", "session_variables", mode="before")(_texts)
+
+
+class CloseQueryRequest(Body):
+    """The body of /close-query."""
+
+    query_id: str = Field(alias="queryId")
+
+
+class TerminateRequest(Body):
+    """The body of /ksql/terminate."""
+
+    delete_topics: list[str] = Field(default=[], alias="deleteTopicList")
+
+
+B = TypeVar("B", bound=Body)
+
+
+async def read_body(request: Request, kind: type[B], *, empty_is_ok: bool = False) -> B:
+    """The request's JSON body, whatever its content type says.
+
+    Raises: BadRequest naming the first field that is wrong.
+    """
+    text = await request.body()
+    if empty_is_ok and not text.strip():
+        text = b"{}"
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise BadRequest(_first_problem(error)) from None
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, problem["loc"]))
+    match problem["type"]:
+        case "json_invalid":
+            return f"the request body is not valid JSON: {problem['ctx']['error']}"
+        case "missing":
+            return f"the request body lacks the field '{place}'"
+        case "model_type":
+            return "the request body must be a JSON object"
+        case _:
+            said = problem["msg"].removeprefix("Value error, ")
+            return f"the field '{place}' of the request body is wrong: {said}"
+
+
+# --- entities ------------------------------------------------------------------------------------
+
+
+def camel(name: str) -> str:
+    """``query_host_status`` as ``queryHostStatus``."""
+    head, *rest = name.split("_")
+    return head + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Slot:
+    attribute: str
+    key: str
+    omit_none: bool
+
+
+_SLOTS: dict[type, tuple[_Slot, ...]] = {}
+
+
+def _slots(kind: type) -> tuple[_Slot, ...]:
+    known = _SLOTS.get(kind)
+    if known is None:
+        known = _SLOTS[kind] = tuple(map(_slot, dataclasses.fields(kind)))
+    return known
+
+
+def _slot(field: dataclasses.Field[Any]) -> _Slot:
+    key = field.metadata.get("wire", camel(field.name))
+    return _Slot(field.name, key, bool(field.metadata.get("omit_none")))
+
+
+def to_wire(value: object) -> object:
+    """An entity, or any part of one, as JSON values."""
+    if isinstance(value, _SQL_TYPES):
+        return schema_info(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _object(value)
+    if isinstance(value, Mapping):
+        return {str(key): to_wire(item) for key, item in value.items()}
+    if isinstance(value, tuple | list | frozenset | set):
+        return [to_wire(item) for item in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def _object(value: object) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if isinstance(value, Entity):
+        found["@type"] = value.type_name
+    for slot in _slots(type(value)):
+        item = getattr(value, slot.attribute)
+        if item is not None or not slot.omit_none:
+            found[slot.key] = to_wire(item)
+    return found
+
+
+def schema_info(type_: SqlType) -> dict[str, Any]:
+    """A type as the API describes it: its name, fields, member type and parameters."""
+    match type_:
+        case model.Primitive(kind):
+            return _info(kind.value)
+        case model.Decimal(precision, scale):
+            return _info("DECIMAL") | {"parameters": {"precision": precision, "scale": scale}}
+        case model.Array(item):
+            return _info("ARRAY", member=item)
+        case model.Map(_, value):
+            return _info("MAP", member=value)
+        case model.Struct(fields):
+            described = [{"name": f.name, "schema": schema_info(f.type)} for f in fields]
+            return _info("STRUCT", fields=described)
+
+
+def _info(
+    name: str, *, fields: list[dict[str, Any]] | None = None, member: SqlType | None = None
+) -> dict[str, Any]:
+    return {
+        "type": name,
+        "fields": fields,
+        "memberSchema": None if member is None else schema_info(member),
+    }

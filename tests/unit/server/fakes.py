@@ -1,0 +1,142 @@
+"""A service made of lists, for tests of the doors."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ksql.base.errors import KsqlError
+from ksql.query.results import ResultRow, ResultStream, TextStream
+from ksql.statements.answers import Health, RequestFailed, ServerInfo
+from ksql.statements.entities import CommandStatus, CurrentStatus, Entity
+from ksql.types import model
+from ksql.types.schema import Column, Role
+
+COLUMNS = (Column("ID", model.INTEGER, Role.KEY), Column("NAME", model.STRING))
+
+
+@dataclass(eq=False)
+class FakeStream:
+    """Yields its batches; an exception among them is raised; a push query then waits."""
+
+    rows: Sequence[list[ResultRow] | Exception] = ()
+    kind: Literal["pull", "push"] = "push"
+    columns: tuple[Column, ...] = COLUMNS
+    query_id: str | None = "transient_S_1"
+    ends_with: str | None = None
+    final_message: str | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def batches(self) -> Iterator[list[ResultRow]]:
+        for batch in self.rows:
+            if isinstance(batch, Exception):
+                raise batch
+            yield batch
+        if self.kind == "push" and self.ends_with is None:
+            while not self.ended.wait(0.02):
+                yield []
+        self.final_message = self.ends_with
+
+    def close(self) -> None:
+        self.ended.set()
+
+
+@dataclass(eq=False)
+class FakeText:
+    """PRINT's lines."""
+
+    texts: Sequence[list[str] | Exception] = ()
+    query_id: str | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def lines(self) -> Iterator[list[str]]:
+        for batch in self.texts:
+            if isinstance(batch, Exception):
+                raise batch
+            yield batch
+
+    def close(self) -> None:
+        self.ended.set()
+
+
+def rows(*values: tuple[Any, ...]) -> list[ResultRow]:
+    return [ResultRow(v) for v in values]
+
+
+def created(name: str = "S", text: str = "CREATE STREAM S ...;") -> CurrentStatus:
+    return CurrentStatus(
+        statement_text=text,
+        command_id=f"stream/`{name}`/create",
+        command_status=CommandStatus("SUCCESS", "Stream created"),
+        command_sequence_number=3,
+    )
+
+
+@dataclass
+class FakeService:
+    """Answers every statement with the same, and remembers what it was asked."""
+
+    answer: Callable[[str], list[Entity]] | Sequence[Entity] | Exception = ()
+    stream: Callable[[], ResultStream | TextStream] | Exception | None = None
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    healthy: bool = True
+    start_error: Exception | None = None
+    start_s: float = 0.0
+    events: list[str] = field(default_factory=list)
+
+    def start(self) -> None:
+        self.events.append("start")
+        time.sleep(self.start_s)
+        if self.start_error:
+            raise self.start_error
+
+    def stop(self) -> None:
+        self.events.append("stop")
+
+    def execute(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        command_sequence_number: int | None,
+    ) -> list[Entity]:
+        self.calls.append((text, dict(properties), dict(variables), command_sequence_number))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer(text) if callable(self.answer) else list(self.answer)
+
+    def query(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> ResultStream | TextStream:
+        self.calls.append((text, dict(properties), dict(variables)))
+        if isinstance(self.stream, Exception):
+            raise self.stream
+        if self.stream is None:
+            raise RequestFailed(KsqlError("no query"), text)
+        return self.stream()
+
+    def close_query(self, query_id: str) -> bool:
+        return query_id == "transient_S_1"
+
+    def info(self) -> ServerInfo:
+        return ServerInfo("0.1.0", "cluster-1", "default_")
+
+    def health(self) -> Health:
+        self.calls.append(("health",))
+        return Health({"metastore": True, "kafka": self.healthy, "commandRunner": True})
+
+    def statuses(self) -> Mapping[str, CommandStatus]:
+        return {"stream/`S`/create": CommandStatus("SUCCESS", "Stream created")}
+
+    def status(self, command_id: str) -> CommandStatus | None:
+        return self.statuses().get(command_id)
+
+    def is_valid_property(self, name: str) -> bool:
+        return name == "auto.offset.reset"
+
+    def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
+        self.calls.append(("terminate", list(delete_topics)))
+        return []

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+from ksql.base.errors import ParseError, ServerError
+from ksql.query.results import ResultRow
+from ksql.statements.answers import RequestFailed
+from server.wire import DELIMITED, JSON, V1_JSON
+from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
+from tests.unit.server.web import ask, serving
+
+DATA = rows((1, "a"), (2, None))
+
+
+def query(
+    stream: FakeStream | FakeText, accept: str = "*/*", path: str = "/query-stream"
+) -> httpx.Response:
+    body = {"sql": "SELECT;", "ksql": "SELECT;"}
+    service = FakeService(stream=lambda: stream)
+    answer = ask(service, "POST", path, json=body, headers={"accept": accept})
+    assert stream.ended.wait(5)
+    return answer
+
+
+def lines(answer: httpx.Response) -> list[Any]:
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def test_delimited_is_the_default() -> None:
+    answer = query(FakeStream([DATA, rows((3, "c"))], "pull", query_id=None))
+    assert answer.headers["content-type"] == DELIMITED
+    assert lines(answer) == [
+        {"queryId": None, "columnNames": ["ID", "NAME"], "columnTypes": ["INTEGER", "STRING"]},
+        [1, "a"],
+        [2, None],
+        [3, "c"],
+    ]
+
+
+def test_tombstones_are_dropped_except_in_streamed_rows() -> None:
+    batch = [*DATA, ResultRow((1, None), tombstone=True)]
+    stream = FakeStream([batch], ends_with="Limit Reached")
+    assert lines(query(stream))[1:] == [[1, "a"], [2, None]]
+    stream = FakeStream([batch], ends_with="Limit Reached")
+    answer = query(stream, V1_JSON)
+    assert answer.headers["content-type"] == V1_JSON
+    assert answer.text.splitlines() == [
+        '[{"header":{"queryId":"transient_S_1","schema":"`ID` INTEGER, `NAME` STRING"}},',
+        '{"row":{"columns":[1,"a"]}},',
+        '{"row":{"columns":[2,null]}},',
+        '{"row":{"columns":[1,null],"tombstone":true}},',
+        '{"finalMessage":"Limit Reached"}]',
+    ]
+
+
+def test_a_json_array_holds_the_same_elements() -> None:
+    found = query(FakeStream([DATA], "pull"), JSON).json()
+    assert found[1:] == [[1, "a"], [2, None]]
+    assert found[0]["columnNames"] == ["ID", "NAME"]
+
+
+def test_the_older_endpoint_answers_with_streamed_rows() -> None:
+    for accept in ("*/*", JSON):
+        found = query(FakeStream([DATA], "pull", query_id="query_1"), accept, "/query").json()
+        schema = "`ID` INTEGER KEY, `NAME` STRING"
+        assert found[0] == {"header": {"queryId": "query_1", "schema": schema}}
+        assert found[-1] == {"row": {"columns": [2, None]}}
+    assert lines(query(FakeStream([DATA], "pull"), DELIMITED, "/query"))[1] == [1, "a"]
+
+
+def test_an_error_after_the_header_is_one_more_element() -> None:
+    error = ServerError("the source is gone")
+    body = {"@type": "generic_error", "error_code": 50000, "message": "the source is gone"}
+    assert lines(query(FakeStream([DATA, error])))[-1] == body
+    assert query(FakeStream([DATA, error]), JSON).json()[-1] == body
+    assert query(FakeStream([DATA, error]), V1_JSON).json()[-1] == {"errorMessage": body}
+
+
+def test_a_defect_in_a_stream_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    answer = query(FakeStream([DATA, ZeroDivisionError("secret")]))
+    assert lines(answer)[-1]["error_code"] == 50000
+    assert "secret" not in answer.text
+    assert "secret" in caplog.text
+
+
+def test_a_pull_query_that_fails_at_once_fails_with_a_status() -> None:
+    answer = query(FakeStream([ServerError("no host")], "pull"))
+    assert (answer.status_code, answer.json()["message"]) == (500, "no host")
+
+
+def test_an_error_before_the_query_runs() -> None:
+    service = FakeService(stream=RequestFailed(ParseError("line 1:1: no"), "SELEC;"))
+    answer = ask(service, "POST", "/query-stream", json={"sql": "SELEC;"})
+    assert answer.status_code == 400
+    assert answer.json()["statementText"] == "SELEC;"
+    assert ask(service, "POST", "/query-stream", json={"ksql": "x"}).json()["error_code"] == 40000
+
+
+def test_the_two_bodies_name_properties_differently() -> None:
+    service = FakeService(stream=lambda: FakeStream([], "pull"))
+    body = {
+        "sql": "S",
+        "ksql": "K",
+        "properties": {"a": 1},
+        "streamsProperties": {"b": 2},
+        "sessionVariables": {"v": "w"},
+    }
+    ask(service, "POST", "/query-stream", json=body)
+    ask(service, "POST", "/query", json=body)
+    assert service.calls == [("S", {"a": "1"}, {"v": "w"}), ("K", {"b": "2"}, {"v": "w"})]
+
+
+def test_print_is_plain_text() -> None:
+    answer = query(FakeText([["Key format: JSON", "row 1"], [], ["row 2"]]))
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.text == "Key format: JSON\nrow 1\nrow 2\n"
+    answer = query(FakeText([["row 1"], ServerError("gone")]), V1_JSON, "/query")
+    assert answer.text.splitlines()[0] == "row 1"
+    assert json.loads(answer.text.splitlines()[1])["message"] == "gone"
+
+
+def test_close_query() -> None:
+    service = FakeService()
+    answer = ask(service, "POST", "/close-query", json={"queryId": "transient_S_1"})
+    assert (answer.status_code, answer.content) == (200, b"")
+    answer = ask(service, "POST", "/close-query", json={"queryId": "x"})
+    assert (answer.status_code, answer.json()["error_code"]) == (400, 40000)
+
+
+# --- over a real socket --------------------------------------------------------------------------
+
+
+def test_the_header_comes_before_any_row_and_a_client_that_leaves_ends_the_query() -> None:
+    stream = FakeStream()
+    with serving(FakeService(stream=lambda: stream)) as (url, app):
+        with httpx.stream("POST", f"{url}/query-stream", json={"sql": "SELECT;"}) as answer:
+            header = next(answer.iter_lines())
+            assert json.loads(header)["queryId"] == "transient_S_1"
+            assert not stream.ended.is_set()
+        assert stream.ended.wait(5)
+        assert app.state.door.running == 0
+
+
+def test_many_push_queries_run_side_by_side() -> None:
+    streams: list[FakeStream] = []
+    lock = threading.Lock()
+
+    def opened() -> FakeStream:
+        with lock:
+            streams.append(FakeStream([DATA]))
+            return streams[-1]
+
+    with serving(FakeService(stream=opened)) as (url, _), httpx.Client() as client:
+        limits = httpx.Limits(max_connections=None)
+        with httpx.Client(limits=limits) as crowd:
+            answers = [
+                crowd.send(
+                    crowd.build_request("POST", f"{url}/query-stream", json={"sql": "S;"}),
+                    stream=True,
+                )
+                for _ in range(50)
+            ]
+            texts = [answer.iter_lines() for answer in answers]
+            assert all(next(text).startswith('{"queryId"') for text in texts)
+            assert all(next(text) == '[1,"a"]' for text in texts)
+            assert client.get(f"{url}/info").status_code == 200
+            for answer in answers:
+                answer.close()
+        assert all(stream.ended.wait(5) for stream in streams)
+
+
+def test_the_end_of_the_server_ends_the_queries_with_a_word() -> None:
+    stream = FakeStream([DATA])
+    with (
+        serving(FakeService(stream=lambda: stream)) as (url, app),
+        httpx.stream("POST", f"{url}/query-stream", json={"sql": "SELECT;"}) as answer,
+    ):
+        text = answer.iter_lines()
+        assert [next(text) for _ in range(3)][1] == '[1,"a"]'
+        app.state.door.shut()
+        assert json.loads(list(text)[-1])["error_code"] == 50303

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import dataclasses
+
+from ksql.statements import entities
+from ksql.statements.entities import Entity, FieldInfo
+from ksql.types import model
+from ksql.types.schema import Column, Role
+from ksql.upgrade.verdict import Change, Guarantee, Verdict
+from server.wire import camel, schema_info, to_wire
+
+TYPES = {
+    kind.type_name: kind
+    for kind in vars(entities).values()
+    if isinstance(kind, type) and issubclass(kind, Entity) and kind is not Entity
+}
+
+
+def test_all_26_types_of_the_api_are_there() -> None:
+    assert len(TYPES) == 26
+    assert all(dataclasses.is_dataclass(kind) for kind in TYPES.values())
+
+
+def test_names_become_camel_case() -> None:
+    assert camel("ksql_host_query_status") == "ksqlHostQueryStatus"
+    assert camel("id") == "id"
+
+
+def test_types_are_described() -> None:
+    struct = model.Struct((model.Field("A", model.Array(model.BIGINT)),))
+    bigint = {"type": "BIGINT", "fields": None, "memberSchema": None}
+    assert schema_info(model.BIGINT) == bigint
+    assert schema_info(struct) == {
+        "type": "STRUCT",
+        "fields": [
+            {"name": "A", "schema": {"type": "ARRAY", "fields": None, "memberSchema": bigint}}
+        ],
+        "memberSchema": None,
+    }
+    assert schema_info(model.Map(model.STRING, model.BIGINT))["memberSchema"] == bigint
+    assert schema_info(model.Decimal(4, 2))["parameters"] == {"precision": 4, "scale": 2}
+
+
+def test_a_fields_kind_is_absent_for_values() -> None:
+    plain = FieldInfo.of(Column("V", model.STRING))
+    key = FieldInfo.of(Column("K", model.STRING, Role.KEY))
+    header = FieldInfo.of(Column("H", model.BYTES, Role.HEADERS, "h"))
+    assert set(dataclasses.asdict(plain)) > {"type"}
+    assert "type" not in as_dict(plain)
+    assert as_dict(key)["type"] == "KEY"
+    assert (as_dict(header)["type"], as_dict(header)["headerKey"]) == ("HEADER", "h")
+
+
+def test_wire_names_and_verbatim_keys() -> None:
+    state = entities.ConnectorState("RUNNING", "1.2.3.4:8083")
+    assert as_dict(state) == {"state": "RUNNING", "worker_id": "1.2.3.4:8083", "trace": None}
+    types = entities.TypeList(statement_text="SHOW TYPES;", types={"MY_TYPE": model.STRING})
+    assert as_dict(types) == {
+        "@type": "type_list",
+        "statementText": "SHOW TYPES;",
+        "warnings": [],
+        "types": {"MY_TYPE": {"type": "STRING", "fields": None, "memberSchema": None}},
+    }
+
+
+def test_an_upgrade_report_is_left_out_unless_there_is_one() -> None:
+    status = entities.CurrentStatus(
+        statement_text="x",
+        command_id="stream/`S`/create",
+        command_status=entities.CommandStatus("SUCCESS", "done"),
+    )
+    assert "upgrade" not in as_dict(status)
+    verdict = Verdict(
+        ("data selection", "source modifying"),
+        ("simple",),
+        (Guarantee("live", False, "stop, then start"),),
+        (
+            Change("data selection", "WHERE", "filter changed", True),
+            Change("source modifying", "FROM", "A -> B", False),
+        ),
+    )
+    report = entities.UpgradeReport.of(verdict, "CSAS_S_1")
+    found = as_dict(dataclasses.replace(status, upgrade=report))["upgrade"]
+    assert isinstance(found, dict)
+    assert found["accepted"] is False
+    assert found["changes"][1] == {
+        "kind": "source modifying",
+        "clause": "FROM",
+        "text": "A -> B",
+        "allowed": False,
+    }
+    assert found["reasons"] == ["FROM: A -> B (source modifying)"]
+    assert "switch" not in found
+
+
+def as_dict(value: object) -> dict[str, object]:
+    found = to_wire(value)
+    assert isinstance(found, dict)
+    return found

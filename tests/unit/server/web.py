@@ -1,0 +1,52 @@
+"""Calls of the application, in memory or over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from server.app import create_app
+from tests.unit.server.fakes import FakeService
+
+
+def ask(
+    service: FakeService, method: str, path: str, *, app: FastAPI | None = None, **kwargs: Any
+) -> httpx.Response:
+    """One request to the application, without a socket."""
+    app = app or create_app(service)
+
+    async def send() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.request(method, path, **kwargs)
+
+    try:
+        return asyncio.run(send())
+    finally:
+        app.state.door.release()
+
+
+@contextlib.contextmanager
+def serving(service: FakeService) -> Iterator[tuple[str, FastAPI]]:
+    """The application on a real socket; gives its URL."""
+    app = create_app(service)
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        config = uvicorn.Config(app, log_level="error", lifespan="off")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([sock])))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{sock.getsockname()[1]}", app
+        finally:
+            app.state.door.shut()
+            server.should_exit = True
+            thread.join()
+            app.state.door.release()
