@@ -66,7 +66,7 @@ def load_exact(data: bytes) -> Value:
 
     Raises: ValueError, RecursionError.
     """
-    text = data.decode().lstrip(_BLANKS)
+    text = data.decode("utf-8-sig").lstrip(_BLANKS)
     found, _ = _exact.raw_decode(text)
     return mended(found) if "\\u" in text else found
 
