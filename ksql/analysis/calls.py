@@ -5,16 +5,18 @@ Source: reference, functions, section 0; statements, section 3.7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.convert import convert
 from ksql.analysis.errors import BadLambda
-from ksql.analysis.infer import Binder
 from ksql.functions.resolve import resolve
 from ksql.syntax import expr as ex
-from ksql.types.model import SqlType
+
+if TYPE_CHECKING:
+    from ksql.analysis.infer import Binder
+    from ksql.types.model import SqlType
 
 MAX_LAMBDA_PARAMS = 3
 _KINDS = {"AGGREGATE": "an aggregate function", "TABLE": "a table function"}
@@ -41,19 +43,19 @@ def bind_call(binder: Binder, node: ex.Call) -> Bound:
     return b.Call(function.name, chosen.index, converted, chosen.returns)
 
 
-@dataclass(slots=True)
 class LambdaArgument:
     """A lambda whose body is bound once the types of its parameters are known.
 
     Raises: BadLambda for names that are taken.
     """
 
-    binder: Binder
-    node: ex.Lambda
-    _bodies: dict[tuple[SqlType, ...], b.Lambda] = field(default_factory=dict)
+    __slots__ = ("_bodies", "binder", "node")
 
-    def __post_init__(self) -> None:
-        params = self.node.params
+    def __init__(self, binder: Binder, node: ex.Lambda) -> None:
+        self.binder = binder
+        self.node = node
+        self._bodies: dict[tuple[SqlType, ...], b.Lambda] = {}
+        params = node.params
         if len(params) > MAX_LAMBDA_PARAMS:
             raise BadLambda(f"A lambda has at most {MAX_LAMBDA_PARAMS} arguments")
         for name in params:

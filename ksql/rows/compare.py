@@ -1,0 +1,113 @@
+"""Comparisons, IN and LIKE as Python code. With a NULL they are false, LIKE excepted: it raises.
+
+Source: reference, statements, sections 3.1 to 3.3 and 3.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from ksql.analysis import bound as b
+from ksql.analysis.bound import type_of
+from ksql.rows import support
+from ksql.rows.emit import is_atom
+from ksql.rows.nulls import nullable
+from ksql.types import decimals, model
+
+if TYPE_CHECKING:
+    from ksql.rows.generate import Generator
+
+_PYTHON = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+def compare_code(gen: Generator, node: b.Compare) -> str:
+    """The code of a comparison."""
+    types = (type_of(node.left), type_of(node.right))
+    mixed = model.DOUBLE in types and any(isinstance(type_, model.Decimal) for type_ in types)
+    if node.op in ("IS DISTINCT FROM", "IS NOT DISTINCT FROM"):
+        return _distinct(gen, node, mixed)
+    if node.op == "=" and not mixed:
+        return _equal(gen, node)
+    left, right, tests = _operands(gen, node)
+    if mixed:
+        left, right = _exact(gen, node.left, left), _exact(gen, node.right, right)
+    if node.op == "<>" and types[0] == model.DOUBLE and not mixed:
+        tests.append(f"({left} < {right} or {left} > {right})")
+    else:
+        tests.append(f"{left} {_PYTHON[node.op]} {right}")
+    return f"({' and '.join(tests)})"
+
+
+def _operands(gen: Generator, node: b.Compare) -> tuple[str, str, list[str]]:
+    """Both sides, repeatable, and the tests that they are not NULL."""
+    left, right = gen.value(node.left), gen.value(node.right)
+    tests: list[str] = []
+    if nullable(node.left) and not is_atom(left) and is_atom(right):
+        name = gen.code.fresh()
+        tests.append(f"({name} := {left}) is not None")
+        left = name
+    else:
+        left = gen.code.atom(left)
+        tests += [f"{left} is not None"] * nullable(node.left)
+    right = gen.code.atom(right)
+    tests += [f"{right} is not None"] * nullable(node.right)
+    return left, right, tests
+
+
+def _equal(gen: Generator, node: b.Compare) -> str:
+    """Python's ``==`` with one None is false already."""
+    left, right = gen.value(node.left), gen.value(node.right)
+    if nullable(node.left) and nullable(node.right):
+        left = gen.code.atom(left)
+        return f"({left} == {right} and {left} is not None)"
+    return f"({left} == {right})"
+
+
+def _distinct(gen: Generator, node: b.Compare, mixed: bool) -> str:
+    left, right = gen.atom(node.left), gen.atom(node.right)
+    test = f"{left} != {right}"
+    if mixed:
+        exact = f"{_exact(gen, node.left, left)} != {_exact(gen, node.right, right)}"
+        test = f"({test} if {left} is None or {right} is None else {exact})"
+    elif type_of(node.left) == model.DOUBLE:
+        ordered = f"{left} < {right} or {left} > {right}"
+        test = f"({test} if {left} is None or {right} is None else {ordered})"
+    return f"({test})" if node.op == "IS DISTINCT FROM" else f"(not ({test}))"
+
+
+def _exact(gen: Generator, node: b.Bound, code: str) -> str:
+    """A double as the decimal that it prints as."""
+    if type_of(node) != model.DOUBLE:
+        return code
+    return f"{gen.code.library(decimals.exact_double)}({code})"
+
+
+def in_code(gen: Generator, node: b.In) -> str:
+    """The code of ``operand IN (..)``; constants are looked up together."""
+    operand = gen.atom(node.operand)
+    known = [o.value for o in node.options if isinstance(o, b.Const)]
+    tests = []
+    if known and all(isinstance(value, Hashable) for value in known):
+        tests.append(f"{operand} in {gen.code.named(frozenset(known), 'set')}")
+    tests += [
+        f"{operand} == {gen.value(option)}"
+        for option in node.options
+        if not isinstance(option, b.Const)
+    ]
+    if not tests:
+        return "False"
+    either = " or ".join(tests)
+    if any(nullable(option) for option in node.options):
+        return f"({operand} is not None and ({either}))"
+    return f"({either})"
+
+
+def like_code(gen: Generator, node: b.Like) -> str:
+    """The code of LIKE; a constant pattern is compiled once."""
+    text = gen.value(node.operand)
+    if isinstance(node.pattern, b.Const) and node.pattern.value is not None:
+        pattern = support.like_pattern(node.pattern.value, node.escape)
+        return f"({gen.code.named(pattern.fullmatch, 'like')}({text}) is not None)"
+    args = (text, gen.value(node.pattern), gen.code.constant(node.escape))
+    return f"{gen.code.library(support.like)}({', '.join(args)})"

@@ -1,0 +1,59 @@
+"""What happens when an expression fails on a row: NULL, and an entry in the processing log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ksql.analysis.show import show
+from ksql.base.errors import StatementError
+
+if TYPE_CHECKING:
+    from ksql.analysis.bound import Bound
+
+Log = Callable[[str, str, Any], None]
+"""``log(context, message, row)``; never raises."""
+
+Failed = Callable[[Log, int, Exception, Any], None]
+
+
+class NullOperand(ValueError):
+    """A NULL where the operation needs a value."""
+
+    def __init__(self) -> None:
+        super().__init__("a NULL operand")
+
+
+class TooDeep(StatementError):
+    """An expression that is nested too deeply to be compiled."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The expression is nested too deeply to be compiled",
+            hint="Split it over several statements.",
+        )
+
+
+def null_boolean() -> bool:
+    """Stands for a NULL where a condition is needed.
+
+    Raises: NullOperand.
+    """
+    raise NullOperand
+
+
+def reporter(context: str, nodes: Sequence[Bound]) -> Failed:
+    """What compiled code calls when the expression of that number has failed."""
+
+    def failed(log: Log, index: int, error: Exception, row: Any) -> None:
+        log(context, f"Error computing expression {show(nodes[index])}: {_cause(error)}", row)
+
+    return failed
+
+
+def _cause(error: Exception) -> str:
+    """Python words a NULL operand in its own way."""
+    text = str(error)
+    if isinstance(error, TypeError | AttributeError) and "NoneType" in text:
+        return str(NullOperand())
+    return text or type(error).__name__
