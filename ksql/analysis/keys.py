@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ksql.analysis import bound as b
-from ksql.analysis.bound import Bound, Named, type_of
+from ksql.analysis.bound import Bound, Named
 from ksql.base.errors import StatementError
 from ksql.base.ident import quote
-from ksql.types.model import Array, Map, SqlType, Struct
 from ksql.types.schema import quote_always
 
 if TYPE_CHECKING:
     from ksql.syntax import ast
 
-KeyOrigin = Literal["key column", "grouping expression", "partitioning expression", "join expression"]
+KeyOrigin = Literal[
+    "key column", "grouping expression", "partitioning expression", "join expression"
+]
 
 
 class KeyMissing(StatementError):
@@ -95,38 +96,6 @@ def _and(names: list[str]) -> str:
 
 def _or(names: list[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
-
-
-def check_key_types(key: Sequence[Named]) -> None:
-    """No key may contain a MAP: its bytes would not be stable.
-
-    Raises: StatementError.
-    """
-    for named in key:
-        check_key_type(named.name, type_of(named.expr))
-
-
-def check_key_type(name: str, type_: SqlType) -> None:
-    """The same for one column."""
-    if _has_map(type_):
-        raise StatementError(
-            "Map keys, including types that contain maps, are not supported as they may lead to "
-            "unexpected behavior due to inconsistent serialization. "
-            f"Key column name: {quote_always(name)}. Column type: {type_}. "
-            "See https://github.com/confluentinc/ksql/issues/6621 for more."
-        )
-
-
-def _has_map(type_: SqlType) -> bool:
-    match type_:
-        case Map():
-            return True
-        case Array():
-            return _has_map(type_.item)
-        case Struct():
-            return any(_has_map(field.type) for field in type_.fields)
-        case _:
-            return False
 
 
 def wrong_kind(found: ast.SourceKind) -> StatementError:

@@ -355,7 +355,6 @@ class _Builder:
         keyless: bool,
     ) -> Built:
         projection.check_unique((n.name for n in key), ((n.name, type_of(n.expr)) for n in value))
-        keys.check_key_types(key)
         plan = Select(plan, key, value)
         return Built(plan, key, value, kind, window, self.relation.sources, keyless)
 

@@ -1,0 +1,105 @@
+"""Frozen dataclasses to JSON and back, for what is stored: plans and commands.
+
+A dataclass is written as an object whose ``$`` is its class, a tuple as a list; run-time constants that JSON does not
+have are tagged. A codec knows the classes it may build, nothing else is ever instantiated.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import decimal
+import enum
+import sys
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+
+class Structs:
+    """Encodes and decodes the dataclasses and enums of some modules."""
+
+    def __init__(self, modules: Iterable[ModuleType]) -> None:
+        self._by_tag = {tag: cls for module in modules for tag, cls in _classes(module)}
+        self._tag_of = {cls: tag for tag, cls in self._by_tag.items()}
+
+    def plain(self, value: Any) -> Any:  # noqa: C901 (one arm per kind of value)
+        """The value as JSON's own types."""
+        match value:
+            case None | bool() | int() | str():
+                return value
+            case float():
+                return {"$": "double", "v": repr(value)}
+            case decimal.Decimal():
+                return {"$": "decimal", "v": str(value)}
+            case bytes():
+                return {"$": "bytes", "v": base64.b64encode(value).decode()}
+            case enum.Enum():
+                return {"$": self._tag_of[type(value)], "v": value.value}
+            case tuple() | list():
+                return [self.plain(item) for item in value]
+            case Mapping():
+                pairs = [[self.plain(k), self.plain(v)] for k, v in value.items()]
+                return {"$": "dict", "v": pairs}
+            case _:
+                fields = _field_names(type(value))
+                body = {name: self.plain(getattr(value, name)) for name in fields}
+                return {"$": self._tag_of[type(value)]} | body
+
+    def build(self, value: Any, *, tuples: bool = True) -> Any:
+        """The value that ``plain`` was given.
+
+        Raises: KeyError, TypeError or ValueError for what no codec of these classes has written.
+        """
+        match value:
+            case list():
+                items = [self.build(item, tuples=tuples) for item in value]
+                return tuple(items) if tuples else items
+            case {"$": "double", "v": text}:
+                return float(text)
+            case {"$": "decimal", "v": text}:
+                return decimal.Decimal(text)
+            case {"$": "bytes", "v": text}:
+                return base64.b64decode(text)
+            case {"$": "dict", "v": entries}:
+                return {self.build(k): self.build(v, tuples=tuples) for k, v in entries}
+            case {"$": tag, **rest}:
+                return self._object(self._by_tag[tag], rest)
+            case _:
+                return value
+
+    def _object(self, cls: type, rest: dict[str, Any]) -> Any:
+        if issubclass(cls, enum.Enum):
+            return cls(rest["v"])
+        typed = _tuple_fields(cls)
+        return cls(**{k: self.build(v, tuples=k in typed) for k, v in rest.items()})
+
+
+def _classes(module: ModuleType) -> Iterable[tuple[str, type]]:
+    short = module.__name__.rsplit(".", 1)[-1]
+    for name, value in vars(module).items():
+        if (
+            isinstance(value, type)
+            and value.__module__ == module.__name__
+            and (dataclasses.is_dataclass(value) or issubclass(value, enum.Enum))
+        ):
+            yield f"{short}.{name}", value
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls) if field.init)
+
+
+@cache
+def _tuple_fields(cls: type) -> frozenset[str]:
+    """The fields whose lists are tuples; a run-time value (``Any``) keeps its lists."""
+    hints = typing.get_type_hints(cls, vars(sys.modules[cls.__module__]))
+    return frozenset(name for name, hint in hints.items() if not _is_any(hint))
+
+
+def _is_any(hint: object) -> bool:
+    return hint is Any or (isinstance(hint, types.GenericAlias) and Any in typing.get_args(hint))

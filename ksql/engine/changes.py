@@ -1,0 +1,84 @@
+"""What a command does to the catalog: small facts that replay the same everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ksql.base.ids import QueryId
+from ksql.catalog.catalog import Catalog
+from ksql.catalog.model import DataSource, PersistentQuery
+from ksql.types.model import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class PutSource:
+    """A source is created, replaced or altered."""
+
+    source: DataSource
+
+
+@dataclass(frozen=True, slots=True)
+class DropSource:
+    """A source is gone."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutQuery:
+    """A query is created, or gets a new plan under its id."""
+
+    query: PersistentQuery
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuery:
+    """A query is terminated; its state is forgotten."""
+
+    query_id: QueryId
+
+
+@dataclass(frozen=True, slots=True)
+class PauseQuery:
+    """A query rests, or goes on."""
+
+    query_id: QueryId
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PutType:
+    """A custom type is created."""
+
+    name: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class DropType:
+    """A custom type is gone; what was declared with it stays."""
+
+    name: str
+
+
+Change = PutSource | DropSource | PutQuery | EndQuery | PauseQuery | PutType | DropType
+
+
+def applied(catalog: Catalog, change: Change) -> Catalog:
+    """The catalog after the change; applying one twice equals applying it once."""
+    match change:
+        case PutSource(source):
+            return catalog.with_source(source)
+        case DropSource(name):
+            return catalog.without_source(name)
+        case PutQuery(query):
+            return catalog.with_query(query)
+        case EndQuery(query_id):
+            return catalog.without_query(query_id)
+        case PauseQuery(query_id, paused):
+            query = catalog.queries.get(query_id)
+            return catalog if query is None else catalog.with_query(replace(query, paused=paused))
+        case PutType(name, type_):
+            return catalog.with_type(name, type_)
+        case DropType(name):
+            return catalog.without_type(name)

@@ -1,0 +1,54 @@
+"""What preparing a statement may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ksql.base.config import Settings
+from ksql.catalog.catalog import Catalog
+from ksql.engine.changes import Change
+from ksql.engine.ports import Topic, Topics
+from ksql.functions.registry import Functions
+from ksql.upgrade.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Context:
+    """The catalog of this moment, the functions, the request's settings, the topics.
+
+    ``offset`` is the offset that the statement's command would get; ``parallelism`` how many tasks run at once.
+    """
+
+    catalog: Catalog
+    functions: Functions
+    settings: Settings
+    topics: Topics
+    offset: int
+    parallelism: int = 2
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A statement that may be executed.
+
+    ``changes`` is all it does to the catalog; ``new_topics`` and ``doomed_topics`` what it does to Kafka;
+    ``message`` what the user is told; ``warning`` that nothing is to be done (IF NOT EXISTS). ``verdict`` is the
+    upgrade's, with the plans before and after in ``plans``.
+    """
+
+    command_id: str = ""
+    changes: tuple[Change, ...] = ()
+    message: str = ""
+    query_id: str | None = None
+    new_topics: tuple[Topic, ...] = ()
+    doomed_topics: tuple[str, ...] = ()
+    warning: str | None = None
+    verdict: Verdict | None = None
+    plans: Mapping[str, str] = field(default_factory=dict)
+
+
+def command_id(type_: str, entity: str, action: str) -> str:
+    """The id of a command: ``stream/`S`/create``."""
+    shown = entity if type_ in ("terminate", "pause", "resume", "type") else f"`{entity}`"
+    return f"{type_}/{shown}/{action}"

@@ -1,0 +1,384 @@
+"""CREATE STREAM/TABLE with columns, ALTER, DROP, CREATE/DROP TYPE: from statement to changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.base.ident import near, quote
+from ksql.catalog.model import DataSource
+from ksql.engine.changes import DropSource, DropType, EndQuery, PutSource, PutType
+from ksql.engine.compat import check_replacement
+from ksql.engine.context import Context, Prepared, command_id
+from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, StillUsed, UpgradeRefused
+from ksql.engine.ports import Topic
+from ksql.engine.properties import With, configured_formats
+from ksql.syntax import ast
+from ksql.topics.formats import format_info, validate
+from ksql.types import model
+from ksql.types.schema import SYSTEM_NAMES, Column, Role, Schema
+
+_HEADERS = model.Array(
+    model.Struct((model.Field("KEY", model.STRING), model.Field("VALUE", model.BYTES)))
+)
+
+
+def create_source(stmt: ast.CreateSource, text: str, context: Context) -> Prepared:
+    """CREATE [OR REPLACE] [SOURCE] STREAM|TABLE name (columns) WITH (..)."""
+    existing = context.catalog.sources.get(stmt.name)
+    if existing is not None:
+        if stmt.if_not_exists and not stmt.or_replace:
+            return Prepared(warning=str(AlreadyExists(stmt.kind, stmt.name, existing)))
+        if not stmt.or_replace:
+            raise AlreadyExists(stmt.kind, stmt.name, existing)
+    _refuse_read_only_replacement(stmt, existing)
+    source, new_topic = _declared(stmt, text, context)
+    if existing is not None:
+        stems = check_replacement(existing, source)
+        if stems:
+            raise UpgradeRefused(stmt.name, stems, None)
+        source = replace(source, created_by=existing.created_by, derived_from=existing.derived_from)
+    return Prepared(
+        command_id(stmt.kind.lower(), stmt.name, "create"),
+        (PutSource(source),),
+        f"{stmt.kind.capitalize()} created",
+        new_topics=(new_topic,) if new_topic else (),
+    )
+
+
+def _refuse_read_only_replacement(stmt: ast.CreateSource, existing: DataSource | None) -> None:
+    read_only = stmt.read_only or (existing is not None and existing.read_only)
+    if stmt.or_replace and read_only:
+        kind = stmt.kind.lower()
+        raise StatementError(
+            f"Cannot add {kind} '{stmt.name}': CREATE OR REPLACE is not supported on source {kind}s."
+        )
+
+
+def _declared(
+    stmt: ast.CreateSource, text: str, context: Context
+) -> tuple[DataSource, Topic | None]:
+    options = With(stmt.properties, ddl=True)
+    if not options.topic:
+        raise BadProperty(
+            "Missing required property \"KAFKA_TOPIC\" which has no default value."
+        )
+    columns = columns_of(stmt.columns, stmt.kind)
+    schema = Schema(columns)
+    key_format, value_format = configured_formats(
+        options, context.settings, has_key=bool(schema.key)
+    )
+    _check_columns(stmt, schema, format_info(value_format.name).infers)
+    if not schema.key and key_format.name != "NONE" and options.clause("KEY").name == key_format.name:
+        raise StatementError("Key format specified for stream without key columns.")
+    validate(key_format, schema.key, "key")
+    validate(value_format, schema.value, "value")
+    window = options.window()
+    if window is not None and not schema.key:
+        raise StatementError("Windowed sources require a key column.")
+    timestamp = options.timestamp()
+    check_timestamp(timestamp.name, timestamp.pattern, columns) if timestamp else None
+    topic, new = resolve_topic(options, context, stmt.kind, windowed=window is not None)
+    source = DataSource(
+        stmt.name,
+        stmt.kind,
+        topic.name,
+        schema,
+        key_format,
+        value_format,
+        topic.partitions,
+        topic.replicas,
+        timestamp,
+        window,
+        stmt.read_only,
+        statement=text,
+    )
+    return source, topic if new else None
+
+
+def columns_of(defs: Iterable[ast.ColumnDef], kind: ast.SourceKind) -> tuple[Column, ...]:
+    """The declared columns: keys, then values, then headers.
+
+    Raises: StatementError for reserved names, duplicates and the wrong word for keys.
+    """
+    columns = [_column(each, kind) for each in defs]
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            raise StatementError(f"Duplicate column names: {quote(column.name)}")
+        seen.add(column.name)
+    headers = [c for c in columns if c.role is Role.HEADERS]
+    if len(headers) > 1 and any(c.header_key is None for c in headers):
+        raise StatementError("Schema already contains a HEADERS column.")
+    if len({c.header_key for c in headers}) < len(headers):
+        raise StatementError("Schema contains duplicate HEADER keys.")
+    order = (Role.KEY, Role.VALUE, Role.HEADERS)
+    return tuple(sorted(columns, key=lambda column: order.index(column.role)))
+
+
+def _column(each: ast.ColumnDef, kind: ast.SourceKind) -> Column:
+    if each.name in SYSTEM_NAMES:
+        raise StatementError(
+            f"'{each.name}' is a reserved column name. You cannot use it as a name for a column.",
+            span=each.span,
+        )
+    place = f"Line: {each.span.line}, Col: {each.span.column}: "
+    match each.mark:
+        case "KEY" if kind == "TABLE":
+            raise StatementError(
+                f"{place}Column {quote_column(each.name)} is a 'KEY' column: "
+                "please use 'PRIMARY KEY' for tables.\n"
+                "Tables have PRIMARY KEYs, which are unique and NON NULL.\n"
+                "Streams have KEYs, which have no uniqueness or NON NULL constraints."
+            )
+        case "PRIMARY KEY" if kind == "STREAM":
+            raise StatementError(
+                f"{place}Column {quote_column(each.name)} is a 'PRIMARY KEY' column: "
+                "please use 'KEY' for streams.\n"
+                "Tables have PRIMARY KEYs, which are unique and NON NULL.\n"
+                "Streams have KEYs, which have no uniqueness or NON NULL constraints."
+            )
+        case "KEY" | "PRIMARY KEY":
+            return Column(each.name, each.type, Role.KEY)
+        case "HEADERS":
+            if each.type != _HEADERS:
+                raise StatementError(
+                    f"Invalid type for HEADERS column: expected {_HEADERS}, got {each.type}"
+                )
+            return Column(each.name, each.type, Role.HEADERS)
+        case "HEADER":
+            if each.type != model.BYTES:
+                raise StatementError(
+                    f"Invalid type for HEADER('{each.header_key}') column: expected BYTES, got {each.type}"
+                )
+            return Column(each.name, each.type, Role.HEADERS, each.header_key)
+        case "":
+            return Column(each.name, each.type)
+
+
+def quote_column(name: str) -> str:
+    """A column's name in backticks."""
+    return f"`{name}`"
+
+
+def _check_columns(stmt: ast.CreateSource, schema: Schema, infers: bool) -> None:
+    if stmt.kind == "TABLE" and not schema.key:
+        if infers:
+            raise NotSupportedYet("schema inference", span=stmt.span)
+        raise StatementError("Tables require a PRIMARY KEY. Please define the PRIMARY KEY.")
+    if not schema.value and not schema.headers:
+        if infers:
+            raise NotSupportedYet("schema inference", span=stmt.span)
+        raise StatementError("The statement does not define any columns.")
+
+
+def check_timestamp(name: str, pattern: str | None, columns: Iterable[Column]) -> None:
+    """The TIMESTAMP column must exist and be of a fitting type.
+
+    Raises: StatementError.
+    """
+    found = next((column for column in columns if column.name == name), None)
+    if found is None:
+        raise StatementError(
+            f"The TIMESTAMP column set in the WITH clause does not exist in the schema: '{name}'"
+        )
+    textual = found.type == model.STRING
+    if pattern is not None and not textual:
+        raise StatementError(
+            "A timestamp format may only be used with a STRING column: "
+            f"{quote_column(name)} is {found.type}"
+        )
+    if (textual and pattern is None) or found.type not in (
+        model.STRING,
+        model.BIGINT,
+        model.TIMESTAMP,
+    ):
+        raise StatementError(
+            f"Timestamp column, {quote_column(name)}, should be LONG(INT64), TIMESTAMP, "
+            "or a String with a timestamp_format specified."
+        )
+
+
+def resolve_topic(
+    options: With,
+    context: Context,
+    kind: ast.SourceKind,
+    *,
+    windowed: bool,
+    default_name: str = "",
+    like: Topic | None = None,
+) -> tuple[Topic, bool]:
+    """The statement's topic, and whether it is to be created.
+
+    ``like`` is the topic whose partitions and replicas a new one takes over.
+    Raises: StatementError if the counts differ from those of the existing topic, or none is given for a new one.
+    """
+    name = options.topic or default_name
+    partitions, replicas = options.number("PARTITIONS"), options.number("REPLICAS")
+    existing = context.topics.describe(name)
+    if existing is not None:
+        for word, asked, found in (
+            ("partitions", partitions, existing.partitions),
+            ("replicas", replicas, existing.replicas),
+        ):
+            if asked is not None and asked != found:
+                raise StatementError(
+                    f"A Kafka topic with the name '{name}' already exists, with different partition/replica "
+                    f"configuration than required. KSQL expects {asked} {word} (topic has {found})."
+                )
+        return existing, False
+    count = partitions or (like.partitions if like else None)
+    if count is None:
+        raise StatementError(
+            f"Topic '{name}' does not exist. If you want to create a new topic for the "
+            f"{kind.lower()} please re-run the statement providing the required "
+            "'PARTITIONS' configuration in the WITH clause (and optionally 'REPLICAS').",
+            hint=f"For example: CREATE {kind} .. WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, ..);",
+        )
+    if count < 1:
+        raise StatementError(f"Invalid number of partitions: {count}")
+    configs = _topic_configs(options, kind, windowed=windowed)
+    return Topic(name, count, replicas or (like.replicas if like else 1), configs), True
+
+
+def _topic_configs(options: With, kind: ast.SourceKind, *, windowed: bool) -> dict[str, str]:
+    policy = "delete" if kind == "STREAM" else "compact,delete" if windowed else "compact"
+    configs = {"cleanup.policy": policy}
+    retention = options.number("RETENTION_MS")
+    if retention is not None:
+        if kind == "TABLE" and not windowed:
+            raise BadProperty(
+                "Invalid config variable in the WITH clause: RETENTION_MS. "
+                "Non-windowed tables do not support retention."
+            )
+        configs["retention.ms"] = str(retention)
+    return configs
+
+
+def alter_source(stmt: ast.AlterSource, text: str, context: Context) -> Prepared:
+    """ALTER STREAM|TABLE name ADD COLUMN .."""
+    source = context.catalog.sources.get(stmt.name)
+    if source is None:
+        raise DoesNotExist(f"Source {stmt.name} does not exist")
+    kind = source.kind.lower()
+    if source.kind != stmt.kind:
+        raise StatementError(
+            f"Incompatible data source type is {source.kind}, but statement was ALTER {stmt.kind}"
+        )
+    if source.read_only:
+        raise StatementError(
+            f"Cannot alter {kind} '{stmt.name}': ALTER operations are not supported on source {kind}s."
+        )
+    if source.created_by is not None:
+        raise StatementError(
+            "ALTER command is not supported for CREATE ... AS statements.",
+            hint="Use CREATE OR REPLACE with the new query.",
+        )
+    added = columns_of(stmt.columns, source.kind)
+    for column in added:
+        if source.schema.find(column.name) is not None:
+            raise StatementError(
+                f"Cannot add column {quote_column(column.name)} to schema. "
+                "A column with the same name already exists."
+            )
+    schema = source.schema
+    grown = Schema((*schema.key, *schema.value, *added, *schema.headers))
+    validate(source.value_format, grown.value, "value")
+    return Prepared(
+        command_id(kind, stmt.name, "alter"),
+        (PutSource(replace(source, schema=grown)),),
+        f"{kind.capitalize()} {stmt.name} altered.",
+    )
+
+
+def drop_source(stmt: ast.DropSource, context: Context) -> Prepared:
+    """DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC]."""
+    catalog = context.catalog
+    source = catalog.sources.get(stmt.name)
+    noun = stmt.kind.capitalize()
+    if source is None:
+        if stmt.if_exists:
+            return Prepared(warning=f"Source {quote_column(stmt.name)} does not exist.")
+        close = near(stmt.name, catalog.sources)
+        raise DoesNotExist(
+            f"{noun} {stmt.name} does not exist.",
+            hint=f"Did you mean {close[0]}?" if close else "",
+        )
+    if source.kind != stmt.kind:
+        raise StatementError(
+            f"Incompatible data source type is {source.kind}, but statement was DROP {stmt.kind}"
+        )
+    _refuse_used(source, context)
+    changes: list[EndQuery | DropSource] = []
+    if source.created_by is not None:
+        changes.append(EndQuery(source.created_by))
+    changes.append(DropSource(source.name))
+    doomed = (_doomed_topic(source, context),) if stmt.delete_topic else ()
+    return Prepared(
+        command_id(stmt.kind.lower(), stmt.name, "drop"),
+        tuple(changes),
+        f"Source {quote_column(stmt.name)} (topic: {source.topic}) was dropped.",
+        doomed_topics=doomed,
+    )
+
+
+def _refuse_used(source: DataSource, context: Context) -> None:
+    catalog = context.catalog
+    readers = [q.id for q in catalog.readers(source.name)]
+    writers = [q.id for q in catalog.writers(source.name) if q.id != source.created_by]
+    derived = catalog.derived(source.name)
+    if not (readers or writers or derived):
+        return
+    raise StillUsed(
+        f"Cannot drop {source.name}.\n"
+        f"The following streams and/or tables read from this source: [{', '.join(derived)}].\n"
+        f"The following queries read from this source: [{', '.join(readers)}].\n"
+        f"The following queries write into this source: [{', '.join(writers)}].\n"
+        "You need to terminate them before dropping this source."
+    )
+
+
+def _doomed_topic(source: DataSource, context: Context) -> str:
+    if source.read_only:
+        raise StatementError(f"Cannot delete topic for read-only source: {source.name}")
+    others = [
+        s.name for s in context.catalog.sources.values() if s.topic == source.topic and s != source
+    ]
+    if others:
+        raise StatementError(
+            f"Refusing to delete topic. Found other data sources ({', '.join(others)}) "
+            f"using topic {source.topic}"
+        )
+    return source.topic
+
+
+def create_type(stmt: ast.CreateType, context: Context) -> Prepared:
+    """CREATE TYPE [IF NOT EXISTS] name AS type."""
+    existing = context.catalog.types.get(stmt.name)
+    if existing is not None:
+        message = (
+            f"Cannot register custom type '{stmt.name}' since it is already registered "
+            f"with type: {existing}"
+        )
+        if stmt.if_not_exists:
+            return Prepared(warning=f"{stmt.name} is already registered with type {existing}")
+        raise StatementError(message)
+    return Prepared(
+        command_id("type", stmt.name, "create"),
+        (PutType(stmt.name, stmt.type),),
+        f"Registered custom type with name '{stmt.name}' and SQL type {stmt.type}",
+    )
+
+
+def drop_type(stmt: ast.DropType, context: Context) -> Prepared:
+    """DROP TYPE [IF EXISTS] name."""
+    if stmt.name not in context.catalog.types:
+        if stmt.if_exists:
+            return Prepared(warning=f"Type '{stmt.name}' does not exist")
+        raise DoesNotExist(f"Type {stmt.name} does not exist.")
+    return Prepared(
+        command_id("type", stmt.name, "drop"),
+        (DropType(stmt.name),),
+        f"Dropped type '{stmt.name}'",
+    )

@@ -1,0 +1,239 @@
+"""Holds the catalog and the running queries; carries out one command at a time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError
+from ksql.base.ids import QueryId
+from ksql.catalog.catalog import Catalog
+from ksql.catalog.model import PersistentQuery
+from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
+from ksql.engine.context import Context, Prepared
+from ksql.engine.ports import Command, CommandLog, Runner, Switch, Topics
+from ksql.engine.prepare import prepare
+from ksql.functions.registry import Functions
+from ksql.syntax import ast
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a distributed statement; ``offset`` -1 means that nothing was written."""
+
+    prepared: Prepared
+    offset: int
+    switch: Switch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStatus:
+    """What ``/status`` tells of a command."""
+
+    status: Literal["QUEUED", "PARSING", "EXECUTING", "RUNNING", "TERMINATED", "SUCCESS", "ERROR"]
+    message: str
+    query_id: str | None = None
+
+
+class UpgradeBook(Protocol):
+    """Where upgrades are recorded; never raises."""
+
+    def begun(self, prepared: Prepared, command: Command, offset: int) -> object:
+        """An upgrade starts; the answer is given back at its end."""
+
+    def finished(self, token: object, switch: Switch | None, error: str | None) -> None:
+        """It has ended: switched, or rolled back because of an error."""
+
+
+class NoBook:
+    """Records nothing."""
+
+    def begun(self, prepared: Prepared, command: Command, offset: int) -> object:
+        """Nothing."""
+        del prepared, command, offset
+        return None
+
+    def finished(self, token: object, switch: Switch | None, error: str | None) -> None:
+        """Nothing."""
+
+
+@dataclass
+class Engine:
+    """The engine of one server.
+
+    Statements are prepared against the catalog as it is once the log has been read to its end; then topics are made,
+    queries switched, the command committed. A crash before the commit leaves the old plan, after it the new one.
+    """
+
+    functions: Functions
+    topics: Topics
+    log: CommandLog
+    runner: Runner
+    book: UpgradeBook = field(default_factory=NoBook)
+    parallelism: int = 2
+    on_change: Callable[[Catalog], None] = lambda _catalog: None
+    catalog: Catalog = field(default_factory=Catalog)
+    statuses: dict[str, CommandStatus] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def context(self, settings: Settings, offset: int = -1) -> Context:
+        """What a statement sees now; for everything that only looks."""
+        return Context(
+            self.catalog, self.functions, settings, self.topics, offset, self.parallelism
+        )
+
+    def dry_run(self, statement: ast.Statement, text: str, settings: Settings) -> Prepared:
+        """What the statement would do.
+
+        Raises: StatementError.
+        """
+        return prepare(statement, text, self.context(settings, 0))
+
+    def execute(self, statement: ast.Statement, text: str, settings: Settings) -> Outcome:
+        """Carry a distributed statement out.
+
+        Raises: KsqlError; nothing has changed then.
+        """
+        with self._lock, self.log.begin() as transaction:
+            context = self.context(settings, transaction.offset)
+            prepared = prepare(statement, text, context)
+            if prepared.warning is not None:
+                return Outcome(prepared, -1)
+            command = Command(
+                prepared.command_id,
+                text,
+                prepared.changes,
+                tuple(sorted(settings.overrides.items())),
+            )
+            self._create_topics(prepared)
+            switch = self._carry_out(prepared, command, transaction.offset)
+            try:
+                transaction.append(command)
+            except KsqlError:
+                self._take_back(prepared)
+                raise
+            self._commit(prepared)
+            self._note(prepared)
+            return Outcome(prepared, transaction.offset, switch)
+
+    def _create_topics(self, prepared: Prepared) -> None:
+        for topic in prepared.new_topics:
+            self.topics.create(topic)
+
+    def _carry_out(self, prepared: Prepared, command: Command, offset: int) -> Switch | None:
+        """Start what is new and switch what is replaced; ends are carried out after the commit."""
+        switch = None
+        for change in prepared.changes:
+            if not isinstance(change, PutQuery):
+                continue
+            old = self.catalog.queries.get(change.query.id)
+            if old is None:
+                self._start(change.query, prepared)
+            elif old.plan != change.query.plan and not old.paused:
+                switch = self._switch(prepared, command, offset, old, change.query)
+        return switch
+
+    def _start(self, query: PersistentQuery, prepared: Prepared) -> None:
+        try:
+            self.runner.start(query)
+        except KsqlError:
+            self.topics.delete(topic.name for topic in prepared.new_topics)
+            raise
+
+    def _switch(
+        self,
+        prepared: Prepared,
+        command: Command,
+        offset: int,
+        old: PersistentQuery,
+        new: PersistentQuery,
+    ) -> Switch:
+        token = self.book.begun(prepared, command, offset)
+        try:
+            switch = self.runner.replace(old, new)
+        except KsqlError as error:
+            self.book.finished(token, None, error.text())
+            raise
+        self.book.finished(token, switch, None)
+        return switch
+
+    def _take_back(self, prepared: Prepared) -> None:
+        for change in prepared.changes:
+            if not isinstance(change, PutQuery):
+                continue
+            old = self.catalog.queries.get(change.query.id)
+            if old is None:
+                self.runner.stop(change.query.id)
+                self.runner.forget(change.query.id)
+            elif old.plan != change.query.plan and not old.paused:
+                self.runner.replace(change.query, old)
+
+    def _commit(self, prepared: Prepared) -> None:
+        for change in prepared.changes:
+            if isinstance(change, EndQuery):
+                self.runner.stop(change.query_id)
+                self.runner.forget(change.query_id)
+            elif isinstance(change, PauseQuery):
+                self._pause(change)
+        self._apply(prepared.changes)
+        self.topics.delete(prepared.doomed_topics)
+
+    def _pause(self, change: PauseQuery) -> None:
+        query = self.catalog.queries.get(change.query_id)
+        if query is None or query.paused == change.paused:
+            return
+        if change.paused:
+            self.runner.stop(change.query_id)
+        else:
+            self.runner.start(replace(query, paused=False))
+
+    def _apply(self, changes: tuple[Change, ...]) -> None:
+        catalog = self.catalog
+        for change in changes:
+            catalog = applied(catalog, change)
+        self.catalog = catalog
+        self.on_change(catalog)
+
+    def _note(self, prepared: Prepared) -> None:
+        self.statuses[prepared.command_id] = CommandStatus(
+            "SUCCESS", prepared.message, prepared.query_id
+        )
+
+    # --- replay and end
+
+    def replay(self, command: Command) -> None:
+        """Fold a command of the log into the catalog without starting anything yet; idempotent."""
+        with self._lock:
+            self._apply(command.changes)
+            self.statuses[command.id] = CommandStatus("SUCCESS", "Replayed")
+
+    def start_queries(self) -> dict[QueryId, KsqlError]:
+        """Start every query that survived the replay, once; those that cannot start are told."""
+        failed: dict[QueryId, KsqlError] = {}
+        with self._lock:
+            for query in self.catalog.queries.values():
+                if query.paused:
+                    continue
+                started = time.monotonic()
+                try:
+                    self.runner.start(query)
+                except KsqlError as error:
+                    _log.exception("query_not_started", extra={"query_id": query.id})
+                    failed[query.id] = error
+                else:
+                    seconds = round(time.monotonic() - started, 3)
+                    _log.info("query_started", extra={"query_id": query.id, "seconds": seconds})
+        return failed
+
+    def stop(self) -> None:
+        """Stop all queries at a batch boundary; their checkpoints stay."""
+        with self._lock:
+            for query_id in self.catalog.queries:
+                self.runner.stop(query_id)

@@ -1,0 +1,51 @@
+"""What the engine refuses, beyond what analysis refuses already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ksql.base.errors import StatementError
+from ksql.catalog.model import DataSource
+from ksql.syntax.ast import SourceKind
+from ksql.upgrade.verdict import Verdict
+
+
+class AlreadyExists(StatementError):
+    """A stream or table of that name is there already."""
+
+    def __init__(self, kind: SourceKind, name: str, existing: DataSource) -> None:
+        noun = existing.kind.lower()
+        super().__init__(
+            f"Cannot add {kind.lower()} '{name}': A {noun} with the same name already exists"
+        )
+
+
+class DoesNotExist(StatementError):
+    """A stream, table, query or type that a statement names is not there."""
+
+
+class BadProperty(StatementError):
+    """A WITH clause that cannot be."""
+
+
+class UpgradeRefused(StatementError):
+    """A CREATE OR REPLACE that would corrupt the running query; all reasons are in the text."""
+
+    def __init__(self, name: str, stems: Iterable[str], verdict: Verdict | None) -> None:
+        reasons = [f"({stem})" for stem in stems]
+        message = f"Cannot upgrade data source: {name}. " + " AND ".join(reasons)
+        detail = ""
+        if verdict is not None:
+            lines = "\n".join(f"- {reason}" for reason in verdict.reasons)
+            classes = ", ".join(verdict.classes)
+            detail = f"The upgrade is of class: {classes}. Not possible because of\n{lines}"
+        super().__init__(
+            message.strip(),
+            detail=detail,
+            hint="The running query goes on unchanged. Create the new query under another name instead.",
+        )
+        self.verdict = verdict
+
+
+class StillUsed(StatementError):
+    """A source that others read or write cannot be dropped."""

@@ -1,0 +1,55 @@
+"""One distributed statement, checked against the catalog of this moment: what it would change."""
+
+from __future__ import annotations
+
+from ksql.base.errors import ServerError
+from ksql.engine import ddl, queries
+from ksql.engine.context import Context, Prepared
+from ksql.syntax import ast
+
+Distributed = (
+    ast.CreateSource
+    | ast.CreateAsSelect
+    | ast.InsertInto
+    | ast.AlterSource
+    | ast.DropSource
+    | ast.QueryControl
+    | ast.CreateType
+    | ast.DropType
+)
+DISTRIBUTED = (
+    ast.CreateSource,
+    ast.CreateAsSelect,
+    ast.InsertInto,
+    ast.AlterSource,
+    ast.DropSource,
+    ast.QueryControl,
+    ast.CreateType,
+    ast.DropType,
+)
+
+
+def prepare(statement: ast.Statement, text: str, context: Context) -> Prepared:
+    """What the statement does, or why it cannot be done. Changes nothing.
+
+    Raises: StatementError.
+    """
+    match statement:
+        case ast.CreateSource():
+            return ddl.create_source(statement, text, context)
+        case ast.CreateAsSelect():
+            return queries.create_as_select(statement, text, context)
+        case ast.InsertInto():
+            return queries.insert_into(statement, text, context)
+        case ast.AlterSource():
+            return ddl.alter_source(statement, text, context)
+        case ast.DropSource():
+            return ddl.drop_source(statement, context)
+        case ast.QueryControl():
+            return queries.control(statement, context)
+        case ast.CreateType():
+            return ddl.create_type(statement, context)
+        case ast.DropType():
+            return ddl.drop_type(statement, context)
+        case _:
+            raise ServerError(f"{type(statement).__name__} is not a distributed statement")

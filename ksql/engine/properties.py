@@ -1,0 +1,244 @@
+"""The WITH clause, typed. Source: reference, statements, section 5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ksql.base.config import Settings
+from ksql.engine.errors import BadProperty
+from ksql.functions.timeformat import timestamp_parser
+from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.topics.formats import FORMATS, UnknownFormat
+from ksql.types.format import Format, KeyWindow, TimestampColumn
+
+_DELIMITERS = {"SPACE": " ", "TAB": "\t"}
+_WINDOW_UNITS_MS = {
+    "DAY": 86_400_000,
+    "HOUR": 3_600_000,
+    "MINUTE": 60_000,
+    "SECOND": 1000,
+    "MILLISECOND": 1,
+}
+_COMMON = frozenset(
+    """KAFKA_TOPIC PARTITIONS REPLICAS RETENTION_MS CLEANUP_POLICY FORMAT KEY_FORMAT VALUE_FORMAT
+    KEY_DELIMITER VALUE_DELIMITER WRAP_SINGLE_VALUE KEY_SCHEMA_ID VALUE_SCHEMA_ID KEY_SCHEMA_FULL_NAME
+    VALUE_SCHEMA_FULL_NAME VALUE_AVRO_SCHEMA_FULL_NAME KEY_PROTOBUF_NULLABLE_REPRESENTATION
+    VALUE_PROTOBUF_NULLABLE_REPRESENTATION TIMESTAMP TIMESTAMP_FORMAT""".split()
+)
+_DDL_ONLY = frozenset({"WINDOW_TYPE", "WINDOW_SIZE", "SOURCE_CONNECTOR", "SOURCED_BY_CONNECTOR"})
+
+
+@dataclass(frozen=True, slots=True)
+class FormatClause:
+    """What a WITH clause says of one side's format; None where it says nothing."""
+
+    name: str | None
+    delimiter: str | None
+    schema_id: int | None
+    schema_full_name: str | None
+    nullable_representation: Literal["OPTIONAL", "WRAPPER"] | None
+
+
+class With:
+    """The properties of one statement.
+
+    Raises: BadProperty for unknown names and values that cannot be, when they are read.
+    """
+
+    def __init__(self, properties: tuple[ast.Property, ...], *, ddl: bool) -> None:
+        self._values: dict[str, Any] = {}
+        known = _COMMON | _DDL_ONLY if ddl else _COMMON
+        unknown = [p.name for p in properties if p.name.upper() not in known]
+        if unknown:
+            raise BadProperty(
+                f"Invalid config variable(s) in the WITH clause: {','.join(unknown)}"
+            )
+        for each in properties:
+            self._values[each.name.upper()] = _literal(each)
+        if "CLEANUP_POLICY" in self._values:
+            raise BadProperty(
+                "Invalid config variable in the WITH clause: CLEANUP_POLICY. "
+                "The CLEANUP_POLICY config is automatically inferred based on the type of source "
+                "(STREAM or TABLE)."
+            )
+
+    def text(self, name: str) -> str | None:
+        """A property as text."""
+        value = self._values.get(name)
+        return None if value is None else str(value)
+
+    def number(self, name: str) -> int | None:
+        """A whole-number property."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        try:
+            return int(value)
+        except (TypeError, ValueError):
+            raise BadProperty(f"Invalid value {value} for configuration {name}: a number is needed") from None
+
+    @property
+    def topic(self) -> str | None:
+        """KAFKA_TOPIC."""
+        return self.text("KAFKA_TOPIC")
+
+    @property
+    def wrap(self) -> bool | None:
+        """WRAP_SINGLE_VALUE."""
+        value = self._values.get("WRAP_SINGLE_VALUE")
+        return None if value is None else str(value).lower() == "true"
+
+    def clause(self, side: Literal["KEY", "VALUE"]) -> FormatClause:
+        """What is said of one side's format."""
+        both, own = self.text("FORMAT"), self.text(f"{side}_FORMAT")
+        if both is not None and own is not None:
+            raise BadProperty(
+                f"Cannot supply both '{side}_FORMAT' and 'FORMAT' properties, as 'FORMAT' sets both key and "
+                "value formats. Either use just 'FORMAT', or use 'KEY_FORMAT' and 'VALUE_FORMAT'."
+            )
+        name = (both or own or "").upper() or None
+        if name is not None and name not in FORMATS:
+            raise UnknownFormat(name)
+        representation = self.text(f"{side}_PROTOBUF_NULLABLE_REPRESENTATION")
+        return FormatClause(
+            name,
+            self._delimiter(side),
+            self.number(f"{side}_SCHEMA_ID"),
+            self.text(f"{side}_SCHEMA_FULL_NAME")
+            or (self.text("VALUE_AVRO_SCHEMA_FULL_NAME") if side == "VALUE" else None),
+            representation.upper() if representation else None,  # type: ignore[arg-type] # checked by the format
+        )
+
+    def _delimiter(self, side: str) -> str | None:
+        text = self.text(f"{side}_DELIMITER")
+        if text is None:
+            return None
+        name = f"Configuration {side}_DELIMITER is invalid: "
+        if text.strip() == "":
+            raise BadProperty(
+                name + "Delimiter cannot be empty, if you meant to have a tab or space for delimiter, "
+                "please use the special values 'TAB' or 'SPACE'\nExample valid value: ';'"
+            )
+        found = _DELIMITERS.get(text, text)
+        if len(found) != 1:
+            raise BadProperty(
+                name + f"Invalid delimiter value: '{text}'. Delimiter must be a single character or "
+                "TAB,SPACE\nExample valid value: ';'"
+            )
+        return found
+
+    def window(self) -> KeyWindow | None:
+        """WINDOW_TYPE and WINDOW_SIZE."""
+        kind, size = self.text("WINDOW_TYPE"), self.text("WINDOW_SIZE")
+        if kind is None:
+            if size is not None:
+                raise BadProperty("'WINDOW_SIZE' requires 'WINDOW_TYPE' to be set.")
+            return None
+        match kind.upper():
+            case "SESSION":
+                if size is not None:
+                    raise BadProperty("'WINDOW_SIZE' should not be set for SESSION windows.")
+                return KeyWindow("SESSION")
+            case "HOPPING" | "TUMBLING" as name:
+                if size is None:
+                    raise BadProperty(f"{name} windows require 'WINDOW_SIZE' to be provided.")
+                return KeyWindow(name, _window_size(size))
+            case _:
+                raise BadProperty(
+                    f"Invalid value {kind} for configuration WINDOW_TYPE: "
+                    "String must be one of: SESSION, HOPPING, TUMBLING, null"
+                )
+
+    def timestamp(self) -> TimestampColumn | None:
+        """TIMESTAMP and TIMESTAMP_FORMAT."""
+        name, pattern = self.text("TIMESTAMP"), self.text("TIMESTAMP_FORMAT")
+        if name is None:
+            return None
+        if pattern is not None:
+            try:
+                timestamp_parser(pattern)
+            except ValueError as error:
+                raise BadProperty(
+                    f"Invalid datetime format for config:TIMESTAMP_FORMAT, reason:{error}"
+                ) from error
+        return TimestampColumn(_column_name(name), pattern)
+
+
+def _column_name(text: str) -> str:
+    """A column named in a text: quoted keeps its case."""
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "`\"":
+        return text[1:-1]
+    return text.upper()
+
+
+def _literal(each: ast.Property) -> Any:
+    match each.value:
+        case ex.NullLit():
+            return None
+        case ex.Variable(name):
+            raise BadProperty(f"the variable {name} is not defined", span=each.span)
+        case ex.BoolLit(value) | ex.IntLit(value) | ex.StringLit(value):
+            return value
+        case ex.DecimalLit(value):
+            return value
+        case ex.DoubleLit(value):
+            return value
+
+
+def _window_size(text: str) -> int:
+    parts = text.split()
+    if len(parts) == 2 and parts[0].isdigit():  # noqa: PLR2004 - a number and a unit
+        unit = parts[1].upper().removesuffix("S")
+        if unit in _WINDOW_UNITS_MS:
+            return int(parts[0]) * _WINDOW_UNITS_MS[unit]
+    raise BadProperty(
+        f"Configuration WINDOW_SIZE is invalid: Invalid duration: '{text}'. "
+        "A number and a unit are needed, for example '10 SECONDS'"
+    )
+
+
+def format_of(
+    clause: FormatClause,
+    default: str | None,
+    inherited: Format | None,
+    *,
+    wrap: bool | None = None,
+) -> Format:
+    """One side's format; what is inheritable comes from ``inherited`` if the name is the same.
+
+    Raises: BadProperty if no name is given anywhere.
+    """
+    name = clause.name or (inherited.name if inherited else default)
+    if not name:
+        raise BadProperty("Statement is missing the 'VALUE_FORMAT' property from the WITH clause.")
+    same = inherited if inherited is not None and inherited.name == name else None
+    delimiter = clause.delimiter or (same.delimiter if same else ",")
+    return Format(
+        name,  # type: ignore[arg-type] # checked against FORMATS
+        delimiter=delimiter,
+        wrap=wrap,
+        schema_id=clause.schema_id,
+        schema_full_name=clause.schema_full_name,
+        nullable_representation=clause.nullable_representation
+        or (same.nullable_representation if same else None),
+    )
+
+
+def configured_formats(
+    options: With, settings: Settings, *, has_key: bool
+) -> tuple[Format, Format]:
+    """The formats of a declared source."""
+    key_clause = options.clause("KEY")
+    if key_clause.name is None and not has_key:
+        key = Format("NONE")
+    else:
+        key = format_of(key_clause, settings.text("ksql.persistence.default.format.key"), None)
+    value = format_of(
+        options.clause("VALUE"),
+        settings.text("ksql.persistence.default.format.value"),
+        None,
+        wrap=options.wrap,
+    )
+    return key, value

@@ -1,0 +1,411 @@
+"""CREATE .. AS SELECT, INSERT INTO .. SELECT, TERMINATE, PAUSE, RESUME: from statement to changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ksql.analysis import bound as b
+from ksql.analysis import keys
+from ksql.analysis.bound import Named, type_of
+from ksql.base.errors import StatementError
+from ksql.base.ident import near
+from ksql.base.ids import QueryId, persistent_query_id
+from ksql.catalog.model import DataSource, PersistentQuery
+from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, PutSource
+from ksql.engine.compat import check_replacement
+from ksql.engine.context import Context, Prepared, command_id
+from ksql.engine.ddl import check_timestamp, resolve_topic
+from ksql.engine.errors import AlreadyExists, DoesNotExist, UpgradeRefused
+from ksql.engine.ports import Topic
+from ksql.engine.properties import With, format_of
+from ksql.plan import codec
+from ksql.plan.build import Built, build
+from ksql.plan.nodes import QueryPlan, Select, Sink
+from ksql.plan.walk import sources as plan_sources
+from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.topics.formats import configured_wrap, validate
+from ksql.types.coerce import can_coerce
+from ksql.types.format import Format, KeyWindow
+from ksql.types.schema import Column, Role, Schema
+from ksql.upgrade.validate import validate as validate_upgrade
+
+_PLAN_SETTINGS = (
+    "auto.offset.reset",
+    "processing.guarantee",
+    "ksql.cast.strings.preserve.nulls",
+    "ksql.nested.error.set.null",
+    "ksql.fail.on.deserialization.error",
+    "ksql.timestamp.throw.on.invalid",
+)
+_QUERY_ID = re.compile(r"[A-Za-z0-9_]+\Z")
+_RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
+
+
+def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> Prepared:
+    """CREATE [OR REPLACE] STREAM|TABLE name WITH (..) AS SELECT .."""
+    existing = context.catalog.sources.get(stmt.name)
+    if existing is not None:
+        if stmt.if_not_exists and not stmt.or_replace:
+            return Prepared(warning=str(AlreadyExists(stmt.kind, stmt.name, existing)))
+        if not stmt.or_replace or not context.settings.flag("ksql.create.or.replace.enabled"):
+            raise AlreadyExists(stmt.kind, stmt.name, existing)
+        if existing.read_only:
+            kind = existing.kind.lower()
+            raise StatementError(
+                f"Cannot add {kind} '{stmt.name}': "
+                f"CREATE OR REPLACE is not supported on source {kind}s."
+            )
+    built = build(stmt.query, context.catalog, context.functions, sink=stmt.name)
+    if built.kind != stmt.kind:
+        raise keys.wrong_kind(built.kind)
+    running = _running(stmt.name, existing, context)
+    options = With(stmt.properties, ddl=False)
+    key_format, value_format = _sink_formats(options, built, context)
+    sink, topic, is_new = _sink(stmt, built, options, (key_format, value_format), context)
+    kind = "CSAS" if stmt.kind == "STREAM" else "CTAS"
+    query_id = running.id if running else persistent_query_id(kind, stmt.name, context.offset)
+    plan = _query_plan(query_id, sink, built, context)
+    prepared = Prepared(new_topics=(topic,) if is_new else ())
+    if existing is not None:
+        plan, prepared = _checked_replacement(existing, running, plan, topic, text, context, prepared)
+    source = _source_of(sink, topic, query_id, built, text)
+    query = PersistentQuery(
+        query_id,
+        "CSAS" if stmt.kind == "STREAM" else "CTAS",
+        stmt.name,
+        tuple(each.source.name for each in built.sources),
+        text,
+        codec.dumps(plan),
+        context.offset,
+        tuple(sorted(context.settings.overrides.items())),
+        paused=running.paused if running else False,
+        started_at_offset=running.started_at_offset if running else context.offset,
+    )
+    return replace(
+        prepared,
+        command_id=command_id(stmt.kind.lower(), stmt.name, "create"),
+        changes=(PutSource(source), PutQuery(query)),
+        message=f"Created query with ID {query_id}",
+        query_id=query_id,
+        plans={**prepared.plans, "new": query.plan},
+    )
+
+
+def _running(
+    name: str, existing: DataSource | None, context: Context
+) -> PersistentQuery | None:
+    """The one query that writes the source, if it is to be replaced."""
+    if existing is None:
+        return None
+    writers = context.catalog.writers(name)
+    if len(writers) > 1 or (writers and writers[0].kind == "INSERT"):
+        ids = ", ".join(query.id for query in writers)
+        raise StatementError(
+            f"REPLACE for sink {name} is not supported because there are multiple queries writing "
+            f"into it: [{ids}]" if len(writers) > 1 else
+            f"REPLACE for sink {name} is not supported because an INSERT query writes into it: [{ids}]",
+            hint="Terminate the INSERT queries first.",
+        )
+    return writers[0] if writers else None
+
+
+def _checked_replacement(
+    existing: DataSource,
+    running: PersistentQuery | None,
+    plan: QueryPlan,
+    topic: Topic,
+    text: str,
+    context: Context,
+    prepared: Prepared,
+) -> tuple[QueryPlan, Prepared]:
+    """The new plan on the old one's id and state; all reasons at once if it cannot be."""
+    new_source = _source_of(plan.sink, topic, QueryId(plan.query_id), None, text)
+    stems = check_replacement(existing, new_source)
+    if running is None:
+        if stems:
+            raise UpgradeRefused(existing.name, stems, None)
+        return plan, prepared
+    old = codec.loads(running.plan)
+    verdict, aligned = validate_upgrade(old, plan, context.functions)
+    if stems or not verdict.accepted:
+        raise UpgradeRefused(existing.name, stems, verdict)
+    return aligned, replace(prepared, verdict=verdict, plans={"old": running.plan})
+
+
+def _sink_formats(options: With, built: Built, context: Context) -> tuple[Format, Format]:
+    first = built.sources[0].source
+    key_clause = options.clause("KEY")
+    if not built.key:
+        if key_clause.name not in (None, "NONE"):
+            raise StatementError("Key format specified for stream without key columns.")
+        key = Format("NONE")
+    else:
+        inherited = first.key_format if first.key_format.name != "NONE" else None
+        default = context.settings.text("ksql.persistence.default.format.key")
+        key = format_of(key_clause, default, inherited)
+    wrap = options.wrap
+    value_clause = options.clause("VALUE")
+    value = format_of(value_clause, None, first.value_format, wrap=wrap)
+    if wrap is None:
+        setting = context.settings.text("ksql.persistence.wrap.single.values")
+        configured = None if setting == "" else setting.lower() == "true"
+        value = replace(value, wrap=configured_wrap(value.name, len(built.value), configured))
+    return key, value
+
+
+def _columns(named: Sequence[Named], role: Role) -> tuple[Column, ...]:
+    return tuple(Column(each.name, type_of(each.expr), role) for each in named)
+
+
+def _sink(
+    stmt: ast.CreateAsSelect,
+    built: Built,
+    options: With,
+    formats: tuple[Format, Format],
+    context: Context,
+) -> tuple[Sink, Topic, bool]:
+    key, value = _columns(built.key, Role.KEY), _columns(built.value, Role.VALUE)
+    validate(formats[0], key, "key")
+    validate(formats[1], value, "value")
+    timestamp = options.timestamp()
+    if timestamp is not None:
+        check_timestamp(timestamp.name, timestamp.pattern, (*key, *value))
+    first = built.sources[0].source
+    like = Topic(first.topic, first.partitions, first.replicas)
+    prefix = context.settings.text("ksql.output.topic.name.prefix")
+    topic, is_new = resolve_topic(
+        options,
+        context,
+        stmt.kind,
+        windowed=built.window is not None,
+        default_name=prefix + stmt.name,
+        like=like,
+    )
+    sink = Sink(
+        built.plan,
+        stmt.name,
+        stmt.kind,
+        topic.name,
+        key,
+        value,
+        formats[0],
+        formats[1],
+        timestamp,
+        built.window,
+    )
+    return sink, topic, is_new
+
+
+def _source_of(
+    sink: Sink, topic: Topic, query_id: QueryId, built: Built | None, text: str
+) -> DataSource:
+    assert sink.topic is not None  # noqa: S101 - persistent queries have a topic
+    return DataSource(
+        sink.name,
+        sink.kind,
+        sink.topic,
+        Schema((*sink.key, *sink.value)),
+        sink.key_format,
+        sink.value_format,
+        topic.partitions,
+        topic.replicas,
+        sink.timestamp,
+        sink.window,
+        created_by=query_id,
+        derived_from=tuple(each.source.name for each in built.sources) if built else (),
+        statement=text,
+    )
+
+
+def _query_plan(query_id: str, sink: Sink, built: Built, context: Context) -> QueryPlan:
+    settings = context.settings
+    wanted = settings.number("ksql.query.shuffle.partitions")
+    most = max(each.source.partitions for each in built.sources)
+    return QueryPlan(
+        query_id,
+        sink,
+        wanted or min(most, context.parallelism),
+        settings.number("cache.max.bytes.buffering") == 0,
+        tuple((name, settings.text(name)) for name in _PLAN_SETTINGS)
+        + tuple(sorted(settings.functions())),
+    )
+
+
+def transient_plan(query_id: str, built: Built, context: Context) -> QueryPlan:
+    """The plan of a push query: its rows go to the client, not to a topic."""
+    window: KeyWindow | None = None
+    sink = Sink(
+        built.plan,
+        query_id,
+        built.kind,
+        None,
+        (),
+        _columns(built.value, Role.VALUE),
+        Format("NONE"),
+        Format("JSON"),
+        None,
+        window,
+    )
+    return _query_plan(query_id, sink, built, context)
+
+
+def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
+    """INSERT INTO name SELECT .."""
+    target = context.catalog.sources.get(stmt.name)
+    if target is None:
+        close = near(stmt.name, context.catalog.sources)
+        raise DoesNotExist(
+            f"Source {stmt.name} does not exist.",
+            hint=f"Did you mean {close[0]}?" if close else "",
+        )
+    if target.kind == "TABLE":
+        raise StatementError(
+            "INSERT INTO can only be used to insert into a stream. "
+            f"{stmt.name} is a table."
+        )
+    if target.read_only:
+        raise StatementError(f"Cannot insert into read-only stream: {stmt.name}")
+    if target.schema.headers:
+        raise StatementError(
+            f"Cannot insert into {stmt.name} because it has header columns"
+        )
+    built = build(stmt.query, context.catalog, context.functions, sink=stmt.name)
+    if built.kind == "TABLE":
+        raise StatementError(
+            "INSERT INTO can only be used to insert into a stream. "
+            f"{stmt.name} is a stream, but the query gives a table."
+        )
+    fitted = _fitted(built, target)
+    query_id = _insert_id(stmt, context)
+    sink = Sink(
+        fitted.plan,
+        target.name,
+        "STREAM",
+        target.topic,
+        target.schema.key,
+        target.schema.value,
+        target.key_format,
+        target.value_format,
+        None,
+        target.window,
+    )
+    plan = _query_plan(query_id, sink, built, context)
+    query = PersistentQuery(
+        query_id,
+        "INSERT",
+        target.name,
+        tuple(each.source.name for each in built.sources),
+        text,
+        codec.dumps(plan),
+        context.offset,
+        tuple(sorted(context.settings.overrides.items())),
+        started_at_offset=context.offset,
+    )
+    return Prepared(
+        command_id("stream", stmt.name, "create"),
+        (PutQuery(query),),
+        f"Created query with ID {query_id}",
+        query_id=query_id,
+        plans={"new": query.plan},
+    )
+
+
+def _fitted(built: Built, target: DataSource) -> Built:
+    """The projection with the casts that the target's types need.
+
+    Raises: StatementError if names, order, key-ness or types do not fit.
+    """
+    found, wanted = (*built.key, *built.value), (*target.schema.key, *target.schema.value)
+    shapes = (
+        [(n.name, n in built.key) for n in found],
+        [(c.name, c.role is Role.KEY) for c in wanted],
+    )
+    fits = shapes[0] == shapes[1] and all(
+        can_coerce(type_of(n.expr), c.type) for n, c in zip(found, wanted, strict=True)
+    )
+    if not fits:
+        result = Schema((*_columns(built.key, Role.KEY), *_columns(built.value, Role.VALUE)))
+        raise StatementError(
+            "Incompatible schema between results and sink.\n"
+            f"Result schema is {result}\nSink schema is {target.schema}"
+        )
+    casted = tuple(
+        n if type_of(n.expr) == c.type else Named(n.name, b.Cast(n.expr, c.type))
+        for n, c in zip(found, wanted, strict=True)
+    )
+    key, value = casted[: len(built.key)], casted[len(built.key) :]
+    assert isinstance(built.plan, Select)  # noqa: S101 - build ends in a projection
+    return replace(built, plan=replace(built.plan, key=key, value=value), key=key, value=value)
+
+
+def _insert_id(stmt: ast.InsertInto, context: Context) -> QueryId:
+    for each in stmt.properties:
+        if each.name.upper() != "QUERY_ID":
+            raise StatementError(
+                f"Invalid config variable(s) in the WITH clause: {each.name}", span=each.span
+            )
+        if not isinstance(each.value, ex.StringLit) or not _QUERY_ID.match(each.value.value):
+            raise StatementError(
+                "Query IDs may contain only alphanumeric characters and '_'.", span=each.span
+            )
+        wanted = each.value.value.upper()
+        if wanted.startswith(_RESERVED_IDS):
+            raise StatementError(
+                f"Query ID must not start with a reserved prefix: {wanted}", span=each.span
+            )
+        if context.catalog.query(wanted) is not None:
+            raise StatementError(f"Query ID '{wanted}' already exists.", span=each.span)
+        return QueryId(wanted)
+    return persistent_query_id("INSERTQUERY", stmt.name, context.offset)
+
+
+def control(stmt: ast.QueryControl, context: Context) -> Prepared:
+    """TERMINATE, PAUSE or RESUME of one query or of all."""
+    queries = _chosen(stmt, context)
+    changes: tuple[Change, ...]
+    match stmt.action:
+        case "TERMINATE":
+            changes = tuple(EndQuery(query.id) for query in queries)
+        case "PAUSE":
+            changes = tuple(PauseQuery(query.id, True) for query in queries)
+        case "RESUME":
+            changes = tuple(PauseQuery(query.id, False) for query in queries)
+    verb = {"TERMINATE": "terminated", "PAUSE": "paused", "RESUME": "resumed"}[stmt.action]
+    return Prepared(
+        command_id(stmt.action.lower(), stmt.query_id or "ALL", "execute"),
+        changes,
+        f"Query {verb}.",
+        query_id=queries[0].id if len(queries) == 1 else None,
+    )
+
+
+def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
+    if stmt.query_id is None:
+        return list(context.catalog.queries.values())
+    found = context.catalog.query(stmt.query_id)
+    if found is None:
+        close = near(stmt.query_id, context.catalog.queries)
+        raise DoesNotExist(
+            f"Unknown queryId: {stmt.query_id}",
+            hint=f"Did you mean {close[0]}?" if close else "",
+        )
+    return [found]
+
+
+def plan_of(query: PersistentQuery) -> QueryPlan:
+    """The stored plan of a query."""
+    return codec.loads(query.plan)
+
+
+def read_topics(plan: QueryPlan) -> dict[str, str]:
+    """The topics of a plan and where a new query starts to read each: tables always at the earliest offset."""
+    reset = dict(plan.settings).get("auto.offset.reset", "latest").lower()
+    found: dict[str, str] = {}
+    for source in plan_sources(plan.sink):
+        start = "earliest" if source.kind == "TABLE" else reset
+        if found.get(source.topic) != "earliest":
+            found[source.topic] = start
+    return found
