@@ -1,0 +1,23 @@
+"""The command ``ksql``: ``server`` and ``demo`` are its parts, everything else is the terminal."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+PARTS = {"server": "server.main", "demo": "server.demo"}
+TERMINAL = "server.cli.main"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the part that the first argument names; only that part is imported."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    part = PARTS.get(arguments[0]) if arguments else None
+    if part is None:
+        return int(importlib.import_module(TERMINAL).main(arguments))
+    return int(importlib.import_module(part).main(arguments[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

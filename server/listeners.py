@@ -1,0 +1,104 @@
+"""The sockets that the server listens on, bound before anything else is started.
+
+Source: ksqlDB server configuration reference, ``listeners``.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ksql.base.errors import StartError
+
+DEFAULT = "http://0.0.0.0:8088"
+DEFAULT_PORT = 8088
+_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - recognised, not bound
+
+
+class BadListener(StartError):
+    """A listener that is not an address this server can bind."""
+
+    def __init__(self, listener: str, why: str) -> None:
+        super().__init__(f"the listener '{listener}' {why}", hint=f"Example: listeners={DEFAULT}")
+
+
+class PortInUse(StartError):
+    """Another process has the port already."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(
+            f"port {port} on {host} is in use",
+            detail="Another server may be running.",
+            hint=f"Stop it, or choose another port: -o listeners=http://{host}:{port + 1}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A host and a port; port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+
+def parse_listeners(text: str) -> tuple[Listener, ...]:
+    """The addresses of the property ``listeners``.
+
+    Raises: BadListener.
+    """
+    return tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _parse(text: str) -> Listener:
+    url = urlsplit(text)
+    if url.scheme == "https":
+        raise BadListener(text, "asks for TLS, which is not supported yet")
+    if url.scheme != "http":
+        raise BadListener(text, "is not a URL that starts with http://")
+    try:
+        port = url.port
+    except ValueError as error:
+        raise BadListener(text, "has no valid port") from error
+    return Listener(url.hostname or "", DEFAULT_PORT if port is None else port)
+
+
+def bind(listeners: Sequence[Listener]) -> list[socket.socket]:
+    """Sockets that listen already, so that nobody can take the port while the service starts.
+
+    Raises: PortInUse, BadListener.
+    """
+    bound: list[socket.socket] = []
+    try:
+        for listener in listeners:
+            bound.append(_bind(listener))  # noqa: PERF401 - those bound so far must be closable
+    except StartError:
+        for sock in bound:
+            sock.close()
+        raise
+    return bound
+
+
+def _bind(listener: Listener) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(
+            listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, address = found[0]
+        return socket.create_server((str(address[0]), int(address[1])), family=family, backlog=2048)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(listener.host, listener.port) from error
+        text = f"http://{listener.host}:{listener.port}"
+        why = error.strerror or str(error)
+        raise BadListener(text, f"cannot be bound: {why}") from error
+
+
+def url_of(sock: socket.socket) -> str:
+    """How a client on this machine reaches the socket."""
+    host, port = sock.getsockname()[:2]
+    if host in _EVERYWHERE:
+        host = "localhost"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,159 @@
+"""``ksql server``: the service and its HTTP interface as one process.
+
+The sockets are bound first. While the service comes up, HTTP answers that the server is starting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from ksql.base.errors import KsqlError
+from server.app import create_app
+from server.context import Door
+from server.facade import Service
+from server.listeners import DEFAULT, bind, parse_listeners, url_of
+from server.settings import read_configuration
+
+log = logging.getLogger(__name__)
+
+Build = Callable[[Mapping[str, str]], Service]
+GRACE_S = 5  # how long running answers may take to end at a stop
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def build_service(configuration: Mapping[str, str]) -> Service:
+    """The real service; imported late, because it brings Spark."""
+    service: Service = importlib.import_module("ksql.app").create_service(configuration)
+    return service
+
+
+class _HttpServer(uvicorn.Server):
+    """uvicorn, with the stop left to ``_serve``: signals must not end the process half way."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+def run_server(configuration: Mapping[str, str], build: Build = build_service) -> None:
+    """Run until SIGTERM, SIGINT or SIGHUP; returns after a graceful stop.
+
+    Raises: StartError, before anything was started (a port in use) or after everything was stopped.
+    """
+    began = time.monotonic()
+    sockets = bind(parse_listeners(configuration.get("listeners", DEFAULT)))
+    try:
+        asyncio.run(_serve(build(configuration), sockets, began))
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+async def _serve(service: Service, sockets: Sequence[socket.socket], began: float) -> None:
+    door = Door(service, "INITIALIZING")
+    http = _HttpServer(
+        uvicorn.Config(
+            create_app(door=door),
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+    )
+    urls = [url_of(sock) for sock in sockets]
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, _stop_or_die, stop)
+    answering = asyncio.create_task(http.serve(list(sockets)))
+    try:
+        await _run(service, door, stop, lambda: _say_ready(service, urls, began))
+    finally:
+        door.shut()
+        http.should_exit = True
+        await answering
+        await asyncio.to_thread(service.stop)
+        door.release()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def _stop_or_die(stop: asyncio.Event) -> None:
+    """The first signal asks for a graceful stop; the next one is from somebody who cannot wait."""
+    if stop.is_set():
+        os._exit(130)
+    stop.set()
+
+
+async def _run(
+    service: Service, door: Door, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Start the service and wait for the stop; one during the start waits for the start's end."""
+    await asyncio.to_thread(service.start)
+    if stop.is_set():
+        return
+    door.state = "READY"
+    await asyncio.to_thread(ready)
+    await stop.wait()
+
+
+def _say_ready(service: Service, urls: Sequence[str], began: float) -> None:
+    info = service.info()
+    seconds = time.monotonic() - began
+    sys.stdout.write(
+        f"ksql {info.version} is ready at {', '.join(urls)}"
+        f" (service id {info.ksql_service_id}, started in {seconds:.1f} s)\n"
+    )
+    sys.stdout.flush()
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ksql server", description="Run the server until it is told to stop."
+    )
+    parser.add_argument("--config", metavar="FILE", type=Path, help="a .properties file")
+    parser.add_argument(
+        "-o",
+        "--override",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a property, stronger than the file's; may be repeated",
+    )
+    parser.add_argument(
+        "--log-level",
+        default="warning",
+        choices=("debug", "info", "warning", "error"),
+        help="how much goes to standard error (default: warning)",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; its exit status is 1 when the server could not start."""
+    arguments = _arguments().parse_args(argv)
+    logging.basicConfig(
+        level=arguments.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        run_server(read_configuration(arguments.config, arguments.override))
+    except KsqlError as error:
+        sys.stderr.write(f"ksql server: {error.text()}\n")
+        return 1
+    return 0

@@ -1,0 +1,80 @@
+"""The server's configuration: a ``.properties`` file, then ``key=value`` options on top.
+
+Source: java.util.Properties, load(Reader), for the file's format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ksql.base.errors import StartError
+
+_PAIR = re.compile(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+class BadConfiguration(StartError):
+    """A configuration that cannot be read, and where."""
+
+
+def _plain(match: re.Match[str]) -> str:
+    found = match[1]
+    return chr(int(found[1:], 16)) if len(found) > 1 else _LETTERS.get(found, found)
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments and blanks; a backslash at the end joins the next line on."""
+    pending = ""
+    for raw in text.splitlines():
+        line = raw.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        pending += line
+        slashes = len(pending) - len(pending.rstrip("\\"))
+        if slashes % 2:
+            pending = pending[:-1]
+            continue
+        yield pending
+        pending = ""
+    if pending:
+        yield pending
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The pairs of a ``.properties`` text; the last of several equal names wins."""
+    found = {}
+    for line in _logical_lines(text):
+        pair = _PAIR.match(line)
+        if pair:
+            found[_ESCAPE.sub(_plain, pair[1])] = _ESCAPE.sub(_plain, pair[2])
+    return found
+
+
+def read_configuration(file: Path | None, options: Sequence[str] = ()) -> dict[str, str]:
+    """The file's properties with the options (``key=value``) on top.
+
+    Raises: BadConfiguration for a file that cannot be read or an option without an equals sign.
+    """
+    found = {} if file is None else parse_properties(_text_of(file))
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name.strip():
+            raise BadConfiguration(
+                f"the option '{option}' is not of the form key=value",
+                hint="Example: -o ksql.service.id=orders_",
+            )
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadConfiguration(f"the configuration file {file} is not UTF-8 text") from error
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise BadConfiguration(f"cannot read the configuration file {file}: {why}") from error

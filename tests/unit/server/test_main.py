@@ -1,0 +1,84 @@
+"""The server as a process: ready line, closed door while it starts, graceful stop."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import httpx
+import pytest
+
+from server import entry
+from server.main import main
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = """
+import sys
+from ksql.base.errors import StartError
+from server.main import run_server
+from tests.unit.server.fakes import FakeService, FakeStream, rows
+
+service = FakeService(stream=lambda: FakeStream([rows((1, "a"))]))
+if "fail" in sys.argv:
+    service.start_error = StartError("no broker")
+try:
+    run_server({"listeners": "http://127.0.0.1:0"}, lambda configuration: service)
+except StartError as error:
+    print(error)
+print(*service.events)
+"""
+
+
+@contextmanager
+def server(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    command = [sys.executable, "-c", SCRIPT, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            yield process, process.stdout
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_queries_then_the_service(number: signal.Signals) -> None:
+    with server() as (process, out):
+        ready = out.readline()
+        assert ready.startswith("ksql 0.1.0 is ready at http://127.0.0.1:")
+        assert "(service id default_, started in " in ready
+        url = ready.split()[5]
+        with httpx.stream("POST", f"{url}/query-stream", json={"sql": "S;"}) as answer:
+            lines = answer.iter_lines()
+            assert [next(lines), next(lines)][1] == '[1,"a"]'
+            process.send_signal(number)
+            assert json.loads(list(lines)[-1])["error_code"] == 50303
+        assert process.wait(10) == 0
+        assert out.read() == "start stop\n"
+
+
+def test_a_start_that_fails_is_told_and_stopped() -> None:
+    with server("fail") as (process, out):
+        assert process.wait(10) == 0
+        assert out.read() == "no broker\nstart stop\n"
+
+
+def test_a_port_in_use_ends_the_command_before_anything_starts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status = entry.main(["server", "-o", f"listeners=http://127.0.0.1:{port}"])
+    assert status == 1
+    assert f"ksql server: port {port} on 127.0.0.1 is in use" in capsys.readouterr().err
+
+
+def test_a_missing_configuration_ends_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", "/nowhere.properties"]) == 1
+    assert "cannot read the configuration file" in capsys.readouterr().err
