@@ -1,0 +1,1 @@
+"""The materialized answer by key, and how far it has read."""

@@ -1,0 +1,148 @@
+"""What only the store on disk must do: last, survive a kill, refuse what it cannot read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ksql.base.ids import Offset
+from ksql.stores import disk, values
+from ksql.stores.base import NewerStore, StoreBusy, Stored, StoreDamaged
+from ksql.stores.disk import DiskStore
+from tests.unit.stores.writes_until_killed import KEYS
+
+WRITER = Path(__file__).with_name("writes_until_killed.py")
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "deep" / "store"
+
+
+def killed_after(path, commits):
+    """Lets a process write, kills it in the middle and tells the last commit that it reported."""
+    reported = []
+    with subprocess.Popen(
+        [sys.executable, str(WRITER), str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT)},
+    ) as writer:
+        assert writer.stdout is not None
+        try:
+            reported += [writer.stdout.readline() for _ in range(commits)]
+        finally:
+            writer.kill()
+        reported += writer.stdout.read().splitlines(keepends=True)
+    return int(next(line for line in reversed(reported) if line.endswith("\n")))
+
+
+def test_rows_and_position_last(path, budget):
+    store = DiskStore.open(path, budget)
+    store.commit([(b"a", b"1", 1)], Offset(5))
+    store.close()
+    store = DiskStore.open(path, budget)
+    assert (store.get(b"a"), store.position()) == (Stored(b"1", 1), 5)
+    store.close()
+
+
+def test_a_kill_at_any_time_leaves_the_state_after_some_commit(path, budget):
+    for commits in (1, 40, 97):
+        reported = killed_after(path, commits)
+        store = DiskStore.open(path, budget)
+        position = store.position()
+        rows = list(store.scan())
+        store.close()
+        assert position is not None
+        assert position >= reported  # the log outlives the process
+        assert [row.key for row in rows] == KEYS
+        assert {(row.value, row.timestamp) for row in rows} == {(b"%d" % position, position)}
+
+
+def test_a_torn_log_gives_an_earlier_commit_whole(path, budget):
+    killed_after(path, 20)
+    log = max(path.glob("*.log"), key=lambda file: int(file.stem))
+    log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+    store = DiskStore.open(path, budget)
+    position, rows = store.position(), list(store.scan())
+    store.close()
+    assert {row.value for row in rows} == ({b"%d" % position} if position else set())
+
+
+def test_readers_see_whole_commits_while_one_writes(path, budget):
+    store = DiskStore.open(path, budget)
+    mixed = []
+    done = threading.Event()
+
+    def read():
+        while not done.is_set():
+            seen = {row.value for row in store.scan()}
+            if len(seen) > 1:
+                mixed.append(seen)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for number in range(1, 200):
+        store.commit([(b"%d" % n, b"%d" % number, 0) for n in range(50)], Offset(number))
+    done.set()
+    for reader in readers:
+        reader.join()
+    store.close()
+    assert mixed == []
+
+
+def test_a_newer_store_is_refused_and_left_alone(path, budget, monkeypatch):
+    monkeypatch.setattr(disk, "STORE_FORMAT", 2)
+    store = DiskStore.open(path, budget)
+    store.commit([(b"a", b"1", 1)], Offset(1))
+    store.close()
+    monkeypatch.undo()
+    for _ in range(2):
+        with pytest.raises(NewerStore, match="format 2, this version reads up to 1"):
+            DiskStore.open(path, budget)
+
+
+def test_a_value_of_a_newer_format_is_refused(path, budget, monkeypatch):
+    store = DiskStore.open(path, budget)
+    monkeypatch.setattr(values, "VALUE_FORMAT", 2)
+    store.commit([(b"a", b"1", 1)], Offset(1))
+    monkeypatch.undo()
+    for read in (
+        lambda: store.get(b"a"),
+        lambda: store.get_many([b"a"]),
+        lambda: list(store.scan()),
+    ):
+        with pytest.raises(NewerStore, match="a stored value has format 2"):
+            read()
+    store.close()
+
+
+def test_a_store_opens_once_at_a_time(path, budget):
+    store = DiskStore.open(path, budget)
+    with pytest.raises(StoreBusy):
+        DiskStore.open(path, budget)
+    store.close()
+    DiskStore.open(path, budget).close()
+
+
+def test_a_damaged_store_is_told_and_can_be_destroyed(path, budget):
+    store = DiskStore.open(path, budget)
+    store.commit([(b"a", b"1", 1)], Offset(1))
+    store.close()
+    for manifest in path.glob("MANIFEST*"):
+        manifest.write_bytes(b"not a manifest")
+    with pytest.raises(StoreDamaged) as failure:
+        DiskStore.open(path, budget)
+    assert "delete the store" in failure.value.hint
+    DiskStore.destroy(path)
+    DiskStore.destroy(path)
+    store = DiskStore.open(path, budget)
+    assert store.position() is None
+    store.close()
