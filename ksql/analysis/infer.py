@@ -9,12 +9,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.analysis import access, operators
 from ksql.analysis import bound as b
-from ksql.analysis import operators
 from ksql.analysis.bound import Bound, Const, type_of
 from ksql.analysis.calls import bind_call
 from ksql.analysis.cases import bind_case
-from ksql.analysis.convert import convert, is_null
+from ksql.analysis.convert import is_null
 from ksql.analysis.describe import describe, type_name
 from ksql.analysis.errors import (
     BadArithmetic,
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 
 
 _MAGIC = frozenset((ROWTIME, *WINDOW_COLUMNS))
-_ALL_NULL = (
-    "Cannot construct {} with all NULL {} (see https://github.com/confluentinc/ksql/issues/4239). "
-    "As a workaround, you may cast a NULL value to the desired type."
-)
 
 
 def bind(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
@@ -127,15 +123,15 @@ class Binder:
             case ex.Lambda():
                 raise BadLambda(f"A lambda may only be an argument of a function: {describe(node)}")
             case ex.Subscript():
-                return self._subscript(node)
+                return access.subscript(self, node)
             case ex.Deref():
-                return self._deref(node)
+                return access.deref(self, node)
             case ex.ArrayExpr():
-                return self._array(node)
+                return access.array(self, node)
             case ex.MapExpr():
-                return self._map(node)
+                return access.map_(self, node)
             case ex.StructExpr():
-                return self._struct(node)
+                return access.struct(self, node)
             case ex.Variable(name):
                 raise StatementError(f"The variable '{name}' is not defined.", span=node.span)
 
@@ -236,70 +232,6 @@ class Binder:
                 self.scope.clause, f"Cast of {source} to {node.type} is not supported"
             )
         return b.Cast(operand, node.type)
-
-    def _subscript(self, node: ex.Subscript) -> Bound:
-        base, index = self.bind(node.base), self.bind(node.index)
-        match type_of(base):
-            case model.Array(item):
-                if type_of(index) not in (model.INTEGER, model.BIGINT):
-                    raise self.fail(f"The index of an array must be an integer: {describe(node)}")
-                return b.Subscript(base, index, item)
-            case model.Map(key, value):
-                if not coerce.can_coerce(type_of(index), key):
-                    raise self.fail(f"The key of this map must be {key}: {describe(node)}")
-                return b.Subscript(base, convert(index, key), value)
-            case model.Struct():
-                raise self.fail(
-                    f"Subscript expression ({describe(node)}) does not apply to STRUCT.",
-                    hint=f"Use the dereference operator for STRUCTS: "
-                    f"{describe(node.base)}->{describe(node.index)}",
-                )
-            case other:
-                raise self.fail(
-                    f"Subscript expression ({describe(node)}) applies only to ARRAY and MAP, "
-                    f"not to {type_name(other)}."
-                )
-
-    def _deref(self, node: ex.Deref) -> Bound:
-        base = self.bind(node.base)
-        type_ = type_of(base)
-        if not isinstance(type_, model.Struct):
-            raise self.fail(f"Expected STRUCT type, got: {type_name(type_)} ({describe(node)})")
-        field = type_.field(node.field)
-        if field is None:
-            raise self.fail(f"Could not find field '{node.field}' in '{describe(node.base)}'.")
-        return b.Deref(base, field.name, field.type)
-
-    def _array(self, node: ex.ArrayExpr) -> Bound:
-        if not node.items:
-            raise self.fail("Cannot construct an empty array")
-        items = [self.bind(item) for item in node.items]
-        found = Unifier(self.scope.clause).unify(node.items, items)
-        if found is None:
-            raise self.fail(_ALL_NULL.format("an array", "elements"))
-        return b.MakeArray(tuple(found[1]), model.Array(found[0]))
-
-    def _map(self, node: ex.MapExpr) -> Bound:
-        if not node.entries:
-            raise self.fail("Cannot construct an empty map")
-        key_type, keys = self._column("keys", [key for key, _ in node.entries])
-        value_type, values = self._column("values", [value for _, value in node.entries])
-        return b.MakeMap(tuple(zip(keys, values, strict=True)), model.Map(key_type, value_type))
-
-    def _column(self, what: str, nodes: Sequence[ex.Expr]) -> tuple[model.SqlType, list[Bound]]:
-        found = Unifier(self.scope.clause).unify(nodes, [self.bind(node) for node in nodes])
-        if found is None:
-            raise self.fail(_ALL_NULL.format("a map", what))
-        return found
-
-    def _struct(self, node: ex.StructExpr) -> Bound:
-        names = [name for name, _ in node.fields]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise self.fail(f"Duplicate field names found in STRUCT: '{twice}'")
-        fields = tuple((name, self.bind(value)) for name, value in node.fields)
-        types = tuple(model.Field(name, type_of(value)) for name, value in fields)
-        return b.MakeStruct(fields, model.Struct(types))
 
     def within(self, variables: dict[str, model.SqlType]) -> Binder:
         """The binder of a lambda's body."""

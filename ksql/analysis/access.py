@@ -1,0 +1,98 @@
+"""Reaching into collections and building them.
+
+Source: reference, statements, section 3.5.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.analysis import bound as b
+from ksql.analysis.bound import Bound, type_of
+from ksql.analysis.convert import convert
+from ksql.analysis.describe import describe, type_name
+from ksql.analysis.unify import Unifier
+from ksql.types import coerce, model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.analysis.infer import Binder
+    from ksql.syntax import expr as ex
+
+_ALL_NULL = (
+    "Cannot construct {} with all NULL {} (see https://github.com/confluentinc/ksql/issues/4239). "
+    "As a workaround, you may cast a NULL value to the desired type."
+)
+
+
+def subscript(binder: Binder, node: ex.Subscript) -> Bound:
+    base, index = binder.bind(node.base), binder.bind(node.index)
+    match type_of(base):
+        case model.Array(item):
+            if type_of(index) not in (model.INTEGER, model.BIGINT):
+                raise binder.fail(f"The index of an array must be an integer: {describe(node)}")
+            return b.Subscript(base, index, item)
+        case model.Map(key, value):
+            if not coerce.can_coerce(type_of(index), key):
+                raise binder.fail(f"The key of this map must be {key}: {describe(node)}")
+            return b.Subscript(base, convert(index, key), value)
+        case model.Struct():
+            raise binder.fail(
+                f"Subscript expression ({describe(node)}) does not apply to STRUCT.",
+                hint=f"Use the dereference operator for STRUCTS: "
+                f"{describe(node.base)}->{describe(node.index)}",
+            )
+        case other:
+            raise binder.fail(
+                f"Subscript expression ({describe(node)}) applies only to ARRAY and MAP, "
+                f"not to {type_name(other)}."
+            )
+
+
+def deref(binder: Binder, node: ex.Deref) -> Bound:
+    base = binder.bind(node.base)
+    type_ = type_of(base)
+    if not isinstance(type_, model.Struct):
+        raise binder.fail(f"Expected STRUCT type, got: {type_name(type_)} ({describe(node)})")
+    field = type_.field(node.field)
+    if field is None:
+        raise binder.fail(f"Could not find field '{node.field}' in '{describe(node.base)}'.")
+    return b.Deref(base, field.name, field.type)
+
+
+def array(binder: Binder, node: ex.ArrayExpr) -> Bound:
+    if not node.items:
+        raise binder.fail("Cannot construct an empty array")
+    items = [binder.bind(item) for item in node.items]
+    found = Unifier(binder.scope.clause).unify(node.items, items)
+    if found is None:
+        raise binder.fail(_ALL_NULL.format("an array", "elements"))
+    return b.MakeArray(tuple(found[1]), model.Array(found[0]))
+
+
+def map_(binder: Binder, node: ex.MapExpr) -> Bound:
+    if not node.entries:
+        raise binder.fail("Cannot construct an empty map")
+    key_type, keys = _column(binder, "keys", [key for key, _ in node.entries])
+    value_type, values = _column(binder, "values", [value for _, value in node.entries])
+    return b.MakeMap(tuple(zip(keys, values, strict=True)), model.Map(key_type, value_type))
+
+
+def _column(
+    binder: Binder, what: str, nodes: Sequence[ex.Expr]
+) -> tuple[model.SqlType, list[Bound]]:
+    found = Unifier(binder.scope.clause).unify(nodes, [binder.bind(node) for node in nodes])
+    if found is None:
+        raise binder.fail(_ALL_NULL.format("a map", what))
+    return found
+
+
+def struct(binder: Binder, node: ex.StructExpr) -> Bound:
+    names = [name for name, _ in node.fields]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise binder.fail(f"Duplicate field names found in STRUCT: '{twice}'")
+    fields = tuple((name, binder.bind(value)) for name, value in node.fields)
+    types = tuple(model.Field(name, type_of(value)) for name, value in fields)
+    return b.MakeStruct(fields, model.Struct(types))
