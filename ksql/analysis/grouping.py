@@ -130,9 +130,7 @@ class Grouping:
             dict.fromkeys(c.name for c in trees.columns(found) if c.name not in known)
         )
         if clause == "HAVING":
-            raise NotGrouped(
-                f"Non-aggregate HAVING expression not part of GROUP BY: {loose}"
-            )
+            raise NotGrouped(f"Non-aggregate HAVING expression not part of GROUP BY: {loose}")
         shown = describe(expr) if not isinstance(expr, ex.Ref) else loose
         raise NotGrouped(
             f"Non-aggregate SELECT expression(s) not part of GROUP BY: {shown}",

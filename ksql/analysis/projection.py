@@ -59,9 +59,7 @@ def items(
     return out
 
 
-def _item(
-    term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent: bool
-) -> Item:
+def _item(term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent: bool) -> Item:
     if term.alias is not None:
         if term.alias in SYSTEM_NAMES and not _is_window_bound(term, relation):
             raise ReservedName(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ksql.analysis import bound as b
-from ksql.analysis.bound import Bound
 from ksql.base.ident import quote
+
+if TYPE_CHECKING:
+    from ksql.analysis.bound import Bound
 
 
 def show(expr: Bound) -> str:
@@ -45,6 +49,8 @@ def show(expr: Bound) -> str:
             return "MAP(" + ", ".join(f"{show(k)} := {show(v)}" for k, v in expr.entries) + ")"
         case b.MakeStruct():
             return "STRUCT(" + ", ".join(f"{quote(n)} := {show(e)}" for n, e in expr.fields) + ")"
+        case b.Let():
+            return f"LET {quote(expr.name)} := {show(expr.operand)} IN {show(expr.body)}"
         case b.Lambda():
             return f"({', '.join(expr.params)}) => {show(expr.body)}"
 

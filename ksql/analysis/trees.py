@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import bound as b
-from ksql.analysis.bound import Bound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ksql.analysis.bound import Bound
 
 NODES = (
     b.Column,
@@ -30,6 +33,7 @@ NODES = (
     b.MakeMap,
     b.MakeStruct,
     b.LambdaVar,
+    b.Let,
     b.Lambda,
 )
 

@@ -32,7 +32,9 @@ def sizes(window: ast.Window) -> Sizes:
     size = window.size.ms
     advance = window.advance.ms if window.advance else (0 if window.kind == "SESSION" else size)
     if size <= 0 or (window.kind == "HOPPING" and advance <= 0):
-        raise StatementError("A window's size and advance must be larger than zero.", span=window.span)
+        raise StatementError(
+            "A window's size and advance must be larger than zero.", span=window.span
+        )
     if advance > size:
         raise StatementError("A window cannot advance by more than its size.", span=window.span)
     grace = window.grace.ms if window.grace else max(DAY_MS - size, 0)

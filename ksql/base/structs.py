@@ -11,7 +11,6 @@ import dataclasses
 import decimal
 import enum
 import sys
-import types
 import typing
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -74,8 +73,13 @@ class Structs:
     def _object(self, cls: type, rest: dict[str, Any]) -> Any:
         if issubclass(cls, enum.Enum):
             return cls(rest["v"])
-        typed = _tuple_fields(cls)
-        return cls(**{k: self.build(v, tuples=k in typed) for k, v in rest.items()})
+        loose, rows = _loose_fields(cls)
+        return cls(**{k: self._field(v, k in loose, k in rows) for k, v in rest.items()})
+
+    def _field(self, value: Any, loose: bool, row: bool) -> Any:
+        if row:
+            return tuple(self.build(item, tuples=False) for item in value)
+        return self.build(value, tuples=not loose)
 
 
 def _classes(module: ModuleType) -> Iterable[tuple[str, type]]:
@@ -95,11 +99,9 @@ def _field_names(cls: type) -> tuple[str, ...]:
 
 
 @cache
-def _tuple_fields(cls: type) -> frozenset[str]:
-    """The fields whose lists are tuples; a run-time value (``Any``) keeps its lists."""
+def _loose_fields(cls: type) -> tuple[frozenset[str], frozenset[str]]:
+    """The fields that hold a run-time value (``Any``: its lists stay lists), and those that hold a tuple of such."""
     hints = typing.get_type_hints(cls, vars(sys.modules[cls.__module__]))
-    return frozenset(name for name, hint in hints.items() if not _is_any(hint))
-
-
-def _is_any(hint: object) -> bool:
-    return hint is Any or (isinstance(hint, types.GenericAlias) and Any in typing.get_args(hint))
+    loose = frozenset(name for name, hint in hints.items() if hint is Any)
+    rows = frozenset(name for name, hint in hints.items() if hint == tuple[Any, ...])
+    return loose, rows

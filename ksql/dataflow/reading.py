@@ -73,7 +73,7 @@ class Reader:
                 if found is None:
                     continue
                 time = found
-                row = (time, *row[1:])
+                row = (time, *row[1:-1], time) if self._source.prefix else (time, *row[1:])
             yield Arrival(i, row, time, key is None, value is None)
 
     def _failed(self, target: str, data: Any, log: LogError) -> Callable[[int, DecodeError], None]:
@@ -126,6 +126,8 @@ def _row_maker(source: Source) -> Callable[..., Row]:
     for column in source.columns:
         cells.append(f"{letters[column.role]}[{counts[column.role]}]")
         counts[column.role] += 1
+    if source.prefix:
+        cells.append("t")
     text = f"lambda t, p, o, w, k, v, h: ({', '.join(cells)},)"
     maker: Callable[..., Row] = eval(text, {})  # noqa: S307 - text made here from the plan
     return maker

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import TYPE_CHECKING
+
+import orjson
 
 from ksql.dataflow.program import RawBatch
 
@@ -18,7 +21,8 @@ SOURCE_COLUMNS = (
     "unix_millis(timestamp) AS timestamp",
     "key",
     "value",
-    "headers",
+    # as an array of structs they would cost more than all the rest, even when there are none
+    "if(headers is null, null, to_json(headers)) AS headers",
 )
 """What is selected from the Kafka source, always and in this order (SQL expressions)."""
 
@@ -40,7 +44,11 @@ def raw_batch(batch: RecordBatch) -> RawBatch:
 def _headers(column: Array) -> list[Headers | None] | None:
     if column.null_count == len(column):
         return None
+    return [None if text is None else _parse(text) for text in column.to_pylist()]
+
+
+def _parse(text: str) -> Headers:
     return [
-        None if entry is None else [(item["key"], item["value"]) for item in entry]
-        for entry in column.to_pylist()
+        (item["key"], None if (value := item.get("value")) is None else b64decode(value))
+        for item in orjson.loads(text)
     ]

@@ -76,7 +76,7 @@ def _callback(build: Builder) -> Callback:
             if child.span is not None:
                 last = child.span
                 first = first or last
-        span = join(first, last) if first and last else None
+        span = first if first is last or last is None else join(first or last, last)
         value = build(span or NOWHERE, *parts)
         return value if hasattr(value, "span") else Part(value, span)
 

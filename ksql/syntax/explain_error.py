@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, Span
 from ksql.base.ident import RESERVED
+from ksql.syntax import mistakes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,12 +67,13 @@ def unexpected(machine: Machine, at: int) -> ParseError:
     span, shown = _place(words, at)
     near = f"Syntax error at or near '{shown}' at line {span.line}:{span.column}"
     accepted = machine.accepted()
+    advice = mistakes.hint(machine, at)
     missing = _missing(machine, accepted, at)
     if missing:
-        return _error(span, f"missing '{missing}' at '{shown}'")
+        return _error(span, f"missing '{missing}' at '{shown}'", advice)
     if "NAME" in accepted and at < len(words) and words[at].key in RESERVED:
-        return _error(span, near, _quote_hint(words[at]))
-    return _error(span, _expectation(machine.lexer, accepted) or near)
+        return _error(span, near, advice or _quote_hint(words[at]))
+    return _error(span, _expectation(machine.lexer, accepted) or near, advice)
 
 
 def _place(words: Sequence[Word], at: int) -> tuple[Span, str]:

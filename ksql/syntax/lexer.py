@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, Span
 from ksql.base.ident import RESERVED
+from ksql.syntax.nesting import MAX_NESTING, TooDeep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from lark.lexer import TerminalDef
 
     from ksql.types.model import SqlType
-
-MAX_NESTING = 250
-"""How deep brackets, expressions and types may be nested. Everything after the parser walks the tree by
-recursion; this bound keeps it well below Python's limit."""
 
 NUMBERS = frozenset(("INTEGER", "DIGITS", "FLOAT"))
 _OPERAND_ENDS = NUMBERS | {"NAME", "QUOTED", "STRING", "VARIABLE", ")", "]"}
@@ -111,6 +108,8 @@ class Lexer:
             if kind in self._ignored:
                 continue
             if kind == "SIGN":
+                if part == "/" and text.startswith("/*", start):
+                    raise _unreadable(text, lines.span(start, place))
                 kind = key = part
                 depth += _STEP.get(part, 0)
             else:
@@ -127,18 +126,6 @@ class Lexer:
 
 
 _STEP = {"(": 1, "[": 1, ")": -1, "]": -1}
-
-
-class TooDeep(ParseError):
-    """A statement whose expressions or types are nested beyond all reason."""
-
-    def __init__(self, span: Span) -> None:
-        super().__init__(
-            "Statement is too large to parse",
-            detail=f"Expressions and types may be nested {MAX_NESTING} levels deep.",
-            hint="This may be caused by having too many nested expressions in the statement.",
-            span=span,
-        )
 
 
 def _unreadable(text: str, span: Span) -> ParseError:

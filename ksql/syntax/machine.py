@@ -1,7 +1,7 @@
 """Lark's LALR tables for our grammar, and a parse in progress.
 
-The words are cut and named by `ksql.syntax.lexer`; Lark is driven one token at a time, so that the state
-of the parse can tell what the next word may be.
+Lark reads the grammar and makes the tables. The words are cut by `ksql.syntax.lexer`; what a word is, is
+asked of the parse's own state.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from sys import intern
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lark import Lark, UnexpectedToken
+from lark import Lark
 from lark.lexer import Lexer as LarkLexer
 from lark.parsers.lalr_analysis import Shift
 
 from ksql.base.ident import RESERVED
 from ksql.syntax import build_expr, build_leaves, build_query, build_statement
 from ksql.syntax.build import BUILDERS, Part
-from ksql.syntax.expr import NOWHERE
 from ksql.syntax.lexer import Lexer, Token, is_keyword, opens_lambda
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ksql.syntax.lexer import Context, Word
 
@@ -53,11 +53,26 @@ class _NoLexer(LarkLexer):
         return iter(())
 
 
+class Reduction(NamedTuple):
+    """The end of a rule: its parts are taken from the stack and replaced by its value."""
+
+    size: int
+    origin: str
+    build: Callable[[list[Any]], Any] | None
+    """None if the rule has one part and hands it on."""
+
+
+Table = dict[int, "dict[str, int | Reduction]"]
+"""For each state and terminal the state to go to or the rule that ends; for each rule's name a state."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """The tables and the lexer; made once, used by all threads."""
 
-    lark: Lark
+    table: Table
+    ends: dict[str, tuple[int, int]]
+    """For each start rule the first state and the last."""
     lexer: Lexer
 
 
@@ -75,18 +90,41 @@ def grammar() -> Grammar:
         keep_all_tokens=True,
         maybe_placeholders=True,
     )
-    return Grammar(lark, Lexer(lark.terminals, lark.ignore_tokens))
+    confs = {start: lark.parse_interactive(start=start).parser_state.parse_conf for start in STARTS}
+    conf = confs[STARTS[0]]
+    reductions = {rule: _reduction(rule, build) for rule, build in conf.callbacks.items()}
+    table: Table = {
+        state: {
+            intern(str(name)): target if kind is Shift else reductions[target]
+            for name, (kind, target) in row.items()
+        }
+        for state, row in conf.states.items()
+    }
+    ends = {start: (conf.start_state, conf.end_state) for start, conf in confs.items()}
+    return Grammar(table, ends, Lexer(lark.terminals, lark.ignore_tokens))
+
+
+def _reduction(rule: Any, build: Callable[[list[Any]], Any]) -> Reduction:
+    size = len(rule.expansion)
+    hands_on = size == 1 and rule.options.expand1 and not rule.alias
+    return Reduction(size, intern(str(rule.origin.name)), None if hands_on else build)
 
 
 class Machine:
-    """One parse: takes words from left to right and gives the value of the start rule."""
+    """One parse: takes words from left to right and gives the value of the start rule.
+
+    This is the usual loop of an LR parser over Lark's tables, written out here because it has to tell,
+    word by word, what may follow.
+    """
 
     def __init__(self, start: str, words: Sequence[Word], context: Context) -> None:
         self.lexer = grammar().lexer
         self.words = words
         self._context = context
-        self._state = grammar().lark.parse_interactive(start=start).parser_state
-        self._table = self._state.parse_conf.states
+        self._table = grammar().table
+        first, self._last = grammar().ends[start]
+        self._states = [first]
+        self._values: list[Any] = []
 
     def run(self) -> Any:
         """Takes all words.
@@ -94,26 +132,24 @@ class Machine:
         Raises: Unexpected at the first that does not fit; ParseError from the builders.
         """
         for at, word in enumerate(self.words):
-            token = Token(self._terminal(at), word.text, word.span, self._context)
-            self._feed(token, at)
-        end = Token("$END", "", NOWHERE, self._context)
-        value = self._feed(end, len(self.words))
+            terminal = self._terminal(at)
+            self._take(terminal, Token(terminal, word.text, word.span, self._context), at)
+        self._take("$END", None, len(self.words))
+        value = self._values[0]
         return value.value if value.__class__ is Part else value
 
-    @property
-    def position(self) -> int:
-        """The number of the state that the parse is in."""
-        return self._state.position
+    def states(self, count: int) -> tuple[int, ...]:
+        """The innermost states that the parse is in, the current one last."""
+        return tuple(self._states[-count:])
 
     def accepted(self) -> set[str]:
         """The terminals that fit here."""
-        choices = self._table[self._state.position]
-        return {name for name in choices if name.isupper() and self.can_take(name)}
+        return {name for name in self._table[self._states[-1]] if name.isupper() and self.can_take(name)}
 
     def can_take(self, *terminals: str) -> bool:
         """Whether the terminals fit here one after another."""
-        stack = list(self._state.state_stack)
-        return all(self._shift(stack, terminal) for terminal in terminals)
+        states = list(self._states)
+        return all(self._shift(states, terminal) for terminal in terminals)
 
     def readings(self, at: int) -> tuple[str, ...]:
         """The terminals that the word at ``at`` may be, wherever it stands."""
@@ -127,32 +163,49 @@ class Machine:
             return (keyword or "RESERVED",)
         return (keyword, "NAME") if keyword else ("NAME",)
 
-    def _feed(self, token: Token, at: int) -> Any:
-        try:
-            return self._state.feed_token(token, token.type == "$END")  # type: ignore[arg-type]
-        except UnexpectedToken:
-            raise Unexpected(self, at) from None
-
-    def _shift(self, stack: list[int], terminal: str) -> bool:
-        """Does to the stack of states what taking the terminal would do."""
+    def _take(self, terminal: str, token: Token | None, at: int) -> None:
+        """Ends the rules that the terminal ends, then puts the token on the stack."""
+        table, states, values = self._table, self._states, self._values
         while True:
-            action = self._table[stack[-1]].get(terminal)
+            action = table[states[-1]].get(terminal)
+            if action.__class__ is int:
+                states.append(action)
+                values.append(token)
+                return
+            if not isinstance(action, Reduction):
+                raise Unexpected(self, at)
+            size, origin, build = action
+            if build is None:
+                states.pop()
+            elif size:
+                parts = values[-size:]
+                del states[-size:], values[-size:]
+                values.append(build(parts))
+            else:
+                values.append(build([]))
+            states.append(table[states[-1]][origin])
+            if states[-1] == self._last:
+                return
+
+    def _shift(self, states: list[int], terminal: str) -> bool:
+        """Does to a stack of states what taking the terminal would do."""
+        while True:
+            action = self._table[states[-1]].get(terminal)
             if action is None:
                 return False
-            kind, target = action
-            if kind is Shift:
-                stack.append(target)
+            if not isinstance(action, Reduction):
+                states.append(action)
                 return True
-            if target.expansion:
-                del stack[-len(target.expansion) :]
-            stack.append(self._table[stack[-1]][target.origin.name][1])
-            if terminal == "$END" and stack[-1] == self._state.parse_conf.end_state:
+            if action.size:
+                del states[-action.size :]
+            states.append(self._table[states[-1]][action.origin])  # type: ignore[arg-type]
+            if states[-1] == self._last:
                 return True
 
     def _terminal(self, at: int) -> str:
         """The terminal that the word is at this place."""
         readings = self.readings(at)
-        choices = self._table[self._state.position]
+        choices = self._table[self._states[-1]]
         if self.words[at].kind == "(" and "LAMBDA_OPEN" in choices:
             return "LAMBDA_OPEN" if opens_lambda(self.words, at) else readings[0]
         if len(readings) == 1:

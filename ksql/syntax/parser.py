@@ -10,6 +10,7 @@ from ksql.syntax import ast, explain_error
 from ksql.syntax.build import join
 from ksql.syntax.lexer import Context, Word
 from ksql.syntax.machine import Machine, Unexpected, grammar
+from ksql.syntax.nesting import MAX_NESTING, check_nesting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -128,6 +129,9 @@ def _raw(text: str, words: list[Word]) -> RawStatement:
 
 def _run(start: str, words: Sequence[Word], context: Context) -> Any:
     try:
-        return Machine(start, words, context).run()
+        tree = Machine(start, words, context).run()
     except Unexpected as error:
         raise explain_error.unexpected(error.machine, error.at) from None
+    if len(words) > MAX_NESTING:
+        check_nesting(tree, words[0].span)
+    return tree

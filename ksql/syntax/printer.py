@@ -5,145 +5,255 @@ Source: the layout of ksqlDB's formatters, which users meet in SHOW QUERIES and 
 
 from __future__ import annotations
 
-import decimal
 from typing import TYPE_CHECKING
 
 from ksql.base.ident import quote
-from ksql.syntax import expr as ex
-from ksql.syntax.lexer import SINGULAR_UNITS, UNIT_FUNCTIONS
+from ksql.syntax import ast
+from ksql.syntax.print_expr import base, comma, expression, literal, string
 from ksql.types.text import type_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.syntax.expr import Expr
+__all__ = ["expression", "query", "statement"]
 
-_CONSTRUCTORS = frozenset(("ARRAY", "MAP", "STRUCT"))
-_LOOSE = (ex.Unary, ex.Lambda)
-
-
-def expression(expr: Expr) -> str:  # noqa: C901, PLR0911, PLR0912  one arm for each node
-    """The expression in SQL, with brackets around every operator."""
-    match expr:
-        case ex.Ref():
-            return quote(expr.name) if expr.source is None else qualified(expr.source, expr.name)
-        case (
-            ex.NullLit()
-            | ex.BoolLit()
-            | ex.IntLit()
-            | ex.DecimalLit()
-            | ex.DoubleLit()
-            | ex.StringLit()
-            | ex.Variable()
-        ):
-            return literal(expr)
-        case ex.UnitLit():
-            return expr.unit
-        case ex.Unary():
-            return expr.op + _operand(expr)
-        case ex.Binary() | ex.Compare() | ex.Logical():
-            return f"({expression(expr.left)} {expr.op} {expression(expr.right)})"
-        case ex.Not():
-            return f"(NOT {expression(expr.operand)})"
-        case ex.Between():
-            low, high = expression(expr.low), expression(expr.high)
-            return f"({expression(expr.operand)} BETWEEN {low} AND {high})"
-        case ex.In():
-            return f"({expression(expr.operand)} IN ({comma(expr.options)}))"
-        case ex.Like():
-            escape = "" if expr.escape is None else f" ESCAPE {string(expr.escape)}"
-            return f"({expression(expr.operand)} LIKE {expression(expr.pattern)}{escape})"
-        case ex.IsNull():
-            return f"({expression(expr.operand)} IS {'NOT ' if expr.negated else ''}NULL)"
-        case ex.Case():
-            return _case(expr)
-        case ex.Cast():
-            return f"CAST({expression(expr.operand)} AS {type_text(expr.type)})"
-        case ex.Call():
-            return _call(expr)
-        case ex.Lambda():
-            return f"({', '.join(map(quote, expr.params))}) => {expression(expr.body)}"
-        case ex.Subscript():
-            return f"{base(expr.base)}[{expression(expr.index)}]"
-        case ex.Deref():
-            return f"{base(expr.base)}->{quote(expr.field)}"
-        case ex.ArrayExpr():
-            return f"ARRAY[{comma(expr.items)}]"
-        case ex.MapExpr():
-            entries = (f"{expression(key)}:={expression(value)}" for key, value in expr.entries)
-            return f"MAP({', '.join(entries)})"
-        case ex.StructExpr():
-            fields = (f"{quote(name)}:={expression(value)}" for name, value in expr.fields)
-            return f"STRUCT({', '.join(fields)})"
+_JOINS = {
+    "INNER": "INNER JOIN",
+    "LEFT": "LEFT OUTER JOIN",
+    "RIGHT": "RIGHT OUTER JOIN",
+    "FULL": "FULL OUTER JOIN",
+}
 
 
-def literal(value: ex.Literal | ex.Variable) -> str:
-    """A literal as it is written."""
-    match value:
-        case ex.NullLit():
-            return "null"
-        case ex.BoolLit():
-            return "true" if value.value else "false"
-        case ex.IntLit():
-            return str(value.value)
-        case ex.DecimalLit():
-            text = format(value.value, "f")
-            return text if "." in text else text + "."
-        case ex.DoubleLit():
-            digits = decimal.Decimal(repr(value.value)).normalize()
-            return f"{digits:E}".replace("E+", "E")
-        case ex.StringLit():
-            return string(value.value)
-        case ex.Variable():
-            return f"${{{value.name}}}"
+def statement(stmt: ast.Statement) -> str:
+    """The statement in SQL, with its semicolon."""
+    return _body(stmt) + ";"
 
 
-def string(value: str) -> str:
-    """The text in single quotes."""
-    return "'" + value.replace("'", "''") + "'"
+def query(select: ast.Query) -> str:
+    """A query in SQL, one clause on each line."""
+    lines = [_select(select.select), *_from(select.source)]
+    if select.window is not None:
+        lines.append(f"WINDOW {_window(select.window)}")
+    if select.where is not None:
+        lines.append(f"WHERE {expression(select.where)}")
+    if select.group_by is not None:
+        lines.append(f"GROUP BY {comma(select.group_by) or '()'}")
+    if select.partition_by is not None:
+        lines.append(f"PARTITION BY {comma(select.partition_by) or '()'}")
+    if select.having is not None:
+        lines.append(f"HAVING {expression(select.having)}")
+    if select.emit is not None:
+        lines.append(f"EMIT {select.emit}")
+    if select.limit is not None:
+        lines.append(f"LIMIT {select.limit}")
+    return "\n".join(lines)
 
 
-def qualified(source: str, name: str) -> str:
-    """``source.name``, each quoted only where it must be."""
-    return f"{quote(source)}.{quote(name)}"
+# --- the parts of a query
 
 
-def comma(exprs: Iterable[Expr]) -> str:
-    """The expressions with commas between them."""
-    return ", ".join(map(expression, exprs))
+def _select(terms: tuple[ast.SelectTerm, ...]) -> str:
+    if len(terms) == 1:
+        return f"SELECT {_term(terms[0])}"
+    return "SELECT\n  " + ",\n  ".join(map(_term, terms))
 
 
-def _operand(expr: ex.Unary) -> str:
-    """What a sign stands before: two minuses would open a comment, `-5` would be one literal."""
-    text = expression(expr.operand)
-    if isinstance(expr.operand, (ex.IntLit, ex.DecimalLit, ex.DoubleLit)) and text[0] != "-":
-        return f"({text})"
-    return " " + text if text[0] == "-" else text
+def _term(term: ast.SelectTerm) -> str:
+    match term:
+        case ast.SelectItem():
+            alias = "" if term.alias is None else f" {quote(term.alias)}"
+            return expression(term.expr) + alias
+        case ast.SelectStar():
+            return "*" if term.source is None else f"{quote(term.source)}.*"
+        case ast.SelectStructStar():
+            return f"{base(term.base)}->*"
 
 
-def base(expr: Expr) -> str:
-    """An expression where it is indexed or dereferenced."""
-    if isinstance(expr, _LOOSE):
-        return f"({expression(expr)})"
-    if isinstance(expr, ex.Ref) and expr.source is None and expr.name in _CONSTRUCTORS:
-        return f"`{expr.name}`"
-    return expression(expr)
+def _from(relation: ast.Relation) -> list[str]:
+    joins: list[str] = []
+    while isinstance(relation, ast.Join):
+        within = "" if relation.within is None else f" {_within(relation.within)}"
+        joins.append(
+            f"{_JOINS[relation.kind]} {_source(relation.right)}{within} "
+            f"ON ({expression(relation.criteria)})"
+        )
+        relation = relation.left
+    return [f"FROM {_source(relation)}", *reversed(joins)]
 
 
-def _case(expr: ex.Case) -> str:
-    parts = ["CASE"]
-    if expr.operand is not None:
-        parts.append(expression(expr.operand))
-    parts += [f"WHEN {expression(w.condition)} THEN {expression(w.result)}" for w in expr.whens]
-    if expr.otherwise is not None:
-        parts.append(f"ELSE {expression(expr.otherwise)}")
-    return f"({' '.join(parts)} END)"
+def _source(source: ast.SourceRef) -> str:
+    return f"{quote(source.name)} {quote(source.alias)}"
 
 
-def _call(expr: ex.Call) -> str:
-    name = f"`{expr.name}`" if expr.name in _CONSTRUCTORS else quote(expr.name)
-    args = "*" if expr.star else comma(expr.args)
-    first = expr.args[0] if expr.args else None
-    if expr.name in UNIT_FUNCTIONS and isinstance(first, ex.Ref) and first.name in SINGULAR_UNITS:
-        args = args.replace(first.name, f"`{first.name}`", 1)
-    return f"{name}({args})"
+def _within(within: ast.Within) -> str:
+    before, after = _duration(within.before), _duration(within.after)
+    span = before if within.before == within.after else f"({before}, {after})"
+    grace = "" if within.grace is None else f" GRACE PERIOD {_duration(within.grace)}"
+    return f"WITHIN {span}{grace}"
+
+
+def _window(window: ast.Window) -> str:
+    size = _duration(window.size)
+    parts = [size if window.kind == "SESSION" else f"SIZE {size}"]
+    if window.advance is not None:
+        parts.append(f"ADVANCE BY {_duration(window.advance)}")
+    if window.retention is not None:
+        parts.append(f"RETENTION {_duration(window.retention)}")
+    if window.grace is not None:
+        parts.append(f"GRACE PERIOD {_duration(window.grace)}")
+    return f"{window.kind} ({', '.join(parts)})"
+
+
+def _duration(duration: ast.Duration) -> str:
+    return f"{duration.amount} {duration.unit}"
+
+
+# --- statements
+
+
+def _body(stmt: ast.Statement) -> str:  # noqa: C901, PLR0911, PLR0912  one arm for each statement
+    match stmt:
+        case ast.Query():
+            return query(stmt)
+        case ast.CreateSource():
+            return (
+                f"{_create(stmt)}{_columns(stmt.columns)}{_properties(stmt.properties)}"
+            )
+        case ast.CreateAsSelect():
+            return f"{_create(stmt)}{_properties(stmt.properties)} AS {query(stmt.query)}"
+        case ast.InsertInto():
+            head = f"INSERT INTO {quote(stmt.name)}{_properties(stmt.properties)}"
+            return f"{head} {query(stmt.query)}"
+        case ast.InsertValues():
+            head = f"INSERT INTO {quote(stmt.name)}{_names(stmt.columns)}"
+            return f"{head} VALUES ({comma(stmt.values)})"
+        case ast.AlterSource():
+            added = (f"ADD COLUMN {_column(column)}" for column in stmt.columns)
+            return f"ALTER {stmt.kind} {quote(stmt.name)} {', '.join(added)}"
+        case ast.DropSource():
+            tail = " DELETE TOPIC" if stmt.delete_topic else ""
+            return f"DROP {stmt.kind} {_if_exists(stmt.if_exists)}{quote(stmt.name)}{tail}"
+        case ast.QueryControl():
+            return f"{stmt.action} {'ALL' if stmt.query_id is None else quote(stmt.query_id)}"
+        case ast.Explain():
+            target = stmt.target
+            return f"EXPLAIN {quote(target) if isinstance(target, str) else _body(target)}"
+        case ast.Show():
+            return f"SHOW {_show(stmt)}"
+        case ast.DescribeSource():
+            return f"DESCRIBE {_described(stmt.name)}{_extended(stmt.extended)}"
+        case ast.DescribeAll():
+            return f"DESCRIBE {stmt.kind}S{_extended(stmt.extended)}"
+        case ast.DescribeFunction():
+            return f"DESCRIBE FUNCTION {quote(stmt.name)}"
+        case ast.DescribeConnector():
+            return f"DESCRIBE CONNECTOR {quote(stmt.name)}"
+        case ast.PrintTopic():
+            return _print(stmt)
+        case ast.CreateType():
+            head = f"CREATE TYPE {_if_not_exists(stmt.if_not_exists)}{quote(stmt.name)}"
+            return f"{head} AS {type_text(stmt.type)}"
+        case ast.DropType():
+            return f"DROP TYPE {_if_exists(stmt.if_exists)}{quote(stmt.name)}"
+        case ast.CreateConnector():
+            missing = _if_not_exists(stmt.if_not_exists)
+            head = f"CREATE {stmt.scope} CONNECTOR {missing}{quote(stmt.name)}"
+            return head + _properties(stmt.properties)
+        case ast.DropConnector():
+            return f"DROP CONNECTOR {_if_exists(stmt.if_exists)}{quote(stmt.name)}"
+        case ast.SetProperty():
+            return f"SET {string(stmt.name)}={string(stmt.value)}"
+        case ast.UnsetProperty():
+            return f"UNSET {string(stmt.name)}"
+        case ast.AlterSystem():
+            return f"ALTER SYSTEM {string(stmt.name)}={string(stmt.value)}"
+        case ast.Define():
+            return f"DEFINE {stmt.name}={string(stmt.value)}"
+        case ast.Undefine():
+            return f"UNDEFINE {stmt.name}"
+        case ast.RunScript():
+            return f"RUN SCRIPT {string(stmt.path)}"
+        case ast.AssertTopic():
+            head = f"ASSERT {_absent(stmt.exists)}TOPIC {string(stmt.topic)}"
+            return f"{head}{_properties(stmt.properties)}{_timeout(stmt.timeout)}"
+        case ast.AssertSchema():
+            subject = "" if stmt.subject is None else f" SUBJECT {string(stmt.subject)}"
+            number = "" if stmt.schema_id is None else f" ID {stmt.schema_id}"
+            tail = subject + number + _timeout(stmt.timeout)
+            return f"ASSERT {_absent(stmt.exists)}SCHEMA{tail}"
+        case ast.AssertValues():
+            head = f"ASSERT VALUES {quote(stmt.name)}{_names(stmt.columns)}"
+            return f"{head} VALUES ({comma(stmt.values)})"
+        case ast.AssertNullValues():
+            head = f"ASSERT NULL VALUES {quote(stmt.name)}{_names(stmt.columns)}"
+            return f"{head} KEY ({comma(stmt.values)})"
+        case ast.AssertSource():
+            head = f"ASSERT {stmt.kind} {quote(stmt.name)}"
+            return f"{head}{_columns(stmt.columns)}{_properties(stmt.properties)}"
+
+
+def _create(stmt: ast.CreateSource | ast.CreateAsSelect) -> str:
+    replace = "OR REPLACE " if stmt.or_replace else ""
+    read_only = "SOURCE " if isinstance(stmt, ast.CreateSource) and stmt.read_only else ""
+    missing = _if_not_exists(stmt.if_not_exists)
+    return f"CREATE {replace}{read_only}{stmt.kind} {missing}{quote(stmt.name)}"
+
+
+def _columns(columns: tuple[ast.ColumnDef, ...]) -> str:
+    return f" ({', '.join(map(_column, columns))})" if columns else ""
+
+
+def _column(column: ast.ColumnDef) -> str:
+    mark = f" {column.mark}" if column.mark else ""
+    header = "" if column.header_key is None else f"({string(column.header_key)})"
+    return f"{quote(column.name)} {type_text(column.type)}{mark}{header}"
+
+
+def _properties(properties: tuple[ast.Property, ...]) -> str:
+    if not properties:
+        return ""
+    inner = (f"{quote(entry.name)}={literal(entry.value)}" for entry in properties)
+    return f" WITH ({', '.join(inner)})"
+
+
+def _names(names: Iterable[str]) -> str:
+    inner = ", ".join(map(quote, names))
+    return f" ({inner})" if inner else ""
+
+
+def _show(stmt: ast.Show) -> str:
+    all_ = "ALL " if stmt.all_ else ""
+    scope = f"{stmt.scope} " if stmt.scope else ""
+    return f"{all_}{scope}{stmt.what}{_extended(stmt.extended)}"
+
+
+def _described(name: str) -> str:
+    return f"`{name}`" if name in {"TABLES", "FUNCTION"} else quote(name)
+
+
+def _print(stmt: ast.PrintTopic) -> str:
+    beginning = " FROM BEGINNING" if stmt.from_beginning else ""
+    interval = f" INTERVAL {stmt.interval}" if stmt.interval != 1 else ""
+    limit = "" if stmt.limit is None else f" LIMIT {stmt.limit}"
+    return f"PRINT {string(stmt.topic)}{beginning}{interval}{limit}"
+
+
+def _if_exists(wanted: bool) -> str:
+    return "IF EXISTS " if wanted else ""
+
+
+def _if_not_exists(wanted: bool) -> str:
+    return "IF NOT EXISTS " if wanted else ""
+
+
+def _absent(exists: bool) -> str:
+    return "" if exists else "NOT EXISTS "
+
+
+def _extended(wanted: bool) -> str:
+    return " EXTENDED" if wanted else ""
+
+
+def _timeout(timeout: ast.Duration | None) -> str:
+    return "" if timeout is None else f" TIMEOUT {_duration(timeout)}"

@@ -1,0 +1,187 @@
+"""The same plans hosted in memory: no Kafka, no Spark; for tests and fast feedback.
+
+Topics have one partition. Records are processed one by one in the order in which they were appended to any topic, so
+that a query over several topics sees them in the order of the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ksql.base.ids import QueryId
+from ksql.catalog.model import PersistentQuery
+from ksql.dataflow.load import Compiled, load
+from ksql.dataflow.program import RawBatch
+from ksql.engine.ports import Command, Switch, Topic
+from ksql.engine.queries import read_topics
+from ksql.plan import codec
+from ksql.processors.base import Headers
+from ksql.processors.memory import MemoryStore
+
+
+class Stored(NamedTuple):
+    """A record in a topic; ``sequence`` counts through all topics."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers | None
+    sequence: int
+
+
+@dataclass
+class MemoryTopics:
+    """Topics and their records."""
+
+    known: dict[str, Topic] = field(default_factory=dict)
+    records: dict[str, list[Stored]] = field(default_factory=dict)
+    _sequence: int = 0
+
+    def describe(self, name: str) -> Topic | None:
+        """The topic, or None."""
+        return self.known.get(name)
+
+    def create(self, topic: Topic) -> None:
+        """Create it, unless it exists."""
+        self.known.setdefault(topic.name, topic)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete topics with their records."""
+        for name in names:
+            self.known.pop(name, None)
+            self.records.pop(name, None)
+
+    def append(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers | None = None,
+    ) -> None:
+        """Write a record."""
+        self._sequence += 1
+        log = self.records.setdefault(topic, [])
+        log.append(Stored(key, value, timestamp, headers, self._sequence))
+
+
+@dataclass
+class _Running:
+    program: Compiled
+    stores: list[MemoryStore]
+    positions: dict[str, int]
+    errors: list[tuple[str, str]] = field(default_factory=list)
+
+    def log(self, operator: str, message: str, row: Any) -> None:
+        del row
+        self.errors.append((operator, message))
+
+
+class MemoryRunner:
+    """Hosts queries; ``drain`` lets them read what is there."""
+
+    def __init__(self, topics: MemoryTopics) -> None:
+        self._topics = topics
+        self.running: dict[QueryId, _Running] = {}
+        self._resting: dict[QueryId, _Running] = {}
+
+    def start(self, query: PersistentQuery) -> None:
+        """Start, or go on with the state of a stopped query."""
+        plan = codec.loads(query.plan)
+        program = load(query.plan)
+        resting = self._resting.pop(query.id, None)
+        if resting is not None:
+            resting.program = program
+            self.running[query.id] = resting
+            return
+        positions = {
+            topic: 0 if start == "earliest" else len(self._topics.records.get(topic, []))
+            for topic, start in read_topics(plan).items()
+        }
+        stores = [MemoryStore() for _ in range(program.stages)]
+        self.running[query.id] = _Running(program, stores, positions)
+
+    def stop(self, query_id: QueryId) -> None:
+        """Stop; the state stays."""
+        found = self.running.pop(query_id, None)
+        if found is not None:
+            self._resting[query_id] = found
+
+    def forget(self, query_id: QueryId) -> None:
+        """Drop the state of a stopped query."""
+        self._resting.pop(query_id, None)
+
+    def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
+        """Go on with another plan on the same state and positions."""
+        running = self.running[old.id]
+        running.program = load(new.plan)
+        offsets = {topic: {0: position} for topic, position in running.positions.items()}
+        return Switch(0, offsets, 0)
+
+    def drain(self, order: Iterable[QueryId]) -> None:
+        """Run the queries, each to its end, until none has anything left to read."""
+        ids = [query_id for query_id in order if query_id in self.running]
+        while any([self._advance(self.running[query_id]) for query_id in ids]):
+            pass
+
+    def errors(self) -> list[tuple[str, str]]:
+        """What went to the processing log."""
+        return [error for each in self.running.values() for error in each.errors]
+
+    def _advance(self, query: _Running) -> bool:
+        pending = [
+            (record, topic, offset)
+            for topic, position in query.positions.items()
+            for offset, record in enumerate(
+                self._topics.records.get(topic, [])[position:], start=position
+            )
+        ]
+        pending.sort(key=lambda each: each[0].sequence)
+        for record, topic, offset in pending:
+            self._process(query, record, topic, offset)
+            query.positions[topic] = offset + 1
+        return bool(pending)
+
+    def _process(self, query: _Running, record: Stored, topic: str, offset: int) -> None:
+        batch = RawBatch(
+            [topic],
+            [0],
+            [offset],
+            [record.timestamp],
+            [record.key],
+            [record.value],
+            [record.headers] if record.headers else None,
+        )
+        ingest = query.program.ingest()
+        flowing: list[Any] = [*ingest.add(batch, query.log), *ingest.finish()]
+        for stage, store in enumerate(query.stores):
+            if flowing:
+                flowing = list(query.program.step(stage, flowing, store, query.log))
+        sink = query.program.sink_topic
+        if sink is not None:
+            for key, value, timestamp, headers in flowing:
+                self._topics.append(sink, key, value, timestamp, headers)
+
+
+class _Pen:
+    def __init__(self, log: MemoryLog) -> None:
+        self.offset = len(log.commands)
+        self._log = log
+
+    def append(self, command: Command) -> None:
+        self._log.commands.append(command)
+
+
+@dataclass
+class MemoryLog:
+    """A command log in memory."""
+
+    commands: list[Command] = field(default_factory=list)
+
+    @contextmanager
+    def begin(self) -> Iterator[_Pen]:
+        """The pen."""
+        yield _Pen(self)
