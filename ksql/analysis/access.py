@@ -27,6 +27,7 @@ _ALL_NULL = (
 
 
 def subscript(binder: Binder, node: ex.Subscript) -> Bound:
+    """``array[place]`` or ``map[key]``."""
     base, index = binder.bind(node.base), binder.bind(node.index)
     match type_of(base):
         case model.Array(item):
@@ -51,6 +52,7 @@ def subscript(binder: Binder, node: ex.Subscript) -> Bound:
 
 
 def deref(binder: Binder, node: ex.Deref) -> Bound:
+    """``struct->field``."""
     base = binder.bind(node.base)
     type_ = type_of(base)
     if not isinstance(type_, model.Struct):
@@ -62,6 +64,7 @@ def deref(binder: Binder, node: ex.Deref) -> Bound:
 
 
 def array(binder: Binder, node: ex.ArrayExpr) -> Bound:
+    """ARRAY[..] of elements of one type."""
     if not node.items:
         raise binder.fail("Cannot construct an empty array")
     items = [binder.bind(item) for item in node.items]
@@ -72,6 +75,7 @@ def array(binder: Binder, node: ex.ArrayExpr) -> Bound:
 
 
 def map_(binder: Binder, node: ex.MapExpr) -> Bound:
+    """MAP(..) with keys of one type and values of one type."""
     if not node.entries:
         raise binder.fail("Cannot construct an empty map")
     key_type, keys = _column(binder, "keys", [key for key, _ in node.entries])
@@ -89,6 +93,7 @@ def _column(
 
 
 def struct(binder: Binder, node: ex.StructExpr) -> Bound:
+    """STRUCT(..)."""
     names = [name for name, _ in node.fields]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -97,8 +97,7 @@ def _case(node: ex.Case) -> str:
     parts = ["CASE"]
     if node.operand is not None:
         parts.append(describe(node.operand))
-    for when in node.whens:
-        parts.append(f"WHEN {describe(when.condition)} THEN {describe(when.result)}")
+    parts += [f"WHEN {describe(w.condition)} THEN {describe(w.result)}" for w in node.whens]
     if node.otherwise is not None:
         parts.append(f"ELSE {describe(node.otherwise)}")
     return f"({' '.join(parts)} END)"

@@ -55,8 +55,8 @@ class Scope:
     ``clause`` (SELECT, WHERE, JOIN ON, ..) is named in errors. ``joined``: columns are called
     ``ALIAS_NAME``. ``extras`` are columns of no source (the synthetic key of a join). ``later`` are
     names that other clauses know but not this one (the bounds of the query's own windows).
-    ``intercept`` sees every expression before it is bound; what it returns stands for it: aggregates
-    and grouping expressions become columns this way.
+    ``intercept`` sees every expression before it is bound; what it returns stands for it:
+    aggregates and grouping expressions become columns this way.
     """
 
     sources: tuple[Source, ...] = ()

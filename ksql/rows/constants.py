@@ -1,4 +1,4 @@
-"""The values of INSERT VALUES: constant expressions, strictly brought to the types of their columns.
+"""The values of INSERT VALUES: constant expressions, strictly brought to their columns' types.
 
 Source: reference, statements, section 11.
 """
