@@ -106,7 +106,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c: %m%n%ex
 """
 
-JVM_OPTIONS = "-XX:+UseSerialGC -Xss512k -XX:ReservedCodeCacheSize=128m -Djava.net.preferIPv4Stack=true"
+JVM_OPTIONS = "-XX:+UseG1GC -XX:ReservedCodeCacheSize=160m -Djava.net.preferIPv4Stack=true"
 
 
 def open_session(settings: SparkSettings) -> SparkSession:
