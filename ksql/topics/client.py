@@ -1,0 +1,308 @@
+"""Records in and out of Kafka for the service itself: a sender, a transaction, a reader."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from ksql.base.errors import ServerError
+from ksql.topics.admin import Admin, Offsets, Partition
+from ksql.topics.kafka_errors import (
+    FENCED,
+    KafkaUnreachable,
+    OffsetsGone,
+    ProducerFenced,
+    error_of,
+    is_unreachable,
+    retrying,
+    translated,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from confluent_kafka import Message
+
+    from ksql.processors.base import Headers
+    from ksql.topics.settings import KafkaSettings
+
+BEGINNING: Final = -2
+END: Final = -1
+
+_FULL_WAIT_S: Final = 0.05
+_STEP_S: Final = 0.1
+_BATCH: Final = 5000
+
+
+class RawRecord(NamedTuple):
+    """A record as it lies in a topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None = None
+
+
+class WriteFailed(ServerError):
+    """A record that the brokers did not take."""
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(f'cannot write to topic "{topic}"', detail=reason)
+
+
+class Sender:
+    """An idempotent producer; a record counts when ``flush`` has returned.
+
+    Safe for several threads, but ``flush`` waits for the records of all of them.
+    """
+
+    def __init__(self, settings: KafkaSettings, **config: str | float | bool) -> None:
+        self._settings = settings
+        self._failed: list[tuple[str, KafkaError]] = []
+        self._last_error = ""
+        self._producer = Producer({**settings.producer(**config), "error_cb": self._note})
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+        partition: int = -1,
+    ) -> None:
+        """Hand a record over; waits while the queue is full.
+
+        Raises: WriteFailed for one that can never be sent, KafkaUnreachable.
+        """
+        end = time.monotonic() + self._settings.timeout_s
+        while True:
+            try:
+                self._producer.produce(
+                    topic,
+                    value,
+                    key,
+                    partition,
+                    timestamp=timestamp or 0,
+                    headers=list(headers or ()),
+                    on_delivery=self._report,
+                )
+            except BufferError:
+                if time.monotonic() > end:
+                    raise KafkaUnreachable(self._settings.bootstrap, self._last_error) from None
+                self._producer.poll(_FULL_WAIT_S)
+            except KafkaException as problem:
+                raise WriteFailed(topic, error_of(problem).str()) from problem
+            else:
+                self._producer.poll(0)
+                return
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until every record is acknowledged.
+
+        Raises: WriteFailed, KafkaUnreachable.
+        """
+        left = self._producer.flush(self._settings.timeout_s if timeout_s is None else timeout_s)
+        if self._failed:
+            topic, error = self._failed[0]
+            self._failed.clear()
+            if is_unreachable(error):
+                raise KafkaUnreachable(self._settings.bootstrap, error.str())
+            raise WriteFailed(topic, error.str())
+        if left:
+            self._producer.purge()
+            self._producer.flush(1.0)
+            self._failed.clear()
+            raise KafkaUnreachable(self._settings.bootstrap, self._last_error)
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Send what is left, for that long at most."""
+        self._producer.flush(timeout_s)
+
+    def _report(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed.append((message.topic() or "", error))
+
+    def _note(self, error: KafkaError) -> None:
+        self._last_error = error.str()
+
+
+class TransactionalSender(Sender):
+    """A producer whose records count together or not at all.
+
+    The id is fenced: ``start`` ends whatever an earlier producer with it left open.
+    """
+
+    def __init__(
+        self, settings: KafkaSettings, transactional_id: str, **config: str | float | bool
+    ) -> None:
+        super().__init__(settings, **{"transactional.id": transactional_id}, **config)
+        self._id = transactional_id
+
+    def start(self) -> None:
+        """Take over the transactional id.
+
+        Raises: KafkaUnreachable, KafkaDenied.
+        """
+        self._step(self._producer.init_transactions)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """What is sent inside is committed at the end, or aborted if an exception leaves.
+
+        Raises: ProducerFenced, WriteFailed, KafkaUnreachable.
+        """
+        self._step(lambda _: self._producer.begin_transaction())
+        try:
+            yield self
+            self.flush()
+            self._step(self._producer.commit_transaction)
+        except ProducerFenced:
+            raise  # nothing of ours is open any more
+        except BaseException:
+            self._abort()
+            raise
+
+    def _abort(self) -> None:
+        """Give the transaction up; the brokers do so by themselves if this fails."""
+        with contextlib.suppress(KafkaException):
+            self._producer.abort_transaction(self._settings.timeout_s)
+        self._failed.clear()
+
+    def _step(self, call: Callable[[float], None]) -> None:
+        def run(left: float, _tries: int) -> None:
+            try:
+                call(left)
+            except KafkaException as problem:
+                if error_of(problem).code() in FENCED:
+                    raise ProducerFenced(self._id) from problem
+                raise
+
+        retrying(
+            run,
+            bootstrap=self._settings.bootstrap,
+            timeout_s=self._settings.timeout_s,
+            what="Kafka transaction failed",
+        )
+
+
+class Reader:
+    """Reads assigned partitions from given offsets; no consumer group, nothing is committed.
+
+    For one thread. Broker outages are waited out; only ``read_to_end`` gives up.
+    """
+
+    def __init__(self, settings: KafkaSettings, **config: str | float | bool) -> None:
+        self._settings = settings
+        self._admin = Admin(settings)
+        self._positions: Offsets = {}
+        self._last_error = ""
+        self._consumer = Consumer({**settings.consumer(**config), "error_cb": self._note})
+
+    @property
+    def positions(self) -> Offsets:
+        """The offset of the next record of every partition."""
+        return dict(self._positions)
+
+    def assign(self, offsets: Mapping[Partition, int]) -> None:
+        """Read these partitions, and only these, from these offsets (or BEGINNING, or END).
+
+        Raises: UnknownTopic, KafkaUnreachable.
+        """
+        start = dict(offsets)
+        for symbol, ask in ((BEGINNING, self._admin.begin_offsets), (END, self._admin.end_offsets)):
+            topics = {topic for (topic, _), offset in start.items() if offset == symbol}
+            if topics:
+                known = ask(sorted(topics))
+                start.update({p: known[p] for p, offset in start.items() if offset == symbol})
+        self._positions = start
+        self._consumer.assign([TopicPartition(*p, offset) for p, offset in start.items()])
+
+    def assign_topics(self, topics: list[str], start: int = BEGINNING) -> None:
+        """Read all partitions of the topics.
+
+        Raises: UnknownTopic, KafkaUnreachable.
+        """
+        known = self._admin.begin_offsets(topics)
+        self.assign(known if start == BEGINNING else dict.fromkeys(known, start))
+
+    def poll(self, most: int = _BATCH, timeout_s: float = 1.0) -> list[RawRecord]:
+        """Up to ``most`` records, as soon as there are any; empty when the time is over.
+
+        Raises: OffsetsGone, UnknownTopic, KafkaDenied.
+        """
+        return [
+            self._record(message)
+            for message in self._consumer.consume(most, timeout_s)
+            if self._is_record(message)
+        ]
+
+    def read_to_end(self, timeout_s: float | None = None) -> Iterator[list[RawRecord]]:
+        """Batches up to where the partitions end now (as far as it is committed).
+
+        ``timeout_s``: without any progress. Raises: KafkaUnreachable and what ``poll`` does.
+        """
+        patience = self._settings.timeout_s if timeout_s is None else timeout_s
+        topics = sorted({topic for topic, _ in self._positions})
+        ends = self._admin.end_offsets(topics) if topics else {}
+        seen, since = dict(self._positions), time.monotonic()
+        while any(self._positions[p] < ends.get(p, 0) for p in self._positions):
+            if batch := self.poll(timeout_s=_STEP_S):
+                yield batch
+            if seen != self._positions:
+                seen, since = dict(self._positions), time.monotonic()
+            elif time.monotonic() - since > patience:
+                raise KafkaUnreachable(self._settings.bootstrap, self._last_error)
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        """The reader itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def _is_record(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            return True
+        place = (message.topic() or "", message.partition() or 0)
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library names it so
+            # the end lies behind the markers of transactions, which are no records
+            self._positions[place] = message.offset() or 0
+        elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+            raise OffsetsGone(*place, error.str())
+        elif is_unreachable(error):
+            self._last_error = error.str()
+        else:
+            raise translated(error, place[0], "Cannot read")
+        return False
+
+    def _record(self, message: Message) -> RawRecord:
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None and partition is not None and offset is not None  # noqa: S101, PT018
+        self._positions[topic, partition] = offset + 1
+        return RawRecord(
+            topic,
+            partition,
+            offset,
+            message.timestamp()[1],
+            message.key(),
+            message.value(),
+            message.headers(),  # type: ignore[arg-type] # values are bytes when they were read
+        )
+
+    def _note(self, error: KafkaError) -> None:
+        self._last_error = error.str()
