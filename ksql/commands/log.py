@@ -1,0 +1,105 @@
+"""The command topic: one partition, never compacted, written in transactions. The order of truth.
+
+Source: ksqlDB's command topic; the reference's page on operations, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ksql.base.errors import ServerError
+from ksql.commands.record import decode, encode
+from ksql.engine.ports import Command
+from ksql.topics.admin import Admin, TopicChange
+from ksql.topics.client import Reader, TransactionalSender
+from ksql.topics.settings import KafkaSettings
+
+_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1"}
+
+
+def topic_name(service_id: str) -> str:
+    """``_confluent-ksql-<service id>_command_topic``."""
+    return f"_confluent-ksql-{service_id}_command_topic"
+
+
+class CommandTopicBroken(ServerError):
+    """The command topic does not look as this service left it."""
+
+
+@dataclass
+class _Pen:
+    offset: int
+    _write: Callable[[Command], None]
+
+    def append(self, command: Command) -> None:
+        """Write and commit."""
+        self._write(command)
+
+
+class KafkaCommandLog:
+    """The command topic of one service; for one thread at a time.
+
+    ``apply(offset, command)`` is called for every command that another server wrote, in order, before a
+    statement of this one is checked.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        service_id: str,
+        replicas: int,
+        apply: Callable[[int, Command], None],
+    ) -> None:
+        self.topic = topic_name(service_id)
+        self._settings = settings
+        self._replicas = replicas
+        self._apply = apply
+        self._admin = Admin(settings)
+        self._sender = TransactionalSender(settings, self.topic)
+        self._reader = Reader(settings)
+        self._own: set[int] = set()
+
+    def open(self) -> None:
+        """Create the topic if it is missing, take over its writing, replay it whole.
+
+        Raises: CommandTopicBroken, UnreadableCommand, KafkaUnreachable.
+        """
+        found = self._admin.topics().get(self.topic)
+        if found is None:
+            self._admin.create(TopicChange(self.topic, 1, self._replicas, _CONFIGS))
+        elif found.partitions != 1:
+            raise CommandTopicBroken(
+                f"the command topic {self.topic} has {found.partitions} partitions, not 1"
+            )
+        self._sender.start()
+        self._reader.assign({(self.topic, 0): 0})
+        self.catch_up()
+
+    def catch_up(self) -> int:
+        """Apply what has been written meanwhile; returns the offset behind the last record."""
+        for batch in self._reader.read_to_end():
+            for record in batch:
+                if record.offset not in self._own:
+                    self._apply(record.offset, decode(record.offset, record.key, record.value))
+        self._own.clear()
+        return self._reader.positions[self.topic, 0]
+
+    @contextmanager
+    def begin(self) -> Iterator[_Pen]:
+        """Read to the end, then hold the pen."""
+        offset = self.catch_up()
+
+        def write(command: Command) -> None:
+            key, value = encode(command)
+            with self._sender.transaction():
+                self._sender.send(self.topic, key, value, partition=0)
+            self._own.add(offset)
+
+        yield _Pen(offset, write)
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._reader.close()
+        self._sender.close()

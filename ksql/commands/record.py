@@ -1,0 +1,59 @@
+"""A command as bytes: versioned JSON. A version that is newer than ours is refused, an older one is read."""
+
+from __future__ import annotations
+
+import json
+
+from ksql.base.errors import ServerError
+from ksql.base.structs import Structs
+from ksql.catalog import model as catalog_model
+from ksql.engine import changes
+from ksql.engine.ports import Command
+from ksql.plan.codec import MODULES
+
+VERSION = 1
+_STRUCTS = Structs((*MODULES, catalog_model, changes))
+
+
+class UnreadableCommand(ServerError):
+    """A command of a newer version, or one that is damaged: the server must not go on as if it were not there."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(
+            f"the command at offset {offset} of the command topic cannot be read",
+            detail=reason,
+            hint="Start a server version that knows it.",
+        )
+
+
+def encode(command: Command) -> tuple[bytes, bytes]:
+    """Key and value of the record."""
+    body = {
+        "version": VERSION,
+        "statement": command.statement,
+        "streamsProperties": dict(command.properties),
+        "changes": _STRUCTS.plain(command.changes),
+    }
+    return (
+        json.dumps(command.id, ensure_ascii=False).encode(),
+        json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
+    )
+
+
+def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
+    """The command of a record.
+
+    Raises: UnreadableCommand.
+    """
+    try:
+        body = json.loads(value or b"")
+        if body["version"] > VERSION:
+            raise UnreadableCommand(offset, f"its version is {body['version']}, ours {VERSION}")
+        return Command(
+            json.loads(key or b""),
+            body["statement"],
+            _STRUCTS.build(body["changes"]),
+            tuple(body["streamsProperties"].items()),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableCommand(offset, f"{type(error).__name__}: {error}") from error

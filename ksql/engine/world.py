@@ -1,0 +1,40 @@
+"""Kafka's topics as the engine wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ksql.engine.ports import Topic
+from ksql.topics.admin import Admin, TopicChange
+from ksql.topics.kafka_errors import TopicExists, UnknownTopic
+
+
+class KafkaTopics:
+    """The ``Topics`` protocol over Kafka's administration."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def describe(self, name: str) -> Topic | None:
+        """The topic, or None."""
+        found = self._admin.topics().get(name)
+        if found is None:
+            return None
+        return Topic(found.name, found.partitions, found.replicas, found.configs)
+
+    def create(self, topic: Topic) -> None:
+        """Create it, unless it exists."""
+        try:
+            self._admin.create(
+                TopicChange(topic.name, topic.partitions, topic.replicas, topic.configs)
+            )
+        except TopicExists:
+            return
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete those that exist."""
+        for name in names:
+            try:
+                self._admin.delete(name)
+            except UnknownTopic:
+                continue

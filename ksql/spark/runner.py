@@ -1,0 +1,146 @@
+"""The engine's runner on Spark: persistent queries under their ids, replaced on their checkpoints."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError
+from ksql.base.ids import QueryId
+from ksql.catalog.model import PersistentQuery
+from ksql.dataflow.load import load
+from ksql.engine.ports import Switch
+from ksql.engine.queries import plan_of, read_topics
+from ksql.spark.running import RunningQuery
+from ksql.spark.runtime import SparkRuntime
+from ksql.spark.spec import QuerySpec, StartAt, State
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What every query of this server shares: clients' properties, directory, processing log."""
+
+    settings: Settings
+    directory: Path
+    consumer: Mapping[str, str]
+    producer: Mapping[str, str]
+    log_topic: str | None
+
+
+class SparkRunner:
+    """The ``Runner`` protocol over ``SparkRuntime``."""
+
+    def __init__(
+        self,
+        runtime: SparkRuntime,
+        around: Surroundings,
+        ends: Callable[[Iterable[str]], Mapping[tuple[str, int], int]],
+    ) -> None:
+        """``ends`` gives the end offsets of topics."""
+        self._runtime = runtime
+        self._around = around
+        self._ends = ends
+        self.running: dict[QueryId, RunningQuery] = {}
+
+    def checkpoint(self, query_id: str) -> Path:
+        """The query's own directory."""
+        return self._around.directory / query_id
+
+    def start(self, query: PersistentQuery) -> None:
+        """Start, or go on from the checkpoint."""
+        self.running[query.id] = self._runtime.start(self._spec(query))
+
+    def stop(self, query_id: QueryId) -> None:
+        """Stop between two batches."""
+        found = self.running.pop(query_id, None)
+        if found is not None:
+            found.stop()
+
+    def forget(self, query_id: QueryId) -> None:
+        """Delete checkpoint and state."""
+        shutil.rmtree(self.checkpoint(query_id), ignore_errors=True)
+
+    def sweep(self, known: Iterable[QueryId]) -> None:
+        """Delete what queries left that were terminated just before a crash."""
+        if not self._around.directory.is_dir():
+            return
+        keep = set(known)
+        for left in self._around.directory.iterdir():
+            if left.is_dir() and left.name not in keep:
+                _log.info("checkpoint_swept", extra={"query_id": left.name})
+                shutil.rmtree(left, ignore_errors=True)
+
+    def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
+        """Stop the old plan between two batches and start the new one on the same checkpoint.
+
+        Raises: KsqlError if the new plan cannot be started; the old one runs again then.
+        """
+        load(new.plan)
+        running = self.running.get(old.id)
+        began = time.monotonic()
+        self.stop(old.id)
+        offsets = running.committed_offsets() if running else {}
+        progress = running.progress() if running else None
+        try:
+            self.start(new)
+            status = self.running[new.id].await_started()
+            if status.state is State.ERROR:
+                raise SwitchFailed(new.id, status.last_error or "")
+        except KsqlError:
+            self.stop(new.id)
+            self.start(old)
+            raise
+        gap_ms = int((time.monotonic() - began) * 1000)
+        return Switch(progress.batch if progress else -1, offsets, gap_ms)
+
+    def _spec(self, query: PersistentQuery) -> QuerySpec:
+        plan = plan_of(query)
+        around = self._around
+        settings = Settings(around.settings.server, dict(query.properties))
+        program = load(query.plan)
+        guarantee = dict(plan.settings).get("processing.guarantee")
+        return QuerySpec(
+            query.id,
+            query.plan,
+            self._starts(query),
+            self.checkpoint(query.id),
+            program.stages,
+            plan.buckets,
+            around.consumer,
+            around.producer,
+            guarantee == "exactly_once_v2",
+            settings.number("ksql.query.trigger.interval.ms"),
+            settings.number("ksql.query.max.records.per.batch"),
+            log_topic=around.log_topic,
+        )
+
+    def _starts(self, query: PersistentQuery) -> dict[str, StartAt]:
+        """Where a query without checkpoint begins; "latest" is pinned, so that a crash right after loses nothing."""
+        wanted = read_topics(plan_of(query))
+        late = [topic for topic, start in wanted.items() if start == "latest"]
+        starts: dict[str, StartAt] = {t: "earliest" for t, s in wanted.items() if s == "earliest"}
+        if late:
+            pinned: dict[str, dict[int, int]] = {topic: {} for topic in late}
+            for (topic, partition), offset in self._ends(late).items():
+                pinned[topic][partition] = offset
+            starts |= pinned
+        return starts
+
+
+class SwitchFailed(KsqlError):
+    """The new plan failed at once; the old one runs again."""
+
+    code = 50000
+
+    def __init__(self, query_id: str, reason: str) -> None:
+        super().__init__(
+            f"the new plan of {query_id} could not be started; the old one runs again",
+            detail=reason,
+        )
