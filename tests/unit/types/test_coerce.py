@@ -155,7 +155,9 @@ def test_what_converts_by_itself(source, target, can):
     assert coerce.can_coerce(source, target) is can
 
 
-@pytest.mark.parametrize(("text", "value"), [("TrUe", True), ("tr", True), ("Y", True), ("n", False)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("TrUe", True), ("tr", True), ("Y", True), ("n", False)]
+)
 def test_boolean_words(text, value):
     assert coerce.parse_boolean_word(text) is value
 
