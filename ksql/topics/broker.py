@@ -73,6 +73,7 @@ class EmbeddedBroker:
         self._supervisor: subprocess.Popen[bytes] | None = None
         self._pid = 0
         self._bootstrap = ""
+        self._log_start = 0
 
     @property
     def bootstrap(self) -> str:
@@ -201,7 +202,7 @@ class EmbeddedBroker:
             raise BrokerFailed(last_meaningful_line(done.stdout + done.stderr), self.log_file)
 
     def _spawn(self, command: list[str]) -> None:
-        self.log_file.unlink(missing_ok=True)
+        self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
         with self._process_lock() as lock, self._output.open("wb") as output:
             self._supervisor = subprocess.Popen(  # noqa: S603 our own script and Java
                 [sys.executable, "-I", "-S", supervise.__file__, *command],
@@ -237,12 +238,9 @@ class EmbeddedBroker:
             raise BrokerFailed(words, self.log_file)
 
     def _last_words(self) -> str:
-        text = "".join(
-            file.read_text(encoding="utf-8", errors="replace")
-            for file in (self._output, self.log_file)
-            if file.exists()
-        )
-        return last_meaningful_line(text)
+        """What Java and then Kafka said since this start."""
+        texts = (_read(self._output), _read(self.log_file, self._log_start))
+        return last_meaningful_line("".join(texts))
 
     def _end_process(self) -> None:
         if self._supervisor is not None:
@@ -251,14 +249,29 @@ class EmbeddedBroker:
 
 
 def last_meaningful_line(log: str) -> str:
-    """The last line of a log that says what went wrong: not a frame of a stack trace."""
-    told = [line.strip() for line in log.splitlines() if line.strip() and not _FRAME.match(line)]
+    """The last line of a log that says what went wrong.
+
+    Frames of a stack trace, headings and what precedes the text (time, level, class) are left out.
+    """
+    told = [line.strip() for line in log.splitlines() if line.strip() and not _EMPTY.match(line)]
     causes = [line for line in told if _CAUSE.search(line)]
-    return (causes or told or ["It ended without a word."])[-1]
+    last = (causes or told or ["It ended without a word."])[-1]
+    return _PREFIX.sub("", last)
 
 
-_FRAME = re.compile(r"\s+at |\s*\.\.\. \d+ more")
+_EMPTY = re.compile(
+    r"\s+at |\s*\.\.\. \d+ more|Error occurred during initialization of VM"
+    r"|Error: Could not create the Java|Error: A fatal exception has occurred"
+)
 _CAUSE = re.compile(r"Exception|Error|ERROR|FATAL|Caused by|[Uu]nable|[Ff]ailed")
+_PREFIX = re.compile(r"^([-\d]+ [:,\d]+ [A-Z]+ \S+: )?(Caused by: )?([\w.$]+(Exception|Error): )*")
+
+
+def _read(file: Path, start: int = 0) -> str:
+    try:
+        return file.read_bytes()[start:].decode(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _close(supervisor: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,79 @@
+# Two commands: `make demo` and `make test`. Both do all set-up; `make setup` does it alone.
+
+PYTHON ?= python3
+QTT_CORPUS ?= ../shared/qtt
+RUN := .venv/bin/python
+PYTEST := $(RUN) -m pytest
+JOBS ?= 2
+# Hashes for every platform and Python; no index is named, so any mirror serves.
+LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	--no-annotate -q
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench lock
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+setup: ## environment, locked packages, jars; seconds when nothing changed
+	@$(PYTHON) server/bootstrap.py
+
+demo: setup ## the main job on real data
+	@.venv/bin/ksql demo
+
+test: setup ## everything that CI runs
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory types
+	@$(MAKE) --no-print-directory layers
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory golden
+	@$(MAKE) --no-print-directory spark
+	@$(MAKE) --no-print-directory kafka
+	@$(MAKE) --no-print-directory qtt
+
+check: lint types layers unit golden ## the fast part: no JVM
+
+fmt: setup ## format and fix what can be fixed
+	@$(RUN) -m ruff format .
+	@$(RUN) -m ruff check --fix .
+
+lint: setup ## ruff
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+
+types: setup ## mypy
+	@$(RUN) -m mypy
+
+layers: setup ## who may import whom
+	@.venv/bin/lint-imports --no-logo
+
+unit: setup ## no JVM
+	$(PYTEST) -q tests/unit
+
+golden: setup ## statement and expected text
+	$(PYTEST) -q tests/golden
+
+spark: setup ## one Spark session
+	$(PYTEST) -q tests/spark
+
+kafka: setup ## broker, server, CLI; crash and replay
+	$(PYTEST) -q tests/kafka
+
+# The corpus is not part of the project; without it only our own cases run.
+QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
+QTT_SAMPLE ?= 60
+
+qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
+ifneq ($(wildcard qtt/__main__.py),)
+	$(RUN) -m qtt --driver local --jobs $(JOBS) $(QTT_PATHS)
+	$(RUN) -m qtt --driver spark --jobs $(JOBS) --sample $(QTT_SAMPLE) $(QTT_PATHS)
+endif
+
+bench: setup ## the numbers
+	$(RUN) -m tests.bench
+
+lock: setup ## for maintainers: resolve the packages and jars anew
+	uv pip compile requirements/build.in $(LOCK) -o requirements/build.lock
+	uv pip compile pyproject.toml --all-extras $(LOCK) -o requirements/dev.lock
+	uv pip compile pyproject.toml --extra demo $(LOCK) -c requirements/dev.lock -o requirements/runtime.lock
+	$(RUN) -m server.relock

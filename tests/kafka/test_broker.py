@@ -1,0 +1,158 @@
+"""The embedded broker: it keeps its data, and never outlives whoever started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ksql.base.lock import DirectoryBusy
+from ksql.topics.broker import BrokerFailed, EmbeddedBroker, PortInUse
+
+PATIENCE_SECONDS = 60
+
+
+def create_topic(bootstrap, name):
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE_SECONDS)
+
+
+def produce(bootstrap, topic, records):
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    for value, timestamp in records:
+        producer.produce(topic, value, timestamp=timestamp, partition=0)
+    assert producer.flush(PATIENCE_SECONDS) == 0
+
+
+def read(bootstrap, topic, count):
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader"})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        messages = consumer.consume(count, timeout=PATIENCE_SECONDS)
+        return [(message.value(), message.timestamp()[1]) for message in messages]
+    finally:
+        consumer.close()
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until_gone(pid):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while is_running(pid):
+        assert time.monotonic() < deadline, f"process {pid} is still there"
+        time.sleep(0.05)
+
+
+def test_keeps_its_data_port_and_old_event_times_over_a_restart(tmp_path):
+    far_ahead = 4_102_444_800_000
+    records = [(b"epoch", 1), (b"2013", 1_357_034_400_000), (b"2100", far_ahead)]
+    first = EmbeddedBroker(tmp_path)
+    bootstrap = first.start()
+    create_topic(bootstrap, "kept")
+    produce(bootstrap, "kept", records)
+    pid = first.pid
+    first.stop()
+
+    assert not is_running(pid)
+    assert (first.alive, first.pid, first.bootstrap) == (False, 0, "")
+    with EmbeddedBroker(tmp_path) as second:
+        assert second.bootstrap == bootstrap
+        assert read(second.bootstrap, "kept", 3) == records
+
+
+def test_takes_another_port_when_the_former_one_is_taken(tmp_path):
+    with EmbeddedBroker(tmp_path) as first:
+        former = first.bootstrap
+        create_topic(former, "kept")
+        produce(former, "kept", [(b"here", 5)])
+    host, port = former.split(":")
+    with socket.create_server((host, int(port))), EmbeddedBroker(tmp_path) as second:
+        assert second.bootstrap != former
+        assert read(second.bootstrap, "kept", 1) == [(b"here", 5)]
+
+
+def test_a_second_service_over_the_same_directory_is_refused(broker):
+    with pytest.raises(DirectoryBusy, match=f"process {os.getpid()}"):
+        EmbeddedBroker(broker.log_file.parent.parent).start()
+    assert broker.alive
+
+
+def test_a_taken_port_is_named(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortInUse, match=str(port)):
+            EmbeddedBroker(tmp_path, port=port).start()
+
+
+def test_a_failed_start_tells_kafkas_own_reason(tmp_path):
+    with EmbeddedBroker(tmp_path):
+        pass
+    meta = tmp_path / "data" / "meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=1", "node.id=7"))
+    with pytest.raises(BrokerFailed) as failed:
+        EmbeddedBroker(tmp_path).start()
+    assert failed.value.detail.startswith("Stored node id 7 doesn't match")
+    meta.write_text(meta.read_text().replace("node.id=7", "node.id=1"))
+    with EmbeddedBroker(tmp_path) as mended:
+        assert mended.alive
+
+
+def test_a_jvm_that_cannot_start_is_told(tmp_path):
+    with pytest.raises(BrokerFailed) as failed:
+        EmbeddedBroker(tmp_path, heap_mb=1).start()
+    assert "heap" in failed.value.detail
+
+
+PARENT = """
+import os, sys, time
+from pathlib import Path
+from ksql.topics.broker import EmbeddedBroker
+broker = EmbeddedBroker(Path(sys.argv[1]))
+broker.start()
+print(broker.pid, flush=True)
+if len(sys.argv) > 2 and os.fork() == 0:
+    print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_it_ends_with_its_parent_however_that_ends(tmp_path, end):
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as parent:
+        pid = int(parent.stdout.readline())
+        parent.send_signal(end)
+        parent.wait(PATIENCE_SECONDS)
+    # A lock file left behind stops nobody; the next start waits for a JVM that is just ending.
+    with EmbeddedBroker(tmp_path) as successor:
+        assert not is_running(pid)
+        assert successor.alive
+
+
+def test_a_forked_child_that_holds_the_pipe_does_not_keep_it_alive(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path), "fork"], stdout=subprocess.PIPE
+    ) as parent:
+        pid, forked = int(parent.stdout.readline()), int(parent.stdout.readline())
+        try:
+            parent.kill()
+            parent.wait(PATIENCE_SECONDS)
+            wait_until_gone(pid)
+        finally:
+            os.kill(forked, signal.SIGKILL)
