@@ -1,7 +1,7 @@
 """Statements and their clauses, each named after its grammar rule, each with its span.
 
-Source names are as stored (upper case unless quoted). ``WITH`` properties keep their written order; names
-are upper case, values are literals.
+Source names are as stored (upper case unless quoted). ``WITH`` properties keep their written order;
+names are upper case, values are literals.
 """
 
 from __future__ import annotations
@@ -14,6 +14,23 @@ from ksql.syntax.expr import Expr, Literal, Variable, place
 from ksql.types.model import SqlType
 
 SourceKind = OneOf["STREAM", "TABLE"]
+JoinKind = OneOf["INNER", "LEFT", "RIGHT", "FULL"]
+Emission = OneOf["CHANGES", "FINAL"]
+ColumnMark = OneOf["", "KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
+QueryAction = OneOf["TERMINATE", "PAUSE", "RESUME"]
+ConnectorScope = OneOf["SOURCE", "SINK"]
+Catalogue = OneOf[
+    "STREAMS",
+    "TABLES",
+    "QUERIES",
+    "TOPICS",
+    "FUNCTIONS",
+    "PROPERTIES",
+    "TYPES",
+    "VARIABLES",
+    "CONNECTORS",
+    "CONNECTOR PLUGINS",
+]
 Unit = OneOf["DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS"]
 UNIT_MS: dict[Unit, int] = {
     "DAYS": 86_400_000,
@@ -52,7 +69,7 @@ class ColumnDef:
 
     name: str
     type: SqlType
-    mark: OneOf["", "KEY", "PRIMARY KEY", "HEADERS", "HEADER"] = ""
+    mark: ColumnMark = ""
     header_key: str | None = None
     span: Span = place()
 
@@ -113,7 +130,7 @@ class Join:
 
     left: Relation
     right: SourceRef
-    kind: OneOf["INNER", "LEFT", "RIGHT", "FULL"]
+    kind: JoinKind
     criteria: Expr
     within: Within | None = None
     span: Span = place()
@@ -136,7 +153,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """SELECT; ``emit`` is None for a pull query. ``group_by``/``partition_by`` None means no clause."""
+    """SELECT; ``emit`` is None for a pull query, the other clauses if they are not there."""
 
     select: tuple[SelectTerm, ...]
     source: Relation
@@ -145,7 +162,7 @@ class Query:
     group_by: tuple[Expr, ...] | None = None
     partition_by: tuple[Expr, ...] | None = None
     having: Expr | None = None
-    emit: OneOf["CHANGES", "FINAL"] | None = None
+    emit: Emission | None = None
     limit: int | None = None
     span: Span = place()
 
@@ -225,7 +242,7 @@ class DropSource:
 class QueryControl:
     """TERMINATE | PAUSE | RESUME of a query id, or of ALL (``query_id`` None)."""
 
-    action: OneOf["TERMINATE", "PAUSE", "RESUME"]
+    action: QueryAction
     query_id: str | None
     span: Span = place()
 
@@ -240,23 +257,12 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW|LIST of a catalogue; ``all_`` is SHOW ALL TOPICS; ``scope`` is SOURCE|SINK CONNECTORS."""
+    """SHOW|LIST of a catalogue; ``all_`` is ALL TOPICS; ``scope`` is SOURCE|SINK CONNECTORS."""
 
-    what: OneOf[
-        "STREAMS",
-        "TABLES",
-        "QUERIES",
-        "TOPICS",
-        "FUNCTIONS",
-        "PROPERTIES",
-        "TYPES",
-        "VARIABLES",
-        "CONNECTORS",
-        "CONNECTOR PLUGINS",
-    ]
+    what: Catalogue
     extended: bool = False
     all_: bool = False
-    scope: OneOf["", "SOURCE", "SINK"] = ""
+    scope: ConnectorScope | OneOf[""] = ""
     span: Span = place()
 
 
@@ -328,7 +334,7 @@ class DropType:
 class CreateConnector:
     """CREATE SOURCE|SINK CONNECTOR [IF NOT EXISTS] name WITH (..)."""
 
-    scope: OneOf["SOURCE", "SINK"]
+    scope: ConnectorScope
     name: str
     properties: tuple[Property, ...]
     if_not_exists: bool = False

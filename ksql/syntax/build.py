@@ -1,13 +1,13 @@
 """How a rule of the grammar becomes a value: the table of builders and what they share.
 
-A builder is a function of the rule's span and of its parts, without keywords and signs. It is called
-while the text is parsed, so no tree but the result is ever made.
+A builder is a function of the rule's span and of its parts, without keywords and signs. It is
+called while the text is parsed, so no tree but the result is ever made.
 """
 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ksql.base.errors import Span
 from ksql.syntax.expr import NOWHERE
@@ -16,8 +16,9 @@ from ksql.syntax.lexer import Token
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Builder = Callable[..., Any]
-    Callback = Callable[[list[Any]], Any]
+    Builder = Callable[..., object]
+    Callback = Callable[[list[Any]], object]
+    Declared = TypeVar("Declared", bound=Builder)
 
 BUILDERS = SimpleNamespace()
 """One callback for each rule and alias of the grammar, filled by the `build_*` modules."""
@@ -30,15 +31,15 @@ class Part:
 
     __slots__ = ("span", "value")
 
-    def __init__(self, value: Any, span: Span | None) -> None:
-        self.value = value
+    def __init__(self, value: object, span: Span | None) -> None:
+        self.value: Any = value
         self.span = span
 
 
-def rule(*names: str) -> Callable[[Builder], Builder]:
+def rule(*names: str) -> Callable[[Declared], Declared]:
     """Declares the function to be the builder of these rules."""
 
-    def declare(build: Builder) -> Builder:
+    def declare(build: Declared) -> Declared:
         for name in names:
             setattr(BUILDERS, name, _callback(build))
         return build
@@ -58,10 +59,10 @@ def join(first: Span, last: Span) -> Span:
 
 
 def _callback(build: Builder) -> Callback:
-    def call(children: list[Any]) -> Any:
+    def call(children: list[Any]) -> object:
         first: Span | None = None
         last: Span | None = None
-        parts = []
+        parts: list[Any] = []
         for child in children:
             if child is None:
                 parts.append(None)

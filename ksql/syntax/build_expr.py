@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from ksql.base.errors import NotSupportedYet, ParseError, Span
 from ksql.syntax import expr
 from ksql.syntax.build import rule, words
-from ksql.syntax.build_leaves import string_value, unquote
+from ksql.syntax.build_leaves import PLURAL, string_value, unquote
 
 if TYPE_CHECKING:
     from ksql.syntax.expr import Expr
     from ksql.syntax.lexer import Token
     from ksql.types.model import SqlType
+
+T = TypeVar("T")
+
+_COMPARISONS: dict[str, expr.ComparisonOp] = {
+    "=": "=",
+    "<>": "<>",
+    "!=": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+}
 
 words("not", "comparator", "plus_minus", "times_over", "interval_unit")
 
@@ -45,9 +57,9 @@ def logical_not(span: Span, operand: Expr) -> Expr:
 
 
 @rule("comparison")
-def comparison(span: Span, left: Expr, op: Any, right: Expr) -> Expr:
+def comparison(span: Span, left: Expr, op: str, right: Expr) -> Expr:
     """``left = right`` and its like; ``!=`` is ``<>``."""
-    return expr.Compare("<>" if op == "!=" else op, left, right, span=span)
+    return expr.Compare(_COMPARISONS[op], left, right, span=span)
 
 
 @rule("between")
@@ -63,9 +75,7 @@ def in_list(span: Span, operand: Expr, negated: str | None, *options: Expr) -> E
 
 
 @rule("like")
-def like(
-    span: Span, operand: Expr, negated: str | None, pattern: Expr, escape: str | None
-) -> Expr:
+def like(span: Span, operand: Expr, negated: str | None, pattern: Expr, escape: str | None) -> Expr:
     """``operand [NOT] LIKE pattern [ESCAPE 'c']``."""
     return _negated(negated, expr.Like(operand, pattern, escape, span=span))
 
@@ -90,8 +100,9 @@ def null_test(span: Span, operand: Expr, negated: str | None) -> Expr:
 @rule("distinct_test")
 def distinct_test(span: Span, left: Expr, negated: str | None, right: Expr) -> Expr:
     """``left IS [NOT] DISTINCT FROM right``."""
-    op: Any = "IS NOT DISTINCT FROM" if negated else "IS DISTINCT FROM"
-    return expr.Compare(op, left, right, span=span)
+    if negated:
+        return expr.Compare("IS NOT DISTINCT FROM", left, right, span=span)
+    return expr.Compare("IS DISTINCT FROM", left, right, span=span)
 
 
 def _negated(negated: str | None, positive: Expr) -> Expr:
@@ -105,13 +116,13 @@ def concatenation(span: Span, left: Expr, right: Expr) -> Expr:
 
 
 @rule("arithmetic")
-def arithmetic(span: Span, left: Expr, op: Any, right: Expr) -> Expr:
+def arithmetic(span: Span, left: Expr, op: expr.ArithmeticOp, right: Expr) -> Expr:
     """``left + right`` and its like."""
     return expr.Binary(op, left, right, span=span)
 
 
 @rule("unary")
-def unary(span: Span, op: Any, operand: Expr) -> Expr:
+def unary(span: Span, op: expr.Sign, operand: Expr) -> Expr:
     """``-operand``; the minus of a number is part of the number and never comes here."""
     return expr.Unary(op, operand, span=span)
 
@@ -169,19 +180,21 @@ def otherwise(span: Span, result: Expr) -> Expr:
 
 
 @rule("searched_case")
-def searched_case(span: Span, *parts: Any) -> Expr:
+def searched_case(span: Span, whens: tuple[expr.When, ...], otherwise: Expr | None) -> Expr:
     """``CASE WHEN .. END``."""
-    return expr.Case(None, parts[:-1], parts[-1], span=span)
+    return expr.Case(None, whens, otherwise, span=span)
 
 
 @rule("simple_case")
-def simple_case(span: Span, operand: Expr, *parts: Any) -> Expr:
+def simple_case(
+    span: Span, operand: Expr, whens: tuple[expr.When, ...], otherwise: Expr | None
+) -> Expr:
     """``CASE operand WHEN .. END``."""
-    return expr.Case(operand, parts[:-1], parts[-1], span=span)
+    return expr.Case(operand, whens, otherwise, span=span)
 
 
-@rule("expressions", "arguments", "map_entries", "struct_fields")
-def listed(span: Span, *items: Any) -> tuple[Any, ...]:
+@rule("branches", "expressions", "arguments", "map_entries", "struct_fields", "parameters")
+def listed(span: Span, *items: T) -> tuple[T, ...]:
     """Things with commas between them."""
     return items
 
@@ -205,7 +218,7 @@ def struct_constructor(span: Span, fields: tuple[tuple[str, Expr], ...] | None) 
 
 
 @rule("map_entry", "struct_field")
-def entry(span: Span, key: Any, value: Expr) -> tuple[Any, Expr]:
+def entry(span: Span, key: T, value: Expr) -> tuple[T, Expr]:
     """``key := value``."""
     return key, value
 
@@ -228,11 +241,16 @@ def function_call(span: Span, name: str, arguments: tuple[Expr, ...] | None) -> 
 @rule("unit_argument")
 def unit_argument(span: Span, word: str) -> Expr:
     """A unit of time given to a function; singular is the same as plural."""
-    plural: Any = word if word.endswith("S") else word + "S"
-    return expr.UnitLit(plural, span=span)
+    return expr.UnitLit(PLURAL[word], span=span)
 
 
-@rule("lambda_one", "lambda_many")
-def lambda_(span: Span, *parts: Any) -> Expr:
-    """``x => body`` or ``(x, y) => body``."""
-    return expr.Lambda(parts[:-1], parts[-1], span=span)
+@rule("lambda_one")
+def lambda_one(span: Span, parameter: str, body: Expr) -> Expr:
+    """``x => body``."""
+    return expr.Lambda((parameter,), body, span=span)
+
+
+@rule("lambda_many")
+def lambda_many(span: Span, parameters: tuple[str, ...], body: Expr) -> Expr:
+    """``(x, y) => body``."""
+    return expr.Lambda(parameters, body, span=span)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, get_args
 
 from ksql.base.errors import ParseError, Span
 from ksql.syntax import expr
@@ -13,7 +13,7 @@ from ksql.syntax.build import rule, words
 from ksql.types import model
 
 if TYPE_CHECKING:
-    from ksql.syntax.lexer import Context, Token
+    from ksql.syntax.lexer import Token
     from ksql.types.model import SqlType
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9_-]*\Z")
@@ -25,6 +25,11 @@ _DECIMAL = re.compile(r"-?(?:[0-9]+\.[0-9]*|\.[0-9]+)\Z")
 _DOUBLE = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+\Z")
 _STRING = re.compile(r"'(?:[^']|'')*'\Z")
 _WORDS = {"NULL": expr.NullLit, "TRUE": expr.BoolLit, "FALSE": expr.BoolLit}
+
+PLURAL: dict[str, expr.IntervalUnit] = {
+    word: unit for unit in get_args(expr.IntervalUnit) for word in (unit, unit.removesuffix("S"))
+}
+"""The units of time by their words, singular and plural."""
 
 PRIMITIVES: dict[str, SqlType] = {
     "BOOLEAN": model.BOOLEAN,
@@ -234,7 +239,7 @@ def _double(digits: str, span: Span) -> expr.DoubleLit:
 
 
 @rule("variable_literal")
-def variable_literal(span: Span, token: Token) -> Any:
+def variable_literal(span: Span, token: Token) -> expr.Literal | expr.Ref | expr.Variable:
     """A variable in an expression: a literal or a column, by what its text is."""
     if token.context.variables is None:
         return expr.Variable(token.text[2:-1], span=span)
@@ -252,7 +257,8 @@ def variable_literal(span: Span, token: Token) -> Any:
     name = _as_name(value)
     if name is None:
         raise VariableError(
-            f"Got: '{value}'. A variable for a literal must hold a quoted text, a number or a boolean",
+            f"Got: '{value}'. A variable for a literal must hold a literal",
+            hint="Hold a text in quotes of its own: DEFINE v = '''text''';",
             span=span,
         )
     return expr.Ref(name, span=span)

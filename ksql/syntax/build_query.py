@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from ksql.base.errors import ParseError, Span
 from ksql.syntax import ast
 from ksql.syntax.build import rule, words
+from ksql.syntax.build_leaves import PLURAL
 from ksql.syntax.expr import IntLit
 
 if TYPE_CHECKING:
     from ksql.syntax.expr import Expr, Literal
     from ksql.syntax.lexer import Token
 
+T = TypeVar("T")
 _LARGEST = str(2**63 - 1)
 words("emission", "unit")
 
@@ -40,10 +42,18 @@ def query(
     span: Span,
     select: tuple[ast.SelectTerm, ...],
     source: ast.Relation,
-    *clauses: Any,
+    window: ast.Window | None,
+    where: Expr | None,
+    group_by: tuple[Expr, ...] | None,
+    partition_by: tuple[Expr, ...] | None,
+    having: Expr | None,
+    emit: ast.Emission | None,
+    limit: int | None,
 ) -> ast.Query:
     """SELECT with its clauses, each of them None if it is not there."""
-    return ast.Query(select, source, *clauses, span=span)
+    return ast.Query(
+        select, source, window, where, group_by, partition_by, having, emit, limit, span=span
+    )
 
 
 @rule("select_terms")
@@ -86,25 +96,25 @@ def source(span: Span, name: str, alias: str | None = None) -> ast.SourceRef:
 
 
 @rule("inner_join")
-def inner_join(span: Span) -> str:
+def inner_join(span: Span) -> ast.JoinKind:
     """``[INNER]``."""
     return "INNER"
 
 
 @rule("left_join")
-def left_join(span: Span) -> str:
+def left_join(span: Span) -> ast.JoinKind:
     """``LEFT [OUTER]``."""
     return "LEFT"
 
 
 @rule("right_join")
-def right_join(span: Span) -> str:
+def right_join(span: Span) -> ast.JoinKind:
     """``RIGHT [OUTER]``."""
     return "RIGHT"
 
 
 @rule("full_join")
-def full_join(span: Span) -> str:
+def full_join(span: Span) -> ast.JoinKind:
     """``FULL [OUTER]``."""
     return "FULL"
 
@@ -113,7 +123,7 @@ def full_join(span: Span) -> str:
 def join(
     span: Span,
     left: ast.Relation,
-    kind: Any,
+    kind: ast.JoinKind,
     right: ast.SourceRef,
     within: ast.Within | None,
     criteria: Expr,
@@ -142,8 +152,7 @@ def within_both(
 @rule("duration")
 def duration(span: Span, amount: Token, unit: str) -> ast.Duration:
     """``10 SECONDS``; the unit is made plural."""
-    plural: Any = unit if unit.endswith("S") else unit + "S"
-    return ast.Duration(whole_number(amount), plural)
+    return ast.Duration(whole_number(amount), PLURAL[unit])
 
 
 @rule("grace", "late", "retention", "timeout")
@@ -190,13 +199,15 @@ def session_window(
 
 
 @rule("window_clause")
-def window_clause(span: Span, name: str | None = None, window: Any = None) -> Any:
+def window_clause(
+    span: Span, name: str | None = None, window: ast.Window | None = None
+) -> ast.Window | None:
     """``[WINDOW [name] window]``; the name has no use."""
     return window
 
 
 @rule("where_clause", "group_clause", "partition_clause", "having_clause", "emit_clause")
-def clause(span: Span, content: Any = None) -> Any:
+def clause(span: Span, content: T | None = None) -> T | None:
     """An optional clause with one part."""
     return content
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ksql.base.errors import ParseError, Span
 from ksql.syntax import ast, expr
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ksql.syntax.expr import Expr
     from ksql.syntax.lexer import Token
     from ksql.types.model import SqlType
+
+T = TypeVar("T")
 
 words(
     "source_kind",
@@ -37,19 +40,21 @@ words(
 
 
 @rule("statement_text", "type_text", "property_name", "subject")
-def same(span: Span, inner: Any) -> Any:
+def same(span: Span, inner: T) -> T:
     """What adds nothing to its one part."""
     return inner
 
 
 @rule("with_clause", "columns", "names")
-def listed(span: Span, *items: Any) -> tuple[Any, ...]:
+def listed(span: Span, *items: T) -> tuple[T, ...]:
     """Things in brackets with commas between them."""
     return items
 
 
 @rule("property")
-def property_(span: Span, name: str, value: Any) -> ast.Property:
+def property_(
+    span: Span, name: str, value: expr.Literal | expr.Variable | expr.Ref
+) -> ast.Property:
     """``name = literal``."""
     if isinstance(value, expr.Ref):
         raise ParseError(
@@ -62,32 +67,47 @@ def property_(span: Span, name: str, value: Any) -> ast.Property:
 # --- sources
 
 
+class CreateHead(NamedTuple):
+    """What stands before a new source's name."""
+
+    kind: ast.SourceKind
+    or_replace: bool
+    read_only: bool
+    if_not_exists: bool
+
+
 @rule("create_head")
 def create_head(
-    span: Span, replace: str | None, read_only: str | None, kind: Any, missing: str | None
-) -> dict[str, Any]:
+    span: Span,
+    replaces: str | None,
+    read_only: str | None,
+    kind: ast.SourceKind,
+    missing: str | None,
+) -> CreateHead:
     """``CREATE [OR REPLACE] [SOURCE] STREAM [IF NOT EXISTS]``."""
-    return {
-        "kind": kind,
-        "or_replace": replace is not None,
-        "read_only": read_only is not None,
-        "if_not_exists": missing is not None,
-    }
+    return CreateHead(kind, replaces is not None, read_only is not None, missing is not None)
 
 
 @rule("create_source")
 def create_source(
     span: Span,
-    head: dict[str, Any],
+    head: CreateHead,
     name: str,
     columns: tuple[ast.ColumnDef, ...] | None,
     properties: tuple[ast.Property, ...] | None,
 ) -> ast.CreateSource:
     """CREATE STREAM or TABLE over a topic."""
     for column in columns or ():
-        _check_mark(head["kind"], column)
+        _check_mark(head.kind, column)
     return ast.CreateSource(
-        name=name, columns=columns or (), properties=properties or (), span=span, **head
+        head.kind,
+        name,
+        columns or (),
+        properties or (),
+        head.or_replace,
+        head.if_not_exists,
+        head.read_only,
+        span=span,
     )
 
 
@@ -117,58 +137,61 @@ def _check_mark(kind: ast.SourceKind, column: ast.ColumnDef) -> None:
 @rule("create_as_select")
 def create_as_select(
     span: Span,
-    head: dict[str, Any],
+    head: CreateHead,
     name: str,
     properties: tuple[ast.Property, ...] | None,
     query: ast.Query,
 ) -> ast.CreateAsSelect:
     """CREATE STREAM or TABLE from a query; such a source is never read-only."""
-    if head.pop("read_only"):
+    if head.read_only:
         raise ParseError(
             "Syntax Error",
-            detail=f"A SOURCE {head['kind']} is declared over a topic, not by AS SELECT",
+            detail=f"A SOURCE {head.kind} is declared over a topic, not by AS SELECT",
             span=query.span,
         )
     return ast.CreateAsSelect(
-        name=name, query=query, properties=properties or (), span=span, **head
+        head.kind, name, query, properties or (), head.or_replace, head.if_not_exists, span=span
     )
 
 
 @rule("column_def")
 def column_def(
-    span: Span, name: str, type_: SqlType, mark: tuple[Any, str | None] | None
+    span: Span, name: str, type_: SqlType, mark: tuple[ast.ColumnMark, str | None] | None
 ) -> ast.ColumnDef:
     """``name type [mark]``."""
-    word, header = mark or ("", None)
-    return ast.ColumnDef(name, type_, word, header, span=span)
+    if mark is None:
+        return ast.ColumnDef(name, type_, span=span)
+    return ast.ColumnDef(name, type_, *mark, span=span)
 
 
 @rule("key_mark")
-def key_mark(span: Span) -> tuple[str, None]:
+def key_mark(span: Span) -> tuple[ast.ColumnMark, None]:
     """``KEY``."""
     return "KEY", None
 
 
 @rule("primary_key_mark")
-def primary_key_mark(span: Span) -> tuple[str, None]:
+def primary_key_mark(span: Span) -> tuple[ast.ColumnMark, None]:
     """``PRIMARY KEY``."""
     return "PRIMARY KEY", None
 
 
 @rule("headers_mark")
-def headers_mark(span: Span) -> tuple[str, None]:
+def headers_mark(span: Span) -> tuple[ast.ColumnMark, None]:
     """``HEADERS``."""
     return "HEADERS", None
 
 
 @rule("header_mark")
-def header_mark(span: Span, key: Token) -> tuple[str, str]:
+def header_mark(span: Span, key: Token) -> tuple[ast.ColumnMark, str]:
     """``HEADER('key')``."""
     return "HEADER", string_value(key)
 
 
 @rule("alter_source")
-def alter_source(span: Span, kind: Any, name: str, *columns: ast.ColumnDef) -> ast.AlterSource:
+def alter_source(
+    span: Span, kind: ast.SourceKind, name: str, *columns: ast.ColumnDef
+) -> ast.AlterSource:
     """ALTER STREAM or TABLE."""
     return ast.AlterSource(kind, name, columns, span=span)
 
@@ -181,7 +204,7 @@ def added_column(span: Span, name: str, type_: SqlType) -> ast.ColumnDef:
 
 @rule("drop_source")
 def drop_source(
-    span: Span, kind: Any, missing: str | None, name: str, topic: str | None
+    span: Span, kind: ast.SourceKind, missing: str | None, name: str, topic: str | None
 ) -> ast.DropSource:
     """DROP STREAM or TABLE."""
     return ast.DropSource(kind, name, missing is not None, topic is not None, span=span)
@@ -207,7 +230,7 @@ def insert_values(
 
 
 @rule("query_control")
-def query_control(span: Span, action: Any, target: str | None) -> ast.QueryControl:
+def query_control(span: Span, action: ast.QueryAction, target: str | None) -> ast.QueryControl:
     """TERMINATE, PAUSE or RESUME."""
     return ast.QueryControl(action, target, span=span)
 
@@ -219,35 +242,37 @@ def all_queries(span: Span) -> None:
 
 
 @rule("explain_statement", "explain_query")
-def explain(span: Span, target: Any) -> ast.Explain:
+def explain(span: Span, target: str | ast.Statement) -> ast.Explain:
     """EXPLAIN."""
     return ast.Explain(target, span=span)
 
 
 @rule("show")
-def show(span: Span, catalogue: dict[str, Any]) -> ast.Show:
+def show(span: Span, shown: ast.Show) -> ast.Show:
     """SHOW, also called LIST."""
-    return ast.Show(**catalogue, span=span)
+    return replace(shown, span=span)
 
 
 @rule("catalogue")
-def catalogue(span: Span, what: str, extended: str | None = None) -> dict[str, Any]:
+def catalogue(span: Span, what: ast.Catalogue, extended: str | None = None) -> ast.Show:
     """A catalogue without further words, or with EXTENDED."""
-    return {"what": what, "extended": extended is not None}
+    return ast.Show(what, extended is not None)
 
 
 @rule("topic_catalogue")
 def topic_catalogue(
-    span: Span, all_: str | None, what: str, extended: str | None
-) -> dict[str, Any]:
+    span: Span, all_: str | None, what: ast.Catalogue, extended: str | None
+) -> ast.Show:
     """``[ALL] TOPICS [EXTENDED]``."""
-    return {"what": what, "extended": extended is not None, "all_": all_ is not None}
+    return ast.Show(what, extended is not None, all_ is not None)
 
 
 @rule("connector_catalogue")
-def connector_catalogue(span: Span, scope: str | None, what: str) -> dict[str, Any]:
+def connector_catalogue(
+    span: Span, scope: ast.ConnectorScope | None, what: ast.Catalogue
+) -> ast.Show:
     """``[SOURCE|SINK] CONNECTORS``."""
-    return {"what": what, "scope": scope or ""}
+    return ast.Show(what, scope=scope or "")
 
 
 @rule("describe_source")
@@ -259,8 +284,9 @@ def describe_source(span: Span, name: str, extended: str | None) -> ast.Describe
 @rule("describe_all")
 def describe_all(span: Span, kinds: str, extended: str | None) -> ast.DescribeAll:
     """DESCRIBE STREAMS or TABLES."""
-    kind: Any = kinds.removesuffix("S")
-    return ast.DescribeAll(kind, extended is not None, span=span)
+    return ast.DescribeAll(
+        "STREAM" if kinds == "STREAMS" else "TABLE", extended is not None, span=span
+    )
 
 
 @rule("describe_function")
@@ -310,7 +336,7 @@ def drop_type(span: Span, missing: str | None, name: str) -> ast.DropType:
 @rule("create_connector")
 def create_connector(
     span: Span,
-    scope: Any,
+    scope: ast.ConnectorScope,
     missing: str | None,
     name: str,
     properties: tuple[ast.Property, ...],
@@ -410,7 +436,7 @@ def assert_null_values(
 @rule("assert_source")
 def assert_source(
     span: Span,
-    kind: Any,
+    kind: ast.SourceKind,
     name: str,
     columns: tuple[ast.ColumnDef, ...] | None,
     properties: tuple[ast.Property, ...] | None,

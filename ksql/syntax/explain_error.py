@@ -1,7 +1,7 @@
 """What is told to a user whose text does not fit the grammar.
 
-Source: the conventions of ksqlDB's parser: the place first, then `Syntax Error`, then what was expected
-if that is short, or the word at which reading stopped.
+Source: the conventions of ksqlDB's parser: the place first, then `Syntax Error`, then what was
+expected if that is short, or the word at which reading stopped.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ksql.syntax.machine import Machine
 
 LEADING_WORDS = (
-    "SELECT CREATE INSERT DESCRIBE PRINT EXPLAIN SHOW LIST TERMINATE PAUSE RESUME DROP SET DEFINE "
-    "UNDEFINE UNSET ASSERT ALTER"
-).split()
+    *("SELECT", "CREATE", "INSERT", "DESCRIBE", "PRINT", "EXPLAIN", "SHOW", "LIST", "TERMINATE"),
+    *("PAUSE", "RESUME", "DROP", "SET", "DEFINE", "UNDEFINE", "UNSET", "ASSERT", "ALTER"),
+)
 """The words that a statement may start with."""
 
 _MAX_EXPECTED = 3

@@ -1,7 +1,7 @@
 """Expressions as they were written: names unresolved, types unknown.
 
-Every node carries its span, which does not count when nodes are compared: two expressions are the same
-if they read the same (GROUP BY and projection are matched this way).
+Every node carries its span, which does not count when nodes are compared: two expressions are the
+same if they read the same (GROUP BY and projection are matched this way).
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from typing import Literal as OneOf
 from ksql.base.errors import Span
 from ksql.types.model import SqlType
 
+Sign = OneOf["+", "-"]
+ArithmeticOp = OneOf["+", "-", "*", "/", "%"]
+ComparisonOp = OneOf["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
+IntervalUnit = OneOf["MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"]
+
 NOWHERE = Span(0, 0, 1, 1)
 
 
 def place() -> Span:
     """The field that holds a node's span."""
-    return field(default=NOWHERE, compare=False, repr=False, kw_only=True)  # type: ignore[no-any-return]
+    return field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +84,9 @@ class StringLit:
 
 @dataclass(frozen=True, slots=True)
 class UnitLit:
-    """An interval unit given to a function: ``DAYS`` in DATEADD(DAYS, ..); singular is made plural."""
+    """A unit of time given to a function: DATEADD(DAYS, ..); singular is made plural."""
 
-    unit: OneOf["MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"]
+    unit: IntervalUnit
     span: Span = place()
 
 
@@ -89,16 +94,16 @@ class UnitLit:
 class Unary:
     """``+e`` or ``-e``."""
 
-    op: OneOf["+", "-"]
+    op: Sign
     operand: Expr
     span: Span = place()
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Arithmetic: ``+ - * / %``. (``||`` is a Call of CONCAT.)"""
+    """Arithmetic: ``+ - * / %``. (``||`` is a Call of CONCAT.)."""
 
-    op: OneOf["+", "-", "*", "/", "%"]
+    op: ArithmeticOp
     left: Expr
     right: Expr
     span: Span = place()
@@ -108,7 +113,7 @@ class Binary:
 class Compare:
     """A comparison; the DISTINCT ones are IS [NOT] DISTINCT FROM."""
 
-    op: OneOf["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
+    op: ComparisonOp
     left: Expr
     right: Expr
     span: Span = place()

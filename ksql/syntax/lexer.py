@@ -1,7 +1,7 @@
 """Text to words, and words to the tokens that the grammar's state asks for.
 
-The classes of words come from the grammar (`tokens.lark` and the strings in its rules). Which keyword is
-a keyword and which is a name depends on the place: a word is a keyword where the parser can take it as
+The classes of words come from the grammar (`tokens.lark` and the strings in its rules). What is a
+keyword and what is a name depends on the place: a word is a keyword where the parser can take it as
 one, else a name unless it is reserved. Where it can take both, the word after it decides.
 """
 
@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, Span
 from ksql.base.ident import RESERVED
 from ksql.syntax.nesting import MAX_NESTING, TooDeep
+from ksql.types.model import SqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from lark.lexer import TerminalDef
 
-    from ksql.types.model import SqlType
 
 NUMBERS = frozenset(("INTEGER", "DIGITS", "FLOAT"))
 _OPERAND_ENDS = NUMBERS | {"NAME", "QUOTED", "STRING", "VARIABLE", ")", "]"}
@@ -33,8 +34,8 @@ _WORD = re.compile(r"[A-Z_]+\Z")
 class Word:
     """A word as it stands in the text.
 
-    ``kind`` is a class of `tokens.lark` or, for a sign, the sign itself. ``key`` is what keywords are
-    compared by: the word in upper case, the sign, or the class of anything that carries a value.
+    ``kind`` is a class of `tokens.lark` or, for a sign, the sign itself. ``key`` is what keywords
+    are compared by: the word in upper case, the sign, or the class of what carries a value.
     """
 
     kind: str
@@ -154,12 +155,12 @@ def _is_sign_of_number(before: list[Word]) -> bool:
 UNIT_FUNCTIONS = frozenset(
     ("DATEADD", "DATESUB", "TIMEADD", "TIMESUB", "TIMESTAMPADD", "TIMESTAMPSUB")
 )
-"""The functions whose first argument may be a unit of time in the singular; elsewhere DAY is a name."""
+"""The functions whose first argument may be a unit in the singular; elsewhere DAY is a name."""
 SINGULAR_UNITS = frozenset(("DAY", "HOUR", "MINUTE", "SECOND"))
 
 
 def is_keyword(words: Sequence[Word], at: int) -> bool | None:
-    """Whether the word is a keyword where it might be a name too, if the grammar alone cannot tell."""
+    """Whether the word is a keyword and no name, where the grammar alone cannot tell."""
     key = words[at].key
     if key == "COLUMN":  # ADD COLUMN c INT, but ADD column INT
         return at + 2 < len(words) and words[at + 2].key not in {",", ";", "(", "<"}

@@ -1,7 +1,7 @@
 """Lark's LALR tables for our grammar, and a parse in progress.
 
-Lark reads the grammar and makes the tables. The words are cut by `ksql.syntax.lexer`; what a word is, is
-asked of the parse's own state.
+Lark reads the grammar and makes the tables. The words are cut by `ksql.syntax.lexer`; what a word
+is, is asked of the parse's own state.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from sys import intern
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lark import Lark
 from lark.lexer import Lexer as LarkLexer
@@ -22,8 +22,14 @@ from ksql.syntax.build import BUILDERS, Part
 from ksql.syntax.lexer import Lexer, Token, is_keyword, opens_lambda
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from lark.common import LexerConf
+    from lark.grammar import Rule
+    from lark.lexer import Token as LarkToken
+    from lark.parsers.lalr_parser_state import ParseConf
+
+    from ksql.syntax.build import Callback
     from ksql.syntax.lexer import Context, Word
 
 BUILDER_MODULES = (build_leaves, build_expr, build_query, build_statement)
@@ -33,8 +39,8 @@ FILES = ("ksql", "query", "expr", "tokens")
 STARTS = ("statement_text", "expression_text", "type_text")
 
 
-class Unexpected(Exception):  # noqa: N818  an event of the machine, caught by the parser
-    """The word at ``at`` (or the end of the text) does not fit; the machine stands before it."""
+class Unexpected(Exception):
+    """The word at ``at`` (or the end of the text) does not fit; caught by the parser."""
 
     def __init__(self, machine: Machine, at: int) -> None:
         super().__init__(at)
@@ -45,10 +51,10 @@ class Unexpected(Exception):  # noqa: N818  an event of the machine, caught by t
 class _NoLexer(LarkLexer):
     """Lark gets its tokens from us; so it need not build a lexer of its own."""
 
-    def __init__(self, conf: Any) -> None:
+    def __init__(self, conf: LexerConf) -> None:
         """Takes Lark's configuration and leaves it."""
 
-    def lex(self, *_: Any) -> Iterator[Any]:
+    def lex(self, lexer_state: object, parser_state: object) -> Iterator[LarkToken]:
         """Never called."""
         return iter(())
 
@@ -58,19 +64,22 @@ class Reduction(NamedTuple):
 
     size: int
     origin: str
-    build: Callable[[list[Any]], Any] | None
+    build: Callback | None
     """None if the rule has one part and hands it on."""
 
 
-Table = dict[int, "dict[str, int | Reduction]"]
-"""For each state and terminal the state to go to or the rule that ends; for each rule's name a state."""
+Actions = dict[int, "dict[str, int | Reduction]"]
+"""For each state and terminal the state to go to, or the rule that ends."""
+Gotos = dict[int, dict[str, int]]
+"""For each state and rule the state to go to when the rule has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """The tables and the lexer; made once, used by all threads."""
 
-    table: Table
+    actions: Actions
+    gotos: Gotos
     ends: dict[str, tuple[int, int]]
     """For each start rule the first state and the last."""
     lexer: Lexer
@@ -92,19 +101,26 @@ def grammar() -> Grammar:
     )
     confs = {start: lark.parse_interactive(start=start).parser_state.parse_conf for start in STARTS}
     conf = confs[STARTS[0]]
-    reductions = {rule: _reduction(rule, build) for rule, build in conf.callbacks.items()}
-    table: Table = {
-        state: {
-            intern(str(name)): target if kind is Shift else reductions[target]
-            for name, (kind, target) in row.items()
-        }
-        for state, row in conf.states.items()
-    }
+    reductions = {rule: _reduction(rule, build) for rule, build in _callbacks(conf)}
+    actions: Actions = {}
+    gotos: Gotos = {}
+    for state, row in conf.states.items():
+        actions[state], gotos[state] = {}, {}
+        for name, (kind, target) in row.items():
+            if not name.isupper():
+                gotos[state][intern(str(name))] = target
+            else:
+                actions[state][intern(str(name))] = target if kind is Shift else reductions[target]
     ends = {start: (conf.start_state, conf.end_state) for start, conf in confs.items()}
-    return Grammar(table, ends, Lexer(lark.terminals, lark.ignore_tokens))
+    return Grammar(actions, gotos, ends, Lexer(lark.terminals, lark.ignore_tokens))
 
 
-def _reduction(rule: Any, build: Callable[[list[Any]], Any]) -> Reduction:
+def _callbacks(conf: ParseConf[int]) -> Iterable[tuple[Rule, Callback]]:
+    """The builders by rule; Lark's annotation says that the keys are texts."""
+    return cast("Iterable[tuple[Rule, Callback]]", conf.callbacks.items())
+
+
+def _reduction(rule: Rule, build: Callback) -> Reduction:
     size = len(rule.expansion)
     hands_on = size == 1 and rule.options.expand1 and not rule.alias
     return Reduction(size, intern(str(rule.origin.name)), None if hands_on else build)
@@ -113,20 +129,21 @@ def _reduction(rule: Any, build: Callable[[list[Any]], Any]) -> Reduction:
 class Machine:
     """One parse: takes words from left to right and gives the value of the start rule.
 
-    This is the usual loop of an LR parser over Lark's tables, written out here because it has to tell,
-    word by word, what may follow.
+    This is the usual loop of an LR parser over Lark's tables, written out here because it has to
+    tell, word by word, what may follow.
     """
 
     def __init__(self, start: str, words: Sequence[Word], context: Context) -> None:
         self.lexer = grammar().lexer
         self.words = words
         self._context = context
-        self._table = grammar().table
+        self._actions = grammar().actions
+        self._gotos = grammar().gotos
         first, self._last = grammar().ends[start]
         self._states = [first]
         self._values: list[Any] = []
 
-    def run(self) -> Any:
+    def run(self) -> object:
         """Takes all words.
 
         Raises: Unexpected at the first that does not fit; ParseError from the builders.
@@ -144,7 +161,7 @@ class Machine:
 
     def accepted(self) -> set[str]:
         """The terminals that fit here."""
-        return {name for name in self._table[self._states[-1]] if name.isupper() and self.can_take(name)}
+        return {name for name in self._actions[self._states[-1]] if self.can_take(name)}
 
     def can_take(self, *terminals: str) -> bool:
         """Whether the terminals fit here one after another."""
@@ -165,9 +182,9 @@ class Machine:
 
     def _take(self, terminal: str, token: Token | None, at: int) -> None:
         """Ends the rules that the terminal ends, then puts the token on the stack."""
-        table, states, values = self._table, self._states, self._values
+        actions, states, values = self._actions, self._states, self._values
         while True:
-            action = table[states[-1]].get(terminal)
+            action = actions[states[-1]].get(terminal)
             if action.__class__ is int:
                 states.append(action)
                 values.append(token)
@@ -183,14 +200,14 @@ class Machine:
                 values.append(build(parts))
             else:
                 values.append(build([]))
-            states.append(table[states[-1]][origin])
+            states.append(self._gotos[states[-1]][origin])
             if states[-1] == self._last:
                 return
 
     def _shift(self, states: list[int], terminal: str) -> bool:
         """Does to a stack of states what taking the terminal would do."""
         while True:
-            action = self._table[states[-1]].get(terminal)
+            action = self._actions[states[-1]].get(terminal)
             if action is None:
                 return False
             if not isinstance(action, Reduction):
@@ -198,14 +215,14 @@ class Machine:
                 return True
             if action.size:
                 del states[-action.size :]
-            states.append(self._table[states[-1]][action.origin])  # type: ignore[arg-type]
+            states.append(self._gotos[states[-1]][action.origin])
             if states[-1] == self._last:
                 return True
 
     def _terminal(self, at: int) -> str:
         """The terminal that the word is at this place."""
         readings = self.readings(at)
-        choices = self._table[self._states[-1]]
+        choices = self._actions[self._states[-1]]
         if self.words[at].kind == "(" and "LAMBDA_OPEN" in choices:
             return "LAMBDA_OPEN" if opens_lambda(self.words, at) else readings[0]
         if len(readings) == 1:

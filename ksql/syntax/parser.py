@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from ksql.base.errors import ParseError, Span
 from ksql.syntax import ast, explain_error
@@ -81,7 +81,7 @@ def parse_one(
     context = Context(types or {}, variables)
     try:
         explain_error.check_start(raw.words, test_statements=test_statements)
-        statement = _run("statement_text", raw.words, context)
+        statement = cast("ast.Statement", _run("statement_text", raw.words, context))
         if isinstance(statement, _TEST_ONLY) and not test_statements:
             raise explain_error.not_in_tests(raw.words[1])
     except ParseError as error:
@@ -109,8 +109,8 @@ def parse_expression(text: str, *, types: Mapping[str, SqlType] | None = None) -
 
     Raises: ParseError if the text is anything else.
     """
-    expression: Expr = _run("expression_text", grammar().lexer.words(text), Context(types or {}))
-    return expression
+    tree = _run("expression_text", grammar().lexer.words(text), Context(types or {}))
+    return cast("Expr", tree)
 
 
 def parse_type(text: str, types: Mapping[str, SqlType] | None = None) -> SqlType:
@@ -118,8 +118,7 @@ def parse_type(text: str, types: Mapping[str, SqlType] | None = None) -> SqlType
 
     Raises: ParseError if the text is anything else or names an unknown type.
     """
-    type_: SqlType = _run("type_text", grammar().lexer.words(text), Context(types or {}))
-    return type_
+    return cast("SqlType", _run("type_text", grammar().lexer.words(text), Context(types or {})))
 
 
 def _raw(text: str, words: list[Word]) -> RawStatement:
@@ -127,7 +126,7 @@ def _raw(text: str, words: list[Word]) -> RawStatement:
     return RawStatement(text[span.start : span.end], span, tuple(words))
 
 
-def _run(start: str, words: Sequence[Word], context: Context) -> Any:
+def _run(start: str, words: Sequence[Word], context: Context) -> object:
     try:
         tree = Machine(start, words, context).run()
     except Unexpected as error:

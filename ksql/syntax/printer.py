@@ -112,14 +112,12 @@ def _duration(duration: ast.Duration) -> str:
 # --- statements
 
 
-def _body(stmt: ast.Statement) -> str:  # noqa: C901, PLR0911, PLR0912  one arm for each statement
+def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
     match stmt:
         case ast.Query():
             return query(stmt)
         case ast.CreateSource():
-            return (
-                f"{_create(stmt)}{_columns(stmt.columns)}{_properties(stmt.properties)}"
-            )
+            return f"{_create(stmt)}{_columns(stmt.columns)}{_properties(stmt.properties)}"
         case ast.CreateAsSelect():
             return f"{_create(stmt)}{_properties(stmt.properties)} AS {query(stmt.query)}"
         case ast.InsertInto():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Node = TypeVar("Node", bound=Expr)
 
 
-def children(expr: Expr) -> tuple[Expr, ...]:  # noqa: C901, PLR0911  one arm for each shape of node
+def children(expr: Expr) -> tuple[Expr, ...]:  # noqa: C901  one arm for each shape of node
     """The expressions directly below, in the order of the text."""
     match expr:
         case ex.Unary() | ex.Not() | ex.IsNull() | ex.Cast():
@@ -79,8 +79,8 @@ def collect(expr: Expr, kind: type[Node]) -> list[Node]:
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """The expression with every node changed, from the bottom up.
 
-    ``change`` is called once for each node, after the nodes below it have been changed; it returns the
-    node itself to leave it. Parts without a change are shared with the original.
+    ``change`` is called once for each node, after the nodes below it have been changed; it returns
+    the node itself to leave it. Parts without a change are shared with the original.
 
     Example: with ``change`` turning ``a`` into ``b``, ``f(a) + 1`` becomes ``f(b) + 1``.
     """
@@ -91,7 +91,7 @@ def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return change(expr)
 
 
-def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:  # noqa: C901, PLR0911, PLR0912  as above
+def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:  # noqa: C901  as above
     """The node with other expressions below it, given in the order of `children`."""
     match expr:
         case ex.Unary() | ex.Not() | ex.IsNull() | ex.Cast():

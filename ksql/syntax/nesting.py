@@ -1,0 +1,63 @@
+"""How deep trees may be."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+from ksql.base.errors import ParseError, Span
+
+MAX_NESTING = 250
+"""How deep brackets, expressions, types and statements may be nested.
+
+Everything after the parser walks trees by recursion; this bound keeps that well below the limit of
+Python.
+"""
+
+
+class TooDeep(ParseError):
+    """A statement that is nested beyond all reason."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__(
+            "Statement is too large to parse",
+            detail="This may be caused by having too many nested expressions in the statement.",
+            hint=f"Expressions and types may be nested {MAX_NESTING} levels deep.",
+            span=span,
+        )
+
+
+def check_nesting(tree: object, span: Span) -> None:
+    """Refuses a tree that is deeper than `MAX_NESTING`; works without recursion.
+
+    Raises: TooDeep.
+    """
+    level = [tree]
+    for _ in range(MAX_NESTING + 1):
+        level = [part for node in level for part in _parts(node)]
+        if not level:
+            return
+    raise TooDeep(span)
+
+
+def _parts(node: object) -> list[object]:
+    """The nodes directly below; tuples are no level of their own."""
+    found: list[object] = []
+    waiting = [getattr(node, name) for name in _names(type(node))]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, tuple):
+            waiting.extend(value)
+        elif _names(type(value)):
+            found.append(value)
+    return found
+
+
+_FIELDS: dict[object, tuple[str, ...]] = {Span: ()}
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a node's class that may hold nodes; none for anything else."""
+    if kind not in _FIELDS:
+        known = fields(kind) if is_dataclass(kind) else ()
+        _FIELDS[kind] = tuple(field.name for field in known if field.name != "span")
+    return _FIELDS[kind]
