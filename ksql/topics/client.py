@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from ksql.base.errors import ServerError
+from ksql.base.errors import KsqlError, ServerError
 from ksql.topics.admin import Admin, Offsets, Partition
 from ksql.topics.kafka_errors import (
     FENCED,
@@ -67,6 +67,7 @@ class Sender:
         self._failed: list[tuple[str, KafkaError]] = []
         self._last_error = ""
         self._producer = Producer({**settings.producer(**config), "error_cb": self._note})
+        self._on_delivery: Callable[[KafkaError | None, Message], None] | None = self._report
 
     def send(
         self,
@@ -92,16 +93,16 @@ class Sender:
                     partition,
                     timestamp=timestamp or 0,
                     headers=list(headers or ()),
-                    on_delivery=self._report,
+                    on_delivery=self._on_delivery,
                 )
+                self._producer.poll(0)
             except BufferError:
                 if time.monotonic() > end:
                     raise KafkaUnreachable(self._settings.bootstrap, self._last_error) from None
                 self._producer.poll(_FULL_WAIT_S)
-            except KafkaException as problem:
-                raise WriteFailed(topic, error_of(problem).str()) from problem
+            except (KafkaException, SystemError) as problem:
+                raise self._failure(topic, problem) from problem
             else:
-                self._producer.poll(0)
                 return
 
     def flush(self, timeout_s: float | None = None) -> None:
@@ -109,7 +110,12 @@ class Sender:
 
         Raises: WriteFailed, KafkaUnreachable.
         """
-        left = self._producer.flush(self._settings.timeout_s if timeout_s is None else timeout_s)
+        try:
+            left = self._producer.flush(
+                self._settings.timeout_s if timeout_s is None else timeout_s
+            )
+        except (KafkaException, SystemError) as problem:
+            raise self._failure("", problem) from problem
         if self._failed:
             topic, error = self._failed[0]
             self._failed.clear()
@@ -125,6 +131,13 @@ class Sender:
     def close(self, timeout_s: float = 5.0) -> None:
         """Send what is left, for that long at most."""
         self._producer.flush(timeout_s)
+
+    def _failure(self, topic: str, problem: Exception) -> KsqlError:
+        """Our error for a fatal one; the client wraps it when callbacks were waiting meanwhile."""
+        found = problem if isinstance(problem, KafkaException) else problem.__cause__
+        if not isinstance(found, KafkaException):
+            raise problem
+        return WriteFailed(topic, error_of(found).str())
 
     def _report(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -145,6 +158,7 @@ class TransactionalSender(Sender):
     ) -> None:
         super().__init__(settings, **{"transactional.id": transactional_id}, **config)
         self._id = transactional_id
+        self._on_delivery = None  # the commit tells whether all arrived
 
     def start(self) -> None:
         """Take over the transactional id.
@@ -162,7 +176,6 @@ class TransactionalSender(Sender):
         self._step(lambda _: self._producer.begin_transaction())
         try:
             yield self
-            self.flush()
             self._step(self._producer.commit_transaction)
         except ProducerFenced:
             raise  # nothing of ours is open any more
@@ -175,6 +188,11 @@ class TransactionalSender(Sender):
         with contextlib.suppress(KafkaException):
             self._producer.abort_transaction(self._settings.timeout_s)
         self._failed.clear()
+
+    def _failure(self, topic: str, problem: Exception) -> KsqlError:
+        if isinstance(problem, KafkaException) and error_of(problem).code() in FENCED:
+            return ProducerFenced(self._id)
+        return super()._failure(topic, problem)
 
     def _step(self, call: Callable[[float], None]) -> None:
         def run(left: float, _tries: int) -> None:
@@ -238,11 +256,11 @@ class Reader:
 
         Raises: OffsetsGone, UnknownTopic, KafkaDenied.
         """
-        return [
-            self._record(message)
-            for message in self._consumer.consume(most, timeout_s)
-            if self._is_record(message)
-        ]
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return []
+        more = self._consumer.consume(most - 1, 0) if most > 1 else []  # what is there already
+        return [self._record(message) for message in (first, *more) if self._is_record(message)]
 
     def read_to_end(self, timeout_s: float | None = None) -> Iterator[list[RawRecord]]:
         """Batches up to where the partitions end now (as far as it is committed).
@@ -252,6 +270,9 @@ class Reader:
         patience = self._settings.timeout_s if timeout_s is None else timeout_s
         topics = sorted({topic for topic, _ in self._positions})
         ends = self._admin.end_offsets(topics) if topics else {}
+        for place, position in self._positions.items():
+            if position > ends.get(place, 0):
+                raise OffsetsGone(*place, f"it ends at {ends.get(place, 0)}, before {position}")
         seen, since = dict(self._positions), time.monotonic()
         while any(self._positions[p] < ends.get(p, 0) for p in self._positions):
             if batch := self.poll(timeout_s=_STEP_S):

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+import uuid
+
+import pytest
+
+from ksql.topics import client
+from ksql.topics.admin import Admin, TopicChange
+from ksql.topics.broker import EmbeddedBroker
+from ksql.topics.client import Reader, Sender, TransactionalSender
+from ksql.topics.kafka_errors import (
+    KafkaRefused,
+    KafkaUnreachable,
+    OffsetsGone,
+    ProducerFenced,
+    TopicExists,
+    UnknownTopic,
+)
+from ksql.topics.settings import KafkaSettings
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory):
+    broker = EmbeddedBroker(tmp_path_factory.mktemp("kafka"), heap_mb=256)
+    try:
+        yield KafkaSettings(broker.start(), timeout_s=20)
+    finally:
+        broker.stop()
+
+
+@pytest.fixture(scope="module")
+def admin(kafka):
+    return Admin(kafka)
+
+
+@pytest.fixture
+def topic(admin):
+    """A new topic of two partitions."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    admin.create(TopicChange(name, 2))
+    return name
+
+
+def drain(reader):
+    return [record for batch in reader.read_to_end() for record in batch]
+
+
+def nowhere():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{held.getsockname()[1]}"
+
+
+def test_topics_are_created_described_changed_and_deleted(admin):
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    admin.create(TopicChange(name, 3, configs={"cleanup.policy": "compact"}))
+    assert admin.exists(name)
+    assert admin.partitions(name) == 3
+    info = admin.describe([name, "not-there"])
+    assert set(info) == {name}
+    assert info[name].replicas_per_partition == (1, 1, 1)
+    assert info[name].replicas == 1
+    assert info[name].configs["cleanup.policy"] == "compact"
+    admin.alter_configs(name, {"retention.ms": "1234"})
+    changed = admin.describe([name])[name].configs
+    assert (changed["retention.ms"], changed["cleanup.policy"]) == ("1234", "compact")
+    with pytest.raises(TopicExists, match="already exists"):
+        admin.create(TopicChange(name, 1))
+    admin.delete(name)
+    assert not admin.exists(name)
+    with pytest.raises(UnknownTopic):
+        admin.delete(name)
+    with pytest.raises(UnknownTopic):
+        admin.partitions(name)
+    assert admin.describe([]) == {}
+    assert admin.cluster_id()
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        TopicChange("bad name!", 1),
+        TopicChange("too-many-replicas", 1, 3),
+        TopicChange("bad-config", 1, configs={"no.such.config": "1"}),
+    ],
+)
+def test_what_the_broker_refuses(admin, topic):
+    with pytest.raises(KafkaRefused, match="Cannot create topic"):
+        admin.create(topic)
+
+
+def test_offsets(kafka, admin, topic):
+    other = f"{topic}-b"
+    admin.create(TopicChange(other, 1))
+    sender = Sender(kafka)
+    for n in range(5):
+        sender.send(topic, None, b"x", partition=1, timestamp=1000 + n)
+    sender.flush()
+    begin, end = admin.begin_offsets([topic, other]), admin.end_offsets([topic, other])
+    assert begin == {(topic, 0): 0, (topic, 1): 0, (other, 0): 0}
+    assert end == {(topic, 0): 0, (topic, 1): 5, (other, 0): 0}
+    assert admin.offsets_at([topic], 1003) == {(topic, 0): 0, (topic, 1): 3}
+    assert admin.end_offsets([]) == {}
+    with pytest.raises(UnknownTopic):
+        admin.end_offsets(["not-there"])
+
+
+def test_records_go_in_and_out(kafka, topic):
+    sender = Sender(kafka)
+    headers = [("h", b"1"), ("h", None)]
+    sender.send(topic, b"k", b"v", timestamp=123, headers=headers, partition=0)
+    sender.send(topic, None, None, timestamp=124, partition=0)
+    sender.send(topic, b"", b"", timestamp=125, partition=0)
+    sender.flush()
+    with Reader(kafka) as reader:
+        reader.assign_topics([topic])
+        found = drain(reader)
+        assert [r[:6] for r in found] == [
+            (topic, 0, 0, 123, b"k", b"v"),
+            (topic, 0, 1, 124, None, None),
+            (topic, 0, 2, 125, b"", b""),
+        ]
+        assert found[0].headers == headers
+        assert found[1].headers is None
+        assert reader.positions == {(topic, 0): 3, (topic, 1): 0}
+        assert drain(reader) == []
+        sender.send(topic, b"k", b"w", partition=1)
+        sender.flush()
+        assert [r.value for r in drain(reader)] == [b"w"]
+        reader.assign({(topic, 0): 1})
+        assert [r.offset for r in drain(reader)] == [1, 2]
+        assert reader.poll(timeout_s=0.05) == []
+
+
+def test_a_reader_may_start_at_the_end(kafka, topic):
+    sender = Sender(kafka)
+    sender.send(topic, None, b"old", partition=0)
+    sender.flush()
+    with Reader(kafka) as reader:
+        reader.assign_topics([topic], client.END)
+        assert reader.positions == {(topic, 0): 1, (topic, 1): 0}
+        sender.send(topic, None, b"new", partition=0)
+        sender.flush()
+        assert [r.value for r in drain(reader)] == [b"new"]
+
+
+def test_keys_go_to_the_partition_that_java_chooses(kafka, admin):
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    admin.create(TopicChange(name, 4))
+    sender = Sender(kafka)
+    for key in (b"21", b"foobar", b"abc"):
+        sender.send(name, key, b"v")
+    sender.flush()
+    with Reader(kafka) as reader:
+        reader.assign_topics([name])
+        found = {r.key: r.partition for r in drain(reader)}
+    # toPositive(murmur2(key)) % 4 with the hashes that Kafka's own tests state
+    hashes = {b"21": -973932308, b"foobar": -790332482, b"abc": 479470107}
+    assert found == {key: (value & 0x7FFFFFFF) % 4 for key, value in hashes.items()}
+
+
+def test_a_transaction_counts_whole_or_not_at_all(kafka, admin, topic):
+    sender = TransactionalSender(kafka, f"tx-{topic}")
+    sender.start()
+    with sender.transaction():
+        sender.send(topic, None, b"a", partition=0)
+        sender.send(topic, None, b"b", partition=1)
+    with contextlib.suppress(ZeroDivisionError), sender.transaction():
+        sender.send(topic, None, b"never", partition=0)
+        raise ZeroDivisionError
+    with Reader(kafka) as reader:
+        reader.assign_topics([topic])
+        assert sorted(r.value or b"" for r in drain(reader)) == [b"a", b"b"]
+        # the markers of transactions are no records, yet the positions lie behind them
+        assert reader.positions == admin.end_offsets([topic])
+        with sender.transaction():
+            sender.send(topic, None, b"c", partition=0)
+        assert [r.value for r in drain(reader)] == [b"c"]
+
+
+def test_what_is_not_committed_is_not_read(kafka, admin, topic):
+    sender = TransactionalSender(kafka, f"tx-{topic}")
+    sender.start()
+    with Reader(kafka) as reader:
+        reader.assign_topics([topic])
+        with sender.transaction():
+            sender.send(topic, None, b"a", partition=0)
+            sender.flush()
+            assert admin.end_offsets([topic])[topic, 0] == 0
+            assert admin.end_offsets([topic], committed=False)[topic, 0] == 1
+            assert drain(reader) == []
+        assert [r.value for r in drain(reader)] == [b"a"]
+
+
+def test_a_second_producer_fences_the_first(kafka, topic):
+    first = TransactionalSender(kafka, f"tx-{topic}")
+    first.start()
+    with first.transaction():
+        first.send(topic, None, b"a", partition=0)
+    second = TransactionalSender(kafka, f"tx-{topic}")
+    second.start()
+    with pytest.raises(ProducerFenced), first.transaction():
+        first.send(topic, None, b"b", partition=0)
+    with second.transaction():
+        second.send(topic, None, b"c", partition=0)
+    with Reader(kafka) as reader:
+        reader.assign_topics([topic])
+        assert [r.value for r in drain(reader)] == [b"a", b"c"]
+
+
+def test_offsets_that_are_gone(kafka, topic):
+    with Reader(kafka) as reader:
+        reader.assign({(topic, 0): 77})
+        with pytest.raises(OffsetsGone, match="are gone"):
+            drain(reader)
+
+
+def test_a_topic_that_does_not_exist(kafka):
+    with Reader(kafka) as reader, pytest.raises(UnknownTopic):
+        reader.assign_topics(["not-there"])
+    sender = Sender(kafka, **{"message.timeout.ms": 1000})
+    sender.send("not-there-either", None, b"x")
+    with pytest.raises((client.WriteFailed, KafkaUnreachable)):
+        sender.flush()
+
+
+def test_a_record_that_is_too_large(kafka, topic):
+    sender = Sender(kafka)
+    with pytest.raises(client.WriteFailed, match="cannot write to topic"):
+        sender.send(topic, None, b"x" * 2_000_000)
+
+
+def test_no_broker_is_a_clear_end():
+    settings = KafkaSettings(nowhere(), timeout_s=0.6)
+    began = time.monotonic()
+    with pytest.raises(KafkaUnreachable) as found:
+        Admin(settings).topics()
+    assert settings.bootstrap in found.value.message
+    assert found.value.hint
+    sender = Sender(settings)
+    sender.send("t", None, b"x")
+    with pytest.raises(KafkaUnreachable):
+        sender.flush()
+    sender.flush()  # what could not be sent is given up, once
+    with pytest.raises(KafkaUnreachable):
+        TransactionalSender(settings, "x").start()
+    assert time.monotonic() - began < 60
