@@ -8,15 +8,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from ksql.functions.errors import EvaluationError
+from ksql.types.ints import LONG_MAX, LONG_MIN, saturate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Python's default context rounds to 28 digits; DECIMAL has no upper bound.
 WIDE = decimal.Context(prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-
-LONG_MAX = 2**63 - 1
-LONG_MIN = -(2**63)
 
 
 class NumericOverflow(EvaluationError):
@@ -33,29 +31,10 @@ class NotANumber(EvaluationError):
         super().__init__(f"{value} has no decimal form")
 
 
-def wrap32(value: int) -> int:
-    """The value as a Java int holds it."""
-    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
-
-
-def wrap64(value: int) -> int:
-    """The value as a Java long holds it."""
-    return ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
-
-
-def saturate64(value: float) -> int:
-    """The double cut to a Java long: NaN is 0, what is too large becomes the largest."""
-    if math.isnan(value):
-        return 0
-    if math.isinf(value):
-        return LONG_MAX if value > 0 else LONG_MIN
-    return min(max(math.trunc(value), LONG_MIN), LONG_MAX)
-
-
 def round_half_up(value: float) -> int:
     """Math.round: to the nearest integer, halves towards positive infinity."""
     if not math.isfinite(value):
-        return saturate64(value)
+        return saturate(value, LONG_MIN, LONG_MAX)
     floor = math.floor(value)
     return min(max(floor + (value - floor >= 0.5), LONG_MIN), LONG_MAX)
 
@@ -92,12 +71,3 @@ def ieee(function: Callable[[float], float]) -> Callable[[float], float]:
             return math.inf
 
     return run
-
-
-def divide(left: float, right: float) -> float:
-    """Division of doubles as IEEE 754 has it."""
-    if right:
-        return left / right
-    if not left or math.isnan(left) or math.isnan(right):
-        return math.nan
-    return math.copysign(math.inf, left) * math.copysign(1.0, right)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ksql.functions.arith import divide, wrap32, wrap64
 from ksql.functions.spec import Aggregate
+from ksql.types.ints import divide as divide_int
+from ksql.types.ints import divide_double, wrap32, wrap64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,17 +89,12 @@ def _spread_merge(average: Callable[[Any, int], Any]) -> Callable[[Sums, Sums], 
     return merge
 
 
-def _cut(total: int, count: int) -> int:
-    """Integer division as Java does it."""
-    return int(math.copysign(abs(total) // count, total))
-
-
 def _variance(state: Sums) -> float:
     return float(state[2] / (state[1] - 1)) if state[1] > 1 else 0.0
 
 
 def _spread(kind: str, result: Callable[[Sums], float], whole: bool) -> Aggregate:
-    average = _cut if whole and kind != "DOUBLE" else lambda total, count: total / count
+    average = divide_int if whole and kind != "DOUBLE" else lambda total, count: total / count
     return Aggregate(
         (f"{kind} val",),
         "DOUBLE",
@@ -121,7 +117,11 @@ def _correlation(state: Sums) -> float:
     """Pearson's coefficient; NaN as long as one side does not vary."""
     count, sum_x, sum_y, square_x, square_y, product = map(float, state)
     spread = (count * square_x - sum_x * sum_x) * (count * square_y - sum_y * sum_y)
-    return divide(count * product - sum_x * sum_y, math.sqrt(spread)) if spread > 0 else math.nan
+    return (
+        divide_double(count * product - sum_x * sum_y, math.sqrt(spread))
+        if spread > 0
+        else math.nan
+    )
 
 
 def _pearson(kind: str) -> Aggregate:

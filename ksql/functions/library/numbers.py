@@ -9,20 +9,12 @@ from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import StatementError
-from ksql.functions.arith import (
-    decimal_of,
-    divide,
-    ieee,
-    round_half_up,
-    saturate64,
-    set_scale,
-    wrap32,
-    wrap64,
-)
+from ksql.functions.arith import decimal_of, ieee, round_half_up, set_scale
 from ksql.functions.build import family
 from ksql.functions.errors import EvaluationError
 from ksql.functions.returns import SAME, Rule
 from ksql.functions.spec import Scalar
+from ksql.types.ints import LONG_MAX, LONG_MIN, divide_double, saturate, wrap32, wrap64
 from ksql.types.model import NULL, Decimal, SqlType
 
 if TYPE_CHECKING:
@@ -94,7 +86,7 @@ def log(base: Number, value: Number) -> float:
     """The logarithm to a base; NaN for a base that has none."""
     if base <= 0 or base == 1:
         return math.nan
-    return divide(ln(value), ln(base))
+    return divide_double(ln(value), ln(base))
 
 
 def power(base: Number, exponent: Number) -> float:
@@ -125,7 +117,7 @@ def sinh(value: Number) -> float:
 
 def cot(value: Number) -> float:
     """The cotangent; Infinity of 0."""
-    return divide(1.0, _TAN(value))
+    return divide_double(1.0, _TAN(value))
 
 
 _TAN = ieee(math.tan)
@@ -255,7 +247,7 @@ NUMBERS = family(
             "The number without its decimals, or without those after the given place.",
             Scalar(("INT value",), "BIGINT", lambda value: value, "({0})"),
             Scalar(("BIGINT value",), "BIGINT", lambda value: value, "({0})"),
-            Scalar(("DOUBLE value",), "BIGINT", saturate64),
+            Scalar(("DOUBLE value",), "BIGINT", lambda value: saturate(value, LONG_MIN, LONG_MAX)),
             Scalar(("DOUBLE value", "INT decimalPlaces"), "DOUBLE", _trunc_to),
             Scalar(("DECIMAL value",), WHOLE, lambda value: _cut(value, 0)),
             Scalar(("DECIMAL value", "INT decimalPlaces"), SAME, typed=_keeping_scale(_cut)),

@@ -11,6 +11,7 @@ from ksql.functions.timeformat.fastdate import parse_date
 from ksql.functions.timeformat.javatime import (
     date_moment,
     formatter,
+    parse_day,
     parse_time,
     parse_timestamp,
     time_moment,
@@ -26,6 +27,7 @@ __all__ = [
     "date_moment",
     "formatter",
     "parse_date",
+    "parse_day",
     "parse_time",
     "parse_timestamp",
     "system_zone",

@@ -112,6 +112,13 @@ def week_start(year: int, first_day: int, least: int) -> int:
     return january - into + (0 if 7 - into >= least else 7)
 
 
+def has_day(values: dict[str, int]) -> bool:
+    """Whether the fields say a whole date."""
+    year = _year(values) is not None
+    by_month = {"MONTH", "DAY"} <= values.keys() or "DAY_OF_YEAR" in values
+    return (year and by_month) or {"WEEK_YEAR", "WEEK", "DAY_OF_WEEK"} <= values.keys()
+
+
 def resolve_day(values: dict[str, int]) -> int:
     """The epoch day of the fields; what is missing is taken from 1970-01-01.
 

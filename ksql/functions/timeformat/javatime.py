@@ -172,6 +172,20 @@ def timestamp_parser(pattern: str, zone: Zone = UTC) -> Callable[[str], int]:
     return lambda text: parse_timestamp(pattern, text, zone)
 
 
+def parse_day(pattern: str, text: str) -> int:
+    """The epoch day of a text that spells a whole date.
+
+    Raises: BadPattern, BadText.
+    """
+    parsed = formatter(pattern).read(text, "date")
+    if not fields.has_day(parsed.values):
+        raise BadText("date", text, pattern, "the year, the month or the day is missing")
+    try:
+        return fields.resolve_day(parsed.values)
+    except OutOfRange as error:
+        raise BadText("date", text, pattern, str(error)) from error
+
+
 def parse_time(pattern: str, text: str) -> int:
     """Milliseconds of the day of a text.
 

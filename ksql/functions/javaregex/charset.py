@@ -1,0 +1,193 @@
+"""Sets of characters as sorted ranges of code points, with Java's predefined classes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Ranges = tuple[tuple[int, int], ...]
+
+LAST = sys.maxunicode
+ALL: Ranges = ((0, LAST),)
+
+
+def of_characters(characters: Iterable[str]) -> Ranges:
+    """The set of those characters."""
+    return union(*(((ord(c), ord(c)),) for c in characters))
+
+
+def union(*sets: Ranges) -> Ranges:
+    """All characters that are in any of the sets."""
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(itertools.chain(*sets)):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def complement(ranges: Ranges) -> Ranges:
+    """All characters that are not in the set."""
+    found = []
+    start = 0
+    for low, high in ranges:
+        if low > start:
+            found.append((start, low - 1))
+        start = high + 1
+    if start <= LAST:
+        found.append((start, LAST))
+    return tuple(found)
+
+
+def intersection(first: Ranges, second: Ranges) -> Ranges:
+    """The characters that are in both sets."""
+    return complement(union(complement(first), complement(second)))
+
+
+def as_regex(ranges: Ranges) -> str:
+    """A class of Python's ``re`` for the set."""
+    if not ranges:
+        return r"(?!)"
+    return f"[{''.join(_range(low, high) for low, high in ranges)}]"
+
+
+def _range(low: int, high: int) -> str:
+    return _escaped(low) if low == high else f"{_escaped(low)}-{_escaped(high)}"
+
+
+def _escaped(code: int) -> str:
+    character = chr(code)
+    return character if character.isascii() and character.isalnum() else rf"\U{code:08x}"
+
+
+def _spans(*pairs: str) -> Ranges:
+    return union(*(((ord(pair[0]), ord(pair[-1])),) for pair in pairs))
+
+
+DIGITS = _spans("09")
+WORD = _spans("az", "AZ", "09", "_")
+SPACES = of_characters(" \t\n\x0b\f\r")
+HORIZONTAL = union(of_characters("\t \xa0\u1680\u180e\u202f\u205f\u3000"), _spans("\u2000\u200a"))
+VERTICAL = of_characters("\n\x0b\f\r\x85\u2028\u2029")
+LINE_ENDS = of_characters("\n\r\x85\u2028\u2029")
+
+# Letter after the backslash -> set; the capital letter means the complement.
+PREDEFINED: dict[str, Ranges] = {
+    "d": DIGITS,
+    "w": WORD,
+    "s": SPACES,
+    "h": HORIZONTAL,
+    "v": VERTICAL,
+}
+
+_POSIX: dict[str, Ranges] = {
+    "Lower": _spans("az"),
+    "Upper": _spans("AZ"),
+    "ASCII": ((0, 127),),
+    "Alpha": _spans("az", "AZ"),
+    "Digit": DIGITS,
+    "Alnum": _spans("az", "AZ", "09"),
+    "Punct": _spans("!/", ":@", "[`", "{~"),
+    "Graph": _spans("!~"),
+    "Print": _spans(" ~"),
+    "Blank": of_characters(" \t"),
+    "Cntrl": ((0, 31), (127, 127)),
+    "XDigit": _spans("09", "af", "AF"),
+    "Space": SPACES,
+}
+
+_TESTS: dict[str, Callable[[str], bool]] = {
+    "javaLowerCase": str.islower,
+    "javaUpperCase": str.isupper,
+    "javaTitleCase": lambda c: unicodedata.category(c) == "Lt",
+    "javaDigit": lambda c: unicodedata.category(c) == "Nd",
+    "javaLetter": lambda c: unicodedata.category(c)[0] == "L",
+    "javaAlphabetic": str.isalpha,
+    "javaLetterOrDigit": lambda c: unicodedata.category(c)[0] == "L" or c.isdecimal(),
+    "javaWhitespace": lambda c: (
+        c in "\t\n\x0b\f\r\x1c\x1d\x1e\x1f"
+        or (unicodedata.category(c)[0] == "Z" and c not in "\xa0\u2007\u202f")
+    ),
+    "javaMirrored": lambda c: bool(unicodedata.mirrored(c)),
+    "IsAlphabetic": str.isalpha,
+    "IsLetter": lambda c: unicodedata.category(c)[0] == "L",
+    "IsLowercase": str.islower,
+    "IsUppercase": str.isupper,
+    "IsTitlecase": lambda c: unicodedata.category(c) == "Lt",
+    "IsDigit": lambda c: unicodedata.category(c) == "Nd",
+    "IsPunctuation": lambda c: unicodedata.category(c)[0] == "P",
+    "IsControl": lambda c: unicodedata.category(c) == "Cc",
+    "IsWhite_Space": str.isspace,
+    "IsIdeographic": lambda c: "CJK" in unicodedata.name(c, ""),
+}
+_CATEGORIES = frozenset(
+    [
+        "Lu",
+        "Ll",
+        "Lt",
+        "Lm",
+        "Lo",
+        "Mn",
+        "Mc",
+        "Me",
+        "Nd",
+        "Nl",
+        "No",
+        "Pc",
+        "Pd",
+        "Ps",
+        "Pe",
+        "Pi",
+        "Pf",
+        "Po",
+        "Sm",
+        "Sc",
+        "Sk",
+        "So",
+        "Zs",
+        "Zl",
+        "Zp",
+        "Cc",
+        "Cf",
+        "Cs",
+        "Co",
+        "Cn",
+    ]
+)
+_GROUPS = frozenset("LMNPSZC")
+
+
+@functools.lru_cache(maxsize=64)
+def of_property(name: str) -> Ranges | None:
+    r"""The set of ``\p{name}``; None if there is no such property here (scripts and blocks)."""
+    if name in _POSIX:
+        return _POSIX[name]
+    if name in _TESTS:
+        return _where(_TESTS[name])
+    category = name.partition("=")[2] if "=" in name else name.removeprefix("Is")
+    if category == "LC":
+        return _where(lambda c: unicodedata.category(c) in ("Lu", "Ll", "Lt"))
+    if category in _GROUPS:
+        return _where(lambda c: unicodedata.category(c)[0] == category)
+    if category in _CATEGORIES:
+        return _where(lambda c: unicodedata.category(c) == category)
+    return None
+
+
+def _where(test: Callable[[str], bool]) -> Ranges:
+    flags = (test(chr(code)) for code in range(LAST + 1))
+    found = []
+    code = 0
+    for inside, run in itertools.groupby(flags):
+        size = sum(1 for _ in run)
+        if inside:
+            found.append((code, code + size - 1))
+        code += size
+    return tuple(found)

@@ -1,0 +1,263 @@
+"""JSON in texts: read, taken apart, joined; and SQL values written as JSON."""
+
+from __future__ import annotations
+
+import base64
+import re
+from decimal import Decimal as Dec
+from typing import TYPE_CHECKING, Any
+
+from ksql.functions.build import family
+from ksql.functions.errors import EvaluationError
+from ksql.functions.jsonpath import steps
+from ksql.functions.jsontree import MISSING, BadJson, json_text, parse_json, quote
+from ksql.functions.spec import Scalar
+from ksql.functions.text import from_units
+from ksql.types.model import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    NULL,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    Array,
+    Decimal,
+    Map,
+    SqlType,
+    Struct,
+)
+from ksql.types.render import java_double, stringer
+from ksql.types.times import format_date, format_time, format_timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_INDEX = re.compile(r"[+-]?\d+\Z", re.ASCII)
+
+
+class NotAnArray(EvaluationError):
+    """JSON that should be an array and is not."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text!r} is not a JSON array")
+
+
+class NullJson(EvaluationError):
+    """NULL where a JSON array is needed."""
+
+    def __init__(self) -> None:
+        super().__init__("JSON_ARRAY_CONTAINS needs a JSON array, not NULL")
+
+
+def extract(text: str, path: str) -> str | None:
+    """What the path leads to: a text as it is, all else as JSON."""
+    way = steps(path)
+    value = parse_json(text)
+    for step in way:
+        if isinstance(value, dict):
+            value = value.get(step, MISSING)
+        elif isinstance(value, list) and _INDEX.match(step) and 0 <= int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    if value is MISSING:
+        return None
+    return _unquoted(value)
+
+
+def _unquoted(value: Any) -> str:
+    return from_units(value) if isinstance(value, str) else json_text(value)
+
+
+def is_json(text: str | None) -> bool:
+    """Whether the text is JSON."""
+    if text is None:
+        return False
+    try:
+        return parse_json(text) is not MISSING
+    except BadJson:
+        return False
+
+
+_KINDS: dict[SqlType, type | tuple[type, ...]] = {
+    BOOLEAN: bool,
+    INTEGER: int,
+    BIGINT: int,
+    DOUBLE: Dec,
+    STRING: str,
+}
+
+
+def _array_contains(types: tuple[SqlType, ...]) -> Callable[[str | None, Any], bool]:
+    """An element is found if its JSON kind is that of the SQL type: 1.0 is no INT."""
+    kind = _KINDS.get(types[1])
+
+    def fits(value: Any, wanted: Any) -> bool:
+        if wanted is None or value is None:
+            return wanted is value
+        if kind is None or not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
+            return False
+        return bool(float(value) == wanted if kind is Dec else value == wanted)
+
+    def run(text: str | None, wanted: Any) -> bool:
+        if text is None:
+            raise NullJson
+        try:
+            values = parse_json(text)
+        except BadJson:
+            return False
+        return isinstance(values, list) and any(fits(value, wanted) for value in values)
+
+    return run
+
+
+def array_length(text: str) -> int | None:
+    """The number of elements; NULL if it is no array."""
+    value = parse_json(text)
+    return len(value) if isinstance(value, list) else None
+
+
+def concat(*texts: str | None) -> str | None:
+    """Objects merged into one; anything else joined into one array."""
+    values = []
+    for text in texts:
+        value = MISSING if text is None else parse_json(text)
+        if value is MISSING:
+            return None
+        values.append(value)
+    if values and all(isinstance(value, dict) for value in values):
+        merged: dict[str, Any] = {}
+        for value in values:
+            merged |= value
+        return json_text(merged)
+    joined: list[Any] = []
+    for value in values:
+        joined += value if isinstance(value, list) else [value]
+    return json_text(joined)
+
+
+def items(text: str) -> list[str]:
+    """The elements of an array as JSON texts."""
+    value = parse_json(text)
+    if not isinstance(value, list):
+        raise NotAnArray(text)
+    return list(map(json_text, value))
+
+
+def keys(text: str) -> list[str] | None:
+    """The names in an object; NULL if it is none."""
+    value = parse_json(text)
+    return list(map(from_units, value)) if isinstance(value, dict) else None
+
+
+def records(text: str) -> dict[str, str] | None:
+    """An object as a map: texts as they are, all else as JSON; NULL if it is no object."""
+    value = parse_json(text)
+    if not isinstance(value, dict):
+        return None
+    return {from_units(name): _unquoted(part) for name, part in value.items()}
+
+
+def _double(value: float) -> str:
+    text = java_double(value)
+    return f'"{text}"' if text.endswith(("NaN", "Infinity")) else text
+
+
+_WRITERS: dict[SqlType, Callable[[Any], str]] = {
+    BOOLEAN: lambda value: "true" if value else "false",
+    INTEGER: str,
+    BIGINT: str,
+    DOUBLE: _double,
+    STRING: quote,
+    BYTES: lambda value: f'"{base64.b64encode(value).decode("ascii")}"',
+    DATE: lambda value: f'"{format_date(value)}"',
+    TIME: lambda value: f'"{format_time(value)}"',
+    TIMESTAMP: lambda value: f'"{format_timestamp(value)}"',
+    NULL: lambda _: "null",
+}
+
+
+def _writer(type_: SqlType) -> Callable[[Any], str]:
+    """Values of the type as JSON; names in objects are in order."""
+    match type_:
+        case Array(item):
+            of_item = _writer(item)
+            write = lambda value: f"[{','.join(map(of_item, value))}]"  # noqa: E731
+        case Map(key, item):
+            write = _object(stringer(key), _writer(item))
+        case Struct(fields):
+            write = _struct({field.name: _writer(field.type) for field in fields})
+        case Decimal():
+            write = "{:f}".format
+        case _:
+            write = _WRITERS[type_]
+    return lambda value: "null" if value is None else write(value)
+
+
+def _object(key: Callable[[Any], str], item: Callable[[Any], str]) -> Callable[[Any], str]:
+    def write(value: dict[Any, Any]) -> str:
+        pairs = sorted((key(name), item(part)) for name, part in value.items())
+        return f"{{{','.join(f'{quote(name)}:{part}' for name, part in pairs)}}}"
+
+    return write
+
+
+def _struct(fields: dict[str, Callable[[Any], str]]) -> Callable[[Any], str]:
+    ordered = sorted(fields.items())
+
+    def write(value: dict[str, Any]) -> str:
+        return f"{{{','.join(f'{quote(name)}:{of(value.get(name))}' for name, of in ordered)}}}"
+
+    return write
+
+
+JSONS = family(
+    "JSON",
+    {
+        "extractjsonfield": (
+            "The part of a JSON text that a path such as $.name[0] leads to.",
+            Scalar(("STRING input", "STRING path"), "STRING", extract),
+        ),
+        "is_json_string": (
+            "Whether a text is JSON.",
+            Scalar(("STRING input",), "BOOLEAN", is_json, nulls="pass"),
+        ),
+        "json_array_contains": (
+            "Whether a JSON array has an element.",
+            Scalar(("STRING jsonArray", "T val"), "BOOLEAN", typed=_array_contains, nulls="pass"),
+        ),
+        "json_array_length": (
+            "The number of elements of a JSON array.",
+            Scalar(("STRING jsonArray",), "INT", array_length),
+        ),
+        "json_concat": (
+            "JSON objects merged, or JSON values joined into an array.",
+            Scalar(("STRING... jsonStrings",), "STRING", concat, nulls="pass"),
+        ),
+        "json_items": (
+            "The elements of a JSON array as an array of JSON texts.",
+            Scalar(("STRING jsonItems",), "ARRAY<STRING>", items),
+        ),
+        "json_keys": (
+            "The names at the top of a JSON object.",
+            Scalar(("STRING jsonObj",), "ARRAY<STRING>", keys),
+        ),
+        "json_records": (
+            "A JSON object as a map of texts.",
+            Scalar(("STRING jsonObj",), "MAP<STRING, STRING>", records),
+        ),
+        "to_json_string": (
+            "Any value as JSON.",
+            Scalar(
+                ("T val",),
+                "STRING",
+                typed=lambda types: _writer(types[0]),
+                nulls="pass",
+            ),
+        ),
+    },
+)

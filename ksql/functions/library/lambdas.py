@@ -1,0 +1,116 @@
+"""Functions of functions: TRANSFORM, FILTER, REDUCE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ksql.functions.build import family
+from ksql.functions.errors import EvaluationError
+from ksql.functions.spec import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class DuplicateKey(EvaluationError):
+    """Two entries of a transformed map got the same key."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__(f"Duplicate key {key}")
+
+
+class NullValue(EvaluationError):
+    """A filtered map would hold a NULL value."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__(f"FILTER cannot keep the key {key}: its value is NULL")
+
+
+def transform_array(values: list[Any], function: Callable[[Any], Any]) -> list[Any]:
+    """Each element through the function."""
+    return [function(value) for value in values]
+
+
+def transform_map(
+    values: dict[Any, Any],
+    of_key: Callable[[Any, Any], Any],
+    of_value: Callable[[Any, Any], Any],
+) -> dict[Any, Any]:
+    """Each entry through one function for its key and one for its value."""
+    changed: dict[Any, Any] = {}
+    for key, value in values.items():
+        new = of_key(key, value)
+        if new in changed:
+            raise DuplicateKey(new)
+        changed[new] = of_value(key, value)
+    return changed
+
+
+def filter_array(values: list[Any], test: Callable[[Any], Any]) -> list[Any]:
+    """The elements for which the test holds."""
+    return [value for value in values if test(value)]
+
+
+def filter_map(values: dict[Any, Any], test: Callable[[Any, Any], Any]) -> dict[Any, Any]:
+    """The entries for which the test holds."""
+    kept = {key: value for key, value in values.items() if test(key, value)}
+    for key, value in kept.items():
+        if value is None:
+            raise NullValue(key)
+    return kept
+
+
+def reduce_array(values: list[Any] | None, state: Any, step: Callable[[Any, Any], Any]) -> Any:
+    """The state after the step has been done with each element."""
+    if state is None:
+        return None
+    for value in values or ():
+        state = step(state, value)
+    return state
+
+
+def reduce_map(
+    values: dict[Any, Any] | None, state: Any, step: Callable[[Any, Any, Any], Any]
+) -> Any:
+    """The state after the step has been done with each entry."""
+    if state is None:
+        return None
+    for key, value in (values or {}).items():
+        state = step(state, key, value)
+    return state
+
+
+LAMBDAS = family(
+    "LAMBDA",
+    {
+        "transform": (
+            "Every element, or every key and value, through a function.",
+            Scalar(("ARRAY<T> array", "T => R function"), "ARRAY<R>", transform_array),
+            Scalar(
+                ("MAP<K, V> map", "(K, V) => R keyFunction", "(K, V) => S valueFunction"),
+                "MAP<R, S>",
+                transform_map,
+            ),
+        ),
+        "filter": (
+            "The elements or entries for which a condition holds.",
+            Scalar(("ARRAY<T> array", "T => BOOLEAN condition"), "ARRAY<T>", filter_array),
+            Scalar(("MAP<K, V> map", "(K, V) => BOOLEAN condition"), "MAP<K, V>", filter_map),
+        ),
+        "reduce": (
+            "One value from all elements or entries, starting from a first one.",
+            Scalar(
+                ("ARRAY<T> array", "S initialState", "(S, T) => S function"),
+                "S",
+                reduce_array,
+                nulls="pass",
+            ),
+            Scalar(
+                ("MAP<K, V> map", "S initialState", "(S, K, V) => S function"),
+                "S",
+                reduce_map,
+                nulls="pass",
+            ),
+        ),
+    },
+)

@@ -1,0 +1,77 @@
+"""Regular expressions, with Java's syntax."""
+
+from __future__ import annotations
+
+from ksql.functions.build import family
+from ksql.functions.javaregex import compile_java, replace_all
+from ksql.functions.spec import Scalar
+
+
+def extract(pattern: str, text: str, group: int = 0) -> str | None:
+    """The first match, or one of its groups; NULL if there is none."""
+    regex = compile_java(pattern)
+    found = regex.search(text)
+    if found is None or not 0 <= group <= regex.groups:
+        return None
+    part: str | None = found[group]
+    return part
+
+
+def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | None:
+    """All matches, or one group of each; NULL if the pattern has no such group."""
+    regex = compile_java(pattern)
+    if not 0 <= group <= regex.groups:
+        return None
+    return [found[group] for found in regex.finditer(text)]
+
+
+def split_to_array(text: str, pattern: str) -> list[str]:
+    """The parts between matches, empty ones included; single characters for an empty pattern."""
+    regex = compile_java(pattern)
+    if regex.fullmatch(""):
+        return _java_split(text, pattern)
+    parts = []
+    start = 0
+    for found in regex.finditer(text):
+        parts.append(text[start : found.start()])
+        start = found.end()
+    return [*parts, text[start:]]
+
+
+def _java_split(text: str, pattern: str) -> list[str]:
+    """``Pattern.split``: no empty part at the start for an empty match, none at the end."""
+    parts = []
+    start = 0
+    for found in compile_java(pattern).finditer(text):
+        if found.end() > 0:
+            parts.append(text[start : found.start()])
+            start = found.end()
+    parts.append(text[start:])
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+REGEXPS = family(
+    "REGULAR EXPRESSION",
+    {
+        "regexp_extract": (
+            "The first part of the text that matches the pattern, or a group of it.",
+            Scalar(("STRING pattern", "STRING input"), "STRING", extract),
+            Scalar(("STRING pattern", "STRING input", "INT group"), "STRING", extract),
+        ),
+        "regexp_extract_all": (
+            "All parts of the text that match the pattern, or a group of each.",
+            Scalar(("STRING pattern", "STRING input"), "ARRAY<STRING>", extract_all),
+            Scalar(("STRING pattern", "STRING input", "INT group"), "ARRAY<STRING>", extract_all),
+        ),
+        "regexp_replace": (
+            "The text with every match of the pattern replaced; $1 stands for a group.",
+            Scalar(("STRING str", "STRING regexp", "STRING newStr"), "STRING", replace_all),
+        ),
+        "regexp_split_to_array": (
+            "The parts of the text between matches of the pattern.",
+            Scalar(("STRING string", "STRING regexp"), "ARRAY<STRING>", split_to_array),
+        ),
+    },
+)

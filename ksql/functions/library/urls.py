@@ -1,0 +1,77 @@
+"""URLs: their parts, and the form encoding of parameters."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import quote_plus, unquote_plus
+
+from ksql.functions.build import family
+from ksql.functions.errors import EvaluationError
+from ksql.functions.javauri import Uri, parse_uri
+from ksql.functions.spec import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+class BadParameter(EvaluationError):
+    """A percent sign without two hexadecimal digits behind it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"URL input has invalid escapes: {text}")
+
+
+def parameter(url: str, name: str) -> str | None:
+    """The value of the first parameter of that name in the query; '' if it has none."""
+    for pair in (parse_uri(url).query or "").split("&"):
+        key, _, value = pair.partition("=")
+        if key == name:
+            return value
+    return None
+
+
+def encode(text: str) -> str:
+    """The text as a form sends it: a plus for a blank, percent signs for most else."""
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def decode(text: str) -> str:
+    """The text of its form encoding."""
+    if _BAD_PERCENT.search(text):
+        raise BadParameter(text)
+    return unquote_plus(text)
+
+
+def _part(get: Callable[[Uri], object], kind: str = "STRING") -> Scalar:
+    return Scalar(("STRING input",), kind, lambda url: get(parse_uri(url)))
+
+
+URLS = family(
+    "URL",
+    {
+        "url_extract_protocol": ("The protocol of a URL.", _part(lambda uri: uri.scheme)),
+        "url_extract_host": ("The host of a URL.", _part(lambda uri: uri.host)),
+        "url_extract_port": ("The port in a URL.", _part(lambda uri: uri.port, "INT")),
+        "url_extract_path": ("The path of a URL.", _part(lambda uri: uri.path)),
+        "url_extract_query": ("The query of a URL, decoded.", _part(lambda uri: uri.query)),
+        "url_extract_fragment": (
+            "What follows the # of a URL.",
+            _part(lambda uri: uri.fragment),
+        ),
+        "url_extract_parameter": (
+            "The value of a parameter in the query of a URL.",
+            Scalar(("STRING input", "STRING paramToFind"), "STRING", parameter),
+        ),
+        "url_encode_param": (
+            "The text encoded so that it can be a parameter of a URL.",
+            Scalar(("STRING url",), "STRING", encode),
+        ),
+        "url_decode_param": (
+            "The text of an encoded parameter of a URL.",
+            Scalar(("STRING url",), "STRING", decode),
+        ),
+    },
+)
