@@ -1,7 +1,7 @@
 """Statements and their clauses, each named after its grammar rule, each with its span.
 
 Source names are as stored (upper case unless quoted). ``WITH`` properties keep their written order;
-names are upper case, values are literals.
+names are upper case (as written for connectors), values are literals.
 """
 
 from __future__ import annotations

@@ -122,9 +122,9 @@ def source_name(span: Span, name: str) -> str:
     return name
 
 
-@rule("resource")
+@rule("resource", "property_name")
 def resource(span: Span, token: Token) -> str:
-    """The name of something outside (a topic, a subject): its case counts."""
+    """The name of something outside (a topic, a subject) as written: its case may count."""
     match token.type:
         case "STRING":
             return string_value(token)
@@ -173,7 +173,7 @@ def _variable(token: Token) -> str:
     return variables[name]
 
 
-@rule("text", "property_text")
+@rule("text")
 def text(span: Span, token: Token) -> str:
     """A text in single quotes."""
     return string_value(token)
@@ -337,7 +337,7 @@ def map_type(span: Span, key: SqlType, value: SqlType) -> model.Map:
 
 
 @rule("struct_type")
-def struct_type(span: Span, fields: tuple[model.Field, ...] | None) -> model.Struct:
+def struct_type(span: Span, fields: tuple[model.Field, ...] | None = None) -> model.Struct:
     """``STRUCT<name type, ..>``; no two fields have one name."""
     seen: set[str] = set()
     for field in fields or ():

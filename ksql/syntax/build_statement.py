@@ -39,13 +39,13 @@ words(
 )
 
 
-@rule("statement_text", "type_text", "property_name", "subject")
+@rule("statement_text", "type_text", "subject")
 def same(span: Span, inner: T) -> T:
     """What adds nothing to its one part."""
     return inner
 
 
-@rule("with_clause", "columns", "names")
+@rule("configuration", "columns", "names")
 def listed(span: Span, *items: T) -> tuple[T, ...]:
     """Things in brackets with commas between them."""
     return items
@@ -61,7 +61,13 @@ def property_(
             f"Got: '{value.name}'. A property must be a quoted text, a number or a boolean",
             span=value.span,
         )
-    return ast.Property(name.upper(), value, span=span)
+    return ast.Property(name, value, span=span)
+
+
+@rule("with_clause")
+def with_clause(span: Span, *properties: ast.Property) -> tuple[ast.Property, ...]:
+    """The properties of a source or a query, whose names have no case."""
+    return tuple(replace(entry, name=entry.name.upper()) for entry in properties)
 
 
 # --- sources

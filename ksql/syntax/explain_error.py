@@ -30,6 +30,7 @@ _CLASS_NAMES = {
     "DIGITS": "DECIMAL_VALUE",
     "FLOAT": "FLOATING_POINT_VALUE",
 }
+_CLASS_ORDER = ("STRING", "INTEGER", "DIGITS", "FLOAT", "VARIABLE", "NAME", "QUOTED", "LAMBDA_OPEN")
 _MANY = frozenset(("NAME", "QUOTED"))
 
 
@@ -125,7 +126,8 @@ def _shown(lexer: Lexer, terminals: set[str]) -> list[str]:
     signs = [f"'{text}'" for text, name in lexer.signs.items() if name in terminals]
     keywords = [f"'{text}'" for text, name in lexer.keywords.items() if name in terminals]
     named = set(lexer.signs.values()) | set(lexer.keywords.values())
-    classes = sorted(_CLASS_NAMES.get(name, name) for name in terminals - named - {"$END"})
+    others = terminals - named - {"$END"}
+    classes = [_CLASS_NAMES.get(name, name) for name in sorted(others, key=_CLASS_ORDER.index)]
     ends = ["<EOF>"] if "$END" in terminals else []
     return sorted(signs, key=_sign_order) + sorted(keywords) + classes + ends
 

@@ -1,0 +1,205 @@
+-- What a user reads whose text does not fit.
+
+SELEC * FROM s;
+--> line 1:1: Syntax Error
+--> Unknown statement 'SELEC'
+--> Did you mean 'SELECT'?
+
+frobnicate the stream;
+--> line 1:1: Syntax Error
+--> Unknown statement 'frobnicate'
+
+RUN SCRIPT 'x';
+--> line 1:1: Syntax Error
+--> Unknown statement 'RUN'
+
+'text';
+--> line 1:1: Syntax Error
+--> mismatched input ''text''
+
+;
+--> line 1:1: Syntax Error
+--> mismatched input ';'
+
+select * from s
+--> line 1:16: Syntax Error
+--> missing ';' at '<EOF>'
+
+select * from s where;
+--> line 1:22: Syntax Error
+--> Syntax error at or near ';' at line 1:22
+
+select a from from s;
+--> line 1:15: Syntax Error
+--> Syntax error at or near 'from' at line 1:15
+--> "from" is a reserved keyword and it can't be used as an identifier. You can use it as an identifier by escaping it as '`from`'.
+
+create stream table (a int);
+--> line 1:15: Syntax Error
+--> Syntax error at or near 'table' at line 1:15
+--> "table" is a reserved keyword and it can't be used as an identifier. You can use it as an identifier by escaping it as '`table`'.
+
+create stream s (a int b);
+--> line 1:24: Syntax Error
+--> Expecting {',', ')'}
+
+create stream s (a varchar(x));
+--> line 1:28: Syntax Error
+--> Expecting {'STRING', INTEGER_VALUE}
+
+create stream s (a varchar(1) (2));
+--> line 1:31: Syntax Error
+--> Expecting {',', ')'}
+
+create stream s (a array<int);
+--> line 1:29: Syntax Error
+--> missing '>' at ')'
+
+create stream s (a foo);
+--> line 1:20: Cannot resolve unknown type: FOO
+
+create stream s (a decimal(0, 0));
+--> line 1:20: DECIMAL precision must be >= 1: DECIMAL(0, 0)
+
+create stream s (a decimal(2, 3));
+--> line 1:20: DECIMAL precision must be >= scale: DECIMAL(2, 3)
+
+create stream s (a decimal(-1, 3));
+--> line 1:20: DECIMAL precision must be >= 1: DECIMAL(-1, 3)
+
+create stream s (a struct<x int, y int, x string>);
+--> line 1:20: Duplicate field names found in STRUCT: '`X` STRING'
+
+create stream s (a int primary key);
+--> Line: 1, Col: 18: Column `A` is a 'PRIMARY KEY' column: please use 'KEY' for streams.
+--> A table's PRIMARY KEY is unique and never null; a stream's KEY need not be.
+
+create table t (a int key);
+--> Line: 1, Col: 17: Column `A` is a 'KEY' column: please use 'PRIMARY KEY' for tables.
+--> A table's PRIMARY KEY is unique and never null; a stream's KEY need not be.
+
+create stream `a b` (a int);
+--> line 1:15: Illegal argument: the source name `a b` contains illegal characters
+--> Use letters, digits, underscores and hyphens only.
+
+create source stream s as select * from t;
+--> line 1:27: Syntax Error
+--> A SOURCE STREAM is declared over a topic, not by AS SELECT
+
+select count(*) from s group by a, (b, c);
+--> line 1:38: Syntax Error
+--> missing ')' at ','
+
+select a from s limit 1.5;
+--> Failed to prepare statement: Value must be integer for command: LIMIT
+
+select a from s limit x;
+--> line 1:23: Syntax Error
+--> Expecting {INTEGER_VALUE, DECIMAL_VALUE, FLOATING_POINT_VALUE}
+
+select cast(a as null) from s;
+--> line 1:18: Syntax Error
+--> Syntax error at or near 'null' at line 1:18
+--> "null" is a reserved keyword and it can't be used as an identifier. You can use it as an identifier by escaping it as '`null`'.
+
+select f(a from s;
+--> line 1:12: Syntax Error
+--> missing ')' at 'from'
+
+select a[1 from s;
+--> line 1:12: Syntax Error
+--> missing ']' at 'from'
+
+select cast(a int) from s;
+--> line 1:15: Syntax Error
+--> Expecting 'AS'
+
+select a like 'x' escape 'xy' from s;
+--> line 1:26: Expected a single escape character but got 'xy'
+
+select a at time zone 'UTC' from s;
+--> line 1:8: AT TIME ZONE is not supported yet
+
+select TIMESTAMP '2020' from s;
+--> line 1:8: Cannot resolve unknown type: TIMESTAMP
+
+select DECIMAL 'x' from s;
+--> Failed to prepare statement: line 1:9: Invalid numeric literal: x
+
+select 9223372036854775808 from s;
+--> Failed to prepare statement: line 1:9: Invalid numeric literal: 9223372036854775808
+
+select -9223372036854775809 from s;
+--> Failed to prepare statement: line 1:9: Invalid numeric literal: -9223372036854775809
+
+select 1.7976931348623159E308 from s;
+--> Failed to prepare statement: line 1:9: Number overflows DOUBLE: 1.7976931348623159E308
+
+select 'abc from s;
+--> line 1:8: Syntax Error
+--> The quote ' is not closed
+
+select "abc from s;
+--> line 1:8: Syntax Error
+--> The quote " is not closed
+
+select a /* from s;
+--> line 1:10: Syntax Error
+--> The comment is not closed
+
+select a ? b from s;
+--> line 1:10: Syntax Error
+--> extraneous input '?'
+
+select (a, b) => 1 from s;
+--> line 1:10: Syntax Error
+--> missing ')' at ','
+
+print t interval 0;
+--> line 1:1: INTERVAL must be at least 1
+
+print t limit -1;
+--> line 1:15: Invalid numeric literal: -1
+
+assert values s values (1);
+--> line 1:8: Syntax Error
+--> Expecting {'NOT', TOPIC, SCHEMA}
+--> ASSERT of values and sources is for tests.
+
+set a = b;
+--> line 1:5: Syntax Error
+--> Expecting STRING
+
+select ${x} + 1 as ${y} from s;
+--> line 1:20: Variable substitution is disabled, ${y} has no value
+--> Set 'ksql.variable.substitution.enable' to 'true'.
+
+select a from s order by a;
+--> line 1:23: Syntax Error
+--> Syntax error at or near 'by' at line 1:23
+--> There is no ORDER BY: rows come in the order of their topic's partitions.
+
+select a from s where a = 1 order by a;
+--> line 1:29: Syntax Error
+--> Syntax error at or near 'order' at line 1:29
+--> There is no ORDER BY: rows come in the order of their topic's partitions.
+
+select distinct a from s;
+--> line 1:8: Syntax Error
+--> Syntax error at or near 'distinct' at line 1:8
+--> There is no SELECT DISTINCT: use GROUP BY on the columns.
+
+select * from a, b;
+--> line 1:16: Syntax Error
+--> Syntax error at or near ',' at line 1:16
+--> To read from several sources, join them: FROM a JOIN b ON a.id = b.id.
+
+select a == 1 from s;
+--> line 1:11: Syntax Error
+--> Syntax error at or near '=' at line 1:11
+--> A single = compares.
+
+create stream s with (kafka_topic = "t");
+--> line 1:37: Syntax Error
+--> Syntax error at or near '"t"' at line 1:37
+--> The value of a property is a literal: a text in single quotes, a number or a boolean.
