@@ -14,8 +14,8 @@ from ksql.base.errors import KsqlError
 from ksql.base.ids import QueryId
 from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.load import load
-from ksql.engine.ports import Switch
-from ksql.engine.queries import plan_of, read_topics
+from ksql.dataflow.ports import Switch
+from ksql.dataflow.starts import plan_of, read_topics
 from ksql.spark.running import RunningQuery
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import QuerySpec, StartAt, State

@@ -1,0 +1,176 @@
+"""Many records in one binary: what crosses an exchange costs Spark a row per chunk, not per record.
+
+Columnar, since transposing and packing whole columns is far cheaper than packing records. A chunk starts with
+its version, the task that made it and its number within that task: a shuffle keeps no order between rows.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any
+from zlib import crc32
+
+from ksql.processors.base import Record, Row
+from ksql.spark.packing import pack, unpack
+
+RECORDS_PER_CHUNK = 10_000
+_VERSION = 1
+_HEAD = struct.Struct(">BII")
+_new = tuple.__new__
+
+
+class UnknownChunk(ValueError):
+    """A chunk of another version of this code; the batch is run again by matching workers."""
+
+
+def pack_records(records: Sequence[Record], sender: int, number: int) -> bytes:
+    """One chunk of records, in their order."""
+    ports, keys, rows, timestamps, topics, partitions, offsets, headers, olds = zip(
+        *records, strict=True
+    )
+    body = [
+        len(records),
+        _maybe_constant(ports),
+        keys,
+        _pack_rows(rows),
+        array("q", timestamps).tobytes(),
+        _maybe_constant(topics),
+        _maybe_constant(partitions),
+        array("q", offsets).tobytes(),
+        None if _all_none(headers) else headers,
+        None if _all_none(olds) else _pack_rows(olds),
+    ]
+    return _HEAD.pack(_VERSION, sender, number) + pack(body)
+
+
+def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
+    """The records of all chunks of a bucket, those of one sender in the order they were sent."""
+    records: list[Record] = []
+    for chunk in sorted(chunks, key=_place):
+        records.extend(_unpack_records(chunk))
+    return records
+
+
+def by_bucket(records: Iterable[Record], buckets: int) -> Iterator[tuple[int, list[Record]]]:
+    """Records sorted into the buckets of their keys; empty buckets are left out."""
+    if buckets == 1:
+        yield 0, list(records)
+        return
+    sorted_out: list[list[Record]] = [[] for _ in range(buckets)]
+    for record in records:
+        sorted_out[crc32(record.key) % buckets].append(record)
+    for bucket, some in enumerate(sorted_out):
+        if some:
+            yield bucket, some
+
+
+class ChunkWriter:
+    """Collects the records of one task per bucket and gives them out as chunks when there are enough."""
+
+    def __init__(self, buckets: int, sender: int) -> None:
+        self._held: list[list[Record]] = [[] for _ in range(buckets)]
+        self._sender = sender
+        self._number = 0
+
+    def add(self, records: Iterable[Record]) -> Iterator[tuple[int, bytes]]:
+        """Take records in; full chunks come out with their bucket."""
+        for bucket, some in by_bucket(records, len(self._held)):
+            held = self._held[bucket]
+            held += some
+            while len(held) >= RECORDS_PER_CHUNK:
+                yield bucket, self._pack(held[:RECORDS_PER_CHUNK])
+                del held[:RECORDS_PER_CHUNK]
+
+    def finish(self) -> Iterator[tuple[int, bytes]]:
+        """What is left."""
+        for bucket, held in enumerate(self._held):
+            if held:
+                yield bucket, self._pack(held)
+                held.clear()
+
+    def _pack(self, records: Sequence[Record]) -> bytes:
+        self._number += 1
+        return pack_records(records, self._sender, self._number)
+
+
+def _place(chunk: bytes) -> tuple[int, int]:
+    version, sender, number = _HEAD.unpack_from(chunk)
+    if version != _VERSION:
+        raise UnknownChunk(f"chunk version {version}")
+    return sender, number
+
+
+def _unpack_records(chunk: bytes) -> Iterator[Record]:
+    count, ports, keys, rows, times, topics, partitions, offsets, headers, olds = unpack(
+        memoryview(chunk)[_HEAD.size :]
+    )
+    columns = zip(
+        _column(ports),
+        keys,
+        _unpack_rows(rows, count),
+        _longs(times),
+        _column(topics),
+        _column(partitions),
+        _longs(offsets),
+        repeat(None) if headers is None else map(_headers, headers),
+        repeat(None) if olds is None else _unpack_rows(olds, count),
+    )
+    # the tuple's own constructor: the records are built without a Python-level call each
+    return map(_new, repeat(Record), columns)
+
+
+def _maybe_constant(column: tuple[Any, ...]) -> Any:
+    first = column[0]
+    return first if column.count(first) == len(column) else column
+
+
+def _column(packed: Any) -> Iterable[Any]:
+    return packed if isinstance(packed, list) else repeat(packed)
+
+
+def _all_none(column: tuple[Any, ...]) -> bool:
+    return column.count(None) == len(column)
+
+
+def _longs(data: bytes) -> Iterable[int]:
+    values = array("q")
+    values.frombytes(data)
+    return values
+
+
+def _headers(packed: list[list[Any]] | None) -> list[tuple[str, bytes | None]] | None:
+    return None if packed is None else [(name, value) for name, value in packed]
+
+
+def _pack_rows(rows: Sequence[Row | None]) -> list[Any]:
+    """Places of missing rows, then groups of equal width (joins mix them), column by column."""
+    if None not in rows and len(set(map(len, rows))) == 1:  # type: ignore[arg-type] # none is None
+        return [[], [[len(rows[0]), None, list(zip(*rows, strict=True))]]]  # type: ignore[arg-type,misc]
+    missing = [place for place, row in enumerate(rows) if row is None]
+    widths: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        if row is not None:
+            widths.setdefault(len(row), []).append(place)
+    groups = [
+        [width, places, list(zip(*(rows[p] for p in places), strict=True))]  # type: ignore[misc]
+        for width, places in widths.items()
+    ]
+    return [missing, groups]
+
+
+def _unpack_rows(packed: list[Any], count: int) -> Iterable[Row | None]:
+    _, groups = packed
+    if len(groups) == 1 and groups[0][1] is None:
+        return _rows(groups[0][0], count, groups[0][2])
+    rows: list[Row | None] = [None] * count
+    for width, places, columns in groups:
+        for place, row in zip(places, _rows(width, len(places), columns), strict=True):
+            rows[place] = row
+    return rows
+
+
+def _rows(width: int, count: int, columns: list[list[Any]]) -> Iterable[Row]:
+    return zip(*columns, strict=True) if width else repeat((), count)

@@ -1,0 +1,53 @@
+"""Run-time values as bytes and back: MessagePack with our two extensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import ormsgpack
+
+_DECIMAL = 1
+_BIG_INT = 2
+_PACK = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_PASSTHROUGH_BIG_INT
+_UNPACK = ormsgpack.OPT_NON_STR_KEYS
+
+
+def pack(value: Any) -> bytes:
+    """Scalars, lists, dicts; tuples come back as lists.
+
+    Raises:
+        TypeError: A value of another type (ormsgpack's MsgpackEncodeError is one).
+    """
+    return ormsgpack.packb(value, default=_extend, option=_PACK)
+
+
+def unpack(data: bytes | memoryview) -> Any:
+    """The value that was packed."""
+    return ormsgpack.unpackb(data, ext_hook=_restore, option=_UNPACK)
+
+
+def unpack_each(parts: Sequence[bytes]) -> list[Any]:
+    """Many packed values at once, as one array: half the cost of one by one."""
+    head = b"\xdd" + len(parts).to_bytes(4, "big")
+    values: list[Any] = unpack(head + b"".join(parts))
+    return values
+
+
+def _extend(value: Any) -> ormsgpack.Ext:
+    match value:
+        case Decimal():
+            return ormsgpack.Ext(_DECIMAL, str(value).encode())
+        case int():
+            return ormsgpack.Ext(_BIG_INT, str(value).encode())
+    raise TypeError(f"a {type(value).__name__} is no run-time value")
+
+
+def _restore(tag: int, data: bytes) -> Any:
+    match tag:
+        case 1:
+            return Decimal(data.decode())
+        case 2:
+            return int(data)
+    raise ValueError(f"unknown extension {tag}")

@@ -1,0 +1,328 @@
+"""Paged state: the ``Store`` that processors see, over few and larger entries of a map of bytes.
+
+A call into Spark's state store costs far more than the bytes it moves, so the entries of many keys lie together
+in a page of about 4 KiB. A space's pages are found by linear hashing: the number of pages grows with the content,
+and growing by one page moves the entries of only one other. Small spaces lie inline in the root, so that a small
+state is one entry, read and written once per batch.
+
+Within a call, pages are read once, values decoded when they are asked for, and ``flush`` writes what has changed.
+Every entry starts with a version byte; values are packed one by one, so that a page is rewritten without decoding
+what it holds.
+
+Source: W. Litwin, Linear hashing: a new tool for file and table addressing (1980).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Protocol
+from zlib import crc32
+
+from ksql.base.errors import ServerError
+from ksql.spark.packing import pack, unpack, unpack_each
+
+PAGE_BYTES = 4096
+INLINE_BYTES = 1024
+ROOT_BYTES = 16_384
+_VERSION = b"\x01"
+_ROOT = b"\x00"
+_ENTRY_OVERHEAD = 4
+_SCAN_PAGES = 64
+_MISSING: Any = object()
+
+Page = dict[bytes, bytes]
+
+
+class Backend(Protocol):
+    """A map of bytes to bytes that is asked for many entries at once."""
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of the keys, in their order."""
+
+    def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
+        """Set the values."""
+
+    def remove_many(self, keys: Sequence[bytes]) -> None:
+        """Forget the keys."""
+
+
+class UnknownPage(ServerError):
+    """State that a newer version of this software has written."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(
+            f"the query's state has format {version}, which this version does not know",
+            hint="Run the version that wrote it, or a newer one.",
+        )
+
+
+def page_of(key: bytes, pages: int) -> int:
+    """The page of a key in a space of that many pages."""
+    # keys of one bucket agree in the low bits of their CRC: multiply, to spread the high bits
+    mixed = (crc32(key) * 0x9E3779B1) >> 15
+    mask = (1 << (pages - 1).bit_length()) - 1
+    page = mixed & mask
+    return page if page < pages else page & (mask >> 1)
+
+
+class _Space:
+    """One space: how it is spread, and what of it this call has seen and changed."""
+
+    __slots__ = ("dirty", "entries", "page_count", "pages", "size", "values")
+
+    def __init__(self, page_count: int = 0, entries: int = 0, size: int = 0) -> None:
+        self.page_count = page_count  # 0: inline in the root, as page 0
+        self.entries = entries
+        self.size = size
+        self.pages: dict[int, Page] = {}
+        self.values: dict[bytes, Any] = {}
+        self.dirty: set[bytes] = set()
+
+    @property
+    def spread(self) -> int:
+        """How many pages keys are spread over."""
+        return self.page_count or 1
+
+    def wanted_pages(self) -> int:
+        """How many pages the content deserves; a space never shrinks but to nothing."""
+        if self.entries == 0:
+            return 0
+        fitting = min(-(-self.size // PAGE_BYTES), self.entries)
+        return max(self.page_count, fitting)
+
+
+class PagedStore:
+    """The state of one stage in one bucket, for one call. Nothing counts before ``flush``."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        (root,) = backend.get_many([_ROOT])
+        self._spaces: dict[bytes, _Space] = {}
+        self._removed: list[bytes] = []
+        self._root_changed = False
+        if root is not None:
+            self._read_root(_content(root))
+
+    def load(self, space: bytes, keys: Collection[bytes]) -> None:
+        """Fetch those keys together."""
+        at = self._spaces.get(space)
+        if at is None:
+            return
+        values = at.values
+        wanted = [key for key in keys if key not in values]
+        spread = at.spread
+        places = [page_of(key, spread) for key in wanted]
+        self._fetch(space, at, set(places))
+        found: list[bytes] = []
+        packed: list[bytes] = []
+        for key, place in zip(wanted, places, strict=True):
+            data = at.pages[place].get(key)
+            if data is None:
+                values[key] = None
+            else:
+                found.append(key)
+                packed.append(data)
+        values.update(zip(found, unpack_each(packed), strict=True))
+
+    def get(self, space: bytes, key: bytes) -> Any:
+        """The value, or None."""
+        at = self._spaces.get(space)
+        if at is None:
+            return None
+        value = at.values.get(key, _MISSING)
+        if value is _MISSING:
+            self.load(space, (key,))
+            value = at.values[key]
+        return value
+
+    def put(self, space: bytes, key: bytes, value: Any) -> None:
+        """Set the value."""
+        at = self._spaces.get(space)
+        if at is None:
+            at = self._spaces[space] = _Space()
+        at.values[key] = value
+        at.dirty.add(key)
+
+    def delete(self, space: bytes, key: bytes) -> None:
+        """Forget the key."""
+        if space in self._spaces:
+            self.put(space, key, None)
+
+    def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
+        """All entries as they are now; what changes meanwhile may be seen or not."""
+        at = self._spaces.get(space)
+        if at is None:
+            return
+        changed = {key: at.values[key] for key in at.dirty}
+        for page in self._all_pages(space, at):
+            keys = [key for key in page if key not in changed]
+            yield from zip(keys, unpack_each([page[key] for key in keys]), strict=True)
+        yield from ((key, value) for key, value in changed.items() if value is not None)
+
+    def drop(self, space: bytes) -> None:
+        """Forget the whole space."""
+        at = self._spaces.pop(space, None)
+        if at is not None:
+            self._removed += (_page_key(space, page) for page in range(at.page_count))
+            self._root_changed = True
+
+    def flush(self) -> None:
+        """Write what has changed."""
+        puts: list[tuple[bytes, bytes]] = []
+        for space, at in list(self._spaces.items()):
+            if at.dirty:
+                self._settle(space, at, puts)
+        if self._root_changed:
+            root = self._pack_root()
+            if root is None:
+                self._removed.append(_ROOT)
+            else:
+                puts.append((_ROOT, root))
+        # pages of a space that was dropped and made anew are written again: remove first
+        if self._removed:
+            self._backend.remove_many(self._removed)
+        if puts:
+            self._backend.put_many(puts)
+        self._removed = []
+        self._root_changed = False
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def _fetch(self, space: bytes, at: _Space, pages: Iterable[int]) -> None:
+        missing = [page for page in pages if page not in at.pages]
+        if not missing:
+            return
+        if at.page_count == 0:  # a new space, or an inline one that has page 0 already
+            at.pages.update((page, {}) for page in missing)
+            return
+        found = self._backend.get_many([_page_key(space, page) for page in missing])
+        for page, data in zip(missing, found, strict=True):
+            at.pages[page] = {} if data is None else _content(data)
+
+    def _all_pages(self, space: bytes, at: _Space) -> Iterator[Page]:
+        pages = iter(range(at.spread))
+        while some := list(islice(pages, _SCAN_PAGES)):
+            held = {page: at.pages[page] for page in some if page in at.pages}
+            missing = [page for page in some if page not in held]
+            if at.page_count:
+                found = self._backend.get_many([_page_key(space, page) for page in missing])
+                held.update(
+                    (page, _content(data))
+                    for page, data in zip(missing, found, strict=True)
+                    if data is not None
+                )
+            yield from held.values()
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def _settle(self, space: bytes, at: _Space, puts: list[tuple[bytes, bytes]]) -> None:
+        """Bring a space's changed values into its pages, and its pages to their number."""
+        changed = self._apply(space, at)
+        before = at.page_count
+        wanted = at.wanted_pages()
+        if before == 0 and at.size <= INLINE_BYTES and self._root_has_room(at):
+            self._root_changed = True
+            if at.entries == 0:
+                del self._spaces[space]
+            return
+        if wanted == 0:
+            self.drop(space)
+            return
+        if wanted != before:
+            changed |= self._grow(space, at, max(wanted, 1))
+            self._root_changed = True
+        for page in changed:
+            if content := at.pages[page]:
+                puts.append((_page_key(space, page), _VERSION + pack(content)))
+            elif page < before:
+                self._removed.append(_page_key(space, page))
+
+    def _apply(self, space: bytes, at: _Space) -> set[int]:
+        """Put the changed values into their pages; returns the pages."""
+        spread = at.spread
+        places = {key: page_of(key, spread) for key in at.dirty}
+        self._fetch(space, at, set(places.values()))
+        entries, size = at.entries, at.size
+        values, pages = at.values, at.pages
+        for key, place in places.items():
+            page = pages[place]
+            old = page.get(key)
+            if old is not None:
+                entries -= 1
+                size -= len(key) + len(old) + _ENTRY_OVERHEAD
+            value = values[key]
+            if value is not None:
+                page[key] = data = pack(value)
+                entries += 1
+                size += len(key) + len(data) + _ENTRY_OVERHEAD
+            elif old is not None:
+                del page[key]
+        if (entries, size) != (at.entries, at.size):
+            at.entries, at.size = entries, size
+            self._root_changed = True
+        at.dirty = set()
+        return set(places.values())
+
+    def _grow(self, space: bytes, at: _Space, wanted: int) -> set[int]:
+        """Spread the entries over more pages; returns the pages that have changed."""
+        before = at.spread
+        sources = {_parent(page, before) for page in range(before, wanted)}
+        self._fetch(space, at, sources)
+        moving = [item for page in sources for item in at.pages[page].items()]
+        for page in sources:
+            at.pages[page] = {}
+        for page in range(before, wanted):
+            at.pages[page] = {}
+        for key, data in moving:
+            at.pages[page_of(key, wanted)][key] = data
+        changed = sources | set(range(before, wanted))
+        if at.page_count == 0:  # leaves the root
+            changed.add(0)
+        at.page_count = wanted
+        return changed
+
+    # --- the root ----------------------------------------------------------------------------
+
+    def _root_has_room(self, extra: _Space) -> bool:
+        inline = sum(
+            at.size for at in self._spaces.values() if at.page_count == 0 and at is not extra
+        )
+        return inline + extra.size <= ROOT_BYTES
+
+    def _read_root(self, content: list[list[Any]]) -> None:
+        for space, page_count, entries, size, inline in content:
+            at = self._spaces[space] = _Space(page_count, entries, size)
+            if page_count == 0:
+                at.pages[0] = inline
+
+    def _pack_root(self) -> bytes | None:
+        content = [
+            [
+                space,
+                at.page_count,
+                at.entries,
+                at.size,
+                at.pages.get(0) if at.page_count == 0 else None,
+            ]
+            for space, at in self._spaces.items()
+            if at.entries
+        ]
+        return _VERSION + pack(content) if content else None
+
+
+def _page_key(space: bytes, page: int) -> bytes:
+    return len(space).to_bytes(1, "big") + space + page.to_bytes(4, "big")
+
+
+def _content(data: bytes) -> Any:
+    if data[:1] != _VERSION:
+        raise UnknownPage(data[0])
+    return unpack(memoryview(data)[1:])
+
+
+def _parent(page: int, before: int) -> int:
+    """Where the entries of a page lay when there were fewer pages."""
+    while page >= before:
+        page &= (1 << (page.bit_length() - 1)) - 1
+    return page

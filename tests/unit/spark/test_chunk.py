@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ksql.processors.base import Record
+from ksql.spark.chunk import ChunkWriter, UnknownChunk, pack_records, unpack_chunks
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | LONGS
+    | st.integers(2**64, 2**80)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+    | st.binary(max_size=5)
+    | st.decimals(allow_nan=False, allow_infinity=False)
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text("abc", max_size=2) | LONGS, inner, max_size=3),
+    max_leaves=5,
+)
+ROWS = st.none() | st.lists(VALUES, max_size=3).map(tuple)
+HEADERS = st.none() | st.lists(
+    st.tuples(st.text("xyz", max_size=2), st.none() | st.binary(max_size=3)), max_size=2
+)
+RECORDS = st.builds(
+    Record,
+    st.integers(0, 2),
+    st.binary(max_size=4),
+    ROWS,
+    LONGS,
+    st.integers(0, 2),
+    st.integers(0, 40),
+    LONGS,
+    HEADERS,
+    ROWS,
+)
+
+
+@given(st.lists(RECORDS, min_size=1, max_size=12))
+def test_records_survive(records: list[Record]) -> None:
+    assert unpack_chunks([pack_records(records, 0, 1)]) == records
+
+
+@given(st.lists(RECORDS, max_size=30), st.integers(1, 5), st.randoms())
+def test_a_bucket_keeps_each_senders_order(records, buckets, random) -> None:
+    writer = ChunkWriter(buckets, sender=3)
+    chunks = [*writer.add(records[:10]), *writer.add(records[10:]), *writer.finish()]
+    random.shuffle(chunks)
+    found: list[Record] = []
+    for bucket in range(buckets):
+        some = unpack_chunks(chunk for place, chunk in chunks if place == bucket)
+        assert [record for record in records if record in some] == some
+        found += some
+    assert sorted(map(repr, found)) == sorted(map(repr, records))
+
+
+def test_decimals_keep_their_scale() -> None:
+    (record,) = unpack_chunks([pack_records([Record(0, b"", (Decimal("1.10"),), 0)], 0, 0)])
+    assert str(record.row) == "(Decimal('1.10'),)"
+
+
+def test_large_input_comes_in_several_chunks() -> None:
+    records = [Record(0, b"k", (n,), n) for n in range(25_000)]
+    writer = ChunkWriter(1, sender=0)
+    chunks = [chunk for _, chunk in (*writer.add(records), *writer.finish())]
+    assert len(chunks) == 3
+    assert unpack_chunks(reversed(chunks)) == records
+
+
+def test_another_version_is_refused() -> None:
+    with pytest.raises(UnknownChunk):
+        unpack_chunks([b"\x63" + b"\0" * 20])
