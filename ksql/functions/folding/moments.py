@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.functions.spec import Aggregate
 from ksql.types.ints import divide as divide_int
-from ksql.types.ints import divide_double, wrap32, wrap64
+from ksql.types.ints import wrap32, wrap64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,11 +117,9 @@ def _correlation(state: Sums) -> float:
     """Pearson's coefficient; NaN as long as one side does not vary."""
     count, sum_x, sum_y, square_x, square_y, product = map(float, state)
     spread = (count * square_x - sum_x * sum_x) * (count * square_y - sum_y * sum_y)
-    return (
-        divide_double(count * product - sum_x * sum_y, math.sqrt(spread))
-        if spread > 0
-        else math.nan
-    )
+    if spread <= 0:
+        return math.nan
+    return (count * product - sum_x * sum_y) / math.sqrt(spread)
 
 
 def _pearson(kind: str) -> Aggregate:

@@ -10,7 +10,7 @@ from ksql.functions.library.jsontext import JSONS
 from ksql.functions.library.lambdas import LAMBDAS
 from ksql.functions.library.maps import MAPS
 from ksql.functions.library.masks import MASKS
-from ksql.functions.library.nulls import NULLS
+from ksql.functions.library.nulls import NULLS, OTHERS
 from ksql.functions.library.numbers import NUMBERS
 from ksql.functions.library.regexps import REGEXPS
 from ksql.functions.library.strings import STRINGS
@@ -28,6 +28,7 @@ FAMILIES = (
     MASKS,
     NULLS,
     NUMBERS,
+    OTHERS,
     REGEXPS,
     STRINGS,
     TABLES,

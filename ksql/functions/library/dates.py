@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ksql.functions.build import family
 from ksql.functions.errors import EvaluationError
@@ -120,15 +119,16 @@ def _sums(kind: str, row: Callable[[int], Callable[[str, int, int], int]], sign:
 
 
 def _zoned(
-    first: str, returns: str, row: Callable[..., object], nulls: str = "propagate"
+    first: str,
+    returns: str,
+    row: Callable[..., object],
+    nulls: Literal["propagate", "pass"] = "propagate",
 ) -> tuple[Scalar, Scalar]:
     """The overloads without and with a zone."""
     params = (first, "STRING formatPattern")
-    make = functools.partial(Scalar, returns=returns, row=row)
-    how = "pass" if nulls == "pass" else "propagate"
     return (
-        make(params, nulls=how),
-        make((*params, "STRING timeZone"), nulls=how),
+        Scalar(params, returns, row, nulls=nulls),
+        Scalar((*params, "STRING timeZone"), returns, row, nulls=nulls),
     )
 
 

@@ -73,10 +73,9 @@ def _from_ascii(text: str) -> bytes:
 
 
 def _from_base64(text: str) -> bytes:
+    padded = text if text.endswith("=") else text + "=" * (-len(text) % 4)
     try:
-        return base64.b64decode(
-            text + "=" * (-len(text) % 4 if "=" not in text else 0), validate=True
-        )
+        return base64.b64decode(padded, validate=True)
     except binascii.Error as error:
         raise BadEncoding(text, "BASE64") from error
 

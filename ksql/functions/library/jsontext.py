@@ -83,7 +83,7 @@ def is_json(text: str | None) -> bool:
         return False
 
 
-_KINDS: dict[SqlType, type | tuple[type, ...]] = {
+_KINDS: dict[SqlType, type] = {
     BOOLEAN: bool,
     INTEGER: int,
     BIGINT: int,
@@ -99,9 +99,9 @@ def _array_contains(types: tuple[SqlType, ...]) -> Callable[[str | None, Any], b
     def fits(value: Any, wanted: Any) -> bool:
         if wanted is None or value is None:
             return wanted is value
-        if kind is None or not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
+        if type(value) is not kind:
             return False
-        return bool(float(value) == wanted if kind is Dec else value == wanted)
+        return float(value) == wanted if isinstance(value, Dec) else bool(value == wanted)
 
     def run(text: str | None, wanted: Any) -> bool:
         if text is None:
@@ -123,9 +123,9 @@ def array_length(text: str) -> int | None:
 
 def concat(*texts: str | None) -> str | None:
     """Objects merged into one; anything else joined into one array."""
-    values = []
+    values: list[Any] = []
     for text in texts:
-        value = MISSING if text is None else parse_json(text)
+        value: Any = MISSING if text is None else parse_json(text)
         if value is MISSING:
             return None
         values.append(value)
@@ -183,19 +183,27 @@ _WRITERS: dict[SqlType, Callable[[Any], str]] = {
 
 def _writer(type_: SqlType) -> Callable[[Any], str]:
     """Values of the type as JSON; names in objects are in order."""
+    write: Callable[[Any], str]
     match type_:
         case Array(item):
-            of_item = _writer(item)
-            write = lambda value: f"[{','.join(map(of_item, value))}]"  # noqa: E731
+            write = _array(_writer(item))
         case Map(key, item):
             write = _object(stringer(key), _writer(item))
         case Struct(fields):
             write = _struct({field.name: _writer(field.type) for field in fields})
         case Decimal():
-            write = "{:f}".format
+            write = _decimal
         case _:
             write = _WRITERS[type_]
     return lambda value: "null" if value is None else write(value)
+
+
+def _decimal(value: Dec) -> str:
+    return f"{value:f}"
+
+
+def _array(item: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: f"[{','.join(map(item, value))}]"
 
 
 def _object(key: Callable[[Any], str], item: Callable[[Any], str]) -> Callable[[Any], str]:

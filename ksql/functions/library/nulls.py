@@ -67,6 +67,11 @@ NULLS = family(
         ),
         "greatest": ("The largest argument; NULLs do not count.", *_ordered(max)),
         "least": ("The smallest argument; NULLs do not count.", *_ordered(min)),
+    },
+)
+OTHERS = family(
+    "OTHER",
+    {
         "AS_VALUE": (
             "The argument itself: it copies a key column into the value.",
             Scalar(("T keyColumn",), "T", lambda value: value, "({0})", "pass"),
