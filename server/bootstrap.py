@@ -178,19 +178,18 @@ def _pip(what: str, total: int, arguments: list[str]) -> None:
     """Runs ``pip install``, showing how far it is instead of its hundreds of lines."""
     command = [str(venv_python()), "-m", "pip", "install", "--disable-pip-version-check"]
     progress = _Progress(what, total)
-    pip = subprocess.Popen(  # noqa: S603 our own pip
+    with subprocess.Popen(  # noqa: S603 our own pip
         [*command, "--progress-bar", "off", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         cwd=ROOT,
-    )
-    assert pip.stdout is not None  # noqa: S101 it was asked for
-    with LOG.open("a", encoding="utf-8") as log:
-        for line in pip.stdout:
-            log.write(line)
-            progress.see(line)
-    pip.wait()
+    ) as pip:
+        assert pip.stdout is not None  # noqa: S101 it was asked for
+        with LOG.open("a", encoding="utf-8") as log:
+            for line in pip.stdout:
+                log.write(line)
+                progress.see(line)
     progress.end()
     if pip.returncode:
         tail = "\n".join(LOG.read_text(encoding="utf-8").splitlines()[-_TAIL_LINES:])
