@@ -10,7 +10,8 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 	--no-annotate -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench lock
+.PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench lock \
+	proof-fresh
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -71,6 +72,9 @@ endif
 
 bench: setup ## the numbers
 	$(RUN) -m tests.bench
+
+proof-fresh: ## a clone with empty HOME and caches: set-up twice, demo, tests
+	tests/fresh.sh demo test
 
 lock: setup ## for maintainers: resolve the packages and jars anew
 	uv pip compile requirements/build.in $(LOCK) -o requirements/build.lock
