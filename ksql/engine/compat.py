@@ -10,7 +10,9 @@ def check_replacement(old: DataSource, new: DataSource) -> list[str]:
     """Every reason why not, in ksqlDB's words; empty if nothing stands against it."""
     stems = []
     if old.kind != new.kind:
-        stems.append(f"DataSource '{old.name}' has type = {old.kind}, which cannot be upgraded to {new.kind}")
+        stems.append(
+            f"DataSource '{old.name}' has type = {old.kind}, which cannot be upgraded to {new.kind}"
+        )
     if _storage(old) != _storage(new):
         stems.append(
             f"DataSource '{old.name}' has topic = {_shown(old)} which cannot be upgraded to {_shown(new)}"
@@ -29,7 +31,9 @@ def _storage(source: DataSource) -> tuple[object, ...]:
 
 
 def _shown(source: DataSource) -> str:
-    window = f", {source.window.kind} {source.window.size_ms or ''}".rstrip() if source.window else ""
+    window = (
+        f", {source.window.kind} {source.window.size_ms or ''}".rstrip() if source.window else ""
+    )
     return f"{source.topic} ({source.key_format.name}/{source.value_format.name}{window})"
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ksql.base.config import Settings
 from ksql.catalog.catalog import Catalog
+from ksql.dataflow.ports import Topic, Topics
 from ksql.engine.changes import Change
-from ksql.engine.ports import Topic, Topics
 from ksql.functions.registry import Functions
 from ksql.upgrade.verdict import Verdict
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from ksql.base.errors import NotSupportedYet, StatementError
 from ksql.base.ident import near, quote
 from ksql.catalog.model import DataSource
+from ksql.dataflow.ports import Topic
 from ksql.engine.changes import DropSource, DropType, EndQuery, PutSource, PutType
 from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, StillUsed, UpgradeRefused
-from ksql.engine.ports import Topic
 from ksql.engine.properties import With, configured_formats
 from ksql.syntax import ast
 from ksql.topics.formats import format_info, validate
@@ -61,16 +61,18 @@ def _declared(
 ) -> tuple[DataSource, Topic | None]:
     options = With(stmt.properties, ddl=True)
     if not options.topic:
-        raise BadProperty(
-            "Missing required property \"KAFKA_TOPIC\" which has no default value."
-        )
+        raise BadProperty('Missing required property "KAFKA_TOPIC" which has no default value.')
     columns = columns_of(stmt.columns, stmt.kind)
     schema = Schema(columns)
     key_format, value_format = configured_formats(
         options, context.settings, has_key=bool(schema.key)
     )
     _check_columns(stmt, schema, format_info(value_format.name).infers)
-    if not schema.key and key_format.name != "NONE" and options.clause("KEY").name == key_format.name:
+    if (
+        not schema.key
+        and key_format.name != "NONE"
+        and options.clause("KEY").name == key_format.name
+    ):
         raise StatementError("Key format specified for stream without key columns.")
     validate(key_format, schema.key, "key")
     validate(value_format, schema.value, "value")

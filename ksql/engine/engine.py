@@ -14,9 +14,10 @@ from ksql.base.errors import KsqlError
 from ksql.base.ids import QueryId
 from ksql.catalog.catalog import Catalog
 from ksql.catalog.model import PersistentQuery
+from ksql.dataflow.ports import Runner, Switch, Topics
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
-from ksql.engine.ports import Command, CommandLog, Runner, Switch, Topics
+from ksql.engine.ports import Command, CommandLog
 from ksql.engine.prepare import prepare
 from ksql.functions.registry import Functions
 from ksql.syntax import ast
@@ -82,6 +83,10 @@ class Engine:
     catalog: Catalog = field(default_factory=Catalog)
     statuses: dict[str, CommandStatus] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def exclusive(self) -> threading.RLock:
+        """The lock under which commands are carried out, for whoever reads the log beside them."""
+        return self._lock
 
     def context(self, settings: Settings, offset: int = -1) -> Context:
         """What a statement sees now; for everything that only looks."""

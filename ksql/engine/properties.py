@@ -22,10 +22,28 @@ _WINDOW_UNITS_MS = {
     "MILLISECOND": 1,
 }
 _COMMON = frozenset(
-    """KAFKA_TOPIC PARTITIONS REPLICAS RETENTION_MS CLEANUP_POLICY FORMAT KEY_FORMAT VALUE_FORMAT
-    KEY_DELIMITER VALUE_DELIMITER WRAP_SINGLE_VALUE KEY_SCHEMA_ID VALUE_SCHEMA_ID KEY_SCHEMA_FULL_NAME
-    VALUE_SCHEMA_FULL_NAME VALUE_AVRO_SCHEMA_FULL_NAME KEY_PROTOBUF_NULLABLE_REPRESENTATION
-    VALUE_PROTOBUF_NULLABLE_REPRESENTATION TIMESTAMP TIMESTAMP_FORMAT""".split()
+    [
+        "KAFKA_TOPIC",
+        "PARTITIONS",
+        "REPLICAS",
+        "RETENTION_MS",
+        "CLEANUP_POLICY",
+        "FORMAT",
+        "KEY_FORMAT",
+        "VALUE_FORMAT",
+        "KEY_DELIMITER",
+        "VALUE_DELIMITER",
+        "WRAP_SINGLE_VALUE",
+        "KEY_SCHEMA_ID",
+        "VALUE_SCHEMA_ID",
+        "KEY_SCHEMA_FULL_NAME",
+        "VALUE_SCHEMA_FULL_NAME",
+        "VALUE_AVRO_SCHEMA_FULL_NAME",
+        "KEY_PROTOBUF_NULLABLE_REPRESENTATION",
+        "VALUE_PROTOBUF_NULLABLE_REPRESENTATION",
+        "TIMESTAMP",
+        "TIMESTAMP_FORMAT",
+    ]
 )
 _DDL_ONLY = frozenset({"WINDOW_TYPE", "WINDOW_SIZE", "SOURCE_CONNECTOR", "SOURCED_BY_CONNECTOR"})
 
@@ -52,9 +70,7 @@ class With:
         known = _COMMON | _DDL_ONLY if ddl else _COMMON
         unknown = [p.name for p in properties if p.name.upper() not in known]
         if unknown:
-            raise BadProperty(
-                f"Invalid config variable(s) in the WITH clause: {','.join(unknown)}"
-            )
+            raise BadProperty(f"Invalid config variable(s) in the WITH clause: {','.join(unknown)}")
         for each in properties:
             self._values[each.name.upper()] = _literal(each)
         if "CLEANUP_POLICY" in self._values:
@@ -77,7 +93,9 @@ class With:
         try:
             return int(value)
         except (TypeError, ValueError):
-            raise BadProperty(f"Invalid value {value} for configuration {name}: a number is needed") from None
+            raise BadProperty(
+                f"Invalid value {value} for configuration {name}: a number is needed"
+            ) from None
 
     @property
     def topic(self) -> str | None:
@@ -118,13 +136,15 @@ class With:
         name = f"Configuration {side}_DELIMITER is invalid: "
         if text.strip() == "":
             raise BadProperty(
-                name + "Delimiter cannot be empty, if you meant to have a tab or space for delimiter, "
+                name
+                + "Delimiter cannot be empty, if you meant to have a tab or space for delimiter, "
                 "please use the special values 'TAB' or 'SPACE'\nExample valid value: ';'"
             )
         found = _DELIMITERS.get(text, text)
         if len(found) != 1:
             raise BadProperty(
-                name + f"Invalid delimiter value: '{text}'. Delimiter must be a single character or "
+                name
+                + f"Invalid delimiter value: '{text}'. Delimiter must be a single character or "
                 "TAB,SPACE\nExample valid value: ';'"
             )
         return found
@@ -168,7 +188,7 @@ class With:
 
 def _column_name(text: str) -> str:
     """A column named in a text: quoted keeps its case."""
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "`\"":
+    if len(text) > 1 and text[0] == text[-1] and text[0] in '`"':
         return text[1:-1]
     return text.upper()
 
@@ -189,7 +209,7 @@ def _literal(each: ast.Property) -> Any:
 
 def _window_size(text: str) -> int:
     parts = text.split()
-    if len(parts) == 2 and parts[0].isdigit():  # noqa: PLR2004 - a number and a unit
+    if len(parts) == 2 and parts[0].isdigit():
         unit = parts[1].upper().removesuffix("S")
         if unit in _WINDOW_UNITS_MS:
             return int(parts[0]) * _WINDOW_UNITS_MS[unit]

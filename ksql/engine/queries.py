@@ -13,17 +13,16 @@ from ksql.base.errors import StatementError
 from ksql.base.ident import near
 from ksql.base.ids import QueryId, persistent_query_id
 from ksql.catalog.model import DataSource, PersistentQuery
+from ksql.dataflow.ports import Topic
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, PutSource
 from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.ddl import check_timestamp, resolve_topic
 from ksql.engine.errors import AlreadyExists, DoesNotExist, UpgradeRefused
-from ksql.engine.ports import Topic
 from ksql.engine.properties import With, format_of
 from ksql.plan import codec
 from ksql.plan.build import Built, build
 from ksql.plan.nodes import QueryPlan, Select, Sink
-from ksql.plan.walk import sources as plan_sources
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.topics.formats import configured_wrap, validate
@@ -70,7 +69,9 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
     plan = _query_plan(query_id, sink, built, context)
     prepared = Prepared(new_topics=(topic,) if is_new else ())
     if existing is not None:
-        plan, prepared = _checked_replacement(existing, running, plan, topic, text, context, prepared)
+        plan, prepared = _checked_replacement(
+            existing, running, plan, topic, text, context, prepared
+        )
     source = _source_of(sink, topic, query_id, built, text)
     query = PersistentQuery(
         query_id,
@@ -94,9 +95,7 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
     )
 
 
-def _running(
-    name: str, existing: DataSource | None, context: Context
-) -> PersistentQuery | None:
+def _running(name: str, existing: DataSource | None, context: Context) -> PersistentQuery | None:
     """The one query that writes the source, if it is to be replaced."""
     if existing is None:
         return None
@@ -105,8 +104,9 @@ def _running(
         ids = ", ".join(query.id for query in writers)
         raise StatementError(
             f"REPLACE for sink {name} is not supported because there are multiple queries writing "
-            f"into it: [{ids}]" if len(writers) > 1 else
-            f"REPLACE for sink {name} is not supported because an INSERT query writes into it: [{ids}]",
+            f"into it: [{ids}]"
+            if len(writers) > 1
+            else f"REPLACE for sink {name} is not supported because an INSERT query writes into it: [{ids}]",
             hint="Terminate the INSERT queries first.",
         )
     return writers[0] if writers else None
@@ -263,15 +263,12 @@ def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
         )
     if target.kind == "TABLE":
         raise StatementError(
-            "INSERT INTO can only be used to insert into a stream. "
-            f"{stmt.name} is a table."
+            f"INSERT INTO can only be used to insert into a stream. {stmt.name} is a table."
         )
     if target.read_only:
         raise StatementError(f"Cannot insert into read-only stream: {stmt.name}")
     if target.schema.headers:
-        raise StatementError(
-            f"Cannot insert into {stmt.name} because it has header columns"
-        )
+        raise StatementError(f"Cannot insert into {stmt.name} because it has header columns")
     built = build(stmt.query, context.catalog, context.functions, sink=stmt.name)
     if built.kind == "TABLE":
         raise StatementError(
@@ -393,19 +390,3 @@ def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
             hint=f"Did you mean {close[0]}?" if close else "",
         )
     return [found]
-
-
-def plan_of(query: PersistentQuery) -> QueryPlan:
-    """The stored plan of a query."""
-    return codec.loads(query.plan)
-
-
-def read_topics(plan: QueryPlan) -> dict[str, str]:
-    """The topics of a plan and where a new query starts to read each: tables always at the earliest offset."""
-    reset = dict(plan.settings).get("auto.offset.reset", "latest").lower()
-    found: dict[str, str] = {}
-    for source in plan_sources(plan.sink):
-        start = "earliest" if source.kind == "TABLE" else reset
-        if found.get(source.topic) != "earliest":
-            found[source.topic] = start
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ksql.engine.ports import Topic
+from ksql.dataflow.ports import Topic
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.kafka_errors import TopicExists, UnknownTopic
 

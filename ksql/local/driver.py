@@ -6,17 +6,16 @@ that a query over several topics sees them in the order of the test.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ksql.base.ids import QueryId
 from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.load import Compiled, load
+from ksql.dataflow.ports import Switch, Topic
 from ksql.dataflow.program import RawBatch
-from ksql.engine.ports import Command, Switch, Topic
-from ksql.engine.queries import read_topics
+from ksql.dataflow.starts import read_topics
 from ksql.plan import codec
 from ksql.processors.base import Headers
 from ksql.processors.memory import MemoryStore
@@ -164,24 +163,3 @@ class MemoryRunner:
         if sink is not None:
             for key, value, timestamp, headers in flowing:
                 self._topics.append(sink, key, value, timestamp, headers)
-
-
-class _Pen:
-    def __init__(self, log: MemoryLog) -> None:
-        self.offset = len(log.commands)
-        self._log = log
-
-    def append(self, command: Command) -> None:
-        self._log.commands.append(command)
-
-
-@dataclass
-class MemoryLog:
-    """A command log in memory."""
-
-    commands: list[Command] = field(default_factory=list)
-
-    @contextmanager
-    def begin(self) -> Iterator[_Pen]:
-        """The pen."""
-        yield _Pen(self)

@@ -1,0 +1,1 @@
+"""The composition root: the one package that sees every layer."""

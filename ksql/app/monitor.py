@@ -1,0 +1,78 @@
+"""What statements may know of the running service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ksql.engine.engine import Engine
+from ksql.processors.base import Headers
+from ksql.spark.runner import SparkRunner
+from ksql.spark.spec import State
+from ksql.statements.services import Offsets, QueryHealth
+from ksql.topics.admin import Admin
+from ksql.topics.client import Sender
+
+
+class SparkMonitor:
+    """The ``Monitor`` protocol over Spark's queries and Kafka's administration."""
+
+    def __init__(self, runner: SparkRunner, admin: Admin, failed: Mapping[str, str]) -> None:
+        """``failed`` tells of queries that could not even be started."""
+        self._runner = runner
+        self._admin = admin
+        self._failed = failed
+        self.engine: Engine | None = None
+
+    def health(self, query_id: str) -> QueryHealth:
+        """How the query does."""
+        query = self.engine.catalog.query(query_id) if self.engine else None
+        if query is not None and query.paused:
+            return QueryHealth("PAUSED")
+        running = next((r for i, r in self._runner.running.items() if i == query_id), None)
+        if running is None:
+            reason = self._failed.get(query_id, "the query does not run")
+            return QueryHealth("ERROR", ((0, reason),))
+        status, progress = running.status(), running.progress()
+        return QueryHealth(
+            "RUNNING" if status.state is State.RUNNING else "ERROR",
+            tuple((f.when_ms, f.message) for f in status.failures),
+            progress.batch if progress else None,
+            progress.rows_in if progress else 0,
+            progress.rows_out if progress else 0,
+            progress.errors if progress else 0,
+        )
+
+    def committed(self, query_id: str) -> Offsets:
+        """How far it has read."""
+        running = next((r for i, r in self._runner.running.items() if i == query_id), None)
+        return running.committed_offsets() if running else {}
+
+    def topics(self) -> Mapping[str, Sequence[int]]:
+        """All topics: the number of replicas of each partition."""
+        return {name: info.replicas_per_partition for name, info in self._admin.topics().items()}
+
+    def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """First and end offset of every partition."""
+        known = self._admin.topics()
+        there = [topic for topic in topics if topic in known]
+        begins, ends = self._admin.begin_offsets(there), self._admin.end_offsets(there)
+        return {place: (begins[place], ends[place]) for place in ends}
+
+
+class KafkaWriter:
+    """The ``Writer`` protocol: one record, acknowledged."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+    def write(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers | None = None,
+    ) -> None:
+        """Write and wait."""
+        self._sender.send(topic, key, value, timestamp=timestamp, headers=headers)
+        self._sender.flush()

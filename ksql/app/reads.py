@@ -1,0 +1,214 @@
+"""Opens queries that answer to a client: pull, push, PRINT."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+
+from ksql.analysis.bound import type_of
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError, StatementError, UnknownName
+from ksql.catalog.model import DataSource
+from ksql.dataflow.starts import read_topics
+from ksql.engine.context import Context
+from ksql.engine.engine import Engine
+from ksql.engine.queries import transient_plan
+from ksql.plan.build import build
+from ksql.plan.nodes import QueryPlan
+from ksql.query.materialize import Materializer
+from ksql.query.printing import PrintQuery
+from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses
+from ksql.query.push import PushQuery, TooManyPushQueries
+from ksql.query.results import ResultStream, TextStream
+from ksql.statements.answers import RequestFailed
+from ksql.statements.execute import parsed_one
+from ksql.statements.services import Request, Services
+from ksql.stores.base import Store
+from ksql.syntax import ast
+from ksql.syntax.parser import split
+from ksql.topics.admin import Admin
+from ksql.topics.settings import KafkaSettings
+from ksql.types.schema import Column
+
+_READY_S = 5.0
+
+
+class Reads:
+    """The transient queries of this server."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        kafka: KafkaSettings,
+        admin: Admin,
+        materializer: Materializer,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._engine = engine
+        self._kafka = kafka
+        self._admin = admin
+        self._materializer = materializer
+        self._now_ms = now_ms
+        self._open: dict[str, PushQuery] = {}
+        self._lock = threading.Lock()
+
+    def open(
+        self,
+        text: str,
+        services: Services,
+        settings: Settings,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+    ) -> ResultStream | TextStream:
+        """Start the one query of the text.
+
+        Raises: RequestFailed.
+        """
+        shown = text
+        try:
+            request = Request(services, settings.with_overrides(properties), dict(variables))
+            raw = split(text)
+            if len(raw) != 1:
+                raise StatementError(
+                    f"Expected exactly one KSQL statement; found {len(raw)} instead"
+                )
+            shown = raw[0].text
+            parsed = parsed_one(raw[0], request)
+            match parsed.statement:
+                case ast.Query(emit=None) as query:
+                    return self._pull(query, request)
+                case ast.Query() as query:
+                    return self._push(query, request)
+                case ast.PrintTopic() as print_:
+                    return self._print(print_)
+                case _:
+                    raise StatementError(
+                        "The statement is not a query; send it to the /ksql endpoint."
+                    )
+        except KsqlError as error:
+            raise RequestFailed(error, shown) from error
+
+    def close(self, query_id: str) -> bool:
+        """End a push query of this server."""
+        with self._lock:
+            found = self._open.pop(query_id, None)
+        if found is None:
+            return False
+        found.close()
+        return True
+
+    def close_all(self) -> None:
+        """End all of them."""
+        for query_id in list(self._open):
+            self.close(query_id)
+
+    # --- pull
+
+    def stores(self, source: DataSource) -> Mapping[int, Store]:
+        """A table's partitions.
+
+        Raises: TableNotReady.
+        """
+        self._await_table(source)
+        found = self._materializer.table(source.name)
+        if found is None:
+            raise TableNotReady(source.name)
+        return found.stores
+
+    def _await_table(self, source: DataSource) -> None:
+        """A table that was just made is opened in a moment; no answer is better than a wrong one."""
+        if self._materializer.table(source.name) is None:
+            ends = self._admin.end_offsets([source.topic])
+            self._materializer.await_ends(ends, _READY_S)
+
+    def _pull(self, query: ast.Query, request: Request) -> ResultStream:
+        query_id = f"query_{self._now_ms()}"
+        source = query.source
+        name = source.name if isinstance(source, ast.SourceRef) else ""
+        found = self._engine.catalog.sources.get(name)
+        if found is not None and found.kind == "STREAM":
+            check_clauses(query, request.settings)
+            return self._pull_stream(query, query_id, request)
+        pull: PullQuery = bind_pull(
+            query, self._engine.catalog, self._engine.functions, request.settings, self, query_id
+        )
+        return pull
+
+    def _pull_stream(self, query: ast.Query, query_id: str, request: Request) -> PushQuery:
+        context = self._engine.context(request.settings)
+        plan, columns = _transient(query, query_id, context)
+        topics = _topics(plan)
+        return PushQuery(
+            plan,
+            columns,
+            self._engine.functions,
+            self._kafka,
+            self._admin.begin_offsets(topics),
+            until=self._admin.end_offsets(topics),
+            limit=query.limit,
+        )
+
+    # --- push
+
+    def _push(self, query: ast.Query, request: Request) -> ResultStream:
+        limit = request.settings.number("ksql.max.push.queries")
+        if len(self._open) >= limit:
+            raise TooManyPushQueries(limit)
+        source = query.source
+        while isinstance(source, ast.Join):
+            source = source.left
+        query_id = f"transient_{source.name}_{secrets.randbits(63)}"
+        plan, columns = _transient(query, query_id, self._engine.context(request.settings))
+        push = PushQuery(
+            plan,
+            columns,
+            self._engine.functions,
+            self._kafka,
+            self._starts(plan),
+            limit=query.limit,
+            on_end=self._ended,
+        )
+        with self._lock:
+            self._open[query_id] = push
+        return push
+
+    def _ended(self, query_id: str) -> None:
+        with self._lock:
+            self._open.pop(query_id, None)
+
+    def _starts(self, plan: QueryPlan) -> dict[tuple[str, int], int]:
+        wanted = read_topics(plan)
+        early = [topic for topic, start in wanted.items() if start == "earliest"]
+        late = [topic for topic, start in wanted.items() if start == "latest"]
+        found = self._admin.begin_offsets(early) if early else {}
+        return found | (self._admin.end_offsets(late) if late else {})
+
+    # --- PRINT
+
+    def _print(self, stmt: ast.PrintTopic) -> TextStream:
+        known = self._admin.topics()
+        if stmt.topic not in known:
+            by_upper = {name.upper(): name for name in known}
+            close = get_close_matches(stmt.topic.upper(), by_upper, n=3)
+            raise UnknownName(
+                f"Could not find topic '{stmt.topic}', or the KSQL user does not have permissions to "
+                "list the topic. Topic names are case-sensitive.",
+                tuple(by_upper[name] for name in close),
+                span=stmt.span,
+            )
+        ask = self._admin.begin_offsets if stmt.from_beginning else self._admin.end_offsets
+        return PrintQuery(self._kafka, ask([stmt.topic]), interval=stmt.interval, limit=stmt.limit)
+
+
+def _transient(
+    query: ast.Query, query_id: str, context: Context
+) -> tuple[QueryPlan, tuple[Column, ...]]:
+    built = build(query, context.catalog, context.functions, persistent=False)
+    columns = tuple(Column(named.name, type_of(named.expr)) for named in built.value)
+    return transient_plan(query_id, built, context), columns
+
+
+def _topics(plan: QueryPlan) -> list[str]:
+    return sorted(read_topics(plan))

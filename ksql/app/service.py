@@ -1,0 +1,324 @@
+"""The whole service put together: Kafka, Spark, the command topic, the engine, the stores, the ledger."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+
+from ksql.app.book import LedgerBook
+from ksql.app.monitor import KafkaWriter, SparkMonitor
+from ksql.app.reads import Reads
+from ksql.app.state import StateDir
+from ksql.base.config import Settings, check
+from ksql.base.errors import CommandTimeout, KsqlError, NotReady
+from ksql.base.jars import jars
+from ksql.commands.log import KafkaCommandLog
+from ksql.engine.engine import Engine
+from ksql.engine.world import KafkaTopics
+from ksql.functions.registry import BUILTINS
+from ksql.ledger.database import default_url
+from ksql.ledger.resilient import ResilientLedger
+from ksql.query.materialize import Materializer
+from ksql.query.results import ResultStream, TextStream
+from ksql.spark.runner import SparkRunner, Surroundings
+from ksql.spark.runtime import SparkRuntime
+from ksql.spark.session import SparkSettings
+from ksql.statements import entities as e
+from ksql.statements import execute as requests
+from ksql.statements.answers import Health, RequestFailed, ServerInfo
+from ksql.statements.services import Services
+from ksql.topics.admin import Admin, TopicChange
+from ksql.topics.broker import EmbeddedBroker
+from ksql.topics.client import Sender
+from ksql.topics.settings import KafkaSettings
+
+_log = logging.getLogger(__name__)
+
+
+def version() -> str:
+    """The version of this service."""
+    return metadata.version("ksql-spark")
+
+
+class KsqlService:
+    """One server; ``start`` brings everything up, ``stop`` takes it down in order.
+
+    ``broker`` and ``runtime`` may be given, open already, to be shared by several services (tests).
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        broker: str | None = None,
+        runtime: SparkRuntime | None = None,
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        progress: Callable[[str], None] = lambda _what: None,
+    ) -> None:
+        self.settings = settings
+        self._given_bootstrap = broker
+        self._given_runtime = runtime
+        self._now_ms = now_ms
+        self._progress = progress
+        self._state: StateDir | None = None
+        self._broker: EmbeddedBroker | None = None
+        self._closers: list[Callable[[], object]] = []
+        self._ready = threading.Event()
+        self._stop_lock = threading.Lock()
+        self._failed: dict[str, str] = {}
+        self._replaying = True
+
+    # --- life
+
+    def start(self) -> None:
+        """Bring everything up.
+
+        Raises: StartError and other KsqlErrors; what was started is stopped again.
+        """
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        self._ready.set()
+
+    def _start(self) -> None:
+        self._state = state = StateDir.open(self.settings)
+        self._closers.append(state.close)
+        with ThreadPoolExecutor(2) as pool:
+            spark = pool.submit(self._open_spark, state)
+            kafka = pool.submit(self._open_kafka, state)
+            self.runtime = spark.result()
+            self.kafka = kafka.result()
+        self._compose(state)
+        self._progress("replaying the command topic")
+        self.log.open()
+        self._replaying = False
+        self.runner.sweep(self.engine.catalog.queries)
+        self._progress("starting the queries")
+        self._failed.update({i: error.text() for i, error in self.engine.start_queries().items()})
+        self._declare_processing_log()
+
+    def _open_spark(self, state: StateDir) -> SparkRuntime:
+        if self._given_runtime is not None:
+            return self._given_runtime
+        self._progress("starting Spark")
+        settings = SparkSettings(
+            state.root,
+            jars("spark"),
+            self.settings.text("ksql.spark.master"),
+            self.settings.text("ksql.spark.driver.memory"),
+            conf={k: v for k, v in self.settings.server.items() if k.startswith("spark.")},
+        )
+        runtime = SparkRuntime(settings, lambda topic: self.admin.partitions(topic))
+        self._closers.append(runtime.close)
+        runtime.open()
+        return runtime
+
+    def _open_kafka(self, state: StateDir) -> KafkaSettings:
+        properties = dict(self.settings.server)
+        bootstrap = self._given_bootstrap or self.settings.text("bootstrap.servers")
+        if not bootstrap:
+            self._progress("starting the embedded Kafka broker")
+            self._broker = EmbeddedBroker(state.broker)
+            self._closers.append(self._broker.stop)
+            bootstrap = self._broker.start()
+        found = KafkaSettings.from_properties(properties | {"bootstrap.servers": bootstrap})
+        self.admin = Admin(found)
+        self._cluster_id = self.admin.cluster_id()
+        return found
+
+    def _compose(self, state: StateDir) -> None:
+        service_id = self.settings.text("ksql.service.id")
+        url = self.settings.text("ksql.ledger.url") or default_url(state.root)
+        self.ledger = ResilientLedger.open(url)
+        self._closers.append(self.ledger.close)
+        self.log_topic = f"{service_id}ksql_processing_log"
+        self._create_log_topic()
+        around = Surroundings(
+            self.settings,
+            state.queries,
+            self._java_client(),
+            {k: str(v) for k, v in self.kafka.producer().items()},
+            self.log_topic,
+        )
+        self.runner = SparkRunner(self.runtime, around, self.admin.end_offsets)
+        self.materializer = Materializer(self.kafka, state.stores)
+        self.materializer.start()
+        self._closers.append(self.materializer.close)
+        self.log = KafkaCommandLog(
+            self.kafka,
+            service_id,
+            self.settings.number("ksql.internal.topic.replicas"),
+            lambda offset, command: self.engine.replay(command),
+        )
+        self._closers.append(self.log.close)
+        self.engine = Engine(
+            BUILTINS,
+            KafkaTopics(self.admin),
+            self.log,
+            self.runner,
+            parallelism=max(2, os.cpu_count() or 2),
+            on_change=self.materializer.follow,
+        )
+        self.engine.book = LedgerBook(
+            self.ledger, service_id, self._now_ms, lambda i: self.engine.catalog.query(i)
+        )
+        self._closers.append(self._stop_queries)
+        sender = Sender(self.kafka)
+        self._closers.append(sender.close)
+        monitor = SparkMonitor(self.runner, self.admin, self._failed)
+        monitor.engine = self.engine
+        self.services = Services(
+            self.engine,
+            monitor,
+            KafkaWriter(sender),
+            self._now_ms,
+            self.settings.text("listeners").removeprefix("http://"),
+            self.close_query,
+        )
+        self.reads = Reads(self.engine, self.kafka, self.admin, self.materializer, self._now_ms)
+        self._closers.append(self.reads.close_all)
+
+    def _stop_queries(self) -> None:
+        if not self._replaying:
+            self.engine.stop()
+
+    def _java_client(self) -> dict[str, str]:
+        """What Spark's own consumer needs: the client properties under their Java names."""
+        found = {
+            name: value
+            for name, value in self.kafka.properties.items()
+            if name.split(".")[0] in ("security", "sasl", "ssl")
+        }
+        return found | {"bootstrap.servers": self.kafka.bootstrap}
+
+    def _create_log_topic(self) -> None:
+        if not self.settings.flag("ksql.logging.processing.topic.auto.create"):
+            return
+        if self.log_topic not in self.admin.topics():
+            count = self.settings.number("ksql.logging.processing.topic.partitions")
+            self.admin.create(TopicChange(self.log_topic, count))
+
+    def _declare_processing_log(self) -> None:
+        """Declare the processing log as a stream, so that a user can query it."""
+        name = self.settings.text("ksql.logging.processing.stream.name")
+        wanted = self.settings.flag("ksql.logging.processing.stream.auto.create")
+        if (
+            wanted
+            and name not in self.engine.catalog.sources
+            and self.log_topic in self.admin.topics()
+        ):
+            self.execute(PROCESSING_LOG.format(name=name, topic=self.log_topic), {}, {}, None)
+
+    def stop(self) -> None:
+        """End everything, the last started first; a second call does nothing."""
+        self._ready.clear()
+        with self._stop_lock:
+            while self._closers:
+                close = self._closers.pop()
+                try:
+                    close()
+                except Exception:
+                    _log.exception("stop_failed")
+
+    # --- what the doors use
+
+    def execute(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        command_sequence_number: int | None,
+    ) -> list[e.Entity]:
+        """Run statements.
+
+        Raises: RequestFailed, CommandTimeout.
+        """
+        if command_sequence_number is not None and command_sequence_number >= 0:
+            self._await_command(command_sequence_number)
+        return requests.run(text, self.services, self.settings, properties, variables)
+
+    def _await_command(self, offset: int) -> None:
+        with self.engine.exclusive():
+            reached = self.log.catch_up()
+        if reached <= offset:
+            raise CommandTimeout(
+                f"Timed out while waiting for the command sequence number {offset}; "
+                f"this server has read up to {reached - 1}."
+            )
+
+    def query(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> ResultStream | TextStream:
+        """Start a query or PRINT.
+
+        Raises: RequestFailed.
+        """
+        if not self._ready.is_set():
+            raise RequestFailed(NotReady("The service is starting."), text)
+        return self.reads.open(text, self.services, self.settings, properties, variables)
+
+    def close_query(self, query_id: str) -> bool:
+        """End a push query."""
+        return self.reads.close(query_id)
+
+    def info(self) -> ServerInfo:
+        """Version and identity."""
+        return ServerInfo(version(), self._cluster_id, self.settings.text("ksql.service.id"))
+
+    def health(self) -> Health:
+        """How the parts are doing."""
+        try:
+            kafka = bool(self.admin.cluster_id())
+        except KsqlError:
+            kafka = False
+        details = {"metastore": True, "kafka": kafka, "commandRunner": not self._replaying}
+        return Health(details, "READY" if self._ready.is_set() else "INITIALIZING")
+
+    def statuses(self) -> Mapping[str, e.CommandStatus]:
+        """The status of every distributed statement, by command id."""
+        return {
+            command: e.CommandStatus(found.status, found.message, found.query_id)
+            for command, found in self.engine.statuses.items()
+        }
+
+    def status(self, command_id: str) -> e.CommandStatus | None:
+        """The status of one."""
+        return self.statuses().get(command_id)
+
+    def is_valid_property(self, name: str) -> bool:
+        """Whether SET would accept that name."""
+        try:
+            check(name)
+        except KsqlError:
+            return False
+        return True
+
+    def terminate(self, delete_topics: Sequence[str]) -> None:
+        """End all queries and delete the sink topics that the patterns match.
+
+        Raises: RequestFailed.
+        """
+        catalog = self.engine.catalog
+        sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
+        doomed = [t for t in sinks if any(re.fullmatch(p, t) for p in delete_topics)]
+        self.execute("TERMINATE ALL;", {}, {}, None)
+        KafkaTopics(self.admin).delete(doomed)
+
+
+PROCESSING_LOG = """CREATE STREAM IF NOT EXISTS {name} (
+  logger STRING, level STRING, time BIGINT,
+  message STRUCT<type INT,
+    deserializationError STRUCT<target STRING, errorMessage STRING, recordB64 STRING, cause ARRAY<STRING>, `topic` STRING>,
+    recordProcessingError STRUCT<errorMessage STRING, record STRING, cause ARRAY<STRING>>,
+    productionError STRUCT<errorMessage STRING>,
+    serializationError STRUCT<target STRING, errorMessage STRING, record STRING, cause ARRAY<STRING>, `topic` STRING>,
+    kafkaStreamsThreadError STRUCT<errorMessage STRING, threadName STRING, cause ARRAY<STRING>>>
+) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');"""

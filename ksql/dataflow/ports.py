@@ -1,0 +1,64 @@
+"""Who runs dataflows and over which topics: Spark and Kafka in the service, memory in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ksql.base.ids import QueryId
+from ksql.catalog.model import PersistentQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as it exists."""
+
+    name: str
+    partitions: int
+    replicas: int = 1
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+class Topics(Protocol):
+    """Kafka's topics."""
+
+    def describe(self, name: str) -> Topic | None:
+        """The topic, or None."""
+
+    def create(self, topic: Topic) -> None:
+        """Create it; one that exists already is fine."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete them; unknown ones are fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Where an old plan ended and the new one began; offsets are per topic and partition."""
+
+    batch: int
+    offsets: Mapping[str, Mapping[int, int]]
+    gap_ms: int
+
+
+class Runner(Protocol):
+    """Runs persistent queries; every method blocks until it is done and may be called from one thread only."""
+
+    def start(self, query: PersistentQuery) -> None:
+        """Start, or go on from the query's checkpoint.
+
+        Raises: KsqlError if it cannot be started.
+        """
+
+    def stop(self, query_id: QueryId) -> None:
+        """Stop at a batch boundary; the checkpoint stays. Unknown queries are fine."""
+
+    def forget(self, query_id: QueryId) -> None:
+        """Delete what a terminated query left: checkpoint and state."""
+
+    def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
+        """Stop the old plan and start the new one on its checkpoint.
+
+        Raises: KsqlError if the new plan cannot be started; the old one runs again then.
+        """

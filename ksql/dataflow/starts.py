@@ -1,0 +1,24 @@
+"""Which topics a stored query reads, and where a new one begins in each."""
+
+from __future__ import annotations
+
+from ksql.catalog.model import PersistentQuery
+from ksql.plan import codec
+from ksql.plan.nodes import QueryPlan
+from ksql.plan.walk import sources
+
+
+def plan_of(query: PersistentQuery) -> QueryPlan:
+    """The stored plan of a query."""
+    return codec.loads(query.plan)
+
+
+def read_topics(plan: QueryPlan) -> dict[str, str]:
+    """The topics of a plan and where a new query starts to read each: tables always at the earliest offset."""
+    reset = dict(plan.settings).get("auto.offset.reset", "latest").lower()
+    found: dict[str, str] = {}
+    for source in sources(plan.sink):
+        start = "earliest" if source.kind == "TABLE" else reset
+        if found.get(source.topic) != "earliest":
+            found[source.topic] = start
+    return found

@@ -1,0 +1,30 @@
+"""A command log in memory, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ksql.engine.ports import Command
+
+
+class _Pen:
+    def __init__(self, log: MemoryLog) -> None:
+        self.offset = len(log.commands)
+        self._log = log
+
+    def append(self, command: Command) -> None:
+        self._log.commands.append(command)
+
+
+@dataclass
+class MemoryLog:
+    """A command log in memory."""
+
+    commands: list[Command] = field(default_factory=list)
+
+    @contextmanager
+    def begin(self) -> Iterator[_Pen]:
+        """The pen."""
+        yield _Pen(self)

@@ -1,0 +1,183 @@
+"""Tables kept ready for pull queries: every table that a query writes, followed from its topic into stores.
+
+One thread reads all of them. Rows and the topic's offset are written together, so that a crash loses nothing and
+repeats nothing. Source: KIP-844.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ksql.base.errors import KsqlError
+from ksql.catalog.catalog import Catalog
+from ksql.catalog.model import DataSource
+from ksql.stores.base import Change, NewerStore, Store, StoreDamaged, recover
+from ksql.stores.disk import DiskStore, StoreBudget
+from ksql.topics.admin import Admin
+from ksql.topics.client import RawRecord, Reader
+from ksql.topics.settings import KafkaSettings
+
+_log = logging.getLogger(__name__)
+_POLL_S = 0.1
+_REST_S = 1.0
+
+
+@dataclass(frozen=True)
+class Materialized:
+    """A table's stores, one per partition of its topic."""
+
+    source: DataSource
+    stores: Mapping[int, Store]
+
+
+class Materializer:
+    """Follows the catalog's materialised tables; reads may come from any thread."""
+
+    def __init__(self, settings: KafkaSettings, directory: Path) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._budget = StoreBudget()
+        self._wanted: dict[str, DataSource] = {}
+        self._tables: dict[str, Materialized] = {}
+        self._changed = threading.Event()
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._progress = threading.Condition()
+        self._positions: dict[tuple[str, int], int] = {}
+        self._thread = threading.Thread(target=self._run, name="materializer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def follow(self, catalog: Catalog) -> None:
+        """The catalog has changed: tables are added, replaced or dropped."""
+        wanted = {s.name: s for s in catalog.sources.values() if is_materialized(s)}
+        with self._lock:
+            if wanted == self._wanted:
+                return
+            self._wanted = wanted
+        self._changed.set()
+
+    def table(self, name: str) -> Materialized | None:
+        """The stores of a table; None while it is not (yet) followed."""
+        return self._tables.get(name)
+
+    def await_ends(self, ends: Mapping[tuple[str, int], int], timeout_s: float) -> bool:
+        """Wait until these offsets are in the stores; False when the time is over."""
+        deadline = time.monotonic() + timeout_s
+        with self._progress:
+            while any(self._positions.get(place, 0) < end for place, end in ends.items()):
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._progress.wait(left):
+                    return False
+        return True
+
+    def close(self) -> None:
+        """Stop following and close the stores."""
+        self._closing.set()
+        self._changed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    # --- the following thread
+
+    def _run(self) -> None:
+        reader = Reader(self._settings)
+        admin = Admin(self._settings)
+        try:
+            while not self._closing.is_set():
+                try:
+                    self._turn(reader, admin)
+                except KsqlError as error:
+                    _log.warning("materializer_rests", extra={"reason": error.text()})
+                    self._changed.set()
+                    self._closing.wait(_REST_S)
+        finally:
+            reader.close()
+            for table in self._tables.values():
+                _close(table)
+
+    def _turn(self, reader: Reader, admin: Admin) -> None:
+        if self._changed.is_set():
+            self._changed.clear()
+            self._assign(reader, admin)
+        if not self._tables:
+            self._changed.wait(_REST_S)
+            return
+        batch = reader.poll(timeout_s=_POLL_S)
+        self._store(batch, reader)
+
+    def _assign(self, reader: Reader, admin: Admin) -> None:
+        with self._lock:
+            wanted = dict(self._wanted)
+        for name in [n for n in self._tables if n not in wanted]:
+            _close(self._tables.pop(name))
+            shutil.rmtree(self._directory / name, ignore_errors=True)
+        topics = admin.topics()
+        offsets: dict[tuple[str, int], int] = {}
+        for name, source in wanted.items():
+            info = topics.get(source.topic)
+            if info is None:
+                continue
+            table = self._tables.get(name)
+            stores = table.stores if table else self._open(source, info.partitions)
+            self._tables[name] = Materialized(source, stores)
+        names = sorted({table.source.topic for table in self._tables.values()})
+        begins, ends = admin.begin_offsets(names), admin.end_offsets(names)
+        for table in self._tables.values():
+            for partition, store in table.stores.items():
+                place = (table.source.topic, partition)
+                start = recover(store, begins[place], ends[place])
+                offsets[place] = min(start, offsets.get(place, start))
+        reader.assign(offsets)
+        self._note(offsets)
+
+    def _open(self, source: DataSource, partitions: int) -> dict[int, Store]:
+        stores: dict[int, Store] = {}
+        for partition in range(partitions):
+            path = self._directory / source.name / str(partition)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                stores[partition] = DiskStore.open(path, self._budget)
+            except (StoreDamaged, NewerStore) as error:
+                _log.warning("store_rebuilt", extra={"store": str(path), "reason": error.text()})
+                DiskStore.destroy(path)
+                stores[partition] = DiskStore.open(path, self._budget)
+        return stores
+
+    def _store(self, batch: Iterable[RawRecord], reader: Reader) -> None:
+        changes: dict[tuple[str, int], list[Change]] = {}
+        for record in batch:
+            if record.key is not None:
+                changes.setdefault((record.topic, record.partition), []).append(
+                    (record.key, record.value, record.timestamp)
+                )
+        positions = reader.positions
+        for table in self._tables.values():
+            for partition, store in table.stores.items():
+                place = (table.source.topic, partition)
+                if place in changes and positions[place] > (store.position() or 0):
+                    store.commit(changes[place], positions[place])
+        self._note(positions)
+
+    def _note(self, positions: Mapping[tuple[str, int], int]) -> None:
+        with self._progress:
+            self._positions.update(positions)
+            self._progress.notify_all()
+
+
+def is_materialized(source: DataSource) -> bool:
+    """Whether pull queries can read the table: a query writes it."""
+    return source.kind == "TABLE" and source.created_by is not None
+
+
+def _close(table: Materialized) -> None:
+    for store in table.stores.values():
+        store.close()

@@ -1,0 +1,289 @@
+"""Pull queries: a table's rows as they are now, by key where the condition allows it, else by a scan.
+
+Source: reference, statements, section 12.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from ksql.analysis import bound as b
+from ksql.analysis.bound import Bound, Named, type_of
+from ksql.analysis.infer import bind, bind_predicate
+from ksql.analysis.projection import check_unique, items
+from ksql.analysis.relation import bind_relation
+from ksql.analysis.scope import Scope, Source
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError, StatementError
+from ksql.catalog.catalog import Catalog
+from ksql.catalog.model import DataSource
+from ksql.functions.registry import Functions
+from ksql.query.results import ResultRow
+from ksql.rows.compile import Stage, compile_stage
+from ksql.stores import windowed
+from ksql.stores.base import Row, Store
+from ksql.syntax import ast
+from ksql.topics.formats import DecodeError, Serde, serde_for
+from ksql.types.model import BIGINT, SqlType
+from ksql.types.schema import ROWTIME, WINDOW_COLUMNS, Column, Role
+
+_BATCH = 1000
+_MOST_LOOKUPS = 1000
+
+
+class Tables(Protocol):
+    """Where the rows are."""
+
+    def stores(self, source: DataSource) -> Mapping[int, Store]:
+        """The table's partitions.
+
+        Raises: KsqlError while they are not ready.
+        """
+
+
+@dataclass
+class PullQuery:
+    """A bound pull query over a table; ``batches`` runs it. See ``ResultStream``."""
+
+    query_id: str
+    columns: tuple[Column, ...]
+    source: DataSource
+    stage: Stage
+    keys: list[tuple[Any, ...]] | None
+    limit: int | None
+    stores: Mapping[int, Store]
+    kind: Literal["pull", "push"] = "pull"
+    final_message: str | None = None
+    _closed: bool = field(default=False)
+
+    def batches(self) -> Iterator[list[ResultRow]]:
+        """The rows, in no order."""
+        rows = itertools.islice(self._results(), self.limit)
+        while not self._closed:
+            batch = list(itertools.islice(rows, _BATCH))
+            if not batch:
+                return
+            yield batch
+
+    def close(self) -> None:
+        """End it early."""
+        self._closed = True
+
+    def _results(self) -> Iterator[ResultRow]:
+        source = self.source
+        decoders = (
+            serde_for(source.key_format, source.schema.key, "key"),
+            serde_for(source.value_format, source.schema.value, "value"),
+        )
+        for stored in self._stored(decoders[0]):
+            row = _decoded(source, stored, decoders)
+            found = self.stage.run(row, _ignore) if row is not None else None
+            if found is not None:
+                yield ResultRow(found)
+
+    def _stored(self, key_serde: Serde) -> Iterator[Row]:
+        if self.keys is None:
+            for store in self.stores.values():
+                yield from store.scan()
+            return
+        for values in self.keys:
+            key = key_serde.encode(values)
+            if key is not None:
+                yield from self._of_key(key)
+
+    def _of_key(self, key: bytes) -> Iterator[Row]:
+        window = self.source.window
+        for store in self.stores.values():
+            if window is None:
+                found = store.get(key)
+                if found is not None:
+                    yield Row(key, found.value, found.timestamp)
+            else:
+                suffix = 16 if window.size_ms is None else 8
+                yield from (r for r in store.prefix(key) if len(r.key) == len(key) + suffix)
+
+
+def _ignore(_operator: str, _message: str, _row: object) -> None:
+    """An error in a pull query's expression gives NULL or no row; there is no log to write to."""
+
+
+def _decoded(
+    source: DataSource, stored: Row, serdes: tuple[Serde, Serde]
+) -> tuple[Any, ...] | None:
+    key, bounds = stored.key, ()
+    if source.window is not None:
+        split = windowed.session if source.window.size_ms is None else windowed.time_window
+        found = split(stored)
+        end = found.end if source.window.size_ms is None else found.start + source.window.size_ms
+        key, bounds = found.key, (found.start, end)
+    try:
+        key_row = serdes[0].decode(key) or (None,) * len(source.schema.key)
+        value_row = serdes[1].decode(stored.value)
+    except DecodeError:
+        return None
+    if value_row is None:
+        return None
+    return (stored.timestamp, *bounds, *key_row, *value_row)
+
+
+def bind_pull(
+    query: ast.Query,
+    catalog: Catalog,
+    functions: Functions,
+    settings: Settings,
+    tables: Tables,
+    query_id: str,
+) -> PullQuery:
+    """Check and bind a pull query over a table.
+
+    Raises: StatementError for clauses that pull queries do not have, for tables that no query writes.
+    """
+    relation = bind_relation(query.source, catalog, functions, frozenset())
+    source = relation.sources[0].source
+    check_clauses(query, settings)
+    _check_queryable(source)
+    relation_scope = Scope((_pull_source(relation.sources[0].alias, source),))
+    projected = _projected(query, relation, relation_scope, functions)
+    predicate = None
+    if query.where is not None:
+        where_scope = Scope(relation_scope.sources, clause="WHERE")
+        predicate = bind_predicate(query.where, where_scope, functions)
+    keys = key_lookups(predicate, source.schema.key)
+    if keys is None and not settings.flag("ksql.query.pull.table.scan.enabled"):
+        raise StatementError(
+            "Pull queries need a WHERE clause that gives every key column by equality.",
+            hint="Set 'ksql.query.pull.table.scan.enabled'='true' to allow table scans.",
+        )
+    stage = compile_stage(
+        [name for name, _ in _columns(source)],
+        predicate,
+        [named.expr for named in projected],
+        functions,
+        {},
+        "pull",
+    )
+    return PullQuery(
+        query_id,
+        result_columns(projected, source),
+        source,
+        stage,
+        keys,
+        query.limit,
+        tables.stores(source),
+    )
+
+
+def check_clauses(query: ast.Query, settings: Settings) -> None:
+    """Refuse what pull queries cannot do.
+
+    Raises: StatementError.
+    """
+    if not settings.flag("ksql.pull.queries.enable"):
+        raise StatementError("Pull queries are disabled. See ksql.pull.queries.enable.")
+    refused = {
+        "JOIN": isinstance(query.source, ast.Join),
+        "WINDOW": query.window is not None,
+        "GROUP BY": query.group_by is not None,
+        "PARTITION BY": query.partition_by is not None,
+        "HAVING": query.having is not None,
+    }
+    for clause, there in refused.items():
+        if there:
+            raise StatementError(
+                f"Pull queries don't support {clause} clauses.",
+                hint="Add EMIT CHANGES to follow the result, or query a table made by CREATE TABLE AS SELECT.",
+            )
+    if query.limit is not None and not settings.flag("ksql.query.pull.limit.clause.enabled"):
+        raise StatementError("LIMIT in pull queries is disabled.")
+
+
+def _check_queryable(source: DataSource) -> None:
+    if source.created_by is None:
+        raise StatementError(
+            f"The `{source.name}` table isn't queryable. To derive a queryable table, you can do "
+            f"'CREATE TABLE QUERYABLE_{source.name} AS SELECT * FROM {source.name}'."
+        )
+
+
+def _columns(source: DataSource) -> list[tuple[str, SqlType]]:
+    columns: list[tuple[str, SqlType]] = [(ROWTIME, BIGINT)]
+    if source.window is not None:
+        columns += WINDOW_COLUMNS.items()
+    columns += [(c.name, c.type) for c in (*source.schema.key, *source.schema.value)]
+    return columns
+
+
+def _pull_source(alias: str, source: DataSource) -> Source:
+    return Source(alias, dict(_columns(source)))
+
+
+def _projected(query: ast.Query, relation: Any, scope: Scope, functions: Functions) -> list[Named]:
+    found = items(
+        query.select,
+        relation,
+        lambda expr: type_of(bind(expr, scope, functions)),
+        persistent=False,
+    )
+    projected = [Named(item.name, bind(item.expr, scope, functions)) for item in found]
+    check_unique((), ((n.name, type_of(n.expr)) for n in projected))
+    return projected
+
+
+def result_columns(projected: Iterable[Named], source: DataSource) -> tuple[Column, ...]:
+    """The result's header; columns that are the table's key are marked so."""
+    keys = {c.name for c in source.schema.key} | set(WINDOW_COLUMNS)
+    return tuple(
+        Column(
+            named.name,
+            type_of(named.expr),
+            Role.KEY
+            if isinstance(named.expr, b.Column) and named.expr.name in keys
+            else Role.VALUE,
+        )
+        for named in projected
+    )
+
+
+def key_lookups(predicate: Bound | None, key: tuple[Column, ...]) -> list[tuple[Any, ...]] | None:
+    """The keys that a condition allows, if it gives every key column by ``=`` or IN; else None."""
+    if predicate is None or not key:
+        return None
+    choices: dict[str, list[Any]] = {}
+    for part in _conjuncts(predicate):
+        match part:
+            case b.Compare("=", b.Column(name), b.Const(value)) | b.Compare(
+                "=", b.Const(value), b.Column(name)
+            ):
+                choices.setdefault(name, [value])
+            case b.In(b.Column(name), options) if all(isinstance(o, b.Const) for o in options):
+                values = [o.value for o in options if isinstance(o, b.Const)]
+                choices.setdefault(name, list(dict.fromkeys(values)))
+            case _:
+                continue
+    if any(column.name not in choices for column in key):
+        return None
+    found = list(itertools.product(*(choices[column.name] for column in key)))
+    return found if len(found) <= _MOST_LOOKUPS else None
+
+
+def _conjuncts(expr: Bound) -> Iterator[Bound]:
+    match expr:
+        case b.Logical("AND", left, right):
+            yield from _conjuncts(left)
+            yield from _conjuncts(right)
+        case _:
+            yield expr
+
+
+class TableNotReady(KsqlError):
+    """The stores of a table are not open yet."""
+
+    code = 50302
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The table {name} is not ready for pull queries yet", hint="Try again in a moment."
+        )

@@ -1,0 +1,137 @@
+"""Push queries, and pull queries over streams: the plan hosted in this process, fed by a reader of its own.
+
+Starting one costs a consumer, not a Spark query; its state lives in memory and ends with it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+from ksql.base.errors import KsqlError
+from ksql.dataflow.load import Compiled
+from ksql.dataflow.program import RawBatch
+from ksql.functions.registry import Functions
+from ksql.plan.nodes import QueryPlan
+from ksql.processors.memory import MemoryStore
+from ksql.query.results import ResultRow
+from ksql.topics.client import RawRecord, Reader
+from ksql.topics.settings import KafkaSettings
+from ksql.types.schema import Column
+
+_POLL_S = 0.25
+
+Offsets = Mapping[tuple[str, int], int]
+
+
+class PushQuery:
+    """A transient query; ``until`` bounds it (a pull query over a stream). See ``ResultStream``."""
+
+    def __init__(
+        self,
+        plan: QueryPlan,
+        columns: tuple[Column, ...],
+        functions: Functions,
+        settings: KafkaSettings,
+        start: Offsets,
+        *,
+        until: Offsets | None = None,
+        limit: int | None = None,
+        on_end: Callable[[str], None] = lambda _query_id: None,
+    ) -> None:
+        self.kind: Literal["pull", "push"] = "push" if until is None else "pull"
+        self.query_id = plan.query_id
+        self.columns = columns
+        self.final_message: str | None = None
+        self._program = Compiled(plan, functions, rows=True)
+        self._stores = [MemoryStore() for _ in range(self._program.stages)]
+        self._until = until
+        self._limit = limit
+        self._closed = threading.Event()
+        self._reader = Reader(settings)
+        self._reader.assign(start)
+        self._on_end = on_end
+
+    def batches(self) -> Iterator[list[ResultRow]]:
+        """Rows as they come; an empty batch at least twice a second."""
+        sent = 0
+        try:
+            if self._limit == 0:
+                self.final_message = "Limit Reached"
+                return
+            while not self._closed.is_set():
+                rows = self._rows(self._bounded(self._reader.poll(timeout_s=_POLL_S)))
+                if self._limit is not None and sent + len(rows) >= self._limit:
+                    yield rows[: self._limit - sent]
+                    self.final_message = "Limit Reached"
+                    return
+                sent += len(rows)
+                yield rows
+                if self._until is not None and self._is_done(self._until):
+                    self.final_message = "Query Completed"
+                    return
+            self.final_message = "Query Completed"
+        finally:
+            self._reader.close()
+            self._on_end(self.query_id)
+
+    def close(self) -> None:
+        """End it; the reading thread notices within its poll."""
+        self._closed.set()
+
+    def _bounded(self, records: list[RawRecord]) -> list[RawRecord]:
+        until = self._until
+        if until is None:
+            return records
+        return [r for r in records if r.offset < until[r.topic, r.partition]]
+
+    def _is_done(self, until: Offsets) -> bool:
+        positions = self._reader.positions
+        return all(positions[place] >= end for place, end in until.items())
+
+    def _rows(self, records: list[RawRecord]) -> list[ResultRow]:
+        if not records:
+            return []
+        ingest = self._program.ingest()
+        flowing: list[Any] = [*ingest.add(raw_batch(records), _ignore), *ingest.finish()]
+        for stage, store in enumerate(self._stores):
+            if flowing:
+                flowing = list(self._program.step(stage, flowing, store, _ignore))
+        width = len(self.columns)
+        return [
+            ResultRow((None,) * width, tombstone=True) if value is None else ResultRow(value)
+            for _, value, _, _, _ in flowing
+        ]
+
+
+def _ignore(_operator: str, _message: str, _row: object) -> None:
+    """A transient query has no processing log: a record that fails gives NULL or no row."""
+
+
+def raw_batch(records: list[RawRecord]) -> RawBatch:
+    """Records as columns."""
+    columns = list(itertools.zip_longest(*records))
+    topics, partitions, offsets, timestamps, keys, values, headers = columns
+    return RawBatch(
+        topics,
+        partitions,
+        offsets,
+        timestamps,
+        keys,
+        values,
+        headers if any(headers) else None,
+    )
+
+
+class TooManyPushQueries(KsqlError):
+    """The server runs as many push queries as it may."""
+
+    code = 40003
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"Maximum number of push queries exceeded: {limit}",
+            hint="Close one, or raise ksql.max.push.queries.",
+        )

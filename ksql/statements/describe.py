@@ -1,0 +1,255 @@
+"""DESCRIBE and EXPLAIN: one thing in full."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ksql.base.errors import StatementError, UnknownName
+from ksql.base.ident import near
+from ksql.catalog.model import DataSource, PersistentQuery
+from ksql.dataflow.starts import plan_of
+from ksql.engine.context import Context
+from ksql.engine.errors import UpgradeRefused
+from ksql.engine.queries import transient_plan
+from ksql.functions.resolve import parameters
+from ksql.plan import codec
+from ksql.plan.build import build
+from ksql.plan.explain import explain as plan_text
+from ksql.plan.nodes import QueryPlan
+from ksql.plan.walk import sources as plan_sources
+from ksql.statements import entities as e
+from ksql.statements.services import Request
+from ksql.syntax import ast
+from ksql.types.schema import Column
+
+
+def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:
+    """DESCRIBE name [EXTENDED]."""
+    source = request.engine.catalog.sources.get(stmt.name)
+    if source is None:
+        raise UnknownName(
+            f"Could not find STREAM/TABLE '{stmt.name}' in the Metastore",
+            near(stmt.name, request.engine.catalog.sources),
+            span=stmt.span,
+        )
+    found = description(source, request, extended=stmt.extended)
+    return e.SourceDescriptionEntity(statement_text=request.text, source_description=found)
+
+
+def describe_all(stmt: ast.DescribeAll, request: Request) -> e.Entity:
+    """DESCRIBE STREAMS|TABLES [EXTENDED]."""
+    found = [s for s in request.engine.catalog.sources.values() if s.kind == stmt.kind]
+    return e.SourceDescriptions(
+        statement_text=request.text,
+        source_descriptions=tuple(
+            description(source, request, extended=stmt.extended)
+            for source in sorted(found, key=lambda s: s.name)
+        ),
+    )
+
+
+def description(source: DataSource, request: Request, *, extended: bool) -> e.SourceDescription:
+    """All about a source; the numbers only when ``extended``."""
+    catalog = request.engine.catalog
+    readers, writers = catalog.readers(source.name), catalog.writers(source.name)
+    return e.SourceDescription(
+        name=source.name,
+        type=source.kind,
+        fields=tuple(map(e.FieldInfo.of, source.schema.columns)),
+        key_format=source.key_format.name,
+        value_format=source.value_format.name,
+        topic=source.topic,
+        window_type=source.window.kind if source.window else None,
+        read_queries=tuple(query_info(query, request) for query in readers),
+        write_queries=tuple(query_info(query, request) for query in writers),
+        timestamp=source.timestamp.name if source.timestamp else "",
+        statistics=_statistics(source, writers, request) if extended else "",
+        error_stats=_faults(writers, request) if extended else "",
+        extended=extended,
+        partitions=source.partitions if extended else 0,
+        replication=source.replicas if extended else 0,
+        statement=source.statement,
+        query_offset_summaries=_offsets((*writers, *readers), request) if extended else (),
+        source_constraints=catalog.derived(source.name),
+    )
+
+
+def _statistics(source: DataSource, writers: tuple[PersistentQuery, ...], request: Request) -> str:
+    ends = request.services.monitor.ends([source.topic])
+    total = sum(end for _, end in ends.values())
+    lines = [f"topic-end-offsets: {total}"]
+    for query in writers:
+        health = request.services.monitor.health(query.id)
+        lines.append(
+            f"{query.id}: last-batch: {health.batch if health.batch is not None else '-'}  "
+            f"rows-in: {health.rows_in}  rows-out: {health.rows_out}"
+        )
+    return "\n".join(lines)
+
+
+def _faults(writers: tuple[PersistentQuery, ...], request: Request) -> str:
+    rows = []
+    for query in writers:
+        health = request.services.monitor.health(query.id)
+        rows.append(f"{query.id}: records-skipped-in-last-batch: {health.faults}")
+        for when, text in health.errors:
+            moment = datetime.fromtimestamp(when / 1000, UTC).isoformat(timespec="seconds")
+            rows.append(f"  {moment} {text}")
+    return "\n".join(rows)
+
+
+def _offsets(
+    queries: tuple[PersistentQuery, ...], request: Request
+) -> tuple[e.QueryOffsetSummary, ...]:
+    monitor = request.services.monitor
+    summaries = []
+    for query in queries:
+        committed = monitor.committed(query.id)
+        ends = monitor.ends(sorted(committed))
+        topics = []
+        for topic, parts in sorted(committed.items()):
+            rows = tuple(
+                e.PartitionOffset(p, *ends.get((topic, p), (0, 0)), offset)
+                for p, offset in sorted(parts.items())
+            )
+            topics.append(e.TopicOffsets(topic, rows))
+        summaries.append(e.QueryOffsetSummary(query.id, tuple(topics)))
+    return tuple(summaries)
+
+
+def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:
+    """One line about a query."""
+    sink = request.engine.catalog.sources.get(query.sink)
+    state = request.services.monitor.health(query.id).state
+    return e.QueryInfo(
+        query.statement,
+        (query.sink,),
+        (sink.topic,) if sink else (),
+        query.id,
+        {state: 1},
+        "PERSISTENT",
+        state,
+    )
+
+
+def query_description(query: PersistentQuery, request: Request) -> e.QueryDescription:
+    """All about a running query."""
+    health = request.services.monitor.health(query.id)
+    described = _of_plan(plan_of(query), query.statement, query.sink)
+    errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in health.errors)
+    return e.QueryDescription(
+        **described,
+        overridden_properties=dict(query.properties),
+        ksql_host_query_status={request.services.host: health.state},
+        query_errors=errors,
+        tasks_metadata=_tasks(query, request),
+        consumer_group_id=query.id,
+        state=health.state,
+    )
+
+
+def _tasks(query: PersistentQuery, request: Request) -> tuple[e.TaskMetadata, ...]:
+    monitor = request.services.monitor
+    committed = monitor.committed(query.id)
+    ends = monitor.ends(sorted(committed))
+    rows = tuple(
+        e.TaskTopicOffset(e.TopicPartition(topic, p), ends.get((topic, p), (0, 0))[1], offset)
+        for topic, parts in sorted(committed.items())
+        for p, offset in sorted(parts.items())
+    )
+    return (e.TaskMetadata("0_0", rows),) if rows else ()
+
+
+def _of_plan(plan: QueryPlan, text: str, sink: str) -> dict[str, object]:
+    columns: tuple[Column, ...] = (*plan.sink.key, *plan.sink.value)
+    stages = f"buckets: {plan.buckets}, every change: {str(plan.every_change).lower()}"
+    return {
+        "id": plan.query_id,
+        "statement_text": text,
+        "fields": tuple(e.FieldInfo.of(column) for column in columns),
+        "sources": tuple(source.name for source in plan_sources(plan.sink)),
+        "sinks": (sink,) if sink else (),
+        "topology": stages,
+        "execution_plan": plan_text(plan.sink),
+        "window_type": plan.sink.window.kind if plan.sink.window else None,
+    }
+
+
+def explain(stmt: ast.Explain, request: Request) -> e.Entity:
+    """EXPLAIN of a query's id, of a query, or of a CREATE .. AS SELECT (a dry run)."""
+    if isinstance(stmt.target, str):
+        query = request.engine.catalog.query(stmt.target)
+        if query is None:
+            close = near(stmt.target, request.engine.catalog.queries)
+            raise UnknownName(
+                f"Query with id:{stmt.target} does not exist, use SHOW QUERIES to view the full set of queries.",
+                close,
+                span=stmt.span,
+            )
+        found = query_description(query, request)
+    else:
+        found = _dry(stmt.target, request)
+    return e.QueryDescriptionEntity(statement_text=request.text, query_description=found)
+
+
+def _dry(target: ast.Statement, request: Request) -> e.QueryDescription:
+    context = request.engine.context(request.settings, 0)
+    match target:
+        case ast.Query():
+            plan = _transient(target, context)
+            return e.QueryDescription(**_of_plan(plan, request.text, ""), query_type="PUSH")
+        case ast.CreateAsSelect() | ast.InsertInto():
+            return _dry_create(target, request, context)
+        case _:
+            raise StatementError("The provided statement does not run a ksql query")
+
+
+def _transient(query: ast.Query, context: Context) -> QueryPlan:
+    built = build(query, context.catalog, context.functions, persistent=False)
+    return transient_plan("EXPLAIN", built, context)
+
+
+def _dry_create(
+    target: ast.CreateAsSelect | ast.InsertInto, request: Request, context: Context
+) -> e.QueryDescription:
+    try:
+        prepared = request.engine.dry_run(target, request.text, request.settings)
+    except UpgradeRefused as refused:
+        if refused.verdict is None:
+            raise
+        running = context.catalog.writers(target.name)[0]
+        return e.QueryDescription(
+            **_of_plan(plan_of(running), request.text, target.name),
+            upgrade=e.UpgradeReport.of(refused.verdict, running.id),
+        )
+    if prepared.warning is not None:
+        raise StatementError(prepared.warning)
+    plan = codec.loads(prepared.plans["new"])
+    report = e.UpgradeReport.of(prepared.verdict, prepared.query_id) if prepared.verdict else None
+    return e.QueryDescription(**_of_plan(plan, request.text, target.name), upgrade=report)
+
+
+def describe_function(stmt: ast.DescribeFunction, request: Request) -> e.Entity:
+    """DESCRIBE FUNCTION name."""
+    function = request.engine.functions.get(stmt.name, stmt.span)
+    overloads = tuple(
+        e.FunctionInfo(
+            tuple(
+                e.ArgumentInfo("", str(param).removesuffix("..."), "", param.variadic)
+                for param in parameters(overload)
+            ),
+            overload.returns if isinstance(overload.returns, str) else "",
+            overload.doc,
+        )
+        for overload in function.overloads
+    )
+    return e.DescribeFunction(
+        statement_text=request.text,
+        name=function.name,
+        type=function.kind,
+        functions=overloads,
+        description=function.description,
+        author=function.author,
+        version=function.version,
+        path=function.path,
+    )

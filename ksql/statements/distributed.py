@@ -1,0 +1,43 @@
+"""The statements that go through the command topic."""
+
+from __future__ import annotations
+
+from ksql.engine.engine import Outcome
+from ksql.statements import entities as e
+from ksql.statements.services import Request
+from ksql.syntax import ast
+
+
+def execute(stmt: ast.Statement, request: Request) -> e.Entity:
+    """Carry it out and answer with its status."""
+    if isinstance(stmt, ast.QueryControl) and stmt.action == "TERMINATE" and stmt.query_id:
+        if request.services.close_push(stmt.query_id):
+            return e.TerminateQuery(
+                statement_text=request.text, query_id=stmt.query_id, was_terminated=True
+            )
+    outcome = request.engine.execute(stmt, request.text, request.settings)
+    prepared = outcome.prepared
+    if prepared.warning is not None:
+        return e.WarningEntity(statement_text=request.text, message=prepared.warning)
+    status = e.CommandStatus("SUCCESS", prepared.message, prepared.query_id)
+    return e.CurrentStatus(
+        statement_text=request.text,
+        command_id=prepared.command_id,
+        command_status=status,
+        command_sequence_number=outcome.offset,
+        upgrade=_report(outcome),
+    )
+
+
+def _report(outcome: Outcome) -> e.UpgradeReport | None:
+    prepared = outcome.prepared
+    if prepared.verdict is None:
+        return None
+    switch = None
+    if outcome.switch is not None:
+        offsets = {
+            topic: {str(partition): offset for partition, offset in parts.items()}
+            for topic, parts in outcome.switch.offsets.items()
+        }
+        switch = e.SwitchPoint(outcome.switch.batch, offsets, outcome.switch.gap_ms)
+    return e.UpgradeReport.of(prepared.verdict, prepared.query_id, switch)

@@ -1,0 +1,139 @@
+"""A request of one or more statements: checked as a whole in a sandbox, then executed one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError, StatementError
+from ksql.catalog.catalog import Catalog
+from ksql.dataflow.ports import Topic, Topics
+from ksql.engine.changes import applied
+from ksql.engine.context import Context
+from ksql.engine.prepare import DISTRIBUTED, prepare
+from ksql.statements.answers import RequestFailed
+from ksql.statements.entities import Entity
+from ksql.statements.services import Request, Services
+from ksql.statements.table import HANDLERS
+from ksql.syntax import ast
+from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
+
+
+@dataclass
+class SandboxTopics:
+    """The real topics plus those that statements before would create."""
+
+    real: Topics
+    made: dict[str, Topic]
+
+    def describe(self, name: str) -> Topic | None:
+        """The topic as it would be."""
+        return self.made.get(name) or self.real.describe(name)
+
+    def create(self, topic: Topic) -> None:
+        """Pretend to create it."""
+        self.made[topic.name] = topic
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Pretend to delete."""
+        for name in names:
+            self.made.pop(name, None)
+
+
+def run(
+    text: str,
+    services: Services,
+    settings: Settings,
+    properties: Mapping[str, str],
+    variables: Mapping[str, str],
+) -> list[Entity]:
+    """Execute a request.
+
+    Returns: the answers of the statements that have one.
+    Raises: RequestFailed with the answers of those before the one that failed.
+    """
+    done: list[Entity] = []
+    raw = _split(text)
+    session = _session(services, settings, properties, variables)
+    _sandbox(raw, _session(services, settings, properties, variables))
+    for each in raw:
+        request = session
+        try:
+            parsed = parsed_one(each, request)
+            request.text = parsed.text
+            answer = HANDLERS[type(parsed.statement)](parsed.statement, request)
+        except KsqlError as error:
+            raise RequestFailed(error, each.text, done) from error
+        if answer is not None:
+            done.append(answer)
+    return done
+
+
+def _session(
+    services: Services,
+    settings: Settings,
+    properties: Mapping[str, str],
+    variables: Mapping[str, str],
+) -> Request:
+    try:
+        merged = settings.with_overrides(properties)
+    except KsqlError as error:
+        raise RequestFailed(error) from error
+    return Request(services, merged, dict(variables))
+
+
+def _split(text: str) -> list[RawStatement]:
+    try:
+        raw = split(text)
+    except KsqlError as error:
+        raise RequestFailed(error, text) from error
+    if not raw:
+        raise RequestFailed(StatementError("The request has no statement."), text)
+    return raw
+
+
+def parsed_one(raw: RawStatement, request: Request, catalog: Catalog | None = None) -> Parsed:
+    """Parse with the types and variables of the request's moment."""
+    substitute = request.settings.flag("ksql.variable.substitution.enable")
+    types = (catalog or request.engine.catalog).types
+    return parse_one(raw, types=types, variables=request.variables if substitute else None)
+
+
+def _sandbox(raw: list[RawStatement], request: Request) -> None:
+    """Check all statements against what those before them would leave; nothing is changed.
+
+    Raises: RequestFailed for the first that could not be executed.
+    """
+    context = request.engine.context(request.settings, 0)
+    context = replace(context, topics=SandboxTopics(context.topics, {}))
+    for each in raw:
+        try:
+            statement = parsed_one(each, request, context.catalog).statement
+            if statement.__class__ not in HANDLERS:
+                raise StatementError(f"{type(statement).__name__} cannot be executed here")
+            context = _pretend(statement, each.text, request, context)
+        except KsqlError as error:
+            raise RequestFailed(error, each.text) from error
+
+
+def _pretend(statement: ast.Statement, text: str, request: Request, context: Context) -> Context:
+    match statement:
+        case ast.SetProperty() | ast.UnsetProperty() | ast.Define() | ast.Undefine():
+            HANDLERS[type(statement)](statement, request)
+            return replace(context, settings=request.settings)
+        case ast.Query() | ast.PrintTopic():
+            HANDLERS[type(statement)](statement, request)
+            return context
+        case _ if isinstance(statement, DISTRIBUTED):
+            if isinstance(statement, ast.QueryControl):
+                return context
+            prepared = prepare(statement, text, context)
+            catalog = context.catalog
+            for change in prepared.changes:
+                catalog = applied(catalog, change)
+            for topic in prepared.new_topics:
+                context.topics.create(topic)
+            return replace(context, catalog=catalog, offset=context.offset + 1)
+        case _:
+            return context

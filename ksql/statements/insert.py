@@ -1,0 +1,121 @@
+"""INSERT INTO .. VALUES: one record, written at once, not through the command topic.
+
+Source: reference, statements, section 11.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ksql.base.errors import StatementError
+from ksql.base.ident import near
+from ksql.catalog.model import DataSource
+from ksql.rows.constants import constant_value
+from ksql.statements.services import Request
+from ksql.syntax import ast
+from ksql.topics.formats import EncodeError, serde_for
+from ksql.types.model import BIGINT
+from ksql.types.schema import ROWTIME, SYSTEM_NAMES, Column, quote_always
+
+
+class CannotInsert(StatementError):
+    """An INSERT VALUES that the target does not take."""
+
+
+def insert_values(stmt: ast.InsertValues, request: Request) -> None:
+    """Write the record and wait for its acknowledgement."""
+    source = _target(stmt, request)
+    values = _values(stmt, source, request)
+    timestamp = values.pop(ROWTIME, None)
+    key = tuple(values.get(column.name) for column in source.schema.key)
+    value = tuple(values.get(column.name) for column in source.schema.value)
+    if source.kind == "TABLE" and any(c.name not in values for c in source.schema.key):
+        names = ", ".join(c.name for c in source.schema.key)
+        raise CannotInsert(
+            f"Failed to insert values into '{source.name}'. Value for primary key column(s) "
+            f"{names} is required for tables"
+        )
+    try:
+        key_bytes = serde_for(source.key_format, source.schema.key, "key").encode(key or None)
+        value_bytes = serde_for(source.value_format, source.schema.value, "value").encode(value)
+    except EncodeError as error:
+        raise CannotInsert(
+            f"Failed to insert values into '{source.name}'. {error.message}"
+        ) from error
+    time = request.services.now_ms() if timestamp is None else timestamp
+    request.services.writer.write(source.topic, key_bytes, value_bytes, time)
+
+
+def _target(stmt: ast.InsertValues, request: Request) -> DataSource:
+    if not request.settings.flag("ksql.insert.into.values.enabled"):
+        raise CannotInsert(
+            "The server has disabled INSERT INTO ... VALUES functionality. "
+            "To enable it, restart your ksqlDB server with 'ksql.insert.into.values.enabled'=true"
+        )
+    source = request.engine.catalog.sources.get(stmt.name)
+    if source is None:
+        raise _unknown(stmt.name, request)
+    if source.read_only:
+        raise CannotInsert(
+            f"Cannot insert values into read-only {source.kind.lower()}: {stmt.name}"
+        )
+    if source.window is not None:
+        raise CannotInsert(f"Cannot insert values into windowed stream/table: {stmt.name}")
+    patterns = request.settings.text("ksql.readonly.topics").split(",")
+    if any(re.fullmatch(pattern.strip(), source.topic) for pattern in patterns if pattern.strip()):
+        raise CannotInsert(f"Cannot insert values into read-only topic: {source.topic}")
+    return source
+
+
+def _unknown(name: str, request: Request) -> CannotInsert:
+    message = f"Cannot insert values into an unknown stream/table: {quote_always(name)}"
+    known = request.engine.catalog.sources
+    twin = next((each for each in known if each.upper() == name.upper()), None)
+    if twin is not None:
+        advice = (
+            "try removing double quotes from the source name."
+            if twin == twin.upper()
+            else "wrap the source name in double quotes to make it case-sensitive."
+        )
+        shown = twin if twin == twin.upper() else f'"{twin}"'
+        return CannotInsert(message, hint=f"Did you mean {shown}? Hint: {advice}")
+    close = near(name, known)
+    return CannotInsert(message, hint=f"Did you mean {close[0]}?" if close else "")
+
+
+def _values(stmt: ast.InsertValues, source: DataSource, request: Request) -> dict[str, Any]:
+    columns = _columns(stmt, source)
+    if len(columns) != len(stmt.values):
+        raise CannotInsert(
+            f"Expected a value for each column. Expected Columns: [{', '.join(c.name for c in columns)}]. "
+            f"Got {len(stmt.values)} values."
+        )
+    settings = dict(request.settings.overrides)
+    return {
+        column.name: constant_value(
+            expr, column.type, request.engine.functions, settings, column.name
+        )
+        for column, expr in zip(columns, stmt.values, strict=True)
+    }
+
+
+def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
+    if not stmt.columns:
+        return [*source.schema.key, *source.schema.value]
+    found = []
+    for name in stmt.columns:
+        column = source.schema.find(name)
+        if name == ROWTIME:
+            found.append(Column(ROWTIME, BIGINT))
+        elif column is None or name in SYSTEM_NAMES:
+            close = near(name, (c.name for c in source.schema.columns))
+            raise CannotInsert(
+                f"Column name {quote_always(name)} does not exist.",
+                hint=f"Did you mean {close[0]}?" if close else "",
+            )
+        elif column in source.schema.headers:
+            raise CannotInsert(f"Cannot insert into HEADER columns: {name}")
+        else:
+            found.append(column)
+    return found

@@ -1,0 +1,82 @@
+"""What statements need of the service around them, and the state of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ksql.base.config import Settings
+from ksql.engine.engine import Engine
+from ksql.processors.base import Headers
+
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryHealth:
+    """How a persistent query does; errors are (time in ms, text)."""
+
+    state: str
+    errors: tuple[tuple[int, str], ...] = ()
+    batch: int | None = None
+    rows_in: int = 0
+    rows_out: int = 0
+    faults: int = 0
+
+
+class Monitor(Protocol):
+    """What is known of running queries and of topics at this moment."""
+
+    def health(self, query_id: str) -> QueryHealth:
+        """How the query does; state ``PAUSED`` or ``ERROR`` if it does not run."""
+
+    def committed(self, query_id: str) -> Offsets:
+        """How far it has read: topic -> partition -> next offset."""
+
+    def topics(self) -> Mapping[str, Sequence[int]]:
+        """All topics: the number of replicas of each partition."""
+
+    def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """First offset and end offset of every partition; unknown topics are left out."""
+
+
+class Writer(Protocol):
+    """Writes single records, for INSERT VALUES."""
+
+    def write(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers | None = None,
+    ) -> None:
+        """Write and wait for the acknowledgement."""
+
+
+@dataclass
+class Services:
+    """Everything that a handler may use; ``now_ms`` is the clock, ``close_push`` ends a push query."""
+
+    engine: Engine
+    monitor: Monitor
+    writer: Writer
+    now_ms: Callable[[], int]
+    host: str = "localhost:8088"
+    close_push: Callable[[str], bool] = lambda _query_id: False
+
+
+@dataclass
+class Request:
+    """The state of one request or script: settings and variables change as its statements run."""
+
+    services: Services
+    settings: Settings
+    variables: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine."""
+        return self.services.engine

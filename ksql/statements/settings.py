@@ -1,0 +1,68 @@
+"""SET, UNSET, DEFINE, UNDEFINE, SHOW VARIABLES, SHOW PROPERTIES."""
+
+from __future__ import annotations
+
+from ksql.base.config import PROPERTIES, STREAMS_PREFIX, canonical
+from ksql.base.errors import StatementError
+from ksql.statements import entities as e
+from ksql.statements.services import Request
+from ksql.syntax import ast
+
+
+def set_property(stmt: ast.SetProperty, request: Request) -> None:
+    """SET 'name' = 'value': holds for the rest of the request or script."""
+    request.settings = request.settings.with_overrides({stmt.name: stmt.value})
+
+
+def unset_property(stmt: ast.UnsetProperty, request: Request) -> None:
+    """UNSET 'name'.
+
+    Raises: StatementError for a property that is not set.
+    """
+    if canonical(stmt.name) not in request.settings.overrides:
+        raise StatementError(f"Cannot unset property: {stmt.name} was not set", span=stmt.span)
+    request.settings = request.settings.without(stmt.name)
+
+
+def define(stmt: ast.Define, request: Request) -> None:
+    """DEFINE name = 'text'."""
+    request.variables[stmt.name] = stmt.value
+
+
+def undefine(stmt: ast.Undefine, request: Request) -> e.Entity | None:
+    """UNDEFINE name; an unknown name gives a warning."""
+    if request.variables.pop(stmt.name, None) is not None:
+        return None
+    return e.WarningEntity(
+        statement_text=request.text,
+        message=f"Cannot undefine variable '{stmt.name}' which was never defined",
+    )
+
+
+def show_variables(request: Request) -> e.Entity:
+    """SHOW VARIABLES."""
+    rows = (e.Variable(name, value) for name, value in sorted(request.variables.items()))
+    return e.Variables(statement_text=request.text, variables=tuple(rows))
+
+
+def show_properties(request: Request) -> e.Entity:
+    """SHOW PROPERTIES: every property with its value and where that comes from."""
+    settings = request.settings
+    rows, overwritten, defaults = [], [], []
+    for row in PROPERTIES.values():
+        name = row.name if row.scope == "KSQL" else STREAMS_PREFIX + row.name
+        if row.name in ("bootstrap.servers", "listeners"):
+            name = row.name
+        rows.append(
+            e.PropertyInfo(name, row.scope, settings.text(row.name), row.editable, "SERVER")
+        )
+        if row.name in settings.overrides:
+            overwritten.append(name)
+        elif row.name not in settings.server and STREAMS_PREFIX + row.name not in settings.server:
+            defaults.append(name)
+    return e.Properties(
+        statement_text=request.text,
+        properties=tuple(rows),
+        overwritten_properties=tuple(overwritten),
+        default_properties=tuple(defaults),
+    )

@@ -1,0 +1,109 @@
+"""SHOW and LIST: the catalogue as lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ksql.base.errors import NotSupportedYet
+from ksql.catalog.model import DataSource, PersistentQuery
+from ksql.statements import describe, settings
+from ksql.statements import entities as e
+from ksql.statements.services import Request
+from ksql.syntax import ast
+
+
+def show(stmt: ast.Show, request: Request) -> e.Entity:
+    """The list that is asked for."""
+    handler = _HANDLERS.get(stmt.what)
+    if handler is None:
+        raise NotSupportedYet(f"SHOW {stmt.what}", span=stmt.span)
+    return handler(stmt, request)
+
+
+def source_info(source: DataSource) -> e.SourceInfo:
+    """One line about a source."""
+    return e.SourceInfo(
+        source.kind,
+        source.name,
+        source.topic,
+        source.key_format.name,
+        source.value_format.name,
+        source.window is not None,
+    )
+
+
+def _sources(stmt: ast.Show, request: Request) -> e.Entity:
+    kind = "STREAM" if stmt.what == "STREAMS" else "TABLE"
+    found = [s for s in request.engine.catalog.sources.values() if s.kind == kind]
+    found.sort(key=lambda source: source.name)
+    if stmt.extended:
+        return e.SourceDescriptions(
+            statement_text=request.text,
+            source_descriptions=tuple(
+                describe.description(source, request, extended=True) for source in found
+            ),
+        )
+    rows = tuple(map(source_info, found))
+    if kind == "STREAM":
+        return e.Streams(statement_text=request.text, streams=rows)
+    return e.Tables(statement_text=request.text, tables=rows)
+
+
+def _queries(stmt: ast.Show, request: Request) -> e.Entity:
+    found: list[PersistentQuery] = list(request.engine.catalog.queries.values())
+    if stmt.extended:
+        return e.QueryDescriptions(
+            statement_text=request.text,
+            query_descriptions=tuple(describe.query_description(q, request) for q in found),
+        )
+    rows = tuple(describe.query_info(query, request) for query in found)
+    return e.Queries(statement_text=request.text, queries=rows)
+
+
+def _topics(stmt: ast.Show, request: Request) -> e.Entity:
+    hidden = hidden_topics(request.settings.text("ksql.hidden.topics"))
+    found = sorted(request.services.monitor.topics().items())
+    rows = [(n, tuple(r)) for n, r in found if stmt.all_ or not hidden.fullmatch(n)]
+    if not stmt.extended:
+        infos = tuple(e.TopicInfo(name, replicas) for name, replicas in rows)
+        return e.KafkaTopics(statement_text=request.text, topics=infos)
+    readers: dict[str, int] = {}
+    for query in request.engine.catalog.queries.values():
+        for topic in request.services.monitor.committed(query.id):
+            readers[topic] = readers.get(topic, 0) + 1
+    return e.KafkaTopicsExtended(
+        statement_text=request.text,
+        topics=tuple(
+            e.TopicInfoExtended(name, replicas, readers.get(name, 0), readers.get(name, 0))
+            for name, replicas in rows
+        ),
+    )
+
+
+def hidden_topics(patterns: str) -> re.Pattern[str]:
+    """The topics that lists leave out; each pattern is a regular expression."""
+    parts = [part.strip() for part in patterns.split(",") if part.strip()]
+    return re.compile("|".join(f"(?:{part})" for part in parts) or r"(?!)")
+
+
+def _functions(_stmt: ast.Show, request: Request) -> e.Entity:
+    rows = (e.FunctionName(f.name, f.kind, f.category) for f in request.engine.functions.all())
+    return e.FunctionNames(statement_text=request.text, functions=tuple(rows))
+
+
+def _types(_stmt: ast.Show, request: Request) -> e.Entity:
+    types = dict(sorted(request.engine.catalog.types.items()))
+    return e.TypeList(statement_text=request.text, types=types)
+
+
+_HANDLERS: dict[str, Callable[[ast.Show, Request], e.Entity]] = {
+    "STREAMS": _sources,
+    "TABLES": _sources,
+    "QUERIES": _queries,
+    "TOPICS": _topics,
+    "FUNCTIONS": _functions,
+    "TYPES": _types,
+    "PROPERTIES": lambda _stmt, request: settings.show_properties(request),
+    "VARIABLES": lambda _stmt, request: settings.show_variables(request),
+}
