@@ -1,4 +1,4 @@
-"""Bound expressions: names resolved to columns of the input row, every node typed, every coercion explicit.
+"""Bound expressions: names resolved to columns of the row, nodes typed, coercions explicit.
 
 They are what plans hold and what ``ksql.rows`` compiles. ``type_of`` gives a node's type.
 """
@@ -29,7 +29,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A scalar function; ``overload`` is its index in the function's overloads; ``type`` the result's."""
+    """A scalar function; ``overload`` is the index among its overloads; ``type`` the result's."""
 
     function: str
     overload: int

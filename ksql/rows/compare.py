@@ -67,12 +67,15 @@ def _equal(gen: Generator, node: b.Compare) -> str:
 def _distinct(gen: Generator, node: b.Compare, mixed: bool) -> str:
     left, right = gen.atom(node.left), gen.atom(node.right)
     test = f"{left} != {right}"
+    ordered = ""
     if mixed:
-        exact = f"{_exact(gen, node.left, left)} != {_exact(gen, node.right, right)}"
-        test = f"({test} if {left} is None or {right} is None else {exact})"
+        ordered = f"{_exact(gen, node.left, left)} != {_exact(gen, node.right, right)}"
     elif type_of(node.left) == model.DOUBLE:
         ordered = f"{left} < {right} or {left} > {right}"
-        test = f"({test} if {left} is None or {right} is None else {ordered})"
+    if ordered:
+        sides = ((node.left, left), (node.right, right))
+        nulls = [f"{code} is None" for side, code in sides if nullable(side)]
+        test = f"({test} if {' or '.join(nulls)} else {ordered})" if nulls else ordered
     return f"({test})" if node.op == "IS DISTINCT FROM" else f"(not ({test}))"
 
 
@@ -91,14 +94,14 @@ def in_code(gen: Generator, node: b.In) -> str:
     if known and all(isinstance(value, Hashable) for value in known):
         tests.append(f"{operand} in {gen.code.named(frozenset(known), 'set')}")
     tests += [
-        f"{operand} == {gen.value(option)}"
+        f"{operand} == {gen.atom(option)}"
         for option in node.options
         if not isinstance(option, b.Const)
     ]
     if not tests:
         return "False"
     either = " or ".join(tests)
-    if any(nullable(option) for option in node.options):
+    if nullable(node.operand) and any(nullable(option) for option in node.options):
         return f"({operand} is not None and ({either}))"
     return f"({either})"
 

@@ -90,6 +90,8 @@ class Generator:
             case b.Not(operand):
                 return f"(not {self.truth(operand)})"
             case b.IsNull(operand, negated):
+                if not nullable(operand) or _is_null(operand):
+                    return self._known(operand, _is_null(operand) is not negated)
                 return f"({self.value(operand)} is {'not ' if negated else ''}None)"
             case b.In():
                 return in_code(self, node)
@@ -102,6 +104,8 @@ class Generator:
             case b.Subscript():
                 return self._subscript(node)
             case b.Deref(base, field):
+                if _is_null(base):
+                    return "None"
                 atom = self.atom(base)
                 return f"({atom}[{self.code.constant(field)}] if {atom} is not None else None)"
             case b.MakeArray(items):
@@ -116,6 +120,12 @@ class Generator:
                 return self._let(node)
             case b.Lambda():
                 return self._lambda(node)
+
+    def _known(self, operand: Bound, result: bool) -> str:
+        """A result that does not depend on the operand, unless that raises."""
+        if not isinstance(operand, b.Const):
+            self.code.spill(self.value(operand))
+        return repr(result)
 
     def _logical(self, node: b.Logical) -> str:
         """A chain of the same operator; what follows the first operand may not be reached."""
@@ -166,9 +176,11 @@ class Generator:
         return cast_code(self, node, "None" if keep else "'null'")
 
     def _subscript(self, node: b.Subscript) -> str:
+        if _is_null(node.base):
+            return "None"
         base = self.atom(node.base)
         if isinstance(type_of(node.base), model.Map):
-            return f"({base}.get({self.value(node.index)}) if {base} is not None else None)"
+            return f"({base}.get({self.atom(node.index)}) if {base} is not None else None)"
         if isinstance(node.index, b.Const) and isinstance(node.index.value, int):
             place = node.index.value
             if place == 0:
@@ -228,21 +240,21 @@ class Generator:
         return self.nested(node) if isinstance(node, b.Call | b.Deref) else self.value(node)
 
     def _test_nulls(self, nodes: Sequence[Bound], args: list[str], tests: list[str]) -> None:
-        """Tests of the arguments that may be NULL; the values tested become repeatable.
+        """Tests of the arguments that may be NULL; all arguments are evaluated before.
 
-        A single one that is not is tested where it is computed.
+        A single one that is more than a name is tested where it is computed.
         """
         doubtful = [i for i, node in enumerate(nodes) if _may_be_null(node)]
-        composite = [i for i in doubtful if not is_atom(args[i])]
-        if len(composite) == 1:
+        composite = [i for i, arg in enumerate(args) if not is_atom(arg)]
+        if doubtful and len(composite) == 1 and composite[0] in doubtful:
             (only,) = composite
             name = self.code.fresh()
             tests.append(f"({name} := {args[only]}) is None")
             args[only] = name
             doubtful.remove(only)
-        for i in doubtful:
-            args[i] = self.code.atom(args[i])
-            tests.append(f"{args[i]} is None")
+        elif doubtful:
+            args[:] = [self.code.atom(arg) for arg in args]
+        tests += [f"{args[i]} is None" for i in doubtful]
 
 
 def _chain(node: b.Logical) -> list[Bound]:

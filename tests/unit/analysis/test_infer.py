@@ -268,7 +268,7 @@ LINKED = "(see https://github.com/confluentinc/ksql/issues/4239). As a workaroun
         ("l IN (10, true)", "operator does not exist: BIGINT = BOOLEAN (true)"),
         ("dec IN (10, s)", "operator does not exist: DECIMAL(12, 2) = STRING (S)"),
         ("s IN (10, d)", "operator does not exist: STRING = DOUBLE (D)"),
-        ("al IN (al, ARRAY[b])", "operator does not exist: ARRAY<BIGINT> = ARRAY<BOOLEAN> (ARRAY[B])"),
+        ("al IN (al, ARRAY[b])", "not exist: ARRAY<BIGINT> = ARRAY<BOOLEAN> (ARRAY[B])"),
         ("m IN (MAP('a' := b))", "MAP<STRING, BIGINT> = MAP<STRING, BOOLEAN> (MAP('a':=B))"),
         ("CASE WHEN b THEN NULL END", "Invalid Case expression. All case branches have NULL type"),
         ("CASE WHEN b THEN i ELSE l END", "should be the same: INTEGER and BIGINT"),
