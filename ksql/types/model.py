@@ -78,7 +78,7 @@ class Field:
     type: SqlType
 
     def __str__(self) -> str:
-        return f"`{self.name}` {self.type}"
+        return "`" + self.name.replace("`", "``") + f"` {self.type}"
 
 
 @dataclass(frozen=True, slots=True)
