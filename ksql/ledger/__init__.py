@@ -1,0 +1,1 @@
+"""What is remembered beside the command topic; the only user of SQLAlchemy."""

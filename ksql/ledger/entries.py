@@ -1,0 +1,137 @@
+"""What goes into the ledger and comes out of it: plain frozen values, no database in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NewType
+
+from ksql.base.ids import Millis, Offset, QueryId
+from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
+
+if TYPE_CHECKING:
+    from ksql.upgrade.verdict import Verdict
+
+UpgradeId = NewType("UpgradeId", str)
+
+LedgerState = Literal["up", "down", "closed"]
+UpgradeStatus = Literal["refused", "begun", "switched", "rolled_back"]
+
+TopicOffsets = Mapping[str, Mapping[str, int]]
+"""Topic -> partition -> the first offset that the new plan reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeEntry:
+    """One attempt to replace a running query, as far as it is known before the switch.
+
+    ``plan_old`` and ``plan_new`` are the plan codec's JSON texts. ``command_offset`` is None for a
+    refused attempt, which never came into the command topic.
+    """
+
+    service_id: str
+    query_id: QueryId
+    sink: str
+    statement_old: str
+    statement_new: str
+    plan_old: str | None
+    plan_new: str | None
+    classes: tuple[UpgradeClass, ...]
+    traits: tuple[Trait, ...]
+    guarantees: tuple[Guarantee, ...]
+    accepted: bool
+    reasons: tuple[str, ...]
+    command_offset: Offset | None
+    begun_ms: Millis
+
+    @classmethod
+    def of(
+        cls,
+        verdict: Verdict,
+        *,
+        service_id: str,
+        query_id: QueryId,
+        sink: str,
+        statements: tuple[str, str],
+        plans: tuple[str | None, str | None],
+        command_offset: Offset | None,
+        begun_ms: Millis,
+    ) -> UpgradeEntry:
+        """The entry of an attempt on which the validator spoke; pairs are (old, new)."""
+        return cls(
+            service_id=service_id,
+            query_id=query_id,
+            sink=sink,
+            statement_old=statements[0],
+            statement_new=statements[1],
+            plan_old=plans[0],
+            plan_new=plans[1],
+            classes=verdict.classes,
+            traits=verdict.traits,
+            guarantees=verdict.guarantees,
+            accepted=verdict.accepted,
+            reasons=verdict.reasons,
+            command_offset=command_offset,
+            begun_ms=begun_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeOutcome:
+    """How a begun upgrade ended.
+
+    ``batch_id`` is the last micro-batch of the old plan, ``gap_ms`` the time in which neither plan
+    ran; both are None where they are not known. ``reason`` says why a switch was rolled back.
+    """
+
+    status: Literal["switched", "rolled_back"]
+    finished_ms: Millis
+    batch_id: int | None = None
+    offsets: TopicOffsets | None = None
+    gap_ms: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedUpgrade:
+    """An upgrade as the ledger tells it; ``outcome`` is None while it is begun, or if refused.
+
+    ``rebuilt`` marks one that was taken from the command topic after the ledger had been lost: of
+    its switch nothing is known but that it took place.
+    """
+
+    id: UpgradeId
+    entry: UpgradeEntry
+    outcome: UpgradeOutcome | None
+    rebuilt: bool = False
+
+    @property
+    def status(self) -> UpgradeStatus:
+        """Where the upgrade stands."""
+        if self.outcome is not None:
+            return self.outcome.status
+        return "begun" if self.entry.accepted else "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSnapshot:
+    """The catalog after all commands before ``command_offset``, as JSON text of that format."""
+
+    service_id: str
+    command_offset: Offset
+    format_version: int
+    catalog: str
+    taken_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerHealth:
+    """How the ledger does, for the health check; ``where`` is its URL without the password."""
+
+    state: LedgerState
+    where: str
+    pending: int
+    dropped: int
+    failures: int
+    recreated: int
+    last_error: str

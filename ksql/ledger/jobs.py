@@ -1,0 +1,90 @@
+"""What may wait to be written into the ledger, and how each is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ksql.ledger.entries import CatalogSnapshot, UpgradeEntry, UpgradeId, UpgradeOutcome
+from ksql.ledger.errors import EntryRefused
+
+if TYPE_CHECKING:
+    from ksql.ledger.store import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An attempt, before its switch."""
+
+    upgrade_id: UpgradeId
+    entry: UpgradeEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """An outcome; with the attempt, in case that went with a lost file."""
+
+    upgrade_id: UpgradeId
+    outcome: UpgradeOutcome
+    entry: UpgradeEntry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """What the command topic knows."""
+
+    entries: tuple[UpgradeEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """A catalog."""
+
+    snapshot: CatalogSnapshot
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Nothing to write: the ledger is to be looked at, and opened again if need be."""
+
+
+Job = Record | Finish | Rebuild | Save | Check
+
+
+def write(ledger: Ledger, job: Job) -> None:
+    """Writes one; writing it twice is as writing it once.
+
+    Raises: LedgerUnavailable, EntryRefused.
+    """
+    match job:
+        case Record(upgrade_id, entry):
+            ledger.record_upgrade(entry, upgrade_id)
+        case Finish():
+            _finish(ledger, job)
+        case Rebuild(entries):
+            ledger.rebuild(entries)
+        case Save(snapshot, keep):
+            ledger.save_snapshot(snapshot, keep=keep)
+        case Check():
+            ledger.check()
+
+
+def replaces(new: Job, old: Job) -> bool:
+    """Whether ``old`` need not be written because ``new`` follows."""
+    match new, old:
+        case Save(), Save():
+            return new.snapshot.service_id == old.snapshot.service_id
+        case Check(), Check():
+            return True
+        case _:
+            return False
+
+
+def _finish(ledger: Ledger, job: Finish) -> None:
+    if ledger.finish_upgrade(job.upgrade_id, job.outcome):
+        return
+    if job.entry is None:
+        raise EntryRefused(ledger.where, f"upgrade {job.upgrade_id} was never recorded")
+    ledger.record_upgrade(job.entry, job.upgrade_id)
+    ledger.finish_upgrade(job.upgrade_id, job.outcome)

@@ -1,0 +1,117 @@
+"""The tables, one class each; a new kind of memory is one more class and one more migration."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+if TYPE_CHECKING:
+    from sqlalchemy import Dialect
+
+
+class Base(DeclarativeBase):
+    """The root of all tables; constraints have names, so that a migration can find them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "pk": "pk_%(table_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "ix": "ix_%(table_name)s_%(column_0_name)s",
+        }
+    )
+
+
+class SafeText(TypeDecorator[str]):
+    """Text that every database takes: no NUL (PostgreSQL refuses it), no lone surrogates."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Shows what cannot be stored by a sign or an escape."""
+        del dialect
+        if value is None:
+            return None
+        return value.replace("\0", "\u2400").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class JsonText(TypeDecorator[str]):
+    """JSON that is text on our side and JSON to the database, so that it can be queried there.
+
+    PostgreSQL's ``json`` (not ``jsonb``) keeps the order of members and escaped NULs.
+    """
+
+    impl = JSON(none_as_null=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> object:
+        """Reads the text; one that is not JSON is refused."""
+        del dialect
+        return None if value is None else json.loads(value)
+
+    def process_result_value(self, value: object, dialect: Dialect) -> str | None:
+        """Writes it as the plan codec does."""
+        del dialect
+        if value is None:
+            return None
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+_Serial = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER counts up by itself there
+_Json = JSON(none_as_null=True)
+
+
+class UpgradeRow(Base):
+    """One attempt to replace a query."""
+
+    __tablename__ = "upgrades"
+    __table_args__ = (UniqueConstraint("service_id", "query_id", "command_offset"),)
+
+    seq: Mapped[int] = mapped_column(_Serial, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(600), unique=True)
+    service_id: Mapped[str] = mapped_column(String(255))
+    query_id: Mapped[str] = mapped_column(String(300), index=True)
+    sink: Mapped[str] = mapped_column(SafeText)
+    statement_old: Mapped[str] = mapped_column(SafeText)
+    statement_new: Mapped[str] = mapped_column(SafeText)
+    plan_old: Mapped[str | None] = mapped_column(JsonText)
+    plan_new: Mapped[str | None] = mapped_column(JsonText)
+    classes: Mapped[list[str]] = mapped_column(_Json)
+    traits: Mapped[list[str]] = mapped_column(_Json)
+    guarantees: Mapped[list[dict[str, Any]]] = mapped_column(_Json)
+    accepted: Mapped[bool] = mapped_column(Boolean)
+    reasons: Mapped[list[str]] = mapped_column(_Json)
+    command_offset: Mapped[int | None] = mapped_column(BigInteger)
+    status: Mapped[str] = mapped_column(String(16))
+    batch_id: Mapped[int | None] = mapped_column(BigInteger)
+    offsets: Mapped[dict[str, dict[str, int]] | None] = mapped_column(_Json)
+    gap_ms: Mapped[int | None] = mapped_column(BigInteger)
+    outcome_reason: Mapped[str] = mapped_column(SafeText, default="")
+    rebuilt: Mapped[bool] = mapped_column(Boolean, default=False)
+    begun_ms: Mapped[int] = mapped_column(BigInteger)
+    finished_ms: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class SnapshotRow(Base):
+    """The catalog as it stood at one command offset."""
+
+    __tablename__ = "catalog_snapshots"
+
+    service_id: Mapped[str] = mapped_column(String(255), primary_key=True)
+    command_offset: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    format_version: Mapped[int] = mapped_column(Integer)
+    catalog: Mapped[str] = mapped_column(JsonText)
+    taken_ms: Mapped[int] = mapped_column(BigInteger)

@@ -1,0 +1,140 @@
+"""The ledger: every call is one transaction, and what fails is told."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from ksql.ledger import snapshots, upgrades
+from ksql.ledger.database import Database, parse_url
+from ksql.ledger.entries import UpgradeId
+from ksql.ledger.errors import LedgerDamaged, LedgerUnavailable
+from ksql.ledger.migrate import migrate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ksql.base.ids import Offset, QueryId
+    from ksql.ledger.entries import (
+        CatalogSnapshot,
+        RecordedUpgrade,
+        UpgradeEntry,
+        UpgradeOutcome,
+    )
+
+_RETRY_SECONDS = 0.1
+
+
+def new_upgrade_id(entry: UpgradeEntry) -> UpgradeId:
+    """The entry's id: the same for the same command on every server, else one of its own."""
+    return upgrades.known_id(entry) or UpgradeId(uuid.uuid4().hex)
+
+
+class Ledger:
+    """What is remembered beside the command topic.
+
+    Thread-safe. Every method raises LedgerUnavailable while the database cannot be used; those that
+    write raise EntryRefused for what it will never take. Whoever must go on regardless uses the
+    ledger through ResilientLedger.
+    """
+
+    def __init__(self, database: Database, *, created: bool) -> None:
+        self._database = database
+        self.created = created
+        self.where = database.where
+
+    @classmethod
+    def open(cls, url: str, *, patience_seconds: float = 30.0, busy_ms: int = 5000) -> Ledger:
+        """Connects and brings the schema up to date; ``created`` then tells if it was empty.
+
+        Args:
+            url: SQLite's or PostgreSQL's.
+            patience_seconds: how long to retry when the database is locked or not there.
+            busy_ms: how long one statement waits for a lock.
+
+        Raises:
+            BadLedgerUrl: the URL cannot be used.
+            NewerLedger: a later version has migrated the database.
+            LedgerUnavailable: it could not be reached in that time.
+        """
+        database = Database(parse_url(url), busy_ms)
+        deadline = time.monotonic() + patience_seconds
+        try:
+            created = _migrate_patiently(database, deadline)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, created=created)
+
+    def record_upgrade(self, entry: UpgradeEntry, upgrade_id: UpgradeId | None = None) -> UpgradeId:
+        """Writes an attempt down, before its switch; the same command again changes nothing."""
+        known = upgrade_id or new_upgrade_id(entry)
+        with self._database.writing() as session:
+            upgrades.add(session, known, entry)
+        return known
+
+    def finish_upgrade(self, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> bool:
+        """Writes down how an upgrade ended; False if it was never recorded."""
+        with self._database.writing() as session:
+            return upgrades.finish(session, upgrade_id, outcome)
+
+    def rebuild(self, entries: Iterable[UpgradeEntry]) -> int:
+        """Adds the upgrades that the command topic knows and the ledger does not; how many.
+
+        Entries without a command offset are not in the topic and are passed over.
+        """
+        with self._database.writing() as session:
+            known = ((upgrades.known_id(entry), entry) for entry in entries)
+            return sum(upgrades.add_rebuilt(session, id_, entry) for id_, entry in known if id_)
+
+    def upgrades(
+        self,
+        query_id: QueryId | None = None,
+        limit: int = 100,
+        *,
+        service_id: str | None = None,
+    ) -> tuple[RecordedUpgrade, ...]:
+        """The latest upgrades, newest first; of one query, of one service, or all."""
+        with self._database.reading() as session:
+            return upgrades.read(session, query_id, service_id, limit)
+
+    def save_snapshot(self, snapshot: CatalogSnapshot, *, keep: int = 10) -> None:
+        """Saves a catalog; older ones than the newest ``keep`` of the service are deleted."""
+        with self._database.writing() as session:
+            snapshots.save(session, snapshot, keep)
+
+    def latest_snapshot(
+        self, service_id: str, max_offset: Offset | None = None
+    ) -> CatalogSnapshot | None:
+        """The newest catalog saved, or the newest of at most that command offset."""
+        with self._database.reading() as session:
+            return snapshots.latest(session, service_id, max_offset)
+
+    def check(self) -> None:
+        """Looks whether the ledger can be written to and is whole.
+
+        Raises: LedgerUnavailable, LedgerDamaged.
+        """
+        with self._database.writing() as session:
+            self._database.check_whole(session)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._database.close()
+
+
+def _migrate_patiently(database: Database, deadline: float) -> bool:
+    while True:
+        try:
+            database.make_directory()
+            created = migrate(database)
+            database.remember_file()
+        except LedgerDamaged:
+            raise
+        except LedgerUnavailable:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return created

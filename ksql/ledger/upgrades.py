@@ -1,0 +1,139 @@
+"""Upgrades in the database: rows from entries, entries from rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ksql.base.ids import Millis, Offset, QueryId
+from ksql.ledger.entries import RecordedUpgrade, UpgradeEntry, UpgradeId, UpgradeOutcome
+from ksql.ledger.model import UpgradeRow
+from ksql.upgrade.verdict import Guarantee
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+
+def known_id(entry: UpgradeEntry) -> UpgradeId | None:
+    """The id that follows from the command topic; None for an attempt that is not in it."""
+    if entry.command_offset is None:
+        return None
+    return UpgradeId(f"{entry.service_id}/{entry.query_id}/{entry.command_offset}")
+
+
+def add(session: Session, upgrade_id: UpgradeId, entry: UpgradeEntry) -> None:
+    """Adds the attempt; once it is there, adding it again does nothing.
+
+    One that was only rebuilt gives way, since it knows less.
+    """
+    session.execute(delete(UpgradeRow).where(UpgradeRow.id == upgrade_id, UpgradeRow.rebuilt))
+    status = "begun" if entry.accepted else "refused"
+    _insert_if_absent(session, _values(upgrade_id, entry, status))
+
+
+def add_rebuilt(session: Session, upgrade_id: UpgradeId, entry: UpgradeEntry) -> bool:
+    """Adds an upgrade that the command topic knows to be done, unless it is there already."""
+    values = _values(upgrade_id, entry, "switched") | {
+        "rebuilt": True,
+        "finished_ms": entry.begun_ms,
+    }
+    return _insert_if_absent(session, values)
+
+
+def finish(session: Session, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> bool:
+    """Writes the outcome down; returns False if the upgrade is not there."""
+    offsets = None if outcome.offsets is None else {t: dict(p) for t, p in outcome.offsets.items()}
+    finished = session.execute(
+        update(UpgradeRow)
+        .where(UpgradeRow.id == upgrade_id)
+        .values(
+            status=outcome.status,
+            finished_ms=outcome.finished_ms,
+            batch_id=outcome.batch_id,
+            offsets=offsets,
+            gap_ms=outcome.gap_ms,
+            outcome_reason=outcome.reason,
+            rebuilt=False,
+        )
+        .returning(UpgradeRow.seq)
+    )
+    return finished.first() is not None
+
+
+def read(
+    session: Session, query_id: QueryId | None, service_id: str | None, limit: int
+) -> tuple[RecordedUpgrade, ...]:
+    """The latest upgrades, newest first."""
+    statement = select(UpgradeRow).order_by(UpgradeRow.seq.desc()).limit(limit)
+    if query_id is not None:
+        statement = statement.where(UpgradeRow.query_id == query_id)
+    if service_id is not None:
+        statement = statement.where(UpgradeRow.service_id == service_id)
+    return tuple(map(_recorded, session.scalars(statement)))
+
+
+def _insert_if_absent(session: Session, values: dict[str, Any]) -> bool:
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(UpgradeRow.__table__).values(values).on_conflict_do_nothing()
+    return session.execute(statement.returning(UpgradeRow.seq)).first() is not None
+
+
+def _values(upgrade_id: UpgradeId, entry: UpgradeEntry, status: str) -> dict[str, Any]:
+    return {
+        "id": upgrade_id,
+        "service_id": entry.service_id,
+        "query_id": entry.query_id,
+        "sink": entry.sink,
+        "statement_old": entry.statement_old,
+        "statement_new": entry.statement_new,
+        "plan_old": entry.plan_old,
+        "plan_new": entry.plan_new,
+        "classes": list(entry.classes),
+        "traits": list(entry.traits),
+        "guarantees": [
+            {"name": g.name, "holds": g.holds, "note": g.note} for g in entry.guarantees
+        ],
+        "accepted": entry.accepted,
+        "reasons": list(entry.reasons),
+        "command_offset": entry.command_offset,
+        "status": status,
+        "begun_ms": entry.begun_ms,
+    }
+
+
+def _recorded(row: UpgradeRow) -> RecordedUpgrade:
+    return RecordedUpgrade(UpgradeId(row.id), _entry(row), _outcome(row), row.rebuilt)
+
+
+def _entry(row: UpgradeRow) -> UpgradeEntry:
+    return UpgradeEntry(
+        service_id=row.service_id,
+        query_id=QueryId(row.query_id),
+        sink=row.sink,
+        statement_old=row.statement_old,
+        statement_new=row.statement_new,
+        plan_old=row.plan_old,
+        plan_new=row.plan_new,
+        classes=tuple(cast("Any", row.classes)),
+        traits=tuple(cast("Any", row.traits)),
+        guarantees=tuple(Guarantee(**guarantee) for guarantee in row.guarantees),
+        accepted=row.accepted,
+        reasons=tuple(row.reasons),
+        command_offset=None if row.command_offset is None else Offset(row.command_offset),
+        begun_ms=Millis(row.begun_ms),
+    )
+
+
+def _outcome(row: UpgradeRow) -> UpgradeOutcome | None:
+    if row.finished_ms is None:
+        return None
+    return UpgradeOutcome(
+        status=cast("Any", row.status),
+        finished_ms=Millis(row.finished_ms),
+        batch_id=row.batch_id,
+        offsets=row.offsets,
+        gap_ms=row.gap_ms,
+        reason=row.outcome_reason,
+    )
