@@ -46,8 +46,8 @@ def saturate(value: float, low: int, high: int) -> int:
 
 
 def divide_double(a: float, b: float) -> float:
-    """IEEE division: by zero it gives an infinity or NaN."""
-    if b:
+    """IEEE division: by zero it gives an infinity or NaN. None raises TypeError."""
+    if b != 0:
         return a / b
     if a != a or a == 0:
         return math.nan
@@ -55,7 +55,7 @@ def divide_double(a: float, b: float) -> float:
 
 
 def remainder_double(a: float, b: float) -> float:
-    """IEEE remainder with the sign of the dividend; NaN where there is none."""
+    """IEEE remainder with the sign of the dividend, or NaN. None raises TypeError."""
     if b == 0 or math.isinf(a):
-        return math.nan
+        return a * b * math.nan
     return math.fmod(a, b)

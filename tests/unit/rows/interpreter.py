@@ -114,10 +114,10 @@ class Interpreter:
 
     def _compare(self, node, env):
         x, y = self.value(node.left, env), self.value(node.right, env)
-        if node.op == "IS DISTINCT FROM":
-            return (x is None) != (y is None) or (x is not None and self.order("<>", x, y))
-        if node.op == "IS NOT DISTINCT FROM":
-            return not self._compare(b.Compare("IS DISTINCT FROM", node.left, node.right), env)
+        if "DISTINCT" in node.op:
+            one = (x is None) != (y is None)
+            other = one or (x is not None and self.order("<>", x, y))
+            return other is (node.op == "IS DISTINCT FROM")
         return x is not None and y is not None and self.order(node.op, x, y)
 
     def order(self, op, x, y):

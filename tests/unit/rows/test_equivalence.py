@@ -79,12 +79,7 @@ def exprs(depth):
         | template("CASE WHEN {} THEN {} ELSE {} END", e["bool"], e["int"], e["int"])
         | template("({})[{}]", e["ints"], e["int"])
         | template("COALESCE({}, {})", e["int"], e["int"])
-        | template(
-            f"REDUCE({{}}, {{}}, (v{depth}, w{depth}) => v{depth} + w{depth} * {{}})",
-            e["ints"],
-            e["int"],
-            e["int"],
-        ),
+        | template(f"REDUCE({{}}, {{}}, {step})", e["ints"], e["int"], e["int"]),
         "long": e["long"]
         | template("({} {} {})", e["long"], op, e["int"] | e["long"])
         | template("CAST({} AS BIGINT)", e["int"] | e["text"] | e["double"] | e["decimal"])
