@@ -125,6 +125,7 @@ def open_session(settings: SparkSettings) -> SparkSession:
     _sweep(settings)
     settings.scratch.mkdir(parents=True, exist_ok=True)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
+    os.environ["PYSPARK_PYTHON"] = settings.python  # the driver asks the environment, not the conf
     conf = SparkConf(loadDefaults=False).setAll(list(_conf(settings).items()))
     with settings.log_file.open("ab") as log:
         try:
