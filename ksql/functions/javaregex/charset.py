@@ -171,14 +171,26 @@ def of_property(name: str) -> Ranges | None:
         return _POSIX[name]
     if name in _TESTS:
         return _where(_TESTS[name])
+    by_category = _by_category()
     category = name.partition("=")[2] if "=" in name else name.removeprefix("Is")
     if category == "LC":
-        return _where(lambda c: unicodedata.category(c) in ("Lu", "Ll", "Lt"))
+        return union(*(by_category[part] for part in ("Lu", "Ll", "Lt")))
     if category in _GROUPS:
-        return _where(lambda c: unicodedata.category(c)[0] == category)
+        return union(*(found for part, found in by_category.items() if part[0] == category))
     if category in _CATEGORIES:
-        return _where(lambda c: unicodedata.category(c) == category)
+        return by_category.get(category, ())
     return None
+
+
+@functools.cache
+def _by_category() -> dict[str, Ranges]:
+    found: dict[str, list[tuple[int, int]]] = {}
+    code = 0
+    for category, run in itertools.groupby(map(unicodedata.category, map(chr, range(LAST + 1)))):
+        size = sum(1 for _ in run)
+        found.setdefault(category, []).append((code, code + size - 1))
+        code += size
+    return {category: tuple(ranges) for category, ranges in found.items()}
 
 
 def _where(test: Callable[[str], bool]) -> Ranges:

@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ksql.base.errors import StatementError
+from ksql.functions.build import family
+from ksql.functions.describe import describe
+from ksql.functions.errors import AmbiguousCall, NoSuchOverload, NullPrimitive, UnknownFunction
+from ksql.functions.instantiate import (
+    instantiate_aggregate,
+    instantiate_scalar,
+    instantiate_table,
+)
+from ksql.functions.registry import BUILTINS, Functions
+from ksql.functions.resolve import resolve
+from ksql.functions.signature import BadSignature, parse_param, parse_type
+from ksql.functions.spec import Aggregate, AggregateFactory, Function, Scalar, Table
+from ksql.types.model import BIGINT, DOUBLE, INTEGER, NULL, STRING
+from tests.unit.functions.harness import Lam, sql, types_of
+
+
+def overloads(*params, kind="SCALAR"):
+    rows = tuple(
+        Scalar(tuple(p.strip() for p in one.split(";") if p.strip()), "STRING", str)
+        for one in params
+    )
+    return Function("F", kind, "TEST", "a test", rows, spelling="f")
+
+
+def chosen(function, types):
+    return resolve(function, types_of(types)).index
+
+
+TEST_UDF = overloads("INT; STRING", "BIGINT; STRING", "BIGINT; BIGINT; STRING", "BIGINT...")
+
+
+@pytest.mark.parametrize(
+    ("types", "index"),
+    [
+        ("INT; STRING", 0),
+        ("BIGINT; STRING", 1),
+        ("BIGINT; NULL", 1),
+        ("BIGINT; BIGINT; NULL", 2),
+        ("BIGINT; BIGINT", 3),
+        ("INT; INT; INT", 3),
+        ("", 3),
+    ],
+)
+def test_overload_choice(types, index):
+    assert chosen(TEST_UDF, types) == index
+
+
+def test_exact_before_casts():
+    function = overloads("BIGINT", "DOUBLE", "INT")
+    assert chosen(function, "INT") == 2
+    assert chosen(function, "DECIMAL(3, 1)") == 1
+    with pytest.raises(AmbiguousCall):
+        chosen(overloads("BIGINT", "DOUBLE"), "INT")
+
+
+def test_casts_say_what_to_convert_to():
+    found = resolve(
+        overloads("DOUBLE; DECIMAL; DATE; ARRAY<BIGINT>"),
+        types_of("INT; BIGINT; STRING; ARRAY<INT>"),
+    )
+    assert [str(param) for param in found.params] == [
+        "DOUBLE",
+        "DECIMAL(19, 0)",
+        "DATE",
+        "ARRAY<BIGINT>",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("declared", "given"),
+    [
+        ("STRING", "INT"),
+        ("INT", "STRING"),
+        ("INT", "BIGINT"),
+        ("DECIMAL(5, 0)", "INT"),
+        ("T; T", "INT; BIGINT"),
+        ("ARRAY<T>; T", "ARRAY<INT>; BIGINT"),
+        ("ARRAY<T>", "MAP<STRING, INT>"),
+        ("STRUCT<A INT>", "STRUCT<B INT>"),
+        ("STRUCT<A INT>", "STRUCT<A INT, B INT>"),
+        ("DECIMAL", "DOUBLE"),
+        ("INT", "INT; INT"),
+        ("INT; INT...", ""),
+        ("T => INT", "INT"),
+    ],
+)
+def test_what_does_not_fit(declared, given):
+    with pytest.raises(NoSuchOverload):
+        chosen(overloads(declared), given)
+
+
+def test_fewer_variables_win():
+    assert chosen(overloads("T", "INT"), "INT") == 1
+    assert chosen(overloads("ARRAY<T>", "ARRAY<DECIMAL>"), "ARRAY<DECIMAL(3, 1)>") == 1
+
+
+def test_wide_decimal_takes_integers():
+    found = resolve(overloads("DECIMAL(12, 2)"), [INTEGER])
+    assert str(found.params[0]) == "DECIMAL(12, 2)"
+
+
+def test_struct_and_any():
+    function = overloads("STRUCT<A STRING, B ARRAY<T>>; T; ANY")
+    given = "STRUCT<A STRING, B ARRAY<INT>>; INT; MAP<STRING, INT>"
+    assert resolve(function, types_of(given)).params == tuple(types_of(given))
+
+
+def test_null_takes_the_type_of_its_variable():
+    found = resolve(BUILTINS.get("COALESCE"), types_of("NULL; STRING"))
+    assert found.params == (STRING, STRING)
+    assert found.returns == STRING
+    assert resolve(BUILTINS.get("COALESCE"), [NULL]).returns == NULL
+
+
+def test_lambdas():
+    transform = BUILTINS.get("TRANSFORM")
+    seen = []
+
+    def body(params):
+        seen.append(params)
+        return DOUBLE
+
+    found = resolve(transform, [sql("ARRAY<INT>"), Lam(1, None, body)])
+    assert seen == [(INTEGER,)]
+    assert str(found.returns) == "ARRAY<DOUBLE>"
+    assert found.lambdas == ((), (INTEGER,))
+    assert found.params[1] == DOUBLE
+    with pytest.raises(NoSuchOverload, match="LAMBDA"):
+        resolve(transform, [sql("ARRAY<INT>"), Lam(2, None, "INT")])
+    with pytest.raises(NoSuchOverload):
+        resolve(BUILTINS.get("REDUCE"), [sql("ARRAY<INT>"), INTEGER, Lam(2, None, "BIGINT")])
+    with pytest.raises(NoSuchOverload):
+        resolve(transform, [sql("ARRAY<INT>"), NULL])
+
+
+def factory(params, literals):
+    made = AggregateFactory(params, literals, "BIGINT", lambda *args: args)
+    return Function("F", "AGGREGATE", "TEST", "", (made,))
+
+
+@pytest.mark.parametrize(
+    ("params", "literals", "given", "count"),
+    [
+        (("BIGINT", "STRING"), ("INT", "STRING..."), "BIGINT; STRING; INT; STRING; STRING", 3),
+        (("BIGINT", "STRING"), ("INT", "STRING..."), "BIGINT; STRING; INT", 1),
+        (("BIGINT", "STRING..."), ("INT", "INT"), "BIGINT; STRING; STRING; INT; INT", 2),
+        (("BIGINT", "STRING..."), ("INT", "INT"), "BIGINT; INT; INT", 2),
+        (("T",), (), "DOUBLE", 0),
+    ],
+)
+def test_constants_of_aggregates(params, literals, given, count):
+    function = factory(params, literals)
+    found = resolve(function, types_of(given))
+    assert found.literals == count
+    values = ("x",) * count
+    columns, constants, _ = instantiate_aggregate(function, 0, found.params, values)
+    assert len(columns) == len(types_of(given)) - count
+    assert constants == values
+
+
+def test_aggregates_are_not_cast():
+    with pytest.raises(NoSuchOverload, match=r"does not accept parameters \(DECIMAL\(3, 1\)\)"):
+        resolve(BUILTINS.get("STDDEV_SAMP"), types_of("DECIMAL(3, 1)"))
+
+
+def test_message_of_a_wrong_call():
+    with pytest.raises(NoSuchOverload) as error:
+        resolve(BUILTINS.get("EXPLODE"), types_of("MAP<STRING, INT>"))
+    assert error.value.message == (
+        "Function 'explode' does not accept parameters (MAP<STRING, INTEGER>).\n"
+        "Valid alternatives are:\n"
+        "explode(ARRAY<DECIMAL> input)\n"
+        "explode(ARRAY<T> list)"
+    )
+
+
+def test_message_of_an_ambiguous_call():
+    with pytest.raises(AmbiguousCall) as error:
+        resolve(BUILTINS.get("LEAST"), types_of("INT; BIGINT; DECIMAL(50, 30); NULL"))
+    assert error.value.message.startswith(
+        "Function 'least' cannot be resolved due to ambiguous method parameters "
+        "(INTEGER, BIGINT, DECIMAL(50, 30), null)."
+    )
+
+
+def test_message_shows_structs_without_quotes():
+    with pytest.raises(NoSuchOverload, match=r"\(ARRAY<STRUCT<A INTEGER, B STRING>>\)"):
+        resolve(BUILTINS.get("UCASE"), types_of("ARRAY<STRUCT<A INT, B STRING>>"))
+
+
+def test_decimals_without_whole_digits_cannot_be_rounded():
+    with pytest.raises(StatementError, match="precision"):
+        resolve(BUILTINS.get("ROUND"), types_of("DECIMAL(2, 2)"))
+    assert resolve(BUILTINS.get("ROUND"), types_of("DOUBLE")).returns == BIGINT
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "INTS", "ARRAY", "ARRAY<INT", "ARRAY<INT, INT>", "INT INT", "(T => R", "MAP<T>", "A-B"],
+)
+def test_bad_signatures(text):
+    with pytest.raises(BadSignature):
+        parse_type(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("STRING", "VARCHAR"),
+        ("int n", "INT n"),
+        ("STRING... rest", "VARCHAR... rest"),
+        ("(K, V) => R fn", "LAMBDA (K, V) => R fn"),
+        ("T => R", "LAMBDA (T) => R"),
+        ("MAP<K, V> map", "MAP<K, V> map"),
+        ("DECIMAL(4, 2) d", "DECIMAL(4, 2) d"),
+        ("STRUCT<A INT, `b` T> s", "STRUCT<A INT, b T> s"),
+        ("ANY", "ANY"),
+    ],
+)
+def test_signatures_print(text, shown):
+    assert str(parse_param(text)) == shown
+
+
+def test_primitives_refuse_null():
+    run = instantiate_scalar(BUILTINS.get("FROM_DAYS"), 0, [INTEGER])
+    assert run.code is None
+    assert run.nulls == "pass"
+    with pytest.raises(NullPrimitive, match="argument 1 of FROM_DAYS"):
+        run.row(None)
+
+
+def test_instantiating_the_wrong_kind():
+    ucase, total, explode = (BUILTINS.get(name) for name in ("UCASE", "SUM", "EXPLODE"))
+    with pytest.raises(TypeError):
+        instantiate_scalar(total, 0, [INTEGER])
+    with pytest.raises(TypeError):
+        instantiate_aggregate(ucase, 0, [STRING])
+    with pytest.raises(TypeError):
+        instantiate_table(ucase, 0, [STRING])
+    empty = (Scalar(("INT",), "INT"), Table(("INT",), "INT"))
+    with pytest.raises(TypeError, match="no implementation"):
+        instantiate_scalar(dataclasses.replace(ucase, overloads=empty), 0, [INTEGER])
+    with pytest.raises(TypeError, match="no implementation"):
+        instantiate_table(dataclasses.replace(explode, overloads=empty), 1, [INTEGER])
+
+
+def test_registry():
+    assert BUILTINS.find("ucase") is BUILTINS.find("UCASE")
+    assert BUILTINS.find("nothing") is None
+    assert BUILTINS.near("UCASES") == ("UCASE", "LCASE")
+    with pytest.raises(
+        UnknownFunction, match="Can't find any functions with the name 'WONT_FIND_ME'"
+    ):
+        BUILTINS.get("WONT_FIND_ME")
+    names = [function.name for function in BUILTINS.all()]
+    assert names == sorted(names)
+    mine = overloads("INT")
+    wider = BUILTINS.with_([mine])
+    assert wider.find("f") is mine
+    assert BUILTINS.find("f") is None
+    assert isinstance(wider, Functions)
+
+
+def test_rows_of_a_family_are_checked():
+    with pytest.raises(ValueError, match="the row of x"):
+        family("C", {"x": ("text",)})
+    with pytest.raises(ValueError, match="the row of x"):
+        family("C", {"x": ("text", Scalar((), "INT"), Aggregate((), "INT", int, int))})
+
+
+def test_describe():
+    about = describe(BUILTINS.get("SUBSTRING"))
+    assert [str(variation) for variation in about][:2] == [
+        "SUBSTRING(str VARCHAR, pos INT)",
+        "SUBSTRING(str BYTES, pos INT)",
+    ]
+    first = about[0]
+    assert first.returns == "VARCHAR"
+    assert [(a.name, a.type, a.variadic) for a in first.arguments] == [
+        ("str", "VARCHAR", False),
+        ("pos", "INT", False),
+    ]
+    (concat, *_) = describe(BUILTINS.get("CONCAT"))
+    assert str(concat) == "CONCAT(inputs VARCHAR...)"
+    assert describe(BUILTINS.get("TOPK"))[0].returns == "ARRAY<INT>"
+    assert describe(BUILTINS.get("CEIL"))[3].returns == "DECIMAL"
+
+
+def test_all_signatures_are_readable():
+    for function in BUILTINS.all():
+        assert function.description.endswith("."), function.name
+        assert function.category
+        for variation in describe(function):
+            assert variation.returns
+            assert all(argument.name for argument in variation.arguments), variation
