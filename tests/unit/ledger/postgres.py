@@ -114,8 +114,11 @@ class PostgresServer:
             readable = False
         if readable:
             return installed
-        copied = self.directory / "programs"
+        package = installed.parent
+        copied = self.directory / package.name / installed.name
         shutil.copytree(installed, copied)
+        libraries = package.with_name(f"{package.name}.libs")  # found relative to the programs
+        shutil.copytree(libraries, self.directory / libraries.name)
         return copied
 
     def _initialise(self) -> None:

@@ -6,16 +6,21 @@ import shutil
 import socket
 import sqlite3
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from ksql.base.errors import StartError
+from ksql.ledger import jobs
+from ksql.ledger import resilient as resilient_module
 from ksql.ledger.database import default_url, parse_url
+from ksql.ledger.entries import UpgradeEntry
 from ksql.ledger.errors import BadLedgerUrl, LedgerDamaged, LedgerUnavailable
 from ksql.ledger.resilient import Patience, ResilientLedger
 from ksql.ledger.store import Ledger
+from ksql.upgrade.verdict import Change, Verdict
 from tests.unit.ledger.contract import EAGER, SOON, LedgerContract, ResilientContract
-from tests.unit.ledger.samples import ACCEPTED, SWITCHED, accepted, snapshot
+from tests.unit.ledger.samples import ACCEPTED, REFUSED, SWITCHED, accepted, snapshot
 
 
 @pytest.fixture
@@ -233,3 +238,37 @@ def unused_port():
     with socket.socket() as reserved:  # bound and not listening: connections are refused
         reserved.bind(("127.0.0.1", 0))
         yield reserved.getsockname()[1]
+
+
+def test_an_entry_that_makes_the_writer_fail_does_not_end_it(url, monkeypatch, caplog):
+    real, failures = jobs.write, [RuntimeError("a defect")]
+
+    def failing(ledger, job):
+        if failures:
+            raise failures.pop()
+        real(ledger, job)
+
+    monkeypatch.setattr(resilient_module, "write", failing)
+    resilient = ResilientLedger.open(url, patience=EAGER)
+    resilient.record_upgrade(accepted(1))
+    resilient.record_upgrade(accepted(2))
+    assert resilient.flush(SOON)
+    assert [told.entry.command_offset for told in resilient.upgrades()] == [2]
+    assert (resilient.health().dropped, resilient.health().last_error) == (1, "a defect")
+    assert "ledger_entry_failed" in caplog.messages
+    resilient.close()
+
+
+def test_an_entry_is_made_of_the_validators_verdict():
+    refused = Change("source modifying", "FROM", "BAZ instead of FOO", allowed=False)
+    entry = UpgradeEntry.of(
+        Verdict(("source modifying",), ("simple",), ACCEPTED.guarantees, (refused,)),
+        service_id="default_",
+        query_id=ACCEPTED.query_id,
+        sink="BAR",
+        statements=(ACCEPTED.statement_old, ACCEPTED.statement_new),
+        plans=(None, ACCEPTED.plan_new),
+        command_offset=None,
+        begun_ms=ACCEPTED.begun_ms,
+    )
+    assert entry == replace(REFUSED, traits=("simple",))
