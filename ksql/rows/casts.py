@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.bound import type_of
-from ksql.rows.nulls import nullable
+from ksql.rows.nulls import doubtful
 from ksql.types import coerce
 from ksql.types.model import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP
 from ksql.types.times import DAY_MS
@@ -36,11 +36,11 @@ def cast_code(gen: Generator, node: b.Cast, null: str) -> str:
     operand = gen.value(node.operand)
     if (source, node.type) == (INTEGER, BIGINT):
         return operand
-    doubtful = nullable(node.operand)
-    atom = gen.code.atom(operand) if doubtful else operand
+    test = doubtful(node.operand, operand)
+    atom = gen.code.atom(operand) if test else operand
     template = _INLINE.get((source, node.type))
     if template is None:
         convert = coerce.caster(source, node.type)
         template = gen.code.named(convert, "cast") + "({0})"
     code = template.format(atom)
-    return f"({null} if {atom} is None else {code})" if doubtful else code
+    return f"({null} if {atom} is None else {code})" if test else code

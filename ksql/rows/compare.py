@@ -12,7 +12,7 @@ from ksql.analysis import bound as b
 from ksql.analysis.bound import type_of
 from ksql.rows import support
 from ksql.rows.emit import is_atom
-from ksql.rows.nulls import nullable
+from ksql.rows.nulls import doubtful, nullable
 from ksql.types import decimals, model
 
 if TYPE_CHECKING:
@@ -49,16 +49,16 @@ def _operands(gen: Generator, node: b.Compare) -> tuple[str, str, list[str]]:
         left = name
     else:
         left = gen.code.atom(left)
-        tests += [f"{left} is not None"] * nullable(node.left)
+        tests += [f"{left} is not None"] * doubtful(node.left, left)
     right = gen.code.atom(right)
-    tests += [f"{right} is not None"] * nullable(node.right)
+    tests += [f"{right} is not None"] * doubtful(node.right, right)
     return left, right, tests
 
 
 def _equal(gen: Generator, node: b.Compare) -> str:
     """Python's ``==`` with one None is false already."""
     left, right = gen.value(node.left), gen.value(node.right)
-    if nullable(node.left) and nullable(node.right):
+    if doubtful(node.left, left) and doubtful(node.right, right):
         left = gen.code.atom(left)
         return f"({left} == {right} and {left} is not None)"
     return f"({left} == {right})"
@@ -74,7 +74,7 @@ def _distinct(gen: Generator, node: b.Compare, mixed: bool) -> str:
         ordered = f"{left} < {right} or {left} > {right}"
     if ordered:
         sides = ((node.left, left), (node.right, right))
-        nulls = [f"{code} is None" for side, code in sides if nullable(side)]
+        nulls = [f"{code} is None" for side, code in sides if doubtful(side, code)]
         test = f"({test} if {' or '.join(nulls)} else {ordered})" if nulls else ordered
     return f"({test})" if node.op == "IS DISTINCT FROM" else f"(not ({test}))"
 
@@ -101,7 +101,7 @@ def in_code(gen: Generator, node: b.In) -> str:
     if not tests:
         return "False"
     either = " or ".join(tests)
-    if nullable(node.operand) and any(nullable(option) for option in node.options):
+    if doubtful(node.operand, operand) and any(nullable(option) for option in node.options):
         return f"({operand} is not None and ({either}))"
     return f"({either})"
 

@@ -34,6 +34,11 @@ def is_atom(code: str) -> bool:
     return bool(_ATOM.match(code))
 
 
+def is_value(code: str) -> bool:
+    """Whether the code is a literal other than None: Python warns of tests of such for None."""
+    return is_atom(code) and not code[0].isalpha() and code[0] != "_"
+
+
 @dataclass(slots=True)
 class Block:
     """Statements under way. ``safe`` ones cannot raise and go first; a guard is one of them.

@@ -18,7 +18,7 @@ from ksql.rows.casts import cast_code
 from ksql.rows.compare import compare_code, in_code, like_code
 from ksql.rows.emit import Block, Code, indent, is_atom
 from ksql.rows.errors import null_boolean
-from ksql.rows.nulls import nullable
+from ksql.rows.nulls import doubtful
 from ksql.rows.numbers import arithmetic_code, negate_code
 from ksql.types import model
 
@@ -58,9 +58,10 @@ class Generator:
 
     def truth(self, node: Bound) -> str:
         """A condition; NULL raises."""
-        if not nullable(node):
-            return self.value(node)
-        atom = self.atom(node)
+        code = self.value(node)
+        if not doubtful(node, code):
+            return code
+        atom = self.code.atom(code)
         return f"({atom} if {atom} is not None else {self.code.library(null_boolean)}())"
 
     def lazily(self, node: Bound, *, truth: bool = False) -> tuple[list[str], str]:
@@ -90,9 +91,7 @@ class Generator:
             case b.Not(operand):
                 return f"(not {self.truth(operand)})"
             case b.IsNull(operand, negated):
-                if not nullable(operand) or _is_null(operand):
-                    return self._known(operand, _is_null(operand) is not negated)
-                return f"({self.value(operand)} is {'not ' if negated else ''}None)"
+                return self._is_null(operand, negated)
             case b.In():
                 return in_code(self, node)
             case b.Like():
@@ -121,11 +120,13 @@ class Generator:
             case b.Lambda():
                 return self._lambda(node)
 
-    def _known(self, operand: Bound, result: bool) -> str:
-        """A result that does not depend on the operand, unless that raises."""
-        if not isinstance(operand, b.Const):
-            self.code.spill(self.value(operand))
-        return repr(result)
+    def _is_null(self, operand: Bound, negated: bool) -> str:
+        code = self.value(operand)
+        if doubtful(operand, code):
+            return f"({code} is {'not ' if negated else ''}None)"
+        if not is_atom(code):
+            self.code.spill(code)  # it may still raise
+        return repr(negated)
 
     def _logical(self, node: b.Logical) -> str:
         """A chain of the same operator; what follows the first operand may not be reached."""
@@ -244,17 +245,17 @@ class Generator:
 
         A single one that is more than a name is tested where it is computed.
         """
-        doubtful = [i for i, node in enumerate(nodes) if _may_be_null(node)]
+        tested = [i for i, node in enumerate(nodes) if _may_be_null(node, args[i])]
         composite = [i for i, arg in enumerate(args) if not is_atom(arg)]
-        if doubtful and len(composite) == 1 and composite[0] in doubtful:
+        if tested and len(composite) == 1 and composite[0] in tested:
             (only,) = composite
             name = self.code.fresh()
             tests.append(f"({name} := {args[only]}) is None")
             args[only] = name
-            doubtful.remove(only)
-        elif doubtful:
+            tested.remove(only)
+        elif tested:
             args[:] = [self.code.atom(arg) for arg in args]
-        tests += [f"{args[i]} is None" for i in doubtful]
+        tests += [f"{args[i]} is None" for i in tested]
 
 
 def _chain(node: b.Logical) -> list[Bound]:
@@ -274,8 +275,8 @@ def _is_null(node: Bound) -> bool:
     return isinstance(node, b.Const) and node.value is None
 
 
-def _may_be_null(node: Bound) -> bool:
-    return not isinstance(node, b.Lambda) and nullable(node)
+def _may_be_null(node: Bound, code: str) -> bool:
+    return not isinstance(node, b.Lambda) and doubtful(node, code)
 
 
 def _argument_types(args: Sequence[Bound]) -> tuple[model.SqlType, ...]:

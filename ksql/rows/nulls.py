@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ksql.analysis import bound as b
+from ksql.rows.emit import is_value
 
 
 def nullable(node: b.Bound) -> bool:
@@ -20,3 +21,8 @@ def nullable(node: b.Bound) -> bool:
             return nullable(body)
         case _:
             return True
+
+
+def doubtful(node: b.Bound, code: str) -> bool:
+    """Whether the code of the expression must be tested for None."""
+    return nullable(node) and not is_value(code)

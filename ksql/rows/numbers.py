@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
-from ksql.rows.nulls import nullable
+from ksql.rows.nulls import doubtful
 from ksql.types import decimals, ints, model
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def _double(gen: Generator, node: b.Arith) -> str:
 
 def _text(gen: Generator, node: b.Bound) -> str:
     """A text to be joined: NULL prints as ``null``."""
-    if not nullable(node):
-        return gen.value(node)
-    atom = gen.atom(node)
+    code = gen.value(node)
+    if not doubtful(node, code):
+        return code
+    atom = gen.code.atom(code)
     return f"({atom} if {atom} is not None else 'null')"

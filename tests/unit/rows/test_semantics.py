@@ -119,6 +119,10 @@ NAN = math.nan
         ("CAST(ts AS DATE)", {"ts": -2000}, -1),
         ("CAST(a AS ARRAY<STRING>)", {"a": [1, None]}, ["1", None]),
         ("CAST(NULL AS STRING)", {}, None),
+        ("CAST(3 AS BIGINT) < i", {"i": 4}, True),
+        ("CAST(3 AS BIGINT) IS NULL", {}, False),
+        ("NULL IS NOT NULL", {}, False),
+        ("i + 1 IS NULL", {"i": 1}, False),
         # functions
         ("UCASE(s)", {"s": "x"}, "X"),
         ("UCASE(s)", {}, None),
