@@ -57,7 +57,7 @@ async def metadata_id(request: Request) -> Response:
     return _json(request, await _cluster_id(door_of(request)))
 
 
-@router.get("/is_valid_property/{name}")
+@router.get("/is_valid_property/{name:path}")
 async def is_valid_property(request: Request, name: str) -> Response:
     """Whether SET takes that name; what it does not take is an error."""
     door = door_of(request)

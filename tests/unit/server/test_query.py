@@ -139,8 +139,8 @@ def test_the_header_comes_before_any_row_and_a_client_that_leaves_ends_the_query
     stream = FakeStream()
     with serving(FakeService(stream=lambda: stream)) as (url, app):
         with httpx.stream("POST", f"{url}/query-stream", json={"sql": "SELECT;"}) as answer:
-            header = next(answer.iter_lines())
-            assert json.loads(header)["queryId"] == "transient_S_1"
+            texts = answer.iter_lines()
+            assert json.loads(next(texts))["queryId"] == "transient_S_1"
             assert not stream.ended.is_set()
         assert stream.ended.wait(5)
         assert app.state.door.running == 0

@@ -1,0 +1,286 @@
+"""The server as the terminal sees it: requests out, entities and streamed rows in."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+V1_JSON = "application/vnd.ksql.v1+json"
+JsonObject = dict[str, Any]
+_TIMEOUT = httpx.Timeout(10.0, read=None)  # a statement takes as long as it takes; Ctrl-C is there
+_BETWEEN = re.compile(r"[\s,\[\]]*")
+_ERROR_LINE = '{"@type":'
+
+
+class ServerFailure(Exception):
+    """The server's own words about what went wrong."""
+
+    def __init__(
+        self, code: int, message: str, statement: str = "", entities: list[JsonObject] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.statement = statement
+        self.entities = entities or []
+
+    @classmethod
+    def of(cls, body: JsonObject) -> ServerFailure:
+        """The failure that an error body tells of."""
+        return cls(
+            int(body.get("error_code", 0)),
+            str(body.get("message", "")),
+            str(body.get("statementText", "")),
+            body.get("entities"),
+        )
+
+
+class Unreachable(Exception):
+    """No server answers at the address, or it stopped doing so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a query's rows will look like."""
+
+    query_id: str | None
+    columns: tuple[tuple[str, str], ...]  # name, type
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a query; ``raw`` is the server's own JSON."""
+
+    values: list[Any]
+    tombstone: bool
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """Why the query ended."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of PRINT."""
+
+    text: str
+
+
+Event = Header | Row | Final | Line
+
+
+class Number(str):
+    """A number that is not whole, as the server wrote it: no digit is lost on its way here."""
+
+    __slots__ = ()
+
+
+_DECODER = json.JSONDecoder(parse_float=Number)
+
+
+class Client:
+    """One server at one address; one user."""
+
+    def __init__(self, url: str, auth: tuple[str, str] | None = None) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(
+            base_url=self.url, auth=auth, timeout=_TIMEOUT, headers={"accept": V1_JSON}
+        )
+        self._auth = auth
+
+    def at(self, url: str) -> Client:
+        """The same user at another server."""
+        return Client(url, self._auth)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    def info(self, timeout_s: float = 5.0) -> JsonObject:
+        """Version and ids of the server."""
+        body = self._ask("GET", "/info", timeout=timeout_s)
+        found: JsonObject = body["KsqlServerInfo"]
+        return found
+
+    def execute(
+        self,
+        text: str,
+        properties: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
+        sequence: int | None = None,
+    ) -> list[JsonObject]:
+        """Run statements that are not queries; their entities.
+
+        Raises: ServerFailure, Unreachable.
+        """
+        body = {
+            "ksql": text,
+            "streamsProperties": properties or {},
+            "sessionVariables": variables or {},
+            "commandSequenceNumber": sequence,
+        }
+        found: list[JsonObject] = self._ask("POST", "/ksql", json=body)
+        return found
+
+    def is_valid_property(self, name: str) -> bool:
+        """Whether the server would accept a SET of that name.
+
+        Raises: Unreachable; ServerFailure for anything but a plain no.
+        """
+        try:
+            return bool(self._ask("GET", f"/is_valid_property/{quote(name, safe='')}"))
+        except ServerFailure as failure:
+            if failure.code == 40000:
+                return False
+            raise
+
+    def close_query(self, query_id: str) -> bool:
+        """End a push query; False if the server knows no such query (any more)."""
+        try:
+            self._ask("POST", "/close-query", json={"queryId": query_id}, timeout=5.0)
+        except (ServerFailure, Unreachable):
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def query(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> Iterator[Iterator[list[Event]]]:
+        """Run a query or PRINT; its events as they arrive. Leaving the block ends it.
+
+        Raises: ServerFailure, Unreachable; also while the events are read.
+        """
+        body = {"sql": text, "properties": properties, "sessionVariables": variables}
+        with (
+            _reaching(self.url),
+            self._http.stream("POST", "/query-stream", json=body) as response,
+        ):
+            if response.is_error:
+                response.read()
+                raise _failure(response)
+            plain = response.headers.get("content-type", "").startswith("text/plain")
+            yield _lines(response) if plain else _events(response)
+
+    def _ask(self, method: str, path: str, **kwargs: Any) -> Any:  # noqa: ANN401 - any JSON
+        with _reaching(self.url):
+            response = self._http.request(method, path, **kwargs)
+        if response.is_error:
+            raise _failure(response)
+        return response.json() if response.content else None
+
+
+@contextlib.contextmanager
+def _reaching(url: str) -> Iterator[None]:
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise Unreachable(f"no answer from the server at {url}: {error}") from error
+
+
+def _failure(response: httpx.Response) -> ServerFailure:
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if isinstance(body, dict) and "message" in body:
+        return ServerFailure.of(body)
+    said = response.text.strip()[:200]
+    return ServerFailure(
+        response.status_code * 100, f"the server answered {response.status_code}: {said}"
+    )
+
+
+def _lines(response: httpx.Response) -> Iterator[list[Event]]:
+    for line in response.iter_lines():
+        if line.startswith(_ERROR_LINE):
+            raise ServerFailure.of(json.loads(line))
+        yield [Line(line)]
+
+
+def _events(response: httpx.Response) -> Iterator[list[Event]]:
+    """The elements of a JSON array, each as soon as its last byte is here."""
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    pending = ""
+    for chunk in response.iter_bytes():
+        pending += decode(chunk)
+        place = 0
+        events: list[Event] = []
+        while (start := _skip(pending, place)) < len(pending):
+            try:
+                found, place = _DECODER.raw_decode(pending, start)
+            except json.JSONDecodeError:
+                break  # the rest of this element is still on its way
+            if (failure := _failure_in(found)) is not None:
+                yield events
+                raise failure
+            events.append(_event(found, pending[start:place]))
+        pending = pending[place:]
+        yield events
+    if pending[_skip(pending, 0) :]:
+        raise Unreachable("the server's answer broke off")
+
+
+def _skip(text: str, place: int) -> int:
+    found = _BETWEEN.match(text, place)
+    return found.end() if found else place
+
+
+def _event(found: JsonObject, raw: str) -> Event:
+    match found:
+        case {"row": {"columns": values, **more}}:
+            return Row(values, bool(more.get("tombstone")), raw)
+        case {"header": {"queryId": query_id, "schema": schema}}:
+            return Header(query_id, parse_schema(schema))
+        case {"finalMessage": message}:
+            return Final(message)
+        case _:
+            raise Unreachable(f"the server's answer has an unknown part: {raw[:200]}")
+
+
+def _failure_in(found: JsonObject) -> ServerFailure | None:
+    body = found.get("errorMessage")
+    return ServerFailure.of(body) if isinstance(body, dict) else None
+
+
+_COLUMN = re.compile(r"`((?:[^`]|``)*)`\s+(.*)", re.DOTALL)
+
+
+def parse_schema(text: str) -> tuple[tuple[str, str], ...]:
+    """The columns of a schema text: ``(("A", "INTEGER"), ("B", "ARRAY<STRING>"))``."""
+    columns = []
+    for part in _top_level(text):
+        found = _COLUMN.match(part)
+        if found:
+            columns.append((found[1].replace("``", "`"), found[2].removesuffix(" KEY")))
+    return tuple(columns)
+
+
+def _top_level(text: str) -> Iterator[str]:
+    """The parts between those commas that stand in no brackets and no quotes."""
+    depth = start = 0
+    quoted = False
+    for place, letter in enumerate(text):
+        if letter == "`":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif letter in "<(":
+            depth += 1
+        elif letter in ">)":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            yield text[start:place].strip()
+            start = place + 1
+    yield text[start:].strip()

@@ -1,0 +1,225 @@
+"""The terminal's own commands: a table from name to function; none needs a semicolon.
+
+Source: reference, operations, section 10.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rich.text import Text
+
+from server.cli.client import Unreachable
+from server.cli.grid import pairs
+from server.cli.session import Output
+from server.cli.terminal import AlreadyTold, Command, CommandFailed, Terminal
+from server.cli.version import cli_version
+
+
+class Exit(Exception):
+    """The user wants to leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command: how it is written, what it does."""
+
+    usage: str
+    says: str
+    run: Command
+
+
+COMMANDS: dict[str, Entry] = {}
+
+
+def command(name: str, usage: str = "") -> Callable[[Command], Command]:
+    """Add a function to the table; the first line of its docstring is its help."""
+
+    def add(run: Command) -> Command:
+        says = (run.__doc__ or "").partition("\n")[0].rstrip(".")
+        COMMANDS[name] = Entry(f"{name} {usage}".strip(), says, run)
+        return run
+
+    return add
+
+
+def find(text: str) -> tuple[Command, str] | None:
+    """The command that a text calls and its argument; None if it is none of ours."""
+    words = text.strip().rstrip(";").strip()
+    for name in sorted(COMMANDS, key=len, reverse=True):
+        pattern = r"\s+".join(map(re.escape, name.split()))
+        found = re.fullmatch(rf"{pattern}(?:\s+([^;]*))?", words, re.IGNORECASE)
+        if found:
+            return COMMANDS[name].run, (found[1] or "").strip()
+    return None
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'") if len(text) > 1 and text[0] == text[-1] == "'" else text
+
+
+def _no_argument(text: str) -> None:
+    if text:
+        raise CommandFailed(f"the command takes no argument, but here is '{text}'")
+
+
+def _on_off(text: str) -> bool:
+    chosen = {"on": True, "off": False}.get(text.lower())
+    if chosen is None:
+        raise CommandFailed(f"'{text}' is neither ON nor OFF")
+    return chosen
+
+
+@command("help")
+def show_help(terminal: Terminal, argument: str) -> None:
+    """Shows this list."""
+    _no_argument(argument)
+    terminal.screen.note("Statements end with a semicolon and may span lines. Commands need none:")
+    rows = [(f"  {entry.usage}", entry.says) for _, entry in sorted(COMMANDS.items())]
+    terminal.screen.show(pairs(rows))
+    terminal.screen.note(
+        "Ctrl-C stops a running query or clears the line, Ctrl-D leaves, Tab completes names."
+    )
+
+
+@command("exit")
+def leave(_terminal: Terminal, argument: str) -> None:
+    """Leaves the terminal."""
+    _no_argument(argument)
+    raise Exit
+
+
+@command("clear")
+def clear(terminal: Terminal, argument: str) -> None:
+    """Empties the screen."""
+    _no_argument(argument)
+    terminal.screen.clear()
+
+
+@command("history")
+def history(terminal: Terminal, argument: str) -> None:
+    """Shows what was typed before."""
+    _no_argument(argument)
+    lines = []
+    for number, entry in enumerate(terminal.history(), 1):
+        first, *more = entry.split("\n")
+        lines += [f"{number:5}  {first}", *(f"       {line}" for line in more)]
+    terminal.screen.lines(lines)
+
+
+@command("version")
+def version(terminal: Terminal, argument: str) -> None:
+    """Shows the versions of terminal and server."""
+    _no_argument(argument)
+    info = terminal.client.info()
+    terminal.screen.lines([f"Terminal: {cli_version()}", f"Server:   {info.get('version')}"])
+
+
+@command("server", "[<url> | RESET]")
+def server(terminal: Terminal, argument: str) -> None:
+    """Shows the server's address, goes to another one, or back to the first."""
+    if not argument:
+        terminal.screen.lines([terminal.client.url])
+        return
+    url = terminal.home if argument.lower() == "reset" else _unquoted(argument)
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise CommandFailed(f"'{url}' is not the URL of a server, such as http://localhost:8088")
+    terminal.client, old = terminal.client.at(url), terminal.client
+    old.close()
+    terminal.session.reset()
+    terminal.after_change()
+    greet(terminal)
+
+
+def greet(terminal: Terminal) -> None:
+    """Say who answers; a server that does not is told of and may come later.
+
+    Raises: ServerFailure when it answers with an error.
+    """
+    try:
+        info = terminal.client.info()
+    except Unreachable as error:
+        terminal.screen.error(Text(str(error), style="yellow"))
+        return
+    its, ours = str(info.get("version", "")), cli_version()
+    terminal.screen.note(
+        f"ksql {ours}, server {its} at {terminal.client.url}"
+        f" (service id {info.get('ksqlServiceId')})"
+    )
+    if its.split(".")[:2] != ours.split(".")[:2]:
+        terminal.screen.note(
+            "The versions differ: some statements or answers may not be understood."
+        )
+
+
+@command("output", "[TABULAR | JSON]")
+def output(terminal: Terminal, argument: str) -> None:
+    """Shows or sets the form of answers."""
+    if argument:
+        terminal.session.output = output_named(argument)
+    terminal.screen.lines([f"Output: {terminal.session.output}"])
+
+
+def output_named(text: str) -> Output:
+    """The form of that name.
+
+    Raises: CommandFailed.
+    """
+    forms: dict[str, Output] = {"TABULAR": "TABULAR", "JSON": "JSON"}
+    found = forms.get(text.upper())
+    if found is None:
+        raise CommandFailed(f"there is no output form '{text}', only TABULAR and JSON")
+    return found
+
+
+@command("spool", "'<file>' | OFF")
+def spool(terminal: Terminal, argument: str) -> None:
+    """Copies input and output to a file, or stops doing so."""
+    if not argument:
+        raise CommandFailed("spool needs a file's name in quotes, or OFF")
+    path = None if argument.lower() == "off" else Path(_unquoted(argument)).expanduser()
+    try:
+        closed = terminal.screen.spool(path)
+    except OSError as error:
+        raise CommandFailed(f"cannot write {path}: {error.strerror}") from error
+    if path is not None:
+        terminal.screen.note(f"Everything is copied to {path} until: spool OFF")
+    elif closed is not None:
+        terminal.screen.note(f"The copy is in {closed}")
+    else:
+        raise CommandFailed("nothing is being copied")
+
+
+@command("request-pipelining", "[ON | OFF]")
+def request_pipelining(terminal: Terminal, argument: str) -> None:
+    """Shows or sets whether statements are sent without waiting for the ones before."""
+    if argument:
+        terminal.session.pipelining = _on_off(argument)
+    terminal.screen.lines([f"Request pipelining: {'ON' if terminal.session.pipelining else 'OFF'}"])
+
+
+@command("run script", "'<file>'")
+def run_script(terminal: Terminal, argument: str) -> None:
+    """Runs the statements of a file, up to the first that fails."""
+    if not argument:
+        raise CommandFailed("run script needs a file's name in quotes")
+    if not terminal.run_file(Path(_unquoted(argument))):
+        raise AlreadyTold
+
+
+@command("set cli wrap", "ON | OFF")
+def set_wrap(terminal: Terminal, argument: str) -> None:
+    """Sets whether long values are wrapped or cut."""
+    terminal.session.wrap = _on_off(argument)
+
+
+@command("set cli column-width", "[<n>]")
+def set_column_width(terminal: Terminal, argument: str) -> None:
+    """Sets the width of a query's columns; 0 lets the terminal choose."""
+    if argument and not argument.isdecimal():
+        raise CommandFailed(f"'{argument}' is not a width")
+    terminal.session.column_width = int(argument or 0)

@@ -1,0 +1,199 @@
+"""Long descriptions: a source, a query, a connector."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from server.cli.cells import clean, type_text
+from server.cli.client import JsonObject
+from server.cli.grid import Grid, pairs
+from server.cli.upgrades import render_upgrade
+
+
+def describe_source(source: JsonObject) -> RenderableType:
+    """DESCRIBE, and DESCRIBE EXTENDED."""
+    head = [("Name", source["name"])]
+    if source.get("extended"):
+        head += _details(source)
+    parts: list[RenderableType] = [pairs(head), Text(), _fields(source["fields"], source)]
+    if not source.get("extended"):
+        parts += [Text(), Text(f"For statistics: DESCRIBE {source['name']} EXTENDED;", style="dim")]
+        return Group(*parts)
+    parts += _queries("Queries that read from it", source["readQueries"])
+    parts += _queries("Queries that write to it", source["writeQueries"])
+    if source.get("sourceConstraints"):
+        parts += _section("Made from it", Text(", ".join(source["sourceConstraints"])))
+    parts += _section("Statistics", _statistics(source))
+    for summary in source.get("queryOffsetSummaries") or ():
+        parts += _offsets(summary)
+    return Group(*parts)
+
+
+def _details(source: JsonObject) -> list[tuple[str, str]]:
+    found = [
+        ("Type", source["type"]),
+        ("Window", source.get("windowType")),
+        ("Timestamp field", source.get("timestamp") or "the record's own"),
+        ("Key format", source["keyFormat"]),
+        ("Value format", source["valueFormat"]),
+        ("Kafka topic", f"{source['topic']}{_size(source)}"),
+        ("Statement", source.get("statement")),
+    ]
+    return [(name, clean(value)) for name, value in found if value]
+
+
+def _size(source: JsonObject) -> str:
+    if not source.get("partitions"):
+        return ""
+    return f" (partitions: {source['partitions']}, replication: {source['replication']})"
+
+
+def _fields(fields: list[JsonObject], source: JsonObject | None = None) -> RenderableType:
+    if not fields:
+        return Text("No columns.", style="dim")
+    return Grid(["Field", "Type"], [[f["name"], _field_type(f, source or {})] for f in fields])
+
+
+def _field_type(field: JsonObject, source: JsonObject) -> str:
+    text = type_text(field["schema"])
+    match field.get("type"):
+        case "KEY":
+            mark = "primary key" if source.get("type") == "TABLE" else "key"
+            window = source.get("windowType")
+            return f"{text} ({mark})" + (f" (Window type: {window})" if window else "")
+        case "HEADER":
+            key = field.get("headerKey")
+            return f"{text} (header('{key}'))" if key else f"{text} (headers)"
+        case _:
+            return text
+
+
+def _section(title: str, content: RenderableType) -> list[RenderableType]:
+    return [Text(), Text(title, style="bold"), content]
+
+
+def _queries(title: str, queries: list[JsonObject]) -> list[RenderableType]:
+    if not queries:
+        return []
+    rows = [
+        (f"{q['id']} ({q['state']})", clean(" ".join(q["queryString"].split()))) for q in queries
+    ]
+    return _section(title, pairs([(f"  {name}", text) for name, text in rows]))
+
+
+def _statistics(source: JsonObject) -> RenderableType:
+    lines = [source.get("statistics"), source.get("errorStats")]
+    cluster = [*(source.get("clusterStatistics") or ()), *(source.get("clusterErrorStats") or ())]
+    lines += [f"{item['host']}  {item['name']}: {_number(item['value'])}" for item in cluster]
+    shown = [f"  {clean(line)}" for line in lines if line]
+    return Text("\n".join(shown) or "  none yet")
+
+
+def _number(value: object) -> str:
+    text = str(value)
+    return text.removesuffix(".0")
+
+
+def _offsets(summary: JsonObject) -> list[RenderableType]:
+    rows = [
+        [
+            topic["kafkaTopic"],
+            *(
+                str(offset[key])
+                for key in ("partition", "logStartOffset", "logEndOffset", "consumerOffset")
+            ),
+            str(offset["logEndOffset"] - offset["consumerOffset"]),
+        ]
+        for topic in summary["topicSummaries"]
+        for offset in topic["offsets"]
+    ]
+    headers = ["Kafka topic", "Partition", "Start", "End", "Read up to", "Lag"]
+    return _section(f"Consumer group {summary['groupId']}", Grid(headers, rows)) if rows else []
+
+
+def describe_query(query: JsonObject) -> RenderableType:
+    """EXPLAIN, of a text or of a running query."""
+    hosts = query.get("ksqlHostQueryStatus") or {}
+    head = [
+        ("ID", query.get("id")),
+        ("Query type", query.get("queryType")),
+        ("State", query.get("state")),
+        ("SQL", query.get("statementText")),
+        ("Reads", ", ".join(query.get("sources") or ())),
+        ("Writes", ", ".join(query.get("sinks") or ())),
+        ("Window", query.get("windowType")),
+        ("Consumer group", query.get("consumerGroupId")),
+        ("Hosts", ", ".join(f"{host}: {state}" for host, state in hosts.items())),
+    ]
+    parts: list[RenderableType] = [pairs([(n, clean(str(v))) for n, v in head if v])]
+    if query.get("upgrade"):
+        parts += [Text(), render_upgrade(query["upgrade"], dry=True)]
+    if query.get("fields"):
+        parts += [Text(), _fields(query["fields"])]
+    texts = (("Execution plan", "executionPlan"), ("Topology", "topology"))
+    for title, key in texts:
+        if query.get(key):
+            parts += _section(title, Text(clean(query[key].rstrip("\n"))))
+    overridden = query.get("overriddenProperties") or {}
+    if overridden:
+        parts += _section(
+            "Overridden properties", pairs([(f"  {k}", v) for k, v in overridden.items()])
+        )
+    parts += _errors(query.get("queryErrors") or ())
+    parts += _tasks(query.get("tasksMetadata") or ())
+    return Group(*parts)
+
+
+def _errors(errors: Iterable[JsonObject]) -> list[RenderableType]:
+    rows = [(f"  {_time(e['timestamp'])} {e['type']}", clean(e["errorMessage"])) for e in errors]
+    return _section("Errors", pairs(rows)) if rows else []
+
+
+def _time(millis: int) -> str:
+    return dt.datetime.fromtimestamp(millis / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _tasks(tasks: Iterable[JsonObject]) -> list[RenderableType]:
+    rows = []
+    for task in tasks:
+        for offset in task["topicOffsets"]:
+            place: dict[str, Any] = offset["topicPartitionEntity"]
+            rows.append(
+                [
+                    task["taskId"],
+                    place["topic"],
+                    *map(str, (place["partition"], offset["endOffset"], offset["committedOffset"])),
+                ]
+            )
+    headers = ["Task", "Kafka topic", "Partition", "End", "Committed"]
+    return _section("Tasks", Grid(headers, rows)) if rows else []
+
+
+def describe_connector(entity: JsonObject) -> RenderableType:
+    """DESCRIBE CONNECTOR."""
+    status = entity["status"]
+    connector = status["connector"]
+    head = [
+        ("Name", status["name"]),
+        ("Class", entity["connectorClass"]),
+        ("Type", status["type"]),
+        ("State", connector["state"]),
+        ("Worker", connector["worker_id"]),
+    ]
+    if connector.get("trace"):
+        head.append(("Error", clean(connector["trace"].splitlines()[0])))
+    parts: list[RenderableType] = [pairs(head)]
+    rows = [
+        [str(task["id"]), task["state"], clean((task.get("trace") or "").partition("\n")[0])]
+        for task in status["tasks"]
+    ]
+    if rows:
+        parts += [Text(), Grid(["Task ID", "State", "Error"], rows)]
+    if entity.get("topics"):
+        parts += _section("Topics", Text("  " + ", ".join(entity["topics"])))
+    return Group(*parts)

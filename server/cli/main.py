@@ -1,0 +1,124 @@
+"""``ksql``: a prompt, or one run of what is given (-e, -f, or standard input).
+
+Source: reference, operations, section 10.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from server.cli.client import Client
+from server.cli.commands import Exit, find
+from server.cli.repl import Repl
+from server.cli.screen import Screen
+from server.cli.session import Session
+from server.cli.terminal import Terminal
+
+DEFAULT_SERVER = "http://localhost:8088"
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; its exit status is 1 when a statement failed."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    try:
+        terminal = _terminal(arguments)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        return 0 if _run(terminal, arguments) else 1
+    except Exit:
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of the pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    finally:
+        terminal.client.close()
+
+
+def _run(terminal: Terminal, arguments: argparse.Namespace) -> bool:
+    if arguments.execute is not None:
+        return terminal.run(arguments.execute)
+    if arguments.file is not None:
+        return terminal.run_file(arguments.file)
+    if not sys.stdin.isatty():
+        return terminal.run(sys.stdin.read())
+    terminal.interactive = True
+    Repl(terminal).run()
+    return True
+
+
+def _terminal(arguments: argparse.Namespace) -> Terminal:
+    url = urlsplit(arguments.server)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ValueError(f"'{arguments.server}' is not a server's URL, such as {DEFAULT_SERVER}")
+    session = Session(
+        output=arguments.output,
+        variables=dict(map(_definition, arguments.define)),
+        row_limit=arguments.query_row_limit,
+        timeout_ms=arguments.query_timeout,
+    )
+    return Terminal(Client(arguments.server, _auth(arguments)), session, Screen(), find)
+
+
+def _auth(arguments: argparse.Namespace) -> tuple[str, str] | None:
+    if arguments.user is None:
+        if arguments.password is not None:
+            raise ValueError("a password needs a user: --user NAME")
+        return None
+    password = arguments.password
+    return arguments.user, getpass.getpass("Password: ") if password is None else password
+
+
+def _definition(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise ValueError(f"--define takes name=value, not '{text}'")
+    value = value.strip()
+    quoted = len(value) > 1 and value[0] == value[-1] == "'"
+    return name.strip(), value[1:-1].replace("''", "'") if quoted else value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ksql",
+        description="A terminal for a ksql server. Other commands: ksql server, ksql demo.",
+    )
+    add = parser.add_argument
+    add("server", nargs="?", default=DEFAULT_SERVER, help=f"its URL (default {DEFAULT_SERVER})")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("-e", "--execute", metavar="TEXT", help="run these statements and end")
+    what.add_argument("-f", "--file", type=Path, help="run the statements of a file and end")
+    add(
+        "-d",
+        "--define",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a variable for the session; may be repeated",
+    )
+    add("--output", type=str.upper, choices=("TABULAR", "JSON"), default="TABULAR")
+    add("--query-row-limit", metavar="N", type=_count, help="end queries after so many rows")
+    add("--query-timeout", metavar="MS", type=_count, help="end queries after so long")
+    add("-u", "--user", help="for a server that asks who you are")
+    add("-p", "--password", help="asked for if it is not given")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""The prompt: statements over several lines, history, completion, Ctrl-C and Ctrl-D."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Thread
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.filters import completion_is_selected
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import Output
+
+from server.cli.client import ServerFailure
+from server.cli.colours import SqlColours
+from server.cli.commands import COMMANDS, Exit, greet
+from server.cli.complete import SqlCompleter
+from server.cli.split import split
+from server.cli.terminal import Terminal
+
+PROMPT = "ksql> "
+_PATIENCE_S = 1.0  # for names that are still being fetched when the user leaves
+HISTORY_VARIABLE = "KSQL_HISTORY_FILE"
+
+
+class Memory(FileHistory):
+    """The history file; a text that repeats the one before is not kept twice."""
+
+    _last: str | None = None
+
+    def store_string(self, string: str) -> None:
+        """Write one entry."""
+        if string != self._last:
+            super().store_string(string)
+        self._last = string
+
+
+def history_file() -> Path:
+    """``~/.ksql-history``, or what KSQL_HISTORY_FILE says."""
+    return Path(os.environ.get(HISTORY_VARIABLE) or "~/.ksql-history").expanduser()
+
+
+def _history() -> History:
+    path = history_file()
+    try:
+        path.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return Memory(path)
+
+
+class Repl:
+    """Reads and runs until the user leaves."""
+
+    def __init__(
+        self,
+        terminal: Terminal,
+        *,
+        source: Input | None = None,
+        sink: Output | None = None,
+        history: History | None = None,
+    ) -> None:
+        self._terminal = terminal
+        self._completer = SqlCompleter(COMMANDS)
+        self._fetching: Thread | None = None
+        past = history or _history()
+        self._prompt: PromptSession[str] = PromptSession(
+            PROMPT,
+            multiline=True,
+            history=past,
+            completer=self._completer,
+            complete_while_typing=False,
+            lexer=SqlColours(),
+            auto_suggest=AutoSuggestFromHistory(),
+            key_bindings=self._keys(),
+            prompt_continuation=_continuation,
+            input=source,
+            output=sink,
+        )
+        terminal.history = lambda: list(past.get_strings())
+        terminal.after_change = self._refresh
+
+    def run(self) -> None:
+        """Greet, then read and run."""
+        self._try_to_greet()
+        self._refresh()
+        self._read()
+        if self._fetching is not None:
+            self._fetching.join(_PATIENCE_S)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                text = self._prompt.prompt()
+                self._terminal.screen.record(PROMPT + text)
+                if text.strip():
+                    self._terminal.run(text)
+            except KeyboardInterrupt:
+                continue  # the line, or the statement that was waited for, is given up
+            except (EOFError, Exit):
+                return
+
+    def _try_to_greet(self) -> None:
+        try:
+            greet(self._terminal)
+        except ServerFailure as failure:
+            self._terminal.screen.note(failure.message)
+
+    def _refresh(self) -> None:
+        self._fetching = self._completer.refresh(self._terminal.client)
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("enter", filter=~completion_is_selected)
+        def _enter(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            if self._is_whole(buffer.text):
+                buffer.validate_and_handle()
+            else:
+                buffer.insert_text("\n")
+
+        @keys.add("enter", filter=completion_is_selected)
+        def _choose(event: KeyPressEvent) -> None:
+            event.current_buffer.complete_state = None
+
+        return keys
+
+    def _is_whole(self, text: str) -> bool:
+        """Whether Enter runs the text rather than starting another line."""
+        return not text.strip() or self._terminal.is_command(text) or split(text).is_complete
+
+
+def _continuation(_width: int, line: int, _wraps: int) -> str:
+    """What stands before the lines after the first; tells of a quote that is still open."""
+    text = get_app().current_buffer.text
+    quote = split("\n".join(text.split("\n")[:line])).open_quote
+    return f"{quote[:1] or ' '}> ".rjust(len(PROMPT))

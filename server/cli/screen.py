@@ -1,0 +1,93 @@
+"""Where output goes: the terminal or a pipe, errors beside it, and a spool file if one is open."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+_UNBOUNDED = 10_000  # a pipe has no width: nothing is wrapped
+
+
+def _console(file: TextIO) -> Console:
+    if file.isatty() or "COLUMNS" in os.environ:
+        return Console(file=file, highlight=False)
+    return Console(file=file, width=_UNBOUNDED, highlight=False)
+
+
+class Screen:
+    """Prints to the terminal and, while spooling, to a file as well."""
+
+    def __init__(self, out: TextIO | None = None, errors: TextIO | None = None) -> None:
+        self._out = _console(out or sys.stdout)
+        self._errors = _console(errors or sys.stderr)
+        self._spool: Console | None = None
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal; None for a pipe."""
+        return None if self._out.width == _UNBOUNDED else self._out.width
+
+    @property
+    def height(self) -> int | None:
+        """Lines of the terminal; None for a pipe."""
+        return self._out.height if self._out.is_terminal else None
+
+    def show(self, shown: RenderableType, *, cut: bool = False) -> None:
+        """Draw something; ``cut`` truncates cells to one line."""
+        for console in self._consoles(self._out):
+            with console.capture() as drawn:
+                console.print(shown, no_wrap=cut or None, overflow="ellipsis" if cut else None)
+            lines = [line.rstrip(" ") for line in drawn.get().splitlines()]
+            console.file.write("\n".join(lines) + "\n")
+            console.file.flush()
+
+    def lines(self, lines: Sequence[str]) -> None:
+        """Print lines as they are, all at once."""
+        if not lines:
+            return
+        text = "\n".join(lines) + "\n"
+        for console in self._consoles(self._out):
+            console.file.write(text)
+            console.file.flush()
+
+    def note(self, text: str) -> None:
+        """Say something that is not part of an answer; a pipe gets answers only."""
+        for console in self._consoles(self._out if self._out.is_terminal else self._errors):
+            console.print(Text(text, style="dim"))
+
+    def error(self, shown: RenderableType) -> None:
+        """Tell of an error."""
+        for console in self._consoles(self._errors):
+            console.print(shown)
+
+    def record(self, text: str) -> None:
+        """Write what was typed into the spool file."""
+        if self._spool is not None:
+            self._spool.file.write(text + "\n")
+
+    def clear(self) -> None:
+        """Empty the terminal."""
+        self._out.clear()
+
+    def spool(self, path: Path | None) -> Path | None:
+        """Copy everything to that file from now on, or stop doing so; the file that was closed.
+
+        Raises: OSError.
+        """
+        opened = None if path is None else path.open("w", encoding="utf-8")
+        old = self._spool
+        width = self._out.width
+        self._spool = None if opened is None else Console(file=opened, width=width, highlight=False)
+        if old is None:
+            return None
+        old.file.close()
+        return Path(old.file.name)
+
+    def _consoles(self, main: Console) -> list[Console]:
+        return [main] if self._spool is None else [main, self._spool]

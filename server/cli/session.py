@@ -1,0 +1,128 @@
+"""What a terminal session remembers, and the statements that it answers by itself.
+
+Source: reference, operations, section 10; statements, sections 16.6 and 16.7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from server.cli.client import Client, JsonObject
+
+Output = Literal["TABULAR", "JSON"]
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_@]*"
+_TEXT = r"'((?:[^']|'')*)'"
+_VARIABLE = re.compile(r"\$\{(" + _NAME + r")\}")
+
+
+class Refused(Exception):
+    """A statement that the terminal answers itself, and answers with no."""
+
+
+@dataclass
+class Session:
+    """Settings, properties and variables; the highest command sequence number seen."""
+
+    output: Output = "TABULAR"
+    properties: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    sequence: int | None = None
+    pipelining: bool = False
+    wrap: bool = True
+    column_width: int = 0
+    row_limit: int | None = None
+    timeout_ms: int | None = None
+
+    def saw(self, entity: JsonObject) -> None:
+        """Remember how far the command log has come, so that the next statement waits for it."""
+        number = entity.get("commandSequenceNumber")
+        if isinstance(number, int) and number > (-1 if self.sequence is None else self.sequence):
+            self.sequence = number
+
+    @property
+    def wait_for(self) -> int | None:
+        """The sequence number to send along."""
+        return None if self.pipelining else self.sequence
+
+    def reset(self) -> None:
+        """Forget what belongs to one server."""
+        self.properties.clear()
+        self.sequence = None
+
+    def filled(self, text: str) -> str:
+        """The text with the variables it names; unknown ones stay as they are."""
+        return _VARIABLE.sub(lambda found: self.variables.get(found[1], found[0]), text)
+
+
+def _plain(text: str) -> str:
+    return text.replace("''", "'")
+
+
+def _set(session: Session, client: Client, name: str, value: str) -> list[JsonObject]:
+    name = session.filled(_plain(name))
+    if not client.is_valid_property(name):
+        raise Refused(
+            f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'"
+        )
+    value = session.filled(_plain(value))
+    old = session.properties.get(name)
+    session.properties[name] = value
+    was = "" if old is None else f" (it was '{old}')"
+    return [_said(f"Property '{name}' is now '{value}' in this session{was}.")]
+
+
+def _unset(session: Session, _client: Client, name: str) -> list[JsonObject]:
+    name = session.filled(_plain(name))
+    if name not in session.properties:
+        raise Refused(f"Cannot unset property '{name}': it is not set in this session.")
+    old = session.properties.pop(name)
+    return [_said(f"Property '{name}' is no longer set (it was '{old}').")]
+
+
+def _define(session: Session, _client: Client, name: str, value: str) -> list[JsonObject]:
+    session.variables[name] = session.filled(_plain(value))
+    return []
+
+
+def _undefine(session: Session, _client: Client, name: str) -> list[JsonObject]:
+    if session.variables.pop(name, None) is None:
+        return [_said(f"Cannot undefine variable '{name}': it was never defined.")]
+    return []
+
+
+def _variables(session: Session, _client: Client) -> list[JsonObject]:
+    pairs = [{"name": name, "value": value} for name, value in sorted(session.variables.items())]
+    return [{"@type": "variables", "statementText": "SHOW VARIABLES;", "variables": pairs}]
+
+
+def _said(message: str) -> JsonObject:
+    return {"@type": "message", "message": message}
+
+
+_LOCAL: tuple[tuple[re.Pattern[str], Callable[..., list[JsonObject]]], ...] = tuple(
+    (re.compile(pattern + r"\s*;?\s*\Z", re.IGNORECASE | re.DOTALL), handler)
+    for pattern, handler in (
+        (rf"SET\s+{_TEXT}\s*=\s*{_TEXT}", _set),
+        (rf"UNSET\s+{_TEXT}", _unset),
+        (rf"DEFINE\s+({_NAME})\s*=\s*{_TEXT}", _define),
+        (rf"UNDEFINE\s+({_NAME})", _undefine),
+        (r"(?:SHOW|LIST)\s+VARIABLES", _variables),
+    )
+)
+
+
+def answer_locally(text: str, session: Session, client: Client) -> list[JsonObject] | None:
+    """The entities of a statement that belongs to the session; None for all other statements.
+
+    A malformed one is left to the server, whose parser can say what is wrong with it.
+    Raises: Refused; ServerFailure, Unreachable while a property's name is checked.
+    """
+    for pattern, handler in _LOCAL:
+        found = pattern.match(text)
+        if found:
+            return handler(session, client, *found.groups())
+    return None

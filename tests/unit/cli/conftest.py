@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from server.cli.client import Client
+from tests.unit.server.fakes import FakeService
+from tests.unit.server.web import serving
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[str, FakeService]]:
+    """One server for a module; each test sets the service's answers."""
+    service = FakeService()
+    with serving(service) as (url, _):
+        yield url, service
+
+
+@pytest.fixture
+def url(served: tuple[str, FakeService]) -> str:
+    return served[0]
+
+
+@pytest.fixture
+def service(served: tuple[str, FakeService]) -> FakeService:
+    found = served[1]
+    found.answer, found.stream = (), None
+    found.calls.clear()
+    return found
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with closing(Client(url)) as found:
+        yield found

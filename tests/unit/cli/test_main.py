@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ksql.base.errors import ServerError
+from server import entry
+from server.cli.main import main
+from tests.unit.server.fakes import FakeService, FakeStream, created, rows
+
+
+def test_execute(url: str, service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
+    service.answer = [created()]
+    arguments = ["-d", "a=1", "--define", "b='it''s'", "-e", "X;"]
+    assert entry.main([url, *arguments]) == 0
+    assert capsys.readouterr().out == "Stream created\n"
+    assert service.calls == [("X;", {}, {"a": "1", "b": "it's"}, None)]
+
+
+def test_a_failure_is_in_the_exit_status(
+    url: str, service: FakeService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.answer = ServerError("gone")
+    assert main([url, "-e", "X; Y;"]) == 1
+    assert capsys.readouterr() == ("", "gone\n")
+    assert len(service.calls) == 1
+    assert main(["http://127.0.0.1:1", "-e", "X;"]) == 1
+
+
+def test_a_file_and_its_limits(
+    url: str, service: FakeService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.stream = lambda: FakeStream([rows((1, "a"), (2, "b"))])
+    script = tmp_path / "s.sql"
+    script.write_text("select * from s emit changes;")
+    options = ["--output", "json", "--query-row-limit", "1", "--query-timeout", "60000"]
+    assert main([url, "-f", str(script), *options]) == 0
+    assert json.loads(capsys.readouterr().out) == {"row": {"columns": [1, "a"]}}
+    assert main([url, "-f", str(tmp_path / "none.sql")]) == 1
+
+
+def test_standard_input(url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("A;\nexit;\nB;"))
+    assert main([url]) == 0
+    assert [call[0] for call in service.calls] == ["A;"]
+
+
+def test_ctrl_c_has_its_own_exit_status(
+    url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("server.cli.client.Client.execute", press)
+    assert main([url, "-e", "X;"]) == 130
+
+
+def test_a_reader_that_leaves_is_no_error(
+    url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    service.stream = lambda: FakeStream([rows(*[(n, "x") for n in range(99)])], "pull")
+    with os.fdopen(writing, "w", buffering=1) as out:
+        monkeypatch.setattr("sys.stdout", out)
+        assert main([url, "-e", "select;"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["localhost:8088"], "not a server's URL"),
+        (["-d", "x"], "name=value"),
+        (["-p", "secret"], "needs a user"),
+        (["--query-timeout", "0"], "number above 0"),
+        (["-e", "x", "-f", "y"], "not allowed with"),
+        (["--output", "xml"], "invalid choice"),
+    ],
+)
+def test_wrong_arguments(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert says in capsys.readouterr().err

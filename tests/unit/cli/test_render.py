@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from ksql.statements import entities as e
+from ksql.types import model as m
+from ksql.upgrade.verdict import Change, Guarantee, Verdict
+from server.cli.client import ServerFailure
+from server.cli.render import RENDERERS, render
+from server.cli.trouble import render_trouble
+from server.wire import to_wire
+from tests.unit.server.test_wire import TYPES
+
+FIELDS = (
+    e.FieldInfo("ID", m.INTEGER, "KEY"),
+    e.FieldInfo("V", m.Array(m.STRING)),
+    e.FieldInfo("H", m.BYTES, "HEADER", "h"),
+    e.FieldInfo("HS", m.BYTES, "HEADER"),
+)
+QUERY = e.QueryInfo(
+    "CREATE STREAM B AS\n  SELECT * FROM A;",
+    ("B",),
+    ("b-topic",),
+    "CSAS_B_3",
+    {"RUNNING": 1, "ERROR": 2},
+    "PERSISTENT",
+    "RUNNING",
+)
+OFFSETS = e.QueryOffsetSummary(
+    "group-1", (e.TopicOffsets("a-topic", (e.PartitionOffset(0, 0, 120, 100),)),)
+)
+SOURCE = e.SourceDescription(
+    "B",
+    "TABLE",
+    FIELDS,
+    "KAFKA",
+    "JSON",
+    "b-topic",
+    window_type="TUMBLING",
+    read_queries=(QUERY,),
+    extended=True,
+    partitions=4,
+    replication=1,
+    statement="CREATE TABLE B ...;",
+    query_offset_summaries=(OFFSETS,),
+    source_constraints=("C",),
+    cluster_statistics=(e.HostStatistic("h:1", "total-messages", 12.0, 0),),
+)
+SWITCH = e.SwitchPoint(12, {"a-topic": {"0": 100, "1": 90}}, 340)
+ACCEPTED = Verdict(
+    ("data selection", "schema evolution"),
+    ("stateful",),
+    (Guarantee("backfill", False, "starts empty"), Guarantee("ordered", True, "one offset")),
+    (Change("data selection", "WHERE", "changed", True),),
+)
+REFUSED = Verdict(
+    ("source modifying",),
+    ("simple",),
+    ACCEPTED.guarantees,
+    (
+        Change("data selection", "WHERE", "changed", True),
+        Change("source modifying", "FROM", "A became C", False),
+    ),
+)
+RUNNING = e.QueryDescription(
+    "CSAS_B_3",
+    "CREATE ...;",
+    FIELDS,
+    ("A",),
+    ("B",),
+    "source -> sink",
+    "sink\n  scan",
+    ksql_host_query_status={"h:1": "RUNNING"},
+    overridden_properties={"auto.offset.reset": "earliest"},
+    query_errors=(e.QueryErrorInfo(0, "topic missing", "USER"),),
+    tasks_metadata=(
+        e.TaskMetadata("0_1", (e.TaskTopicOffset(e.TopicPartition("a-topic", 1), 9, 7),)),
+    ),
+    consumer_group_id="group-1",
+    state="RUNNING",
+)
+CONNECTOR = e.ConnectorStatus(
+    "C",
+    e.ConnectorState("FAILED", "w:1", "boom\n at x"),
+    (e.ConnectorTaskState(0, "FAILED", "w:1", "boom\n at x"),),
+    "sink",
+)
+EXAMPLES: dict[type[e.Entity], tuple[dict[str, Any], list[str]]] = {
+    e.CurrentStatus: (
+        {
+            "command_id": "stream/`S`/create",
+            "command_status": e.CommandStatus("QUEUED", "Statement written"),
+        },
+        ["Statement written", "QUEUED: ask /status/stream/`S`/create for its end"],
+    ),
+    e.WarningEntity: ({"message": "S exists [already]"}, ["S exists [already]"]),
+    e.Properties: (
+        {
+            "properties": (
+                e.PropertyInfo("b", "KSQL", "1"),
+                e.PropertyInfo("a", "KAFKA", "x"),
+                e.PropertyInfo("c", "KSQL", None),
+            ),
+            "overwritten_properties": ("a",),
+            "default_properties": ("c",),
+        },
+        ["a KAFKA SESSION x", "b KSQL SERVER 1", "c KSQL"],
+    ),
+    e.Streams: (
+        {"streams": (e.SourceInfo("STREAM", "S", "s", "KAFKA", "JSON"),)},
+        ["Stream Name Kafka Topic", "S s KAFKA JSON false"],
+    ),
+    e.Tables: ({"tables": ()}, ["No tables."]),
+    e.SourceDescriptions: ({"source_descriptions": (SOURCE,)}, ["Name B"]),
+    e.SourceDescriptionEntity: (
+        {"source_description": SOURCE},
+        [
+            "ID INTEGER (primary key) (Window type: TUMBLING)",
+            "V ARRAY<STRING>",
+            "H BYTES (header('h'))",
+            "HS BYTES (headers)",
+            "Kafka topic b-topic (partitions: 4, replication: 1)",
+            "CSAS_B_3 (RUNNING) CREATE STREAM B AS SELECT * FROM A;",
+            "h:1 total-messages: 12",
+            "Consumer group group-1",
+            "a-topic 0 0 120 100 20",
+        ],
+    ),
+    e.Queries: (
+        {"queries": (QUERY,)},
+        ["CSAS_B_3 PERSISTENT RUNNING:1,ERROR:2 B b-topic CREATE STREAM B AS SELECT * FROM A;"],
+    ),
+    e.QueryDescriptions: ({"query_descriptions": (RUNNING,)}, ["ID CSAS_B_3"]),
+    e.QueryDescriptionEntity: (
+        {"query_description": RUNNING},
+        [
+            "State RUNNING",
+            "Hosts h:1: RUNNING",
+            "ID INTEGER (key)",
+            "Execution plan",
+            "sink scan",
+            "auto.offset.reset earliest",
+            "1970-01-01 00:00:00 USER topic missing",
+            "0_1 a-topic 1 9 7",
+        ],
+    ),
+    e.KafkaTopics: (
+        {"topics": (e.TopicInfo("a", (1, 1)), e.TopicInfo("b", (1, 2)))},
+        ["a 2 1", "b 2 1, 2"],
+    ),
+    e.KafkaTopicsExtended: ({"topics": (e.TopicInfoExtended("a", (1,), 3, 2),)}, ["a 1 1 3 2"]),
+    e.TopicDescription: (
+        {"name": "N", "format": "JSON", "topic": "t", "schema_string": "[A]"},
+        ["Topic t", "Schema [A]"],
+    ),
+    e.ExecutionPlan: ({"execution_plan_text": "sink\n  scan"}, ["sink scan"]),
+    e.DescribeFunction: (
+        {
+            "name": "F",
+            "type": "SCALAR",
+            "description": "Does it",
+            "functions": (
+                e.FunctionInfo((e.ArgumentInfo("x", "INT", "the input"),), "INT"),
+                e.FunctionInfo((e.ArgumentInfo("x", "INT", "", True),), "INT", "other"),
+            ),
+        },
+        ["Overview Does it", "F(x INT) -> INT x the input", "F(x INT[]) -> INT other"],
+    ),
+    e.FunctionNames: ({"functions": (e.FunctionName("F", "TABLE", "MISC"),)}, ["F TABLE MISC"]),
+    e.CreateConnector: (
+        {"info": e.ConnectorInfo("C", {}, (), "sink")},
+        ["Created connector C."],
+    ),
+    e.DropConnector: ({"connector_name": "C"}, ["Dropped connector C."]),
+    e.ConnectorList: (
+        {"connectors": (e.SimpleConnectorInfo("C", "sink", "x.Y", "RUNNING (1/1)"),)},
+        ["C sink x.Y RUNNING (1/1)"],
+    ),
+    e.ConnectorPluginsList: (
+        {"connectors_plugins": (e.ConnectorPlugin("x.Y", "sink", "1"),)},
+        ["x.Y sink 1"],
+    ),
+    e.ConnectorDescription: (
+        {"connector_class": "x.Y", "status": CONNECTOR, "topics": ("t",)},
+        ["State FAILED", "Error boom", "0 FAILED boom", "Topics t"],
+    ),
+    e.TypeList: (
+        {"types": {"T": m.Struct((m.Field("A", m.BIGINT),))}},
+        ["T STRUCT<A BIGINT>"],
+    ),
+    e.Variables: ({"variables": (e.Variable("v", "[x]"),)}, ["v [x]"]),
+    e.TerminateQuery: (
+        {"query_id": "transient_1", "was_terminated": True},
+        ["Query transient_1 was terminated."],
+    ),
+    e.AssertTopic: ({"topic_name": "t", "exists": False}, ["Topic t does not exist."]),
+    e.AssertSchema: (
+        {"subject": "s-value", "id": 3, "exists": True},
+        ["Schema of subject s-value with id 3 exists."],
+    ),
+}
+
+
+def drawn(shown: RenderableType, width: int = 200) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, highlight=False).print(shown)
+    return out.getvalue()
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def shown(entity: e.Entity, width: int = 200) -> str:
+    wire = to_wire(entity)
+    assert isinstance(wire, dict)
+    return drawn(render(wire), width)
+
+
+def test_every_type_has_its_renderer_and_example() -> None:
+    assert set(TYPES) <= set(RENDERERS)
+    assert set(EXAMPLES) == set(TYPES.values())
+
+
+@pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.type_name)
+def test_an_entity_on_the_screen(kind: type[e.Entity]) -> None:
+    fields, parts = EXAMPLES[kind]
+    entity = kind(statement_text="X;", **fields)
+    text = squeezed(shown(entity))
+    for part in parts:
+        assert part in text
+    for width in (20, 46):  # anything goes, as long as it goes
+        assert max(map(len, shown(entity, width).splitlines())) <= width
+    warned = dataclasses.replace(entity, warnings=(e.EntityWarning("careful"),))
+    assert shown(warned).startswith("WARNING: careful\n")
+
+
+def test_a_narrow_terminal_gets_a_block_per_row() -> None:
+    entity = e.Queries(statement_text="", queries=(QUERY,))
+    lines = [line.rstrip() for line in shown(entity, 46).splitlines()]
+    assert "Query ID    CSAS_B_3" in lines
+    assert "Sink Topic  b-topic" in lines
+
+
+def test_a_type_from_a_newer_server_is_shown_as_json() -> None:
+    assert '"x": "é"' in drawn(render({"@type": "new", "x": "é"}))
+
+
+def status(verdict: Verdict, switch: e.SwitchPoint | None) -> e.CurrentStatus:
+    return e.CurrentStatus(
+        statement_text="",
+        command_id="stream/`B`/create",
+        command_status=e.CommandStatus("SUCCESS", "Created query with ID CSAS_B_3"),
+        upgrade=e.UpgradeReport.of(verdict, "CSAS_B_3", switch),
+    )
+
+
+def test_an_accepted_upgrade() -> None:
+    text = shown(status(ACCEPTED, SWITCH))
+    assert [line.rstrip() for line in text.splitlines()] == [
+        "Created query with ID CSAS_B_3",
+        "Upgrade of CSAS_B_3 accepted: data selection, schema evolution",
+        "  query is    stateful",
+        "  changes     ok  WHERE: changed (data selection)",
+        "  guarantees  backfill  no   starts empty",
+        "              ordered   yes  one offset",
+        "  switched    after batch 12, gap 340 ms",
+        "              a-topic: partition 0 at 100, 1 at 90",
+    ]
+
+
+def test_a_dry_run_that_would_be_refused() -> None:
+    description = dataclasses.replace(RUNNING, upgrade=e.UpgradeReport.of(REFUSED, "CSAS_B_3"))
+    text = shown(e.QueryDescriptionEntity(statement_text="", query_description=description))
+    assert "Upgrade of CSAS_B_3 would be refused: source modifying" in text
+    no = text.index("no  FROM: A became C (source modifying)")
+    assert no < text.index("ok  WHERE: changed")
+    assert "guarantees" not in text
+
+
+def lines_of(error: Exception, text: str = "", width: int = 80) -> list[str]:
+    return drawn(render_trouble(error, text, "", width), width).splitlines()
+
+
+def test_an_error_points_at_its_place() -> None:
+    failure = ServerFailure(40001, "line 2:6: no column [x]\nDid you mean Y?")
+    assert lines_of(failure, "SELECT\n a + x\nFROM s;") == [
+        "line 2:6: no column [x]",
+        "   a + x",
+        "       ^",
+        "Did you mean Y?",
+    ]
+    with_text = ServerFailure(40001, "line 1:1: no", "FOO;")
+    assert lines_of(with_text, "other") == ["line 1:1: no", "  FOO;", "  ^"]
+
+
+def test_a_long_line_is_shown_around_the_place() -> None:
+    failure = ServerFailure(40001, "line 1:101: no")
+    shown_line, caret = lines_of(failure, "a" * 100 + "B" + "c" * 100, 40)[1:]
+    assert len(shown_line) <= 40
+    assert shown_line[len(caret) - 1] == "B"
+
+
+def test_a_place_that_is_not_in_the_text_has_no_caret() -> None:
+    assert lines_of(ServerFailure(40001, "line 9:1: no"), "x") == ["line 9:1: no"]
+    assert lines_of(ServerFailure(40001, "line 1:9: no"), "x") == ["line 1:9: no"]

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from server.cli.cells import cell_text, cut, type_text, wrapped
+from server.cli.rowtable import Look, RowBlocks, RowTable, draw_rows
+
+COLUMNS = (("ID", "INTEGER"), ("NAME", "STRING"), ("AT", "TIMESTAMP"))
+ROW = (1, "a text that is longer than its column", "2020-09-13T12:26:40.123")
+
+
+@pytest.mark.parametrize("width", [34, 40, 60, 80, 200])
+def test_a_table_fills_the_terminal(width: int) -> None:
+    table = RowTable(COLUMNS, Look(width))
+    lines = [*table.header(), *table.row(ROW), *table.footer()]
+    assert {cell_len(line) for line in lines} == {width}
+
+
+def test_texts_give_room_before_other_columns_do() -> None:
+    table = RowTable(COLUMNS, Look(60))
+    assert table.widths[2] == 23
+    assert table.row(ROW)[0].endswith("| 2020-09-13T12:26:40.123 |")
+    assert RowTable(COLUMNS, Look(200)).widths[0] == 11
+
+
+def test_long_values_are_wrapped_or_cut() -> None:
+    columns = (("A", "STRING"), ("B", "STRING"))
+    table = RowTable(columns, Look(21))
+    assert table.row(("abcdefghij", "x")) == ["| abcdefg | x       |", "| hij     |         |"]
+    table = RowTable(columns, Look(21, wrap=False))
+    assert table.row(("abcdefghij", "x")) == ["| abcd... | x       |"]
+    table = RowTable(columns, Look(80, column_width=3))
+    assert table.row(("abcd", None)) == ["| abc | nul |", "| d   | l   |"]
+
+
+def test_wide_letters_count_twice() -> None:
+    table = RowTable((("A", "STRING"),), Look(9))
+    assert table.row(("日本航空",)) == ["| 日本  |", "| 航空  |"]
+    assert wrapped("日", 1) == [" "]
+    assert cut("日本航空", 7) == "日本..."
+
+
+def test_a_pipe_gets_what_its_first_rows_need() -> None:
+    table = RowTable((("A", "STRING"), ("B", "BIGINT")), Look(None), [("abc", 1), ("d", None)])
+    assert table.row(("abc", 1)) == ["| abc | 1    |"]
+    assert table.row(("longer", 2)) == ["| longer | 2    |"]
+
+
+def test_a_narrow_terminal_gets_blocks() -> None:
+    many = tuple((f"C{n}", "STRING") for n in range(6))
+    assert isinstance(draw_rows(many, Look(46)), RowBlocks)
+    assert isinstance(draw_rows(many, Look(46, wrap=False)), RowTable)
+    assert isinstance(draw_rows(many, Look(None)), RowTable)
+    blocks = draw_rows((("A", "STRING"), ("LONG", "STRING")), Look(8))
+    assert blocks.header() == []
+    assert blocks.row(("x", None)) == ["-- 1 --", "A     x", "LONG  null"]
+    assert blocks.row(("y", 1))[0] == "-- 2 --"
+
+
+def test_values_in_one_line() -> None:
+    value = {"A": 1, "B": [True, None, "x\ny"], "C": {"k": 1.5}}
+    assert cell_text(value) == "{A=1, B=[true, null, x y], C={k=1.5}}"
+    assert cell_text("\x1b[31mred") == " [31mred"
+
+
+def test_types_as_sql() -> None:
+    decimal = {"type": "DECIMAL", "parameters": {"precision": 4, "scale": 2}}
+    text: dict[str, object] = {"type": "STRING", "fields": None, "memberSchema": None}
+    struct: dict[str, object] = {
+        "type": "STRUCT",
+        "fields": [
+            {"name": "D", "schema": decimal},
+            {"name": "L", "schema": {"type": "ARRAY", "memberSchema": text}},
+            {"name": "M", "schema": {"type": "MAP", "memberSchema": text}},
+        ],
+    }
+    assert type_text(struct) == "STRUCT<D DECIMAL(4, 2), L ARRAY<STRING>, M MAP<STRING, STRING>>"

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ksql.base.errors import ParseError, ServerError, Span
+from ksql.query.results import ResultRow
+from ksql.statements.answers import RequestFailed
+from ksql.statements.entities import Entity, Streams, Variables
+from server.cli.commands import COMMANDS, Exit
+from server.cli.session import Session
+from tests.unit.cli.helpers import Desk, narrow
+from tests.unit.server.fakes import FakeService, FakeStream, FakeText, created, rows
+
+TABLE = """\
++----+------+
+| ID | NAME |
++----+------+
+| 1  | a    |
+| 2  | null |
++----+------+
+"""
+
+
+@pytest.fixture
+def desk(url: str, service: FakeService) -> Iterator[Desk]:
+    with closing(Desk(url)) as found:
+        yield found
+
+
+def streams() -> list[Entity]:
+    return [Streams(statement_text="SHOW STREAMS;", streams=())]
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+
+def test_statements_are_sent_one_by_one_and_wait_for_each_other(
+    desk: Desk, service: FakeService
+) -> None:
+    service.answer = [created()]
+    assert desk.run("A; -- no\nB") == "Stream created\nStream created\n"
+    assert service.calls == [("A;", {}, {}, None), ("B;", {}, {}, 3)]
+    desk.run("request-pipelining on")
+    desk.run("C;")
+    assert service.calls[-1] == ("C;", {}, {}, None)
+
+
+def test_the_first_failure_ends_the_text(desk: Desk, service: FakeService) -> None:
+    span = Span(0, 1, 1, 1)
+    service.answer = RequestFailed(ParseError("no", hint="try", span=span), "A;", [created()])
+    assert desk.fails("A; B;") == "line 1:1: no\n  A;\n  ^\ntry\n"
+    assert desk.out() == "Stream created\n"
+    assert len(service.calls) == 1
+
+
+def test_an_open_quote_is_pointed_at(desk: Desk) -> None:
+    assert desk.fails("select\n 'x") == "line 2:2: ' is never closed\n   'x\n   ^\n"
+
+
+def test_output_as_json(desk: Desk, service: FakeService) -> None:
+    desk.run("output json")
+    service.answer = streams()
+    assert json.loads(desk.run("show streams;"))[0]["@type"] == "streams"
+    service.stream = lambda: FakeStream([rows((1, "é"))], "pull")
+    assert desk.run("select;") == '{"row":{"columns":[1,"é"]}}\n'
+    assert json.loads(desk.run("show variables;"))[0]["variables"] == []
+    assert "Output: TABULAR" in desk.run("output tabular")
+
+
+# --- queries -------------------------------------------------------------------------------------
+
+
+def test_a_query_is_a_table(desk: Desk, service: FakeService) -> None:
+    service.stream = lambda: FakeStream([rows((1, "a"), (2, None))], "pull")
+    assert desk.run("SELECT * FROM s;") == TABLE
+    assert service.calls == [("SELECT * FROM s;", {}, {})]
+
+
+def test_a_tombstone_and_the_end_are_told(desk: Desk, service: FakeService) -> None:
+    batch = [ResultRow((1, None), tombstone=True)]
+    service.stream = lambda: FakeStream([batch], ends_with="Limit Reached")
+    assert "| <TOMBSTONE>" in desk.run("select;")
+    assert "Limit Reached" in desk.errors()
+
+
+def test_an_error_after_some_rows(desk: Desk, service: FakeService) -> None:
+    service.stream = lambda: FakeStream([rows((1, "a")), ServerError("gone")])
+    assert desk.fails("select;") == "gone\n"
+    assert "| 1 " in desk.out()
+
+
+def test_row_and_time_limits_end_the_query(desk: Desk, service: FakeService) -> None:
+    opened: list[FakeStream] = []
+
+    def stream() -> FakeStream:
+        opened.append(FakeStream([rows((1, "a"), (2, "b"))]))
+        return opened[-1]
+
+    service.stream = stream
+    desk.terminal.session.row_limit = 1
+    assert desk.run("select;").count("\n") == 5
+    assert "Row limit reached." in desk.errors()
+    desk.terminal.session.row_limit = None
+    desk.terminal.session.timeout_ms = 200
+    desk.run("select;")
+    assert "Time limit reached." in desk.errors()
+    assert all(stream.ended.wait(5) for stream in opened)
+
+
+def test_ctrl_c_ends_the_query(
+    desk: Desk, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = FakeStream([rows((1, "a"))])
+    service.stream = lambda: stream
+    lines = desk.terminal.screen.lines
+
+    def press_after_rows(texts: list[str]) -> None:
+        lines(texts)
+        if any("| 1 " in text for text in texts):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(desk.terminal.screen, "lines", press_after_rows)
+    with pytest.raises(KeyboardInterrupt):  # -e and -f end as well
+        desk.terminal.run("select;")
+    assert stream.ended.wait(5)
+    desk.terminal.interactive = True
+    assert desk.terminal.run("select;")
+
+
+def test_print_shows_lines(desk: Desk, service: FakeService) -> None:
+    service.stream = lambda: FakeText([["Key format: JSON", "\x1b[2Jrow"]])
+    assert desk.run("PRINT t;") == "Key format: JSON\n [2Jrow\n"
+    assert desk.run("print t;") != ""
+
+
+# --- the session's own statements ----------------------------------------------------------------
+
+
+def test_properties(desk: Desk, service: FakeService) -> None:
+    assert "is now 'earliest'" in desk.run("SET 'auto.offset.reset' = 'earliest';")
+    assert "it was 'earliest'" in desk.run("set 'auto.offset.reset'='latest'")
+    desk.run("X;")
+    assert service.calls == [("X;", {"auto.offset.reset": "latest"}, {}, None)]
+    assert "no longer set" in desk.run("UNSET 'auto.offset.reset';")
+    assert "not set in this session" in desk.fails("UNSET 'auto.offset.reset';")
+    assert "Not recognizable" in desk.fails("SET 'foo' = '1';")
+
+
+def test_variables(desk: Desk, service: FakeService) -> None:
+    desk.run("DEFINE a = 'x'; DEFINE b = '${a}''s'; DEFINE c = '''q''';")
+    assert desk.terminal.session.variables == {"a": "x", "b": "x's", "c": "'q'"}
+    assert "b               x's" in desk.run("SHOW VARIABLES;")
+    assert "list" not in desk.run("list variables;")
+    service.stream = lambda: FakeStream([], "pull")
+    desk.run("UNDEFINE a; SELECT '${b}';")
+    assert service.calls == [("SELECT '${b}';", {}, {"b": "x's", "c": "'q'"})]
+    assert "never defined" in desk.run("UNDEFINE a;")
+
+
+def test_a_malformed_one_is_left_to_the_server(desk: Desk, service: FakeService) -> None:
+    service.answer = [Variables(statement_text="", variables=())]
+    desk.run("SET foo = bar;")
+    assert service.calls[0][0] == "SET foo = bar;"
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def test_help_lists_every_command(desk: Desk) -> None:
+    text = desk.run("HELP;")
+    assert all(entry.usage in text and entry.says for entry in COMMANDS.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("exit now", "takes no argument"),
+        ("output xml", "no output form 'xml'"),
+        ("spool", "needs a file's name"),
+        ("spool off", "nothing is being copied"),
+        ("spool '/nowhere/x'", "No such file"),
+        ("set cli wrap maybe", "neither ON nor OFF"),
+        ("set cli column-width x", "not a width"),
+        ("server ftp://x", "not the URL of a server"),
+        ("run script", "needs a file's name"),
+        ("run script '/nowhere.sql';", "cannot read the script /nowhere.sql"),
+    ],
+)
+def test_commands_that_cannot_be_done(desk: Desk, text: str, says: str) -> None:
+    assert says in desk.fails(text)
+    assert desk.errors().count("\n") <= 1
+
+
+def test_what_only_looks_like_a_command_is_a_statement(desk: Desk, service: FakeService) -> None:
+    for text in ("helpless;", "set 'cli wrap' = 'x", "show output;"):
+        assert not desk.terminal.is_command(text)
+    assert desk.run("output json; output tabular;").count("Output: ") == 2
+
+
+def test_exit_and_version_and_server(desk: Desk, url: str) -> None:
+    with pytest.raises(Exit):
+        desk.terminal.run("exit;")
+    assert "Server:   0.1.0" in desk.run("version")
+    assert desk.run("server") == f"{url}\n"
+    desk.terminal.session.properties["a"] = "b"
+    desk.run("server http://127.0.0.1:1")
+    assert "no answer from the server" in desk.errors()
+    assert desk.terminal.session.properties == {}
+    assert "no answer" in desk.fails("X;")
+    desk.run("server reset")
+    assert f"server 0.1.0 at {url} (service id default_)" in desk.errors()
+
+
+def test_history_and_clear(desk: Desk) -> None:
+    desk.terminal.history = lambda: ["A;", "B\nC;"]
+    assert desk.run("history") == "    1  A;\n    2  B\n       C;\n"
+    assert desk.run("clear") == ""
+
+
+def test_spool_copies_everything(desk: Desk, service: FakeService, tmp_path: Path) -> None:
+    service.answer = streams()
+    file = tmp_path / "it's"
+    desk.run(f"spool '{str(file).replace(chr(39), chr(39) * 2)}'")
+    desk.terminal.screen.record("ksql> show streams;")
+    desk.run("show streams;")
+    service.answer = ServerError("gone")
+    desk.fails("X;")
+    desk.run("spool off")
+    text = file.read_text()
+    assert "ksql> show streams;\nNo streams.\n" in text
+    assert "gone" in text
+
+
+def test_cells_are_wrapped_or_cut(
+    url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow(monkeypatch, 30)
+    service.stream = lambda: FakeStream([rows((1, "a" * 20))], "pull")
+    with closing(Desk(url)) as desk:
+        assert desk.run("select;").count("\n") == 6
+        desk.run("set cli wrap off")
+        assert "aaa..." in desk.run("select;")
+        desk.run("set cli wrap on; set cli column-width 20")
+        assert "| " + "a" * 20 + " |" in desk.run("select;")
+        desk.run("set cli column-width")
+        assert desk.terminal.session.column_width == 0
+
+
+def test_a_script_names_file_and_line(desk: Desk, service: FakeService, tmp_path: Path) -> None:
+    script = tmp_path / "a.sql"
+    script.write_text("-- first\nA;\n\nB x;")
+    service.answer = lambda text: _refuse(text) if text.startswith("B") else []
+    expected = f"{script}, line 4: line 1:3: no\n  B x;\n    ^\n"
+    assert desk.fails(f"run script '{script}'") == expected
+    assert not desk.terminal.run_file(script)
+    binary = tmp_path / "b.sql"
+    binary.write_bytes(b"\xff")
+    assert "not UTF-8" in desk.fails(f"run script '{binary}'")
+
+
+def _refuse(text: str) -> list[Entity]:
+    raise RequestFailed(ParseError("no", span=Span(2, 3, 1, 3)), text)
+
+
+def test_a_session_starts_with_what_it_is_given(url: str, service: FakeService) -> None:
+    session = Session("JSON", variables={"v": "1"})
+    with closing(Desk(url, session)) as desk:
+        desk.run("X;")
+    assert service.calls == [("X;", {}, {"v": "1"}, None)]
