@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.spark.buckets import bucket_labels
 from ksql.spark.shipment import Shipment
 from ksql.spark.source import kafka_source
-from ksql.spark.stage import TALLY_SCHEMA, StatelessRoad
+from ksql.spark.stage import EXCHANGE_SCHEMA, TALLY_SCHEMA, IngestStage, StatelessRoad
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from ksql.spark.spec import QuerySpec
 
@@ -20,8 +21,32 @@ def dataflow(
     session: SparkSession, spec: QuerySpec, partitions: Callable[[str], int]
 ) -> DataFrame:
     """The whole road of the query; running it produces, its rows are only counts."""
-    source = kafka_source(session, spec, partitions)
-    return source.mapInArrow(StatelessRoad(shipment(spec)), TALLY_SCHEMA)
+    ship = shipment(spec)
+    flow = kafka_source(session, spec, partitions)
+    if spec.stages == 0:
+        flow = flow.mapInArrow(StatelessRoad(ship), TALLY_SCHEMA)
+    else:
+        flow = _stateful(flow, ship, spec.stages)
+    return flow.observe("tally", _total("produced"), _total("errors"))
+
+
+def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
+    from ksql.spark.host import StageHost
+
+    flow = flow.mapInArrow(IngestStage(ship), EXCHANGE_SCHEMA)
+    flow = flow.observe("ingest", _total("ERRORS", "errors"))
+    for stage in range(stages):
+        schema = TALLY_SCHEMA if stage == stages - 1 else EXCHANGE_SCHEMA
+        flow = flow.groupBy("B").transformWithState(
+            StageHost(ship, stage), schema, "append", "none"
+        )
+    return flow
+
+
+def _total(column: str, name: str = "") -> Column:
+    from pyspark.sql.functions import col, sum as total
+
+    return total(col(column)).alias(name or column)
 
 
 def shipment(spec: QuerySpec) -> Shipment:
@@ -30,6 +55,7 @@ def shipment(spec: QuerySpec) -> Shipment:
         query_id=spec.query_id,
         plan_json=spec.plan_json,
         topics=tuple(spec.topics),
+        buckets=bucket_labels(spec.partitions) if spec.stages else (),
         producer=tuple(sorted(spec.producer.items())),
         exactly_once=spec.exactly_once,
         log_topic=spec.log_topic,

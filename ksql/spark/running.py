@@ -80,13 +80,13 @@ class RunningQuery:
         last: Any = self._query.lastProgress
         if last is None:
             return None
-        tally = (last.get("observedMetrics") or {}).get("tally") or {}
+        seen = {name: row.asDict() for name, row in last.observedMetrics.items()}
         return Progress(
             batch=last["batchId"],
             offsets=self.committed_offsets(),
             rows_in=last["numInputRows"],
-            rows_out=tally.get("produced") or 0,
-            errors=tally.get("errors") or 0,
+            rows_out=seen.get("tally", {}).get("produced") or 0,
+            errors=sum(counts.get("errors") or 0 for counts in seen.values()),
             duration_ms=last["batchDuration"],
         )
 

@@ -132,9 +132,3 @@ def worker_producer(config: Mapping[str, str]) -> WorkerProducer:
         if (producer := _cache.get(key)) is None:
             producer = _cache[key] = WorkerProducer(config)
         return producer
-
-
-def forget_producer(config: Mapping[str, str]) -> None:
-    """Drop the cached producer, for instance because it failed for good."""
-    with _cache_lock:
-        _cache.pop(tuple(sorted(config.items())), None)

@@ -1,0 +1,91 @@
+"""The one stateful operator that Spark sees; it hosts stage ``i`` of any program.
+
+Spark compares an operator's grouping column and state variables with the checkpoint. They are the same for
+every stage of every query, so a query's next version can always read what the last one left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from ksql.spark.chunk import ChunkWriter, unpack_chunks
+from ksql.spark.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
+from ksql.spark.pages import PagedStore
+from ksql.spark.shipment import ErrorLog
+from ksql.spark.sink import TaskSink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+
+    from ksql.dataflow.program import Output
+    from ksql.processors.base import Record
+    from ksql.spark.shipment import Shipment
+
+STATE_NAME = "pages"
+
+
+class StageHost(StatefulProcessor):
+    """Runs one stage; called once per bucket and micro-batch."""
+
+    def __init__(self, ship: Shipment, stage: int) -> None:
+        self.ship = ship
+        self.stage = stage
+        self._state: Any = None
+        self._sink: TaskSink | None = None
+        self._log = ErrorLog()
+        self._errors_told = 0
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state, on the driver once to learn its schema and in every task."""
+        self._state = handle.getMapState(STATE_NAME, KEY_SCHEMA, VALUE_SCHEMA)
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: Iterator[Row],
+        timerValues: TimerValues,  # noqa: N803 - Spark's name
+    ) -> Iterator[Row]:
+        """Process a bucket's records of this batch."""
+        program = self.ship.load()
+        records = unpack_chunks(row.BLOB for row in rows if row.BLOB)
+        if not records:
+            return
+        store = PagedStore(backend_of(self._state))
+        results = program.step(self.stage, records, store, self._log)
+        last = self.stage == program.stages - 1
+        # both consume the results, and only then the state is complete
+        out = list(
+            self._tally(cast("Iterable[Output]", results))
+            if last
+            else self._chunks(cast("Iterable[Record]", results), key[0])
+        )
+        store.flush()
+        yield from out
+
+    def close(self) -> None:
+        """The task's end: wait until the broker has everything."""
+        if self._sink is not None:
+            self._sink.close()
+
+    def _chunks(self, results: Iterable[Record], sender: int) -> Iterator[Row]:
+        labels = self.ship.buckets
+        writer = ChunkWriter(len(labels), sender)
+        for bucket, chunk in (*writer.add(results), *writer.finish()):
+            yield Row(B=labels[bucket], ERRORS=self._new_errors(), BLOB=chunk)
+
+    def _tally(self, results: Iterable[Output]) -> Iterator[Row]:
+        if self._sink is None:
+            self._sink = TaskSink(self.ship, self.ship.load().sink_topic, self._log)
+        before = self._sink.written
+        self._sink.write(results)
+        yield Row(produced=self._sink.written - before, errors=self._new_errors())
+
+    def _new_errors(self) -> int:
+        count = len(self._log.entries) - self._errors_told
+        self._errors_told += count
+        return count
