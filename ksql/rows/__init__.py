@@ -1,0 +1,3 @@
+"""A bound expression as a Python function of one row: the reference meaning of the language."""
+
+from __future__ import annotations
