@@ -1,0 +1,1 @@
+"""Test files in the format of ksqlDB's query tests: loaded, run on a driver, judged."""

@@ -1,0 +1,96 @@
+"""``python -m qtt [--driver spark|local] [--jobs N] [--filter REGEX] [--report FILE] PATH...``"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+from qtt import report
+from qtt.driver import Drivers
+from qtt.load import load
+from qtt.local import LocalDrivers
+from qtt.model import Case, Result
+from qtt.run import matches, run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the cases; 0 only if nothing failed that is not listed as a gap."""
+    args = _arguments(argv)
+    cases = [c for path in args.paths for c in load(path) if matches(c, args.filter)]
+    if args.sample is not None:
+        cases = stratified(cases, args.sample)
+    results = []
+    for result in _results(args.driver, cases, args.jobs):
+        results.append(result)
+        if args.verbose or result.status == "failed":
+            _say(f"{result.status:11} {result.seconds:7.2f} s  {result.id}")
+    if args.report is not None:
+        report.write(args.report, args.driver, results)
+    problems = report.judge(args.driver, results)
+    for problem in problems:
+        _say(problem)
+    counts = [sum(r.status == s for r in results) for s in ("passed", "failed", "unsupported")]
+    _say(f"{counts[0]} passed, {counts[1]} failed, {counts[2]} skipped")
+    return 1 if problems else 0
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m qtt", description="Run query test files.")
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file or folder")
+    parser.add_argument("--driver", choices=("spark", "local"), default="spark")
+    parser.add_argument("--jobs", type=int, default=2, help="cases side by side (default 2)")
+    parser.add_argument("--filter", metavar="REGEX", help="only cases whose id matches")
+    parser.add_argument("--sample", type=int, metavar="N", help="N cases, spread over the files")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write a JSON report")
+    parser.add_argument("--verbose", action="store_true", help="a line for every case")
+    return parser.parse_args(argv)
+
+
+def stratified(cases: Sequence[Case], count: int) -> list[Case]:
+    """About ``count`` cases, the same ones each time: every n-th, so that each file has its share."""
+    if count >= len(cases):
+        return list(cases)
+    step = len(cases) / count
+    return [cases[int(index * step)] for index in range(count)]
+
+
+def _results(driver: str, cases: Sequence[Case], jobs: int) -> Iterator[Result]:
+    if driver == "local":
+        yield from _local(cases, jobs)
+        return
+    from qtt.spark import SparkDrivers  # noqa: PLC0415 - brings Spark
+
+    drivers = SparkDrivers()
+    try:
+        yield from _side_by_side(cases, drivers, jobs)
+    finally:
+        drivers.close()
+
+
+def _side_by_side(cases: Iterable[Case], drivers: Drivers, jobs: int) -> Iterator[Result]:
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(lambda case: run(case, drivers), cases)
+
+
+def _local(cases: Sequence[Case], jobs: int) -> Iterator[Result]:
+    if jobs == 1:
+        yield from map(_run_local, cases)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(_run_local, cases, chunksize=16)
+
+
+def _run_local(case: Case) -> Result:
+    return run(case, LocalDrivers())
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Expected and actual records, topic by topic. Source: the corpora's rules, section 4."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
+
+from ksql.catalog.model import DataSource
+from qtt import tokens, wire
+from qtt.model import Case, Mismatch, Record
+
+
+class Actual(NamedTuple):
+    """A record as it was found in a topic."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def check_topic(
+    case: Case, source: DataSource, expected: Sequence[Record], actual: Sequence[Actual]
+) -> None:
+    """Compare one topic's log, record by record.
+
+    Raises: Mismatch at the first difference.
+    """
+    for index, (want, got) in enumerate(zip(expected, actual, strict=False)):
+        where = f"topic {source.topic}, record {index}"
+        _check_record(where, case, source, want, got)
+    if len(expected) != len(actual):
+        raise Mismatch(
+            f"topic {source.topic}: {len(expected)} records expected, {len(actual)} found"
+            + _rest(source, expected, actual)
+        )
+
+
+def _rest(source: DataSource, expected: Sequence[Record], actual: Sequence[Actual]) -> str:
+    if len(actual) > len(expected):
+        extra = actual[len(expected)]
+        return f"; the first too many is key={extra.key!r} value={extra.value!r}"
+    missing = expected[len(actual)]
+    return f"; the first missing is key={missing.key!r} value={missing.value!r}"
+
+
+def _check_record(
+    where: str, case: Case, source: DataSource, want: Record, got: Actual
+) -> None:
+    schema = source.schema
+    key, window = wire.split_window(got.key, source)
+    if want.window != window:
+        raise Mismatch(f"{where}: window {want.window} expected, {window} found")
+    actual_key = wire.decode(key, source.key_format, schema.key, "key")
+    actual_value = wire.decode(got.value, source.value_format, schema.value, "value")
+    exact = case.exact_numbers
+    if not same(want.key, actual_key, exact=exact):
+        raise Mismatch(f"{where}: key {_show(want.key)} expected, {_show(actual_key)} found")
+    if not same(want.value, actual_value, exact=exact):
+        raise Mismatch(
+            f"{where}: value {_show(want.value)} expected, {_show(actual_value)} found"
+        )
+    checks_time = want.timestamp is not None and (
+        want.timestamp != 0 or any(step.inputs for step in case.steps)
+    )
+    if checks_time and want.timestamp != got.timestamp:
+        raise Mismatch(f"{where}: timestamp {want.timestamp} expected, {got.timestamp} found")
+    if want.headers != got.headers:
+        raise Mismatch(f"{where}: headers {want.headers} expected, {got.headers} found")
+
+
+def _show(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    return tokens.dump(value)
+
+
+def same(want: Any, got: Any, *, exact: bool) -> bool:  # noqa: ANN401 - any JSON values
+    """Whether an actual value is what is expected."""
+    match want, got:
+        case tokens.Number(), tokens.Number():
+            return _same_number(want, got, exact=exact)
+        case dict(), dict():
+            return len(want) == len(got) and all(
+                same(value, _looked_up(got, name), exact=exact) for name, value in want.items()
+            )
+        case list(), list():
+            return len(want) == len(got) and all(
+                same(a, b, exact=exact) for a, b in zip(want, got, strict=True)
+            )
+        case (tokens.Number(), _) | (_, tokens.Number()):
+            return False
+        case _:
+            return bool(want == got and type(want) is type(got))
+
+
+def _looked_up(row: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - any JSON value
+    found = row.get(name)
+    return row.get(name.upper()) if found is None else found
+
+
+def _same_number(want: str, got: str, *, exact: bool) -> bool:
+    try:
+        a, b = Decimal(want), Decimal(got)
+    except InvalidOperation:
+        return want == got
+    if not exact:
+        return abs(a - b) < Decimal("1e-6")
+    if _is_integer(got):
+        return int(a) == int(b)
+    if _is_integer(want):
+        return a == b and int(b.as_tuple().exponent) >= 0
+    return a.as_tuple() == b.as_tuple()
+
+
+def _is_integer(text: str) -> bool:
+    return not any(c in text for c in ".eE")

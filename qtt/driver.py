@@ -1,0 +1,61 @@
+"""What a case runs on: the local driver in memory, or the whole service on Kafka and Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from ksql.base.config import Settings
+from ksql.catalog.catalog import Catalog
+from ksql.dataflow.ports import Topic
+from ksql.processors.base import Headers
+from ksql.syntax import ast
+from qtt.compare import Actual
+
+RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
+"""Topic, key, value, timestamp, headers."""
+
+
+class Driver(Protocol):
+    """A fresh engine for one case."""
+
+    catalog: Catalog
+
+    def create_topic(self, topic: Topic) -> None:
+        """Make a topic before the first statement."""
+
+    def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
+        """Run a statement.
+
+        Raises: KsqlError.
+        """
+
+    def feed(self, records: Sequence[RawInput]) -> None:
+        """Write records, and let every query process what is there."""
+
+    def records(self, topic: str) -> list[Actual]:
+        """The log of a topic."""
+
+    def close(self) -> None:
+        """Forget everything."""
+
+
+class Drivers(Protocol):
+    """Makes a driver per case; shared things (broker, session) live as long as this."""
+
+    def fresh(self, case_id: str) -> Driver:
+        """A driver for one case."""
+
+    def close(self) -> None:
+        """End what was shared."""
+
+
+def in_runs(records: Iterable[RawInput]) -> list[list[RawInput]]:
+    """Consecutive records of one topic together."""
+    runs: list[list[RawInput]] = []
+    for record in records:
+        if runs and runs[-1][-1][0] == record[0]:
+            runs[-1].append(record)
+        else:
+            runs.append([record])
+    return runs

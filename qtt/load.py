@@ -1,0 +1,155 @@
+"""Test files to cases: formats, configs expanded, KLIP-28's lists of lists read."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from qtt import tokens
+from qtt.model import Case, Expected, Record, Statement, Step, TopicDef, Window
+
+_HARNESS = "use.exact.numeric.comparison"
+_DIRECTIVE = re.compile(r"^--@(\w+(?:\.\w+)*):\s*(.*?)\s*$", re.IGNORECASE)
+
+
+def load(path: Path) -> Iterator[Case]:
+    """All cases of a file or folder, in the order of the names."""
+    if path.is_dir():
+        for each in sorted(path.rglob("*")):
+            if each.suffix in (".json", ".sql") and each.name != "test-script.sql":
+                yield from load(each)
+    elif path.suffix == ".sql":
+        yield from _sql_blocks(path)
+    else:
+        yield from _json_cases(path)
+
+
+def _json_cases(path: Path) -> Iterator[Case]:
+    for test in tokens.parse_file(path.read_text()).get("tests", ()):
+        if test.get("enabled") is False:
+            continue
+        name = f"{path.stem} - {test['name']}"
+        if "responses" in test or "expectedError" in test:
+            yield Case(name, (), (), post={"rest": True})
+            continue
+        for suffix, text, override in _expansions(test):
+            yield _case(name + suffix, test, text, override)
+
+
+def _expansions(test: dict[str, Any]) -> Iterator[tuple[str, str | None, dict[str, str]]]:
+    properties = test.get("properties") or {}
+    slot = next((k for k, v in properties.items() if str(v).upper() == "{CONFIG}"), None)
+    for format_ in test.get("format") or [None]:
+        for config in test.get("config") or [None]:
+            suffix = f" - {format_}" if format_ is not None else ""
+            override = {}
+            if config is not None and slot is not None:
+                suffix += f" - {slot}={config}"
+                override = {slot: str(config)}
+            yield suffix, format_, override
+
+
+def _case(
+    name: str, test: dict[str, Any], format_: str | None, override: dict[str, str]
+) -> Case:
+    properties = {k: _text(v) for k, v in (test.get("properties") or {}).items()} | override
+    exact = properties.pop(_HARNESS, "true").lower() == "true"
+    return Case(
+        name,
+        tuple(_steps(test, format_)),
+        tuple(_record(each, default_time=None) for each in _flat(test.get("outputs") or [])),
+        tuple(map(_topic, test.get("topics") or [])),
+        properties,
+        _expected(test.get("expectedException")),
+        test.get("post") or {},
+        exact,
+    )
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _steps(test: dict[str, Any], format_: str | None) -> Iterator[Step]:
+    statements, inputs = _nested(test["statements"]), _nested(test.get("inputs") or [])
+    for index in range(max(len(statements), len(inputs))):
+        yield Step(
+            tuple(_statement(s, format_) for s in (statements[index : index + 1] or [[]])[0]),
+            tuple(
+                _record(r, default_time=0) for r in (inputs[index : index + 1] or [[]])[0]
+            ),
+        )
+
+
+def _statement(item: Any, format_: str | None) -> Statement:  # noqa: ANN401 - text or object
+    sql, refused = (item, None) if isinstance(item, str) else (item["sql"], item["refused"])
+    return Statement(sql.replace("{FORMAT}", format_) if format_ else sql, refused)
+
+
+def _nested(items: list[Any]) -> list[list[Any]]:
+    """A plain list is one step."""
+    return items if items and isinstance(items[0], list) else [items]
+
+
+def _flat(items: list[Any]) -> list[Any]:
+    return [r for each in items for r in (each if isinstance(each, list) else [each])]
+
+
+def _record(item: dict[str, Any], default_time: int | None) -> Record:
+    time, window = item.get("timestamp"), item.get("window")
+    return Record(
+        item["topic"],
+        item.get("key"),
+        item["value"] if "value" in item else None,
+        default_time if time is None else int(time),
+        _window(window) if window else None,
+        tuple(
+            (h["KEY"], None if h["VALUE"] is None else base64.b64decode(h["VALUE"]))
+            for h in item.get("headers") or ()
+        ),
+    )
+
+
+def _window(item: dict[str, Any]) -> Window:
+    kind = "session" if item["type"].lower() == "session" else "time"
+    return Window(int(item["start"]), int(item["end"]), kind)  # type: ignore[arg-type] # one of two
+
+
+def _topic(item: dict[str, Any]) -> TopicDef:
+    schema = any(item.get(k) is not None for k in ("keySchema", "valueSchema"))
+    return TopicDef(
+        item["name"], int(item.get("partitions", 1)), int(item.get("replicas", 1)), schema
+    )
+
+
+def _expected(item: dict[str, Any] | None) -> Expected | None:
+    if item is None:
+        return None
+    kind = item.get("type")
+    return Expected(kind.rsplit(".", 1)[-1] if kind else None, item.get("message"))
+
+
+def _sql_blocks(path: Path) -> Iterator[Case]:
+    stem = path.stem
+    name: str | None = None
+    lines: list[str] = []
+    directives: dict[str, str] = {}
+    for line in [*path.read_text().splitlines(), "--@test: "]:
+        found = _DIRECTIVE.match(line)
+        if found and found[1].lower() == "test":
+            if name is not None:
+                yield _block(f"{stem} - {name}", directives, lines)
+            name, lines, directives = found[2], [], {}
+        elif found:
+            directives[found[1].lower()] = found[2]
+        elif not line.startswith("--"):
+            lines.append(line)
+
+
+def _block(name: str, directives: dict[str, str], lines: list[str]) -> Case:
+    kind, message = directives.get("expected.error"), directives.get("expected.message")
+    expected = Expected(kind.rsplit(".", 1)[-1], message) if kind and message else None
+    return Case(name, (), (), expected=expected, sql_block="\n".join(lines))

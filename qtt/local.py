@@ -1,0 +1,105 @@
+"""Cases in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ksql.base.config import Settings
+from ksql.catalog.catalog import Catalog
+from ksql.dataflow.ports import Topic
+from ksql.engine.engine import Engine
+from ksql.engine.memory import MemoryLog
+from ksql.functions.registry import BUILTINS
+from ksql.local.driver import MemoryRunner, MemoryTopics
+from ksql.statements.execute import HANDLERS
+from ksql.statements.services import QueryHealth, Request, Services
+from ksql.syntax import ast
+from qtt.compare import Actual
+from qtt.driver import Driver, RawInput
+
+
+class LocalDriver:
+    """A fresh engine whose topics and queries live in memory; each query runs to its end in its turn."""
+
+    def __init__(self) -> None:
+        self._topics = MemoryTopics()
+        self._runner = MemoryRunner(self._topics)
+        self._engine = Engine(BUILTINS, self._topics, MemoryLog(), self._runner)
+        self._services = Services(self._engine, _Nothing(), self, lambda: 0)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of this moment."""
+        return self._engine.catalog
+
+    def create_topic(self, topic: Topic) -> None:
+        """Make a topic."""
+        self._topics.create(topic)
+
+    def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
+        """Run a statement."""
+        request = Request(self._services, settings, text=text)
+        HANDLERS[type(statement)](statement, request)
+
+    def write(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: object = None,
+    ) -> None:
+        """INSERT VALUES' record."""
+        del headers
+        self._topics.append(topic, key, value, timestamp or 0)
+
+    def feed(self, records: Sequence[RawInput]) -> None:
+        """Write the records and run the queries."""
+        for topic, key, value, timestamp, headers in records:
+            self._topics.append(topic, key, value, timestamp, headers)
+        self._runner.drain(self._engine.catalog.queries)
+
+    def records(self, topic: str) -> list[Actual]:
+        """The log of a topic."""
+        return [
+            Actual(r.key, r.value, r.timestamp, tuple(r.headers or ()))
+            for r in self._topics.records.get(topic, [])
+        ]
+
+    def close(self) -> None:
+        """Nothing outlives the object."""
+
+
+class _Nothing:
+    """A monitor of a service that has no running parts."""
+
+    def health(self, query_id: str) -> QueryHealth:
+        """Running."""
+        del query_id
+        return QueryHealth("RUNNING")
+
+    def committed(self, query_id: str) -> dict[str, dict[int, int]]:
+        """Nothing."""
+        del query_id
+        return {}
+
+    def topics(self) -> dict[str, list[int]]:
+        """Nothing."""
+        return {}
+
+    def ends(self, topics: Sequence[str]) -> dict[tuple[str, int], tuple[int, int]]:
+        """Nothing."""
+        del topics
+        return {}
+
+
+class LocalDrivers:
+    """Makes local drivers."""
+
+    def fresh(self, case_id: str) -> Driver:
+        """One per case."""
+        del case_id
+        return LocalDriver()
+
+    def close(self) -> None:
+        """Nothing is shared."""

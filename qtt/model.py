@@ -1,0 +1,97 @@
+"""What a test file says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal["passed", "failed", "unsupported"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The window of a record's key; ``end`` counts for sessions only."""
+
+    start: int
+    end: int
+    kind: Literal["time", "session"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An input, or an expected output; values as JSON with number tokens."""
+
+    topic: str
+    key: Any
+    value: Any
+    timestamp: int | None
+    window: Window | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The exception that a case expects."""
+
+    type: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDef:
+    """A topic that the case lists."""
+
+    name: str
+    partitions: int = 1
+    replicas: int = 1
+    has_schema: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Some statements, then some inputs. ``refused`` marks a statement that must fail, with a part of its message."""
+
+    statements: tuple[Statement, ...]
+    inputs: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of a step."""
+
+    sql: str
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of a test."""
+
+    id: str
+    steps: tuple[Step, ...]
+    outputs: tuple[Record, ...]
+    topics: tuple[TopicDef, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    expected: Expected | None = None
+    post: Mapping[str, Any] = field(default_factory=dict)
+    exact_numbers: bool = True
+    sql_block: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a case."""
+
+    id: str
+    status: Status
+    seconds: float
+    reason: str = ""
+
+
+class Unsupported(Exception):
+    """The case needs something that this version does not run."""
+
+
+class Mismatch(Exception):
+    """The case ran and something differs from what it expects."""

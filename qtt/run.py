@@ -1,0 +1,226 @@
+"""Runs a case on a driver and judges it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError, NotSupportedYet, ParseError, StatementError
+from ksql.catalog.model import DataSource
+from ksql.dataflow.ports import Topic
+from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.syntax.parser import Parsed, parse_one, split
+from qtt import sqlfile, wire
+from qtt.compare import check_topic
+from qtt.driver import Driver, Drivers, RawInput
+from qtt.model import Case, Expected, Mismatch, Record, Result, Step, Unsupported
+from qtt.post import check_post
+
+BASE = {
+    "auto.offset.reset": "earliest",
+    "cache.max.bytes.buffering": "0",
+    "ksql.headers.columns.enabled": "true",
+}
+_PARTITIONS = 4
+_CLASSES = {
+    "ParseFailedException": ParseError,
+    "KsqlStatementException": KsqlError,
+    "KsqlException": KsqlError,
+    "StreamsException": KsqlError,
+    "AssertionError": Mismatch,
+}
+
+
+def run(case: Case, drivers: Drivers) -> Result:
+    """Run one case; never raises for what the case does."""
+    began = time.monotonic()
+    driver: Driver | None = None
+    try:
+        if case.post.get("rest"):
+            raise Unsupported("a case for a running server's REST interface")
+        driver = drivers.fresh(case.id)
+        if case.sql_block is not None:
+            sqlfile.run_block(case, driver)
+        else:
+            _run(case, driver)
+        status, reason = "passed", ""
+    except Unsupported as found:
+        status, reason = "unsupported", str(found)
+    except NotSupportedYet as found:
+        status, reason = "unsupported", found.message
+    except Mismatch as found:
+        status, reason = "failed", str(found)
+    except KsqlError as error:
+        status, reason = "failed", f"{type(error).__name__}: {error.text()}"
+    except Exception as error:  # noqa: BLE001 - a defect is a failed case, not the end of the run
+        status, reason = "failed", f"defect: {type(error).__name__}: {error}"
+    finally:
+        if driver is not None:
+            driver.close()
+    return Result(case.id, status, time.monotonic() - began, reason)  # type: ignore[arg-type]
+
+
+def _run(case: Case, driver: Driver) -> None:
+    if case.expected is None:
+        _play(case, driver)
+        _check_outputs(case, driver)
+        check_post(case, driver.catalog)
+        return
+    try:
+        _play(case, driver)
+    except NotSupportedYet:
+        raise
+    except KsqlError as error:
+        check_exception(case.expected, error)
+        return
+    if any(step.inputs for step in case.steps):
+        raise Unsupported("an exception that ends a running query")
+    raise Mismatch(f"expected {case.expected}, nothing was thrown")
+
+
+def check_exception(expected: Expected, error: Exception) -> None:
+    """Whether an error is the one that was announced.
+
+    Raises: Mismatch.
+    """
+    text = error.text() if isinstance(error, KsqlError) else str(error)
+    if isinstance(error, StatementError) and error.statement:
+        text += f"\nStatement: {error.statement}"
+    wanted = _CLASSES.get(expected.type or "", KsqlError)
+    if not isinstance(error, wanted):
+        raise Mismatch(f"expected a {expected.type}, got {type(error).__name__}: {text}")
+    if expected.message is not None and expected.message not in text:
+        raise Mismatch(f"expected the message\n{expected.message}\ngot\n{text}")
+
+
+# --- playing the steps
+
+
+def _play(case: Case, driver: Driver) -> None:
+    _create_topics(case, driver)
+    settings = Settings().with_overrides(BASE) if not case.properties else _settings(case)
+    for step in case.steps:
+        settings = _statements(step, driver, settings)
+        driver.feed([_raw(record, driver) for record in step.inputs])
+
+
+def _settings(case: Case) -> Settings:
+    """The case's overrides; its session may set what a server's configuration may."""
+    return Settings({}, {**BASE, **{k.removeprefix("ksql.streams."): v for k, v in case.properties.items()}})
+
+
+def _create_topics(case: Case, driver: Driver) -> None:
+    listed = {topic.name: topic for topic in case.topics}
+    if any(topic.has_schema for topic in case.topics):
+        raise Unsupported("topics with registered schemas")
+    for topic in listed.values():
+        driver.create_topic(Topic(topic.name, topic.partitions, topic.replicas))
+    for name, partitions in _implied(case):
+        if name not in listed:
+            driver.create_topic(Topic(name, partitions))
+
+
+def _implied(case: Case) -> Iterator[tuple[str, int]]:
+    """Topics of CREATE statements with columns; then those that inputs and outputs name."""
+    created = _sinks(case)
+    for statement in _parsed_quietly(case):
+        if isinstance(statement, ast.CreateSource) and statement.columns:
+            values = {p.name.upper(): p.value for p in statement.properties}
+            topic, count = values.get("KAFKA_TOPIC"), values.get("PARTITIONS")
+            if isinstance(topic, ex.StringLit):
+                partitions = count.value if isinstance(count, ex.IntLit) else _PARTITIONS
+                yield topic.value, partitions
+    for step in case.steps:
+        for record in step.inputs:
+            if record.topic not in created:
+                yield record.topic, _PARTITIONS
+
+
+def _sinks(case: Case) -> set[str]:
+    return {
+        s.name for s in _parsed_quietly(case) if isinstance(s, ast.CreateAsSelect)
+    }
+
+
+def _parsed_quietly(case: Case) -> list[ast.Statement]:
+    """The statements that parse; errors come up when the case runs."""
+    found = []
+    for step in case.steps:
+        for statement in step.statements:
+            try:
+                found += [parse_one(raw, variables=None).statement for raw in split(statement.sql)]
+            except KsqlError:
+                continue
+    return found
+
+
+def _statements(step: Step, driver: Driver, settings: Settings) -> Settings:
+    refusals = {s.sql.strip(): s.refused for s in step.statements if s.refused is not None}
+    raws = split("\n".join(s.sql for s in step.statements))
+    for raw in raws:
+        refused = next((r for sql, r in refusals.items() if raw.text in sql), None)
+        parsed = parse_one(raw, types=driver.catalog.types, variables={})
+        if refused is not None:
+            _expect_refusal(parsed, driver, settings, refused)
+            continue
+        settings = _execute(parsed, driver, settings)
+    return settings
+
+
+def _execute(parsed: Parsed, driver: Driver, settings: Settings) -> Settings:
+    match parsed.statement:
+        case ast.SetProperty(name, value):
+            return Settings({}, {**settings.overrides, name.removeprefix("ksql.streams."): value})
+        case ast.UnsetProperty(name):
+            return settings.without(name)
+        case statement:
+            driver.execute(statement, parsed.text, settings)
+            return settings
+
+
+def _expect_refusal(parsed: Parsed, driver: Driver, settings: Settings, part: str) -> None:
+    try:
+        driver.execute(parsed.statement, parsed.text, settings)
+    except KsqlError as error:
+        if part not in error.text():
+            raise Mismatch(f"refused, but without {part!r}: {error.text()}") from error
+        return
+    raise Mismatch(f"was to be refused: {parsed.text}")
+
+
+def _raw(record: Record, driver: Driver) -> RawInput:
+    source = source_of(record.topic, driver)
+    return (
+        record.topic,
+        wire.encode_key(record, source),
+        wire.encode_value(record, source),
+        record.timestamp or 0,
+        list(record.headers) or None,
+    )
+
+
+def source_of(topic: str, driver: Driver) -> DataSource:
+    """The source over a topic, whose formats say how its records look.
+
+    Raises: Mismatch.
+    """
+    for source in driver.catalog.sources.values():
+        if source.topic == topic:
+            return source
+    raise Mismatch(f"no source is registered on topic {topic}")
+
+
+def _check_outputs(case: Case, driver: Driver) -> None:
+    by_topic: dict[str, list[Record]] = {}
+    for record in case.outputs:
+        by_topic.setdefault(record.topic, []).append(record)
+    for topic, expected in by_topic.items():
+        check_topic(case, source_of(topic, driver), expected, driver.records(topic))
+
+
+def matches(case: Case, pattern: str | None) -> bool:
+    """Whether a filter lets the case through."""
+    return pattern is None or re.search(pattern, case.id) is not None

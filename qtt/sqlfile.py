@@ -1,0 +1,172 @@
+"""Blocks of SQL files: statements, inserts and assertions in turn. Source: the corpora's rules, section 7."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError, NotSupportedYet
+from ksql.catalog.model import DataSource
+from ksql.engine.ddl import columns_of
+from ksql.engine.properties import With
+from ksql.functions.registry import BUILTINS
+from ksql.rows.constants import constant_value
+from ksql.syntax import ast
+from ksql.syntax.parser import Parsed, parse_one, split
+from ksql.topics.formats import serde_for
+from ksql.types.model import BIGINT
+from ksql.types.schema import ROWTIME
+from qtt import run as runs
+from qtt.driver import Driver
+from qtt.model import Case, Mismatch, Unsupported
+
+
+def run_block(case: Case, driver: Driver) -> None:
+    """Run a block.
+
+    Raises: Mismatch, Unsupported, KsqlError.
+    """
+    block = _Block(driver)
+    try:
+        block.play(case.sql_block or "")
+    except (NotSupportedYet, Unsupported):
+        raise
+    except (KsqlError, Mismatch) as error:
+        if case.expected is None:
+            raise
+        runs.check_exception(case.expected, error)
+        return
+    if case.expected is not None:
+        raise Mismatch(f"expected {case.expected}, nothing was thrown")
+
+
+class _Block:
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._settings = Settings({}, runs.BASE)
+        self._cursors: dict[str, int] = {}
+
+    def play(self, text: str) -> None:
+        for raw in split(text):
+            parsed = parse_one(
+                raw, types=self._driver.catalog.types, variables={}, test_statements=True
+            )
+            self._statement(parsed)
+
+    def _statement(self, parsed: Parsed) -> None:
+        match parsed.statement:
+            case ast.AssertValues() as stmt:
+                self._assert_values(stmt)
+            case ast.AssertNullValues() as stmt:
+                self._assert_tombstone(stmt)
+            case ast.AssertSource() as stmt:
+                self._assert_source(stmt)
+            case ast.RunScript():
+                raise Unsupported("RUN SCRIPT")
+            case ast.SetProperty(name, value):
+                self._settings = Settings({}, {**self._settings.overrides, name: value})
+            case ast.UnsetProperty(name):
+                self._settings = self._settings.without(name)
+            case ast.CreateSource() as stmt:
+                self._create_topic(stmt)
+                self._driver.execute(stmt, parsed.text, self._settings)
+            case ast.InsertValues() as stmt:
+                self._driver.execute(stmt, parsed.text, self._settings)
+                self._driver.feed(())
+            case stmt:
+                self._driver.execute(stmt, parsed.text, self._settings)
+
+    def _create_topic(self, stmt: ast.CreateSource) -> None:
+        from ksql.dataflow.ports import Topic  # noqa: PLC0415 - only here
+
+        name = With(stmt.properties, ddl=True).topic
+        if name:
+            self._driver.create_topic(Topic(name, 1))
+
+    def _source(self, name: str) -> DataSource:
+        found = self._driver.catalog.sources.get(name)
+        if found is None:
+            raise Mismatch(f"Source {name} does not exist")
+        return found
+
+    def _next(self, source: DataSource) -> Any:  # noqa: ANN401 - a record of the driver
+        log = self._driver.records(source.topic)
+        place = self._cursors.get(source.topic, 0)
+        if place >= len(log):
+            raise Mismatch(f"Expected another record, but all records have been read of {source.name}")
+        self._cursors[source.topic] = place + 1
+        return log[place]
+
+    def _assert_values(self, stmt: ast.AssertValues) -> None:
+        source = self._source(stmt.name)
+        record = self._next(source)
+        if record.value is None:
+            raise Mismatch("Expected record does not match actual. It is a tombstone")
+        schema = source.schema
+        values = serde_for(source.value_format, schema.value, "value").decode(record.value) or ()
+        actual = self._key(source, record.key) | dict(
+            zip((c.name for c in schema.value), values, strict=False)
+        )
+        actual[ROWTIME] = record.timestamp
+        types = {c.name: c.type for c in schema.columns} | {ROWTIME: BIGINT}
+        for name, expr in zip(stmt.columns, stmt.values, strict=True):
+            if name not in types:
+                raise Mismatch(f"Column {name} does not exist in {source.name}")
+            wanted = constant_value(expr, types[name], BUILTINS, {}, name)
+            if wanted != actual.get(name):
+                raise Mismatch(
+                    f"Expected record does not match actual. {name}: {wanted!r} expected, "
+                    f"{actual.get(name)!r} found"
+                )
+
+    def _key(self, source: DataSource, data: bytes | None) -> dict[str, Any]:
+        key = data
+        if key is not None and source.window is not None:
+            key = key[:-16] if source.window.size_ms is None else key[:-8]
+        columns = source.schema.key
+        values = serde_for(source.key_format, columns, "key").decode(key)
+        return dict(zip((c.name for c in columns), values or (None,) * len(columns), strict=True))
+
+    def _assert_tombstone(self, stmt: ast.AssertNullValues) -> None:
+        source = self._source(stmt.name)
+        record = self._next(source)
+        if record.value is not None:
+            raise Mismatch("Expected record does not match actual. It is not a tombstone")
+        actual = self._key(source, record.key)
+        types = {c.name: c.type for c in source.schema.key}
+        names = stmt.columns or tuple(types)
+        for name, expr in zip(names, stmt.values, strict=True):
+            if constant_value(expr, types[name], BUILTINS, {}, name) != actual.get(name):
+                raise Mismatch("Expected record does not match actual: another key")
+
+    def _assert_source(self, stmt: ast.AssertSource) -> None:
+        source = self._source(stmt.name)
+        options = With(stmt.properties, ddl=True)
+        checks = {
+            "type": (stmt.kind, source.kind),
+            "schema": (
+                columns_of(stmt.columns, stmt.kind),
+                (*source.schema.key, *source.schema.value, *source.schema.headers),
+            ),
+            "kafka topic": (options.topic, source.topic),
+            "key format": (
+                options.clause("KEY").name or ("KAFKA" if source.schema.key else "NONE"),
+                source.key_format.name,
+            ),
+            "value format": (options.clause("VALUE").name, source.value_format.name),
+            "value serde features": (options.wrap, source.value_format.wrap),
+            "timestamp column": (
+                options.text("TIMESTAMP"),
+                source.timestamp.name if source.timestamp else None,
+            ),
+            "timestamp format": (
+                options.text("TIMESTAMP_FORMAT"),
+                source.timestamp.pattern if source.timestamp else None,
+            ),
+        }
+        for what, (wanted, found) in checks.items():
+            if wanted != found:
+                raise Mismatch(
+                    f"Expected {what} does not match actual for source {source.name}. "
+                    f"{wanted} expected, {found} found"
+                )

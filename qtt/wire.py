@@ -1,0 +1,105 @@
+"""A test's values as bytes of a topic, and back, per format."""
+
+from __future__ import annotations
+
+import struct
+from decimal import Decimal
+from typing import Any
+
+from ksql.catalog.model import DataSource
+from ksql.types import model
+from ksql.types.format import Format
+from ksql.types.schema import Column
+from qtt import tokens
+from qtt.model import Mismatch, Record, Unsupported, Window
+
+_INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
+
+
+def encode_key(record: Record, source: DataSource) -> bytes | None:
+    """The key's bytes, with its window."""
+    key = _encode(record.key, source.key_format, source.schema.key)
+    return key if key is None else key + _suffix(record.window)
+
+
+def encode_value(record: Record, source: DataSource) -> bytes | None:
+    """The value's bytes."""
+    return _encode(record.value, source.value_format, source.schema.value)
+
+
+def _suffix(window: Window | None) -> bytes:
+    if window is None:
+        return b""
+    end = _LONG.pack(window.end) if window.kind == "session" else b""
+    return end + _LONG.pack(window.start)
+
+
+def split_window(
+    key: bytes | None, source: DataSource
+) -> tuple[bytes | None, Window | None]:
+    """A key without its window, and the window."""
+    if key is None or source.window is None:
+        return key, None
+    start = _LONG.unpack(key[-8:])[0]
+    if source.window.size_ms is None:
+        return key[:-16], Window(start, _LONG.unpack(key[-16:-8])[0], "session")
+    return key[:-8], Window(start, start + source.window.size_ms, "time")
+
+
+def _encode(value: Any, format_: Format, columns: tuple[Column, ...]) -> bytes | None:  # noqa: ANN401
+    if value is None:
+        return None
+    match format_.name:
+        case "JSON":
+            return tokens.dump(value).encode()
+        case "DELIMITED":
+            return str(value).encode()
+        case "KAFKA":
+            return _encode_kafka(value, columns)
+        case "NONE":
+            return None
+        case other:
+            raise Unsupported(f"the format {other}")
+
+
+def _encode_kafka(value: Any, columns: tuple[Column, ...]) -> bytes:  # noqa: ANN401 - any JSON value
+    type_ = columns[0].type if columns else model.STRING
+    match type_:
+        case model.INTEGER:
+            return _INT.pack(int(Decimal(value)))
+        case model.BIGINT:
+            return _LONG.pack(int(Decimal(value)))
+        case model.DOUBLE:
+            return _DOUBLE.pack(float(value))
+        case _:
+            return str(value).encode()
+
+
+def decode(data: bytes | None, format_: Format, columns: tuple[Column, ...], side: str) -> Any:  # noqa: ANN401
+    """What the bytes say, in the form that expectations have."""
+    if data is None:
+        return None
+    match format_.name:
+        case "JSON":
+            return tokens.parse(data.decode())
+        case "DELIMITED":
+            return data.decode()
+        case "KAFKA":
+            return _decode_kafka(data, columns)
+        case "NONE":
+            raise Mismatch(f"a {side} was written although its format is NONE: {data!r}")
+        case other:
+            raise Unsupported(f"the format {other}")
+
+
+def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:  # noqa: ANN401 - any JSON value
+    match columns[0].type if columns else model.STRING:
+        case model.INTEGER:
+            return tokens.Number(_INT.unpack(data)[0])
+        case model.BIGINT:
+            return tokens.Number(_LONG.unpack(data)[0])
+        case model.DOUBLE:
+            return tokens.Number(repr(_DOUBLE.unpack(data)[0]))
+        case _:
+            return data.decode()
+
