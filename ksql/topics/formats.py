@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from ksql.base.errors import StatementError
-from ksql.topics.serde import delimited, json, kafka, none
+from ksql.base.errors import RegistryMissing, StatementError
+from ksql.topics.serde import avro, delimited, json, kafka, none
 from ksql.topics.wire import SKIP, DecodeError, EncodeError, Row, Serde, Skip
 from ksql.types import model
 from ksql.types.schema import Column
 
 if TYPE_CHECKING:
+    from ksql.topics.registry import Registry
     from ksql.types.format import Format
     from ksql.types.model import SqlType
 
@@ -164,6 +166,15 @@ FORMATS: dict[str, FormatInfo] = {
         ),
     )
 }
+
+
+class NoRegistry(RegistryMissing):
+    """A format that needs a schema registry where none is configured."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Format {name} needs a schema registry", hint="Set ksql.schema.registry.url."
+        )
 
 
 class UnknownFormat(StatementError):
@@ -315,18 +326,36 @@ def _too_many(info: FormatInfo, columns: Columns) -> str:
     return f"The '{info.name}' format only supports a single field. Got: [{got}]"
 
 
-def serde_for(format_: Format, columns: Columns, side: Side) -> Serde:
+@lru_cache(maxsize=512)
+def serde_for(
+    format_: Format,
+    columns: Columns,
+    side: Side,
+    registry: Registry | None = None,
+    subject: str = "",
+) -> Serde:
     """The serde of one side of a topic.
 
-    Keys without columns are neither read nor written, whatever their format.
-    Building a serde compiles source: keep it.
+    Keys without columns are neither read nor written, whatever their format. ``registry`` and
+    ``subject`` (where our schema is registered) matter to registry formats only.
 
-    Raises: StatementError as ``validate`` does.
+    Raises: StatementError as ``validate`` does, RegistryMissing.
     """
     validate(format_, columns, side)
     if side == "key" and not columns:
         return none.serde()
+    info = FORMATS[format_.name]
     wrapped = not is_unwrapped(format_, columns, side)
+    if info.needs_registry:
+        if registry is None:
+            raise NoRegistry(info.name)
+        return _REGISTERED[info.name](
+            columns,
+            wrapped=wrapped,
+            registry=registry,
+            subject=subject,
+            format_=format_,
+        )
     match format_.name:
         case "JSON":
             return json.serde(columns, wrapped=wrapped)
@@ -338,3 +367,6 @@ def serde_for(format_: Format, columns: Columns, side: Side) -> Serde:
             return none.serde()
         case _:
             raise UnfitSchema(format_, columns, side, f"{format_.name} is not supported yet")
+
+
+_REGISTERED: dict[str, Callable[..., Serde]] = {"AVRO": avro.serde}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import orjson
 
 from ksql.topics.wire import (
+    Bad,
     BadText,
     Value,
     check_time,
@@ -30,20 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EXACT_DOUBLE = 2.0**53
-
-
-class Bad(Exception):
-    """A value that cannot be read as its declared type; the path grows while it travels up."""
-
-    def __init__(self, message: str, path: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.path = path
-
-    def under(self, prefix: str) -> Bad:
-        """The same, seen from the container."""
-        self.path = prefix + self.path
-        return self
 
 
 class NeedExact(Exception):

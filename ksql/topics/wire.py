@@ -96,10 +96,18 @@ def serde_of(decode: Callable[[bytes], Row | None], encode: Callable[[Row], byte
     )
 
 
-def compile_functions(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
-    """Run generated source in ``namespace``; gives the namespace with what it defines."""
-    exec(compile(source, "<generated serde>", "exec"), namespace)  # noqa: S102 - we wrote the source
-    return namespace
+class Bad(Exception):
+    """A value that cannot be read as its declared type; the path grows while it travels up."""
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+    def under(self, prefix: str) -> Bad:
+        """The same, seen from the container."""
+        self.path = prefix + self.path
+        return self
 
 
 class BadText(ValueError):

@@ -12,6 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ksql.topics.generate import Source
 from ksql.topics.wire import (
     SKIP,
     BadText,
@@ -22,7 +23,6 @@ from ksql.topics.wire import (
     Skip,
     Value,
     check_time,
-    compile_functions,
     fitting,
     parse_base64,
     parse_decimal,
@@ -189,7 +189,7 @@ def _reader(columns: tuple[Column, ...], delimiter: str) -> dict[str, Any]:
             f"    return ({variables})",
         ]
     )
-    return compile_functions(source, names)
+    return Source(names, [source]).compiled()
 
 
 def _wrong_count(expected: int, fields: list[str]) -> None:
@@ -243,7 +243,7 @@ def _writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[Row], str]
     texts = [_writing(c.type, i, delimiter, names) for i, c in enumerate(columns)]
     joined = f" + {delimiter!r} + ".join(texts)
     source = f"def line(row):\n    {variables} = row\n    return {joined}\n"
-    return compile_functions(source, names)["line"]  # type: ignore[no-any-return]
+    return Source(names, [source]).compiled()["line"]  # type: ignore[no-any-return]
 
 
 def serde(columns: tuple[Column, ...], delimiter: str) -> Serde:

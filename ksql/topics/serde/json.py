@@ -9,7 +9,6 @@ Source: reference, serde, sections 2 and 3.1.
 from __future__ import annotations
 
 import binascii
-from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -17,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ksql.topics import json_values
-from ksql.topics.json_values import Bad, NameMatch, NeedExact, decimal_reader, wrong_kind
+from ksql.topics.generate import Source, indent
+from ksql.topics.json_values import NameMatch, NeedExact, decimal_reader, wrong_kind
 from ksql.topics.wire import (
     SKIP,
+    Bad,
     DecodeError,
     EncodeError,
     Row,
     Serde,
     Skip,
     Value,
-    compile_functions,
 )
 from ksql.types import model
 from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
@@ -61,31 +61,7 @@ _SCALARS: dict[SqlType, tuple[str, Callable[[Value, str], Any]]] = {
 }
 
 
-@dataclass
-class _Source:
-    """Generated text under way: finished functions and what they refer to."""
-
-    names: dict[str, Any] = field(default_factory=dict)
-    functions: list[str] = field(default_factory=list)
-
-    def add(self, value: object) -> str:
-        """Make a value known to the text; its name there."""
-        name = f"g{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def define(self, head: str, body: list[str]) -> None:
-        self.functions.append(f"def {head}:\n" + "".join(f"    {line}\n" for line in body))
-
-    def compiled(self) -> dict[str, Any]:
-        return compile_functions("\n".join(self.functions), self.names)
-
-
-def _indent(lines: list[str], depth: int = 1) -> list[str]:
-    return ["    " * depth + line for line in lines]
-
-
-class _Reader(_Source):
+class _Reader(Source):
     """Writes the functions that turn parsed JSON into rows."""
 
     def convert(self, type_: SqlType, var: str, path: str) -> list[str]:
@@ -127,7 +103,7 @@ class _Reader(_Source):
             "add = out.append",
             "try:",
             "    for x in v:",
-            *_indent(self.convert(item, "x", ""), 2),
+            *indent(self.convert(item, "x", ""), 2),
             "        add(x)",
             "except Bad as bad:",
             '    raise bad.under(f"{p}[{len(out)}]")',
@@ -141,7 +117,7 @@ class _Reader(_Source):
             'k = ""',
             "try:",
             "    for k, x in v.items():",
-            *_indent(self.convert(value, "x", ""), 2),
+            *indent(self.convert(value, "x", ""), 2),
             "        out[k] = x",
             "except Bad as bad:",
             '    raise bad.under(f"{p}.{k}.value")',
@@ -154,7 +130,7 @@ class _Reader(_Source):
         pairs = ", ".join(f"{f.name!r}: {var}" for f, var in zip(fields, names, strict=True))
         body = [
             "try:",
-            *_indent(lines or ["pass"]),
+            *indent(lines or ["pass"]),
             "except Bad as bad:",
             "    raise bad.under(p)",
             f"return {{{pairs}}}",
@@ -172,7 +148,7 @@ class _Reader(_Source):
         takes = [
             f"{var} = {source}[{name!r}]" for var, (name, _) in zip(names, members, strict=True)
         ]
-        lines = ["try:", *_indent(takes), "except KeyError:"]
+        lines = ["try:", *indent(takes), "except KeyError:"]
         lines.append(f"    {', '.join(names)}, = {match}({source})")
         for var, (name, type_) in zip(names, members, strict=True):
             lines += self.convert(type_, var, f".{name}")
@@ -206,7 +182,7 @@ def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _Reader:
             "        continue",
             "    try:",
             "        d = load(data)",
-            *_indent(batch, 2),
+            *indent(batch, 2),
             "    except FAULTS as fault:",
             "        add(again(data, fault, len(out)))",
             "return out",
@@ -302,7 +278,7 @@ def _needs_care(type_: SqlType) -> bool:
     return isinstance(type_, model.Decimal) or type_ in (model.DOUBLE, model.BYTES)
 
 
-class _Writer(_Source):
+class _Writer(Source):
     """Writes the functions that turn rows into what orjson prints as we want it."""
 
     def convert(self, type_: SqlType, expr: str) -> str:
@@ -387,7 +363,7 @@ def _row_writer(columns: tuple[Column, ...], *, wrapped: bool) -> _Writer:
             "out = []",
             "add = out.append",
             "for row in rows:",
-            *_indent([*take, *prepare, f"add({made})"]),
+            *indent([*take, *prepare, f"add({made})"]),
             "return out",
         ],
     )
