@@ -65,10 +65,8 @@ QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
 QTT_SAMPLE ?= 60
 
 qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
-ifneq ($(wildcard qtt/__main__.py),)
 	$(RUN) -m qtt --driver local --jobs $(JOBS) $(QTT_PATHS)
 	$(RUN) -m qtt --driver spark --jobs $(JOBS) --sample $(QTT_SAMPLE) $(QTT_PATHS)
-endif
 
 bench: setup ## the numbers
 	$(RUN) -m tests.bench

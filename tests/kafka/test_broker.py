@@ -11,7 +11,8 @@ import time
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from ksql.base.lock import DirectoryBusy
 from ksql.topics.broker import BrokerFailed, EmbeddedBroker, PortInUse

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ksql.base import java
@@ -96,5 +98,5 @@ def test_the_command_of_a_mac():
 
 @pytest.mark.parametrize(("uid", "command"), [(0, "apt x"), (1000, "sudo apt x")])
 def test_only_root_needs_no_sudo(monkeypatch, uid, command):
-    monkeypatch.setattr(java.os, "geteuid", lambda: uid)
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
     assert java.as_admin("apt x") == command
