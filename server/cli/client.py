@@ -173,7 +173,7 @@ class Client:
             plain = response.headers.get("content-type", "").startswith("text/plain")
             yield _lines(response) if plain else _events(response)
 
-    def _ask(self, method: str, path: str, **kwargs: Any) -> Any:  # noqa: ANN401 - any JSON
+    def _ask(self, method: str, path: str, **kwargs: Any) -> Any:
         with _reaching(self.url):
             response = self._http.request(method, path, **kwargs)
         if response.is_error:

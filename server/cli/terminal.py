@@ -159,6 +159,9 @@ class Terminal:
                 raise
         except _TimeIsUp:
             self._end(answer, "Time limit reached.")
+        except (ServerFailure, Unreachable):
+            answer.end()
+            raise
         else:
             answer.end(why)
 

@@ -91,7 +91,9 @@ def test_a_tombstone_and_the_end_are_told(desk: Desk, service: FakeService) -> N
 def test_an_error_after_some_rows(desk: Desk, service: FakeService) -> None:
     service.stream = lambda: FakeStream([rows((1, "a")), ServerError("gone")])
     assert desk.fails("select;") == "gone\n"
-    assert "| 1 " in desk.out()
+    text = desk.out()
+    assert "| 1 " in text
+    assert text.endswith("-+\n")
 
 
 def test_row_and_time_limits_end_the_query(desk: Desk, service: FakeService) -> None:
