@@ -29,7 +29,7 @@ from server.cli.client import Client
 from server.cli.colours import SqlColours
 from server.cli.complete import Names, SqlCompleter, fetch_names
 from server.cli.repl import Memory, Repl, _continuation, history_file
-from tests.unit.cli.helpers import Desk
+from tests.unit.cli.desk import Desk
 from tests.unit.server.fakes import FakeService, created
 
 CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"

@@ -13,7 +13,7 @@ from ksql.statements.answers import RequestFailed
 from ksql.statements.entities import Entity, Streams, Variables
 from server.cli.commands import COMMANDS, Exit
 from server.cli.session import Session
-from tests.unit.cli.helpers import Desk, narrow
+from tests.unit.cli.desk import Desk, narrow
 from tests.unit.server.fakes import FakeService, FakeStream, FakeText, created, rows
 
 TABLE = """\
