@@ -75,7 +75,7 @@ def _check(text: str, found: re.Match[str]) -> None:
         raise BadUrl(text, "Expected authority")
     if _ILLEGAL.search(text) or text.count("#") > 1:
         raise BadUrl(text, "Illegal character")
-    if any(_BRACKET.search(found[part] or "") for part in ("path", "fragment")):
+    if _BRACKET.search(found["path"]):
         raise BadUrl(text, "Illegal character")
     if _BAD_PERCENT.search(text):
         raise BadUrl(text, "Malformed escape pair")

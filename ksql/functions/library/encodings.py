@@ -49,13 +49,9 @@ class UnknownByteOrder(EvaluationError):
 
 def _from_hex(text: str) -> bytes:
     try:
-        return bytes.fromhex(text) if text.isalnum() or not text else _bad(text)
+        return binascii.unhexlify(text)
     except ValueError as error:
         raise BadEncoding(text, "HEX") from error
-
-
-def _bad(text: str) -> bytes:
-    raise BadEncoding(text, "HEX")
 
 
 def _from_marked_hex(text: str) -> bytes:

@@ -14,7 +14,7 @@ from ksql.functions.timeformat import names, zonenames
 from ksql.functions.timeformat.errors import BadPattern, BadText, UnknownZone
 from ksql.functions.timeformat.fields import day_of_week, epoch_day, week_start
 from ksql.functions.timeformat.tokens import Letters, Literal, tokenize
-from ksql.functions.timeformat.zones import UTC
+from ksql.functions.timeformat.zones import UTC, Zone
 from ksql.types.times import DAY_MS
 
 _NUMBERS = {
@@ -74,14 +74,14 @@ def parse_date(pattern: str, text: str) -> int:
     if found is None:
         raise BadText("date", text, pattern)
     values: dict[str, int] = {}
-    offset = 0
+    zone = UTC
     for field, part in zip(compiled.fields, found.groups(), strict=True):
         if field.kind == "zone":
-            offset = _offset_s(part, text, pattern)
+            zone = _zone(part, text, pattern)
         else:
             values[field.name] = _value(field, part)
     local_ms = _day(values) * DAY_MS + _millis(values)
-    day, rest = divmod(local_ms - offset * 1000, DAY_MS)
+    day, rest = divmod(local_ms - zone.local_offset_s(local_ms // 1000) * 1000, DAY_MS)
     if rest:
         raise BadText("date", text, pattern, "Date format contains time field")
     return day
@@ -93,16 +93,13 @@ def _compiled(pattern: str) -> _Compiled:
     fields: list[_Field] = []
     pieces: list[str] = []
     for i, token in enumerate(tokens):
-        match token:
-            case Letters(letter, count):
-                after = tokens[i + 1] if i + 1 < len(tokens) else None
-                field, piece = _field(pattern, letter, count, _is_number(after))
-                fields.append(field)
-                pieces.append(f"({piece})")
-            case Literal(literal):
-                pieces.append(re.escape(literal))
-            case _:
-                raise BadPattern(pattern, "sections are not allowed")
+        if isinstance(token, Letters):
+            after = tokens[i + 1] if i + 1 < len(tokens) else None
+            field, piece = _field(pattern, token.letter, token.count, _is_number(after))
+            fields.append(field)
+            pieces.append(f"({piece})")
+        elif isinstance(token, Literal):
+            pieces.append(re.escape(token.text))
     return _Compiled(re.compile("".join(pieces), re.IGNORECASE | re.ASCII), tuple(fields))
 
 
@@ -141,12 +138,11 @@ def _value(field: _Field, part: str) -> int:
     return number
 
 
-def _offset_s(part: str, text: str, pattern: str) -> int:
+def _zone(part: str, text: str, pattern: str) -> Zone:
     try:
-        zone = zonenames.zone_named(part)
+        return zonenames.zone_named(part)
     except UnknownZone as error:
         raise BadText("date", text, pattern, str(error)) from error
-    return zone.local_offset_s(0) if zone is not UTC else 0
 
 
 def _day(values: dict[str, int]) -> int:

@@ -97,12 +97,10 @@ def week_of_year(days: int, first_day: int, least: int) -> tuple[int, int]:
 
     The first week is the one with at least ``least`` days in the year.
     """
-    year = civil(days)[0]
-    for candidate in (year + 1, year, year - 1):
-        start = week_start(candidate, first_day, least)
-        if days >= start:
-            return candidate, (days - start) // 7 + 1
-    return year, 1
+    year = civil(days)[0] + 1
+    while days < (start := week_start(year, first_day, least)):
+        year -= 1
+    return year, (days - start) // 7 + 1
 
 
 def week_start(year: int, first_day: int, least: int) -> int:

@@ -51,10 +51,6 @@ class Zone:
             return self.name
         return self._at(epoch_s).tzname() or self.name
 
-    def is_summer(self, epoch_s: int) -> bool:
-        """Whether summer time is in force."""
-        return self.region is not None and bool(self._at(epoch_s).dst())
-
     def _at(self, epoch_s: int) -> dt.datetime:
         clamped = min(max(epoch_s, _FIRST + 86_400), _LAST - 86_400)
         return (_EPOCH + dt.timedelta(seconds=clamped)).astimezone(self.region)

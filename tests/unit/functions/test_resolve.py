@@ -275,6 +275,15 @@ def test_rows_of_a_family_are_checked():
         family("C", {"x": ("text", Scalar((), "INT"), Aggregate((), "INT", int, int))})
 
 
+def test_a_rule_is_described_by_its_text():
+    assert resolve(BUILTINS.get("GREATEST"), types_of("DECIMAL(3, 1); NULL")).returns == sql(
+        "DECIMAL(3, 1)"
+    )
+    rounded = resolve(BUILTINS.get("ROUND"), types_of("DECIMAL(3, 1)"))
+    assert str(rounded.returns) == "DECIMAL(2, 0)"
+    assert resolve(overloads("ANY; DECIMAL"), [NULL, NULL]).params == (NULL, NULL)
+
+
 def test_describe():
     about = describe(BUILTINS.get("SUBSTRING"))
     assert [str(variation) for variation in about][:2] == [

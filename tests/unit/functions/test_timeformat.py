@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ksql.functions.timeformat import (
+    Moment,
     date_moment,
     formatter,
     parse_date,
@@ -64,6 +65,8 @@ def test_widths_and_signs():
     before = date_moment(epoch_day(-43, 3, 15))
     assert formatter("y G u uuuu").show(before) == "44 BC -43 -0043"
     with pytest.raises(OutOfRange):
+        formatter("A").show(Moment(millis=-1))
+    with pytest.raises(OutOfRange):
         formatter("ppMMMM").show(date_moment(0))
 
 
@@ -90,7 +93,23 @@ def test_fixed_zones_have_names_too():
 
 
 @pytest.mark.parametrize(
-    "pattern", ["T", "b", "MMMMMM", "{", "[", "yyyy]", "'x", "p", "ddd", "SSSSSSSSSS"]
+    "pattern",
+    [
+        "T",
+        "b",
+        "MMMMMM",
+        "{",
+        "[",
+        "yyyy]",
+        "'x",
+        "p",
+        "ddd",
+        "SSSSSSSSSS",
+        "ZZZZZZ",
+        "V",
+        "vv",
+        "DDDD",
+    ],
 )
 def test_bad_patterns(pattern):
     if pattern == "[":  # an open section ends with the pattern
@@ -244,6 +263,7 @@ def test_parse_day_needs_a_whole_date():
         ("EEE MMM yyyy", "Fri May 2018", 17655),
         ("yyyy-MM-dd HH:mm Z", "2018-05-11 02:00 +0200", 17662),
         ("yyyy-MM-dd HH:mm z", "2018-05-11 00:00 UTC", 17662),
+        ("yyyy-MM-dd HH:mm z", "2018-05-11 01:00 bst", 17662),
         ("yyyy-MM-dd hh a", "2018-05-10 12 AM", 17661),
         ("yyyy-MM-dd kk", "2018-05-10 24", 17661),
         ("G yyyy", "BC 0001", epoch_day(0, 1, 1)),
@@ -261,7 +281,8 @@ def test_short_years_are_near():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text"), [("yyyy-MM-dd", "x"), ("yyyy HH", "2018 10"), ("yyyy-MM-dd", "2018-05")]
+    ("pattern", "text"),
+    [("Z", "+1999"), ("yyyy-MM-dd", "x"), ("yyyy HH", "2018 10"), ("yyyy-MM-dd", "2018-05")],
 )
 def test_dates_that_do_not_fit(pattern, text):
     with pytest.raises(BadText):

@@ -138,5 +138,6 @@ CASES = [
         ({"a": 1, "bb": 2}, 0, Lam(3, lambda s, k, v: s + len(k) * v, "INT")),
         5,
     ),
+    ("REDUCE", "MAP<STRING, INT>; INT", ({}, None, Lam(3, lambda s, *_: s, "INT")), None),
     ("REDUCE", "MAP<STRING, INT>; INT", (None, 4, Lam(3, lambda s, *_: s, "INT")), 4),
 ]

@@ -13,6 +13,7 @@ CASES = [
     ("EXTRACTJSONFIELD", "STRING; STRING", (DOC, "$.list[2]"), "null"),
     ("EXTRACTJSONFIELD", "STRING; STRING", (DOC, "$.list[3]"), None),
     ("EXTRACTJSONFIELD", "STRING; STRING", (DOC, "$.list.x"), None),
+    ("EXTRACTJSONFIELD", "STRING; STRING", (DOC, "$.nothing"), None),
     ("EXTRACTJSONFIELD", "STRING; STRING", (DOC, "$.list"), '[1,"two",null]'),
     ("EXTRACTJSONFIELD", "STRING; STRING", (DOC, '$["in"]["a\\"c"]'), "true"),
     ("EXTRACTJSONFIELD", "STRING; STRING", (DOC, "$.name.x"), None),
