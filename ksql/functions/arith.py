@@ -50,8 +50,12 @@ def decimal_of(value: float) -> Decimal:
 
 
 def set_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
-    """The decimal with that many digits after the point (negative: zeros before it)."""
-    return value.quantize(Decimal((0, (1,), -scale)), rounding=rounding, context=WIDE)
+    """The decimal with that many digits after the point (negative: zeros before it).
+
+    There is no minus before a zero.
+    """
+    found = value.quantize(Decimal((0, (1,), -scale)), rounding=rounding, context=WIDE)
+    return found if found else found.copy_abs()
 
 
 def fits(value: Decimal, precision: int, scale: int) -> bool:

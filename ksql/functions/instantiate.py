@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ksql.functions.errors import NullPrimitive
-from ksql.functions.resolve import literal_count, parameters, spread
+from ksql.functions.resolve import parameters, spread
 from ksql.functions.spec import Aggregate, AggregateFactory, Scalar, Table
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ def instantiate_aggregate(
     literals: Sequence[Any] = (),
     settings: Mapping[str, str] | None = None,
 ) -> Aggregate:
-    """The aggregate for arguments of these types.
+    """The aggregate for columns of these types.
 
-    ``arg_types`` are ``Resolved.params``, constants included or not; ``literals`` the values of the
-    last ``Resolved.literals`` arguments; ``settings`` the service's configuration.
+    ``literals`` are the values of the last ``Resolved.literals`` arguments; ``arg_types`` are the
+    types of those before them. ``settings`` is the service's configuration.
     Raises: BadConstant for a constant that the function refuses.
     """
     overload = function.overloads[index]
@@ -88,10 +88,8 @@ def instantiate_aggregate(
         return overload
     if not isinstance(overload, AggregateFactory):
         raise TypeError(f"{function.name} is not an aggregate function")
-    columns = tuple(arg_types)
-    if literals and literal_count(overload, len(columns)) == len(literals):
-        columns = columns[: len(columns) - len(literals)]
-    return overload.make(columns, tuple(literals), function_settings(function.name, settings or {}))
+    found = function_settings(function.name, settings or {})
+    return overload.make(tuple(arg_types), tuple(literals), found)
 
 
 def instantiate_table(

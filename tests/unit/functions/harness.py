@@ -103,7 +103,8 @@ def aggregate(name, types, literals=(), settings=None):
     constants = [sql({bool: "BOOLEAN", int: "INT", str: "STRING"}[type(v)]) for v in literals]
     chosen = resolve(function, [*columns, *constants])
     assert chosen.literals == len(literals)
-    made = instantiate_aggregate(function, chosen.index, chosen.params, literals, settings)
+    columns = chosen.params[: len(chosen.params) - chosen.literals]
+    made = instantiate_aggregate(function, chosen.index, columns, literals, settings)
     return made, chosen
 
 

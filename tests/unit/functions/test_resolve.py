@@ -159,10 +159,9 @@ def test_constants_of_aggregates(params, literals, given, count):
     function = factory(params, literals)
     found = resolve(function, types_of(given))
     assert found.literals == count
-    values = ("x",) * count
-    columns, constants, _ = instantiate_aggregate(function, 0, found.params, values)
-    assert len(columns) == len(types_of(given)) - count
-    assert constants == values
+    columns, values = found.params[: len(found.params) - count], ("x",) * count
+    made = instantiate_aggregate(function, 0, columns, values, {"ksql.functions.f.a": "1"})
+    assert made == (columns, values, {"a": "1"})
 
 
 def test_aggregates_are_not_cast():

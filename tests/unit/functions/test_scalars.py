@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from decimal import Decimal
 
 import pytest
 
@@ -21,6 +22,8 @@ def same(found, expected):
             math.isclose(found, expected, rel_tol=1e-14)
             or (found != found and expected != expected)
         )
+    if isinstance(expected, Decimal):
+        return str(found) == str(expected)
     return found == expected and type(found) is type(expected)
 
 

@@ -270,7 +270,7 @@ def test_aggregates():
     assert chosen.literals == 1
     assert str(chosen.state) == "STRUCT<`A` BIGINT>"
     settings = {"ksql.functions.total.plus": "100"}
-    made = instantiate_aggregate(function, chosen.index, chosen.params, [1], settings)
+    made = instantiate_aggregate(function, chosen.index, chosen.params[:-1], [1], settings)
     state = fold(made, [(0, 1, 2), (None, 1, 2)])
     assert result(made, state) == 1 + 100 + 1970 + 3
     assert result(made, made.undo(state, 0, 1, 2)) == 101
@@ -465,7 +465,8 @@ def test_corpora_aggregates(corpora, name, types, constants, rows, expected):
     kinds = [("INT" if isinstance(value, int) else "STRING") for value in constants]
     chosen = resolve(function, [*types_of(types), *types_of("; ".join(kinds))])
     settings = {"ksql.functions.test_udaf.init": "10"}
-    made = instantiate_aggregate(function, chosen.index, chosen.params, constants, settings)
+    columns = chosen.params[: len(chosen.params) - len(constants)]
+    made = instantiate_aggregate(function, chosen.index, columns, constants, settings)
     assert result(made, fold(made, rows)) == expected
     merged = made.merge(fold(made, rows[:1]), fold(made, rows[1:]))
     assert result(made, merged) == expected

@@ -50,6 +50,7 @@ CASES = [
     ("TRUNC", "DOUBLE; INT", (-12345.678, -2), -12300.0),
     ("TRUNC", "DECIMAL(4, 2)", (D("-1.79"),), D("-1")),
     ("TRUNC", "DECIMAL(4, 2); INT", (D("1.79"), 1), D("1.70")),
+    ("TRUNC", "DECIMAL(4, 2)", (D("-0.79"),), D("0")),
     ("SIGN", "INT", (-9,), -1),
     ("SIGN", "BIGINT", (0,), 0),
     ("SIGN", "DOUBLE", (0.1,), 1),
