@@ -103,6 +103,13 @@ PROPERTIES: dict[str, Property] = {
             editable=True,
         ),
         _p(
+            "ksql.query.fail.on.data.loss",
+            "bool",
+            "true",
+            "stop a query whose unread records are gone from the broker, instead of going on",
+            editable=True,
+        ),
+        _p(
             "auto.offset.reset",
             "choice",
             "latest",

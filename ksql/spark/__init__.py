@@ -1,0 +1,1 @@
+"""A plan becomes a running dataflow; the only user of PySpark."""

@@ -1,7 +1,8 @@
-"""Labels for the buckets of an exchange, so that Spark puts each bucket on a shuffle partition of its own.
+"""Labels for the buckets of an exchange: each on a shuffle partition of its own.
 
-Spark places a row by ``pmod(murmur3(label), partitions)``: labels 0, 1, 2 .. would often meet on one partition and leave
-others without work. Labels are fixed with the checkpoint, because state lies where its label says.
+Spark places a row by ``pmod(murmur3(label), partitions)``: labels 0, 1, 2 .. would often meet on
+one partition and leave others without work. Labels are fixed with the checkpoint, because state
+lies where its label says.
 
 Source: Spark's ``HashPartitioning`` and ``Murmur3_x86_32``.
 """

@@ -1,16 +1,21 @@
 """What a query's checkpoint says of its progress, readable whether the query runs or not.
 
-A checkpoint holds one file per planned batch (``offsets/N``: where it ends) and one per finished batch (``commits/N``).
+A checkpoint holds one file per planned batch (``offsets/N``: where it ends) and one per finished
+batch (``commits/N``).
 
-Source: Spark's Structured Streaming Programming Guide, on recovering from failures with checkpointing.
+Source: Spark's Structured Streaming Programming Guide, on recovering from failures with
+checkpointing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 Offsets = dict[str, dict[int, int]]
 """Topic -> partition -> the next offset to read."""

@@ -1,20 +1,23 @@
 """Many records in one binary: what crosses an exchange costs Spark a row per chunk, not per record.
 
-Columnar, since transposing and packing whole columns is far cheaper than packing records. A chunk starts with
-its version, the task that made it and its number within that task: a shuffle keeps no order between rows.
+Columnar, since transposing and packing whole columns is far cheaper than packing records. A chunk
+starts with its version, the task that made it and its number within that task: a shuffle keeps no
+order between rows.
 """
 
 from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from ksql.processors.base import Record, Row
 from ksql.spark.packing import pack, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 RECORDS_PER_CHUNK = 10_000
 _VERSION = 1
@@ -68,7 +71,7 @@ def by_bucket(records: Iterable[Record], buckets: int) -> Iterator[tuple[int, li
 
 
 class ChunkWriter:
-    """Collects the records of one task per bucket and gives them out as chunks when there are enough."""
+    """Collects a task's records per bucket and gives them out as chunks."""
 
     def __init__(self, buckets: int, sender: int) -> None:
         self._held: list[list[Record]] = [[] for _ in range(buckets)]
@@ -107,7 +110,7 @@ def _unpack_records(chunk: bytes) -> Iterator[Record]:
     count, ports, keys, rows, times, topics, partitions, offsets, headers, olds = unpack(
         memoryview(chunk)[_HEAD.size :]
     )
-    columns = zip(
+    columns = zip(  # noqa: B905 - constant columns repeat without end
         _column(ports),
         keys,
         _unpack_rows(rows, count),
@@ -147,15 +150,18 @@ def _headers(packed: list[list[Any]] | None) -> list[tuple[str, bytes | None]] |
 
 def _pack_rows(rows: Sequence[Row | None]) -> list[Any]:
     """Places of missing rows, then groups of equal width (joins mix them), column by column."""
-    if None not in rows and len(set(map(len, rows))) == 1:  # type: ignore[arg-type] # none is None
-        return [[], [[len(rows[0]), None, list(zip(*rows, strict=True))]]]  # type: ignore[arg-type,misc]
+    if None not in rows:
+        whole = cast("Sequence[Row]", rows)
+        width = len(whole[0])
+        if len(set(map(len, whole))) == 1:
+            return [[], [[width, None, list(zip(*whole, strict=True))]]]
     missing = [place for place, row in enumerate(rows) if row is None]
     widths: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
         if row is not None:
             widths.setdefault(len(row), []).append(place)
     groups = [
-        [width, places, list(zip(*(rows[p] for p in places), strict=True))]  # type: ignore[misc]
+        [width, places, list(zip(*(rows[p] for p in places), strict=True))]
         for width, places in widths.items()
     ]
     return [missing, groups]

@@ -1,10 +1,14 @@
-"""A query's plan as one Spark query: source, stages, sink; the same operators in the same order for every version of it."""
+"""A query's plan as one Spark query: the same operators in the same order for each version."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql.functions import col
+from pyspark.sql.functions import sum as total
+
 from ksql.spark.buckets import bucket_labels
+from ksql.spark.host import StageHost
 from ksql.spark.shipment import Shipment
 from ksql.spark.source import kafka_source
 from ksql.spark.stage import EXCHANGE_SCHEMA, TALLY_SCHEMA, IngestStage, StatelessRoad
@@ -17,9 +21,7 @@ if TYPE_CHECKING:
     from ksql.spark.spec import QuerySpec
 
 
-def dataflow(
-    session: SparkSession, spec: QuerySpec, partitions: Callable[[str], int]
-) -> DataFrame:
+def dataflow(session: SparkSession, spec: QuerySpec, partitions: Callable[[str], int]) -> DataFrame:
     """The whole road of the query; running it produces, its rows are only counts."""
     ship = shipment(spec)
     flow = kafka_source(session, spec, partitions)
@@ -31,8 +33,6 @@ def dataflow(
 
 
 def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
-    from ksql.spark.host import StageHost
-
     flow = flow.mapInArrow(IngestStage(ship), EXCHANGE_SCHEMA)
     flow = flow.observe("ingest", _total("ERRORS", "errors"))
     for stage in range(stages):
@@ -44,8 +44,6 @@ def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
 
 
 def _total(column: str, name: str = "") -> Column:
-    from pyspark.sql.functions import col, sum as total
-
     return total(col(column)).alias(name or column)
 
 
@@ -59,5 +57,6 @@ def shipment(spec: QuerySpec) -> Shipment:
         producer=tuple(sorted(spec.producer.items())),
         exactly_once=spec.exactly_once,
         log_topic=spec.log_topic,
+        log_rows=spec.log_rows,
         program=spec.program,
     )

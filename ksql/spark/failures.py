@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 
-_CAUSE = re.compile(r"^(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$", re.MULTILINE)
-_DATA_LOST = re.compile(r"data (?:may have been|was) (?:lost|missed)|DATA_LOSS|partitions? .{0,80}gone", re.I)
-_NO_TOPIC = re.compile(r"UnknownTopicOrPartition|does not host this topic-partition", re.I)
+_CAUSE = re.compile(
+    r"^(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$", re.MULTILINE
+)
+_DATA_LOST = re.compile(
+    r"data (?:may have been|was) (?:lost|missed)|DATA_LOSS|partitions? .{0,80}gone", re.IGNORECASE
+)
+_NO_TOPIC = re.compile(r"UnknownTopicOrPartition|does not host this topic-partition", re.IGNORECASE)
 
 _LOST = (
-    "records that the query has not read yet are gone from the broker (a topic was deleted, made anew or cut by its "
-    "retention); set ksql.spark.fail.on.data.loss to false to go on with what is left"
+    "records that the query has not read yet are gone from the broker (a topic was deleted, "
+    "made anew or cut by its retention); set ksql.query.fail.on.data.loss to false to go on with "
+    "what is left"
 )
 _MISSING = "a topic that the query reads does not exist"
 

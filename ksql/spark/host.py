@@ -1,7 +1,8 @@
 """The one stateful operator that Spark sees; it hosts stage ``i`` of any program.
 
-Spark compares an operator's grouping column and state variables with the checkpoint. They are the same for
-every stage of every query, so a query's next version can always read what the last one left.
+Spark compares an operator's grouping column and state variables with the checkpoint. They are the
+same for every stage of every query, so a query's next version can always read what the last one
+left.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
 from ksql.spark.pages import PagedStore
-from ksql.spark.shipment import ErrorLog
 from ksql.spark.sink import TaskSink
+from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,9 +37,8 @@ class StageHost(StatefulProcessor):
         self.ship = ship
         self.stage = stage
         self._state: Any = None
+        self._log = TaskLog()
         self._sink: TaskSink | None = None
-        self._log = ErrorLog()
-        self._errors_told = 0
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state, on the driver once to learn its schema and in every task."""
@@ -47,7 +47,7 @@ class StageHost(StatefulProcessor):
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
         key: Any,
-        rows: Iterator[Row],
+        rows: Iterator[Any],
         timerValues: TimerValues,  # noqa: N803 - Spark's name
     ) -> Iterator[Row]:
         """Process a bucket's records of this batch."""
@@ -69,23 +69,22 @@ class StageHost(StatefulProcessor):
 
     def close(self) -> None:
         """The task's end: wait until the broker has everything."""
-        if self._sink is not None:
-            self._sink.close()
+        if self._sink is not None or self._log.entries:
+            self._task_sink().close()
 
     def _chunks(self, results: Iterable[Record], sender: int) -> Iterator[Row]:
         labels = self.ship.buckets
         writer = ChunkWriter(len(labels), sender)
         for bucket, chunk in (*writer.add(results), *writer.finish()):
-            yield Row(B=labels[bucket], ERRORS=self._new_errors(), BLOB=chunk)
+            yield Row(B=labels[bucket], ERRORS=self._log.untold(), BLOB=chunk)
 
     def _tally(self, results: Iterable[Output]) -> Iterator[Row]:
+        sink = self._task_sink()
+        before = sink.written
+        sink.write(results)
+        yield Row(produced=sink.written - before, errors=self._log.untold())
+
+    def _task_sink(self) -> TaskSink:
         if self._sink is None:
             self._sink = TaskSink(self.ship, self.ship.load().sink_topic, self._log)
-        before = self._sink.written
-        self._sink.write(results)
-        yield Row(produced=self._sink.written - before, errors=self._new_errors())
-
-    def _new_errors(self) -> int:
-        count = len(self._log.entries) - self._errors_told
-        self._errors_told += count
-        return count
+        return self._sink

@@ -20,11 +20,11 @@ _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 
 
 def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_s: float) -> bool:
-    """End a query at a batch boundary: the running batch is finished and committed, no other begins.
+    """End a query at a batch boundary: the running batch is committed, no other begins.
 
     The public ``stop`` interrupts the running batch, whose records were then produced but not
-    committed, and come a second time after a restart. Spark's loop asks before each batch whether the
-    query still counts as active; this sets exactly that, and waits.
+    committed, and come a second time after a restart. Spark's loop asks before each batch whether
+    the query still counts as active; this sets exactly that, and waits.
 
     Returns: False if the batch outlasts the time or this Spark has no such state.
     """

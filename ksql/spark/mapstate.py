@@ -1,8 +1,8 @@
 """A Spark map state that is asked for many entries at once.
 
-The public API waits for an answer per entry (100 to 150 microseconds); the same requests written together and
-answered together take a fifth. That needs the client's socket, so it is kept here, apart, and PySpark is pinned; if its
-inside looks different, the public API serves.
+The public API waits for an answer per entry (100 to 150 microseconds); the same requests written
+together and answered together take a fifth. That needs the client's socket, so it is kept here,
+apart, and PySpark is pinned; if its inside looks different, the public API serves.
 
 Source: PySpark's ``map_state_client`` and ``StateMessage.proto``, 4.2.
 """
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import ServerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pyspark.sql.streaming.stateful_processor import MapState
 
     from ksql.spark.pages import Backend
@@ -71,7 +72,9 @@ class _Pipelined:
     """Writes a window of requests, then reads their answers."""
 
     def __init__(self, state: MapState) -> None:
-        from pyspark.sql.streaming.proto import StateMessage_pb2
+        from pyspark.sql.streaming.proto import (  # noqa: PLC0415 - its absence is the fallback
+            StateMessage_pb2,
+        )
 
         inside: Any = state
         client = inside._mapStateClient  # noqa: SLF001 - the pinned inside

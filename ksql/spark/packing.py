@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _DECIMAL = 1
 _BIG_INT = 2
@@ -41,13 +43,13 @@ def _extend(value: Any) -> ormsgpack.Ext:
             return ormsgpack.Ext(_DECIMAL, str(value).encode())
         case int():
             return ormsgpack.Ext(_BIG_INT, str(value).encode())
-    raise TypeError(f"a {type(value).__name__} is no run-time value")
+        case _:
+            raise TypeError(f"a {type(value).__name__} is no run-time value")
 
 
 def _restore(tag: int, data: bytes) -> Any:
-    match tag:
-        case 1:
-            return Decimal(data.decode())
-        case 2:
-            return int(data)
+    if tag == _DECIMAL:
+        return Decimal(data.decode())
+    if tag == _BIG_INT:
+        return int(data)
     raise ValueError(f"unknown extension {tag}")

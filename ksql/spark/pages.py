@@ -1,26 +1,28 @@
 """Paged state: the ``Store`` that processors see, over few and larger entries of a map of bytes.
 
-A call into Spark's state store costs far more than the bytes it moves, so the entries of many keys lie together
-in a page of about 4 KiB. A space's pages are found by linear hashing: the number of pages grows with the content,
-and growing by one page moves the entries of only one other. Small spaces lie inline in the root, so that a small
-state is one entry, read and written once per batch.
+A call into Spark's state store costs far more than the bytes it moves, so the entries of many keys
+lie together in a page of about 4 KiB. A space's pages are found by linear hashing: the number of
+pages grows with the content, and growing by one page moves the entries of only one other. Small
+spaces lie inline in the root, so that a small state is one entry, read and written once per batch.
 
-Within a call, pages are read once, values decoded when they are asked for, and ``flush`` writes what has changed.
-Every entry starts with a version byte; values are packed one by one, so that a page is rewritten without decoding
-what it holds.
+Within a call, pages are read once, values decoded when they are asked for, and ``flush`` writes
+what has changed. Every entry starts with a version byte; values are packed one by one, so that a
+page is rewritten without decoding what it holds.
 
 Source: W. Litwin, Linear hashing: a new tool for file and table addressing (1980).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
 from ksql.base.errors import ServerError
 from ksql.spark.packing import pack, unpack, unpack_each
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 PAGE_BYTES = 4096
 INLINE_BYTES = 1024

@@ -8,17 +8,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
-from ksql.base.ids import QueryId
-from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
-from ksql.spark.running import RunningQuery
-from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import QuerySpec, StartAt, State
+
+if TYPE_CHECKING:
+    from ksql.base.ids import QueryId
+    from ksql.catalog.model import PersistentQuery
+    from ksql.spark.running import RunningQuery
+    from ksql.spark.runtime import SparkRuntime
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +121,9 @@ class SparkRunner:
             guarantee == "exactly_once_v2",
             settings.number("ksql.query.trigger.interval.ms"),
             settings.number("ksql.query.max.records.per.batch"),
+            fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),
             log_topic=around.log_topic,
+            log_rows=settings.flag("ksql.logging.processing.rows.include"),
         )
 
     def _starts(self, query: PersistentQuery) -> dict[str, StartAt]:

@@ -7,6 +7,8 @@ from collections import deque
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
+
 from ksql.spark import checkpoint
 from ksql.spark.failures import reason
 from ksql.spark.internals import finish_batch_and_stop
@@ -95,9 +97,7 @@ class RunningQuery:
         position = checkpoint.committed(self.spec.checkpoint)
         return position.offsets if position else {}
 
-    def await_idle(
-        self, goal: Mapping[str, Mapping[int, int]], timeout_s: float = 60.0
-    ) -> bool:
+    def await_idle(self, goal: Mapping[str, Mapping[int, int]], timeout_s: float = 60.0) -> bool:
         """Wait until everything before these offsets is processed and committed.
 
         Returns: False when the time is over or the query has failed or stopped.
@@ -123,7 +123,7 @@ class RunningQuery:
         return self.status()
 
     def supervise(self) -> None:
-        """Note a failure and, once its rest is over, try again. Called by the runtime's supervisor."""
+        """Note a failure and, once its rest is over, try again; for the runtime."""
         with self._lock:
             if self._stopped:
                 return
@@ -164,8 +164,6 @@ class RunningQuery:
         self._attempt += 1
 
     def _try_again(self) -> None:
-        from pyspark.errors import PySparkException
-
         try:
             self._query = self._launch(self.spec)
         except PySparkException as problem:

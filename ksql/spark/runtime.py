@@ -1,10 +1,12 @@
-"""Queries on Spark: started under stable ids, watched, restarted when they fail, stopped between two batches."""
+"""Queries on Spark: started under stable ids, watched, restarted, stopped between batches."""
 
 from __future__ import annotations
 
 import logging
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
 
 from ksql.spark.compile import dataflow
 from ksql.spark.failures import reason
@@ -69,8 +71,6 @@ class SparkRuntime:
         Raises:
             QueryStartFailed: Spark refused it; nothing runs.
         """
-        from pyspark.errors import PySparkException
-
         spec.checkpoint.mkdir(parents=True, exist_ok=True)
         try:
             query = RunningQuery(self.session, spec, self._launch, self._retry)
@@ -120,5 +120,5 @@ class SparkRuntime:
             for query in self.queries():
                 try:
                     query.supervise()
-                except Exception:
+                except Exception:  # noqa: BLE001 - one query must not end the watch over all
                     _log.exception("supervision failed", extra={"query_id": query.query_id})

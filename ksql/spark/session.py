@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
 import ksql
 from ksql.base.errors import StartError
 from ksql.spark.shipping import package_zip
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyspark.sql import SparkSession
 
 
 class SparkUnavailable(StartError):
@@ -106,7 +106,11 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c: %m%n%ex
 """
 
-JVM_OPTIONS = "-XX:+UseG1GC -XX:ReservedCodeCacheSize=160m -Djava.net.preferIPv4Stack=true"
+JVM_OPTIONS = (
+    "-XX:+UseG1GC",
+    "-XX:ReservedCodeCacheSize=160m",
+    "-Djava.net.preferIPv4Stack=true",
+)
 
 
 def open_session(settings: SparkSettings) -> SparkSession:
@@ -117,11 +121,6 @@ def open_session(settings: SparkSettings) -> SparkSession:
     Raises:
         SparkUnavailable: The JVM did not start; its log file says more.
     """
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkException
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
-
     _sweep(settings)
     settings.scratch.mkdir(parents=True, exist_ok=True)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -140,8 +139,6 @@ def open_session(settings: SparkSettings) -> SparkSession:
 
 def close_session(session: SparkSession, settings: SparkSettings) -> None:
     """Stop Spark and its JVM and remove the scratch space."""
-    from pyspark import SparkContext
-
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - the JVM has no public handle
     session.stop()
     if gateway is not None:
@@ -168,7 +165,9 @@ def _conf(settings: SparkSettings) -> dict[str, str]:
         "spark.app.name": "ksql",
         "spark.master": settings.master,
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} {JVM_OPTIONS}",
+        "spark.driver.extraJavaOptions": " ".join(
+            (f"-Dlog4j2.configurationFile={log4j.as_uri()}", *JVM_OPTIONS)
+        ),
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

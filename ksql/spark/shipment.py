@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
-from ksql.dataflow.program import Program
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.dataflow.program import Program
 
 DEFAULT_PROGRAM = "ksql.dataflow.load:load"
 
@@ -25,6 +27,7 @@ class Shipment:
         producer: Kafka client configuration of the sink, as sorted pairs.
         exactly_once: One Kafka transaction per task instead of at-least-once delivery.
         log_topic: Where processing errors go; None drops them.
+        log_rows: Whether the log shows the rows that failed.
         program: ``module:function`` that turns the plan into a Program.
     """
 
@@ -35,6 +38,7 @@ class Shipment:
     buckets: tuple[int, ...] = ()
     exactly_once: bool = False
     log_topic: str | None = None
+    log_rows: bool = False
     program: str = DEFAULT_PROGRAM
 
     def load(self) -> Program:
@@ -46,14 +50,3 @@ class Shipment:
 def _factory(path: str) -> Callable[[str], Program]:
     module, _, name = path.partition(":")
     return cast("Callable[[str], Program]", getattr(import_module(module), name))
-
-
-class ErrorLog:
-    """Collects a task's entries for the processing log."""
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[str, str, Any]] = []
-
-    def __call__(self, operator: str, message: str, row: Any) -> None:
-        """Note one entry."""
-        self.entries.append((operator, message, row))

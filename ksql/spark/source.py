@@ -1,7 +1,7 @@
 """The one Kafka source of a query: all its topics, one set of offsets.
 
-The columns are the same for every query and every version of it, so an upgrade never changes what Spark
-compares with the checkpoint.
+The columns are the same for every query and every version of it, so an upgrade never changes what
+Spark compares with the checkpoint.
 
 Source: Spark's Structured Streaming + Kafka Integration Guide.
 """
@@ -39,9 +39,7 @@ class MissingOffsets(ServerError):
     """A start that leaves out some partitions of a topic."""
 
     def __init__(self, topic: str, partitions: list[int]) -> None:
-        super().__init__(
-            f'topic "{topic}" has no start offset for its partitions {partitions}'
-        )
+        super().__init__(f'topic "{topic}" has no start offset for its partitions {partitions}')
 
 
 def kafka_source(

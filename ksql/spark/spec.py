@@ -13,7 +13,7 @@ from ksql.spark.checkpoint import Offsets
 from ksql.spark.shipment import DEFAULT_PROGRAM
 
 StartAt = Literal["earliest", "latest"] | Mapping[int, int]
-"""Where a topic's first batch begins: at one end, or at an offset per partition (all partitions)."""
+"""Where a topic's first batch begins: at one end, or at an offset for each partition."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class QuerySpec:
         max_records: The most records that one batch takes; bounds the latency of a catch-up.
         fail_on_data_loss: Whether records that the broker has already deleted stop the query.
         log_topic: The processing log's topic.
+        log_rows: Whether the processing log shows the rows that failed.
         program: ``module:function`` that compiles the plan.
     """
 
@@ -51,6 +52,7 @@ class QuerySpec:
     fail_on_data_loss: bool = True
     log_topic: str | None = None
     program: str = DEFAULT_PROGRAM
+    log_rows: bool = False
 
 
 class State(Enum):
@@ -98,7 +100,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long a failed query rests before its next try; doubled each time, reset by a good batch."""
+    """How long a failed query rests; doubled each time, reset by a good batch."""
 
     initial_ms: int = 1_000
     max_ms: int = 60_000

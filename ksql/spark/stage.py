@@ -1,13 +1,16 @@
-"""The Python stages of a query that need no state: the whole stateless road, and the ingest before an exchange."""
+"""The Python stages without state: the whole stateless road, and the ingest of a stateful one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from pyspark import TaskContext
+
 from ksql.spark.arrow import raw_batch
 from ksql.spark.chunk import ChunkWriter
-from ksql.spark.shipment import ErrorLog
 from ksql.spark.sink import TaskSink
+from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,19 +35,15 @@ class StatelessRoad:
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
-        import pyarrow as pa
-
         program = self.ship.load()
         ingest = program.ingest()
-        log = ErrorLog()
+        log = TaskLog()
         sink = TaskSink(self.ship, program.sink_topic, log)
         for batch in batches:
             sink.write(ingest.add(raw_batch(batch), log))  # type: ignore[arg-type] # no stages
         sink.write(ingest.finish())  # type: ignore[arg-type] # no stages
         sink.close()
-        yield pa.RecordBatch.from_pydict(
-            {"produced": [sink.written], "errors": [len(log.entries)]}
-        )
+        yield pa.RecordBatch.from_pydict({"produced": [sink.written], "errors": [log.untold()]})
 
 
 class IngestStage:
@@ -55,19 +54,18 @@ class IngestStage:
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
-        from pyspark import TaskContext
-
         ingest = self.ship.load().ingest()
         context = TaskContext.get()
         writer = ChunkWriter(len(self.ship.buckets), context.partitionId() if context else 0)
-        log = ErrorLog()
+        log = TaskLog()
         for batch in batches:
             records: Iterable[Record] = ingest.add(raw_batch(batch), log)  # type: ignore[assignment]
             yield from map(self._row, writer.add(records))
         yield from map(self._row, writer.add(ingest.finish()))
         yield from map(self._row, writer.finish())
-        if log.entries:
-            yield exchange_row(self.ship.buckets[0], b"", len(log.entries))
+        if errors := log.untold():
+            TaskSink(self.ship, None, log).close()
+            yield exchange_row(self.ship.buckets[0], b"", errors)
 
     def _row(self, chunk: tuple[int, bytes]) -> RecordBatch:
         return exchange_row(self.ship.buckets[chunk[0]], chunk[1])
@@ -75,8 +73,6 @@ class IngestStage:
 
 def exchange_row(label: int, chunk: bytes, errors: int = 0) -> RecordBatch:
     """One row of the exchange."""
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays(
         [
             pa.array([label], pa.int32()),

@@ -66,7 +66,7 @@ class WorkerProducer:
                 if headers is None:
                     produce(topic, value, key, timestamp=timestamp)
                 else:
-                    produce(topic, value, key, timestamp=timestamp, headers=headers)
+                    produce(topic, value, key, timestamp=timestamp, headers=list(headers))
             except (BufferError, KafkaException) as problem:
                 if not self._retry(problem, topic, (key, value, timestamp, headers), rejected):
                     continue
@@ -74,16 +74,14 @@ class WorkerProducer:
         self._producer.poll(0)
         return count
 
-    def _retry(
-        self, problem: Exception, topic: str, record: Encoded, rejected: Rejected
-    ) -> bool:
+    def _retry(self, problem: Exception, topic: str, record: Encoded, rejected: Rejected) -> bool:
         """Wait for room in the queue; False if the record can never be sent."""
         key, value, timestamp, headers = record
         while isinstance(problem, BufferError):
             self._producer.poll(_FULL_WAIT_S)
             try:
                 self._producer.produce(
-                    topic, value, key, timestamp=timestamp, headers=headers or []
+                    topic, value, key, timestamp=timestamp, headers=list(headers or ())
                 )
             except (BufferError, KafkaException) as again:
                 problem = again

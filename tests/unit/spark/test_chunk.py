@@ -22,8 +22,10 @@ SCALARS = (
 )
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text("abc", max_size=2) | LONGS, inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text("abc", max_size=2) | LONGS, inner, max_size=3)
+    ),
     max_leaves=5,
 )
 ROWS = st.none() | st.lists(VALUES, max_size=3).map(tuple)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
@@ -184,8 +185,6 @@ def test_growing_moves_keys_only_to_new_pages(key: bytes, spread: int) -> None:
 
 
 def test_keys_of_one_bucket_spread_evenly() -> None:
-    from zlib import crc32
-
     keys = [b"%d" % n for n in range(200_000)]
     counts = [0] * 48
     for key in (key for key in keys if crc32(key) % 16 == 3):

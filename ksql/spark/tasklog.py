@@ -1,0 +1,59 @@
+"""What went wrong with single records in one task, on its way to the processing log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from ksql.processors.base import BadRecord
+from ksql.topics import processing_log as plog
+from ksql.topics.wire import DecodeError, EncodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.spark.shipment import Shipment
+    from ksql.topics.producer import Encoded
+
+SINK = "sink"
+SERIALIZER = "serializer"
+
+
+class TaskLog:
+    """Collects a task's entries (the ``LogError`` protocol)."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, str, Any]] = []
+        self._told = 0
+
+    def __call__(self, operator: str, message: str, row: Any) -> None:
+        """Note one entry."""
+        self.entries.append((operator, message, row))
+
+    def untold(self) -> int:
+        """How many entries there are since this was asked last."""
+        count = len(self.entries) - self._told
+        self._told += count
+        return count
+
+
+def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[Encoded]:
+    """The entries as records of the processing log's topic."""
+    for operator, message, row in log.entries:
+        logger = plog.logger_name(ship.query_id, operator)
+        body = plog.entry(logger, now_ms, _message(ship, operator, message, row))
+        yield None, body, now_ms, None
+
+
+def _message(ship: Shipment, operator: str, message: str, row: Any) -> plog.Message:
+    shown = ship.log_rows
+    if isinstance(row, BadRecord):
+        side: Literal["key", "value"] = "key" if row.target == "key" else "value"
+        return plog.deserialization_error(
+            side, DecodeError(message), row.topic, row.data, rows=shown
+        )
+    if operator == SINK:
+        return plog.production_error(message)
+    if operator == SERIALIZER:
+        sink = ship.load().sink_topic or ""
+        return plog.serialization_error("value", EncodeError(message), sink, row, rows=shown)
+    return plog.record_processing_error(message, row, rows=shown)
