@@ -60,21 +60,24 @@ def _decimal_average() -> Aggregate:
     )
 
 
+def _share(total: Any, count: int, value: Any) -> float:
+    """What a value adds to the squared deviations; sum and count have it already."""
+    if count < 2:
+        return 0.0
+    delta = count * value - total
+    share: float = float(delta) * delta / (count * (count - 1))
+    return share
+
+
 def _spread_step(state: Sums, value: Any) -> Sums:
     """[sum, count, squared deviations] with one more value (Youngs and Cramer)."""
-    total, count, squares = state
-    if count:
-        delta = count * value - total
-        squares += float(delta) * delta / (count * (count + 1))
-    return [total + value, count + 1, squares]
+    total, count = state[0] + value, state[1] + 1
+    return [total, count, state[2] + _share(total, count, value)]
 
 
 def _spread_undo(state: Sums, value: Any) -> Sums:
-    total, count, squares = state[0] - value, state[1] - 1, state[2]
-    if count > 0:
-        delta = count * value - total
-        squares -= float(delta) * delta / (count * (count + 1))
-    return [total, count, squares]
+    total, count, squares = state
+    return [total - value, count - 1, squares - _share(total, count, value)]
 
 
 def _spread_merge(average: Callable[[Any, int], Any]) -> Callable[[Sums, Sums], Sums]:
