@@ -62,7 +62,8 @@ def _schema_fits(text: str | None, source: DataSource) -> bool:
 
 def columns_of(text: str) -> list[Column]:
     """A schema's text as columns."""
-    statement = parse_one(split(f"CREATE STREAM S ({text}) WITH (KAFKA_TOPIC='s');")[0]).statement
+    kind = "TABLE" if "PRIMARY KEY" in text else "STREAM"
+    statement = parse_one(split(f"CREATE {kind} S ({text}) WITH (KAFKA_TOPIC='s');")[0]).statement
     assert isinstance(statement, ast.CreateSource)  # noqa: S101 - just written so
     return [
         Column(c.name, c.type, Role.KEY if "KEY" in c.mark else Role.VALUE)

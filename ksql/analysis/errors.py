@@ -73,7 +73,14 @@ class NotAvailableHere(ExpressionError):
     """A column that exists in other clauses of the query only."""
 
     def __init__(self, clause: str, ref: ex.Ref) -> None:
-        super().__init__(clause, f"Unknown column {describe(ref)}.")
+        if clause == "WHERE":
+            super().__init__(clause, f"Unknown column {describe(ref)}.")
+            return
+        super().__init__(
+            "",
+            f"Window bounds column {describe(ref)} can only be used in the SELECT clause of "
+            "windowed aggregations and can not be passed to aggregate functions.",
+        )
 
 
 class CannotCompare(ExpressionError):

@@ -40,6 +40,7 @@ class AggregateCall:
     args: tuple[Bound, ...]
     literals: tuple[Any, ...]
     type: SqlType
+    state: SqlType
 
 
 @dataclass(slots=True)
@@ -63,7 +64,9 @@ class Grouping:
         """
         scope = replace(self.scope, clause=clause, intercept=self._intercept)
         if self.windowed and clause == "SELECT":
-            scope = replace(scope, extras={**scope.extras, **WINDOW_COLUMNS})
+            first, *others = scope.sources
+            bounded = replace(first, columns={**first.columns, **WINDOW_COLUMNS})
+            scope = replace(scope, sources=(bounded, *others), later=frozenset())
         found = trees.rewrite(bind(expr, scope, self.functions), self._grouped)
         self._check(found, expr, clause)
         return found
@@ -100,6 +103,7 @@ class Grouping:
             bound_args,
             literals,
             resolved.returns,
+            resolved.state,
         )
 
     @staticmethod

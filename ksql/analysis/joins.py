@@ -14,6 +14,7 @@ from ksql.analysis.scope import joined_name
 from ksql.base.errors import NotSupportedYet, StatementError
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
+from ksql.syntax.walk import transform
 
 if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
@@ -49,7 +50,7 @@ def bind_join(
     if len(key) != 1 or right_expr != b.Column(joined_name(right.alias, key[0].name), key[0].type):
         raise InvalidJoin(
             "Invalid join condition: stream-table joins require to join on the table's primary key. "
-            f"Got {describe(join.criteria).strip('()')}."
+            f"Got {_qualified(join.criteria, sides)}."
         )
     if type_of(left_expr) != type_of(right_expr):
         raise InvalidJoin(
@@ -140,6 +141,18 @@ def _home(
             "Each side of the join comparision must contain references from exactly one source."
         )
     return homes.pop()
+
+
+def _qualified(criteria: ex.Expr, sides: tuple[FromSource, FromSource]) -> str:
+    """The condition with its columns' sources named."""
+
+    def qualify(node: ex.Expr) -> ex.Expr:
+        if isinstance(node, ex.Ref) and node.source is None:
+            home = next((s.alias for s in sides if s.source.schema.find(node.name)), None)
+            return ex.Ref(node.name, home)
+        return node
+
+    return describe(transform(criteria, qualify)).removeprefix("(").removesuffix(")")
 
 
 def _typed(criteria: ex.Expr, left: Bound, right: Bound) -> str:

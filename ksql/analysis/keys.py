@@ -55,7 +55,8 @@ def split(
         used.add(hits[0])
         key.append(Named(projected[hits[0]].name, part.exprs[0]))
     if missing:
-        raise _missing(list(parts), origin, sink)
+        listed = missing if origin == "grouping expression" else list(parts)
+        raise _missing(listed, origin, sink)
     value = tuple(named for i, named in enumerate(projected) if i not in used)
     if not value:
         raise StatementError("The projection contains no value columns.")

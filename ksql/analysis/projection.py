@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,11 @@ def items(
     type_of: Callable[[ex.Expr], SqlType],
     *,
     persistent: bool,
+    rekeyed: Sequence[Item] | None = None,
 ) -> list[Item]:
     """The result's columns in the order of the text.
 
+    ``rekeyed`` are the columns of PARTITION BY: ``*`` begins with them then, and ends with the former key.
     ``type_of`` gives the type of an expression over the sources (for ``struct->*``).
     Raises: ReservedName; UnknownName for ``x.*`` of an unknown x.
     """
@@ -51,7 +53,7 @@ def items(
     for term in select:
         match term:
             case ast.SelectStar():
-                out += _star(term, relation, persistent=persistent)
+                out += _star(term, relation, persistent=persistent, rekeyed=rekeyed)
             case ast.SelectStructStar():
                 out += _struct_star(term, type_of)
             case ast.SelectItem():
@@ -91,7 +93,13 @@ def _is_window_bound(term: ast.SelectItem, relation: Relation) -> bool:
     )
 
 
-def _star(term: ast.SelectStar, relation: Relation, *, persistent: bool) -> Iterator[Item]:
+def _star(
+    term: ast.SelectStar,
+    relation: Relation,
+    *,
+    persistent: bool,
+    rekeyed: Sequence[Item] | None,
+) -> Iterator[Item]:
     chosen = [s for s in relation.sources if term.source in (None, s.alias)]
     if not chosen:
         known = [each.alias for each in relation.sources]
@@ -102,10 +110,22 @@ def _star(term: ast.SelectStar, relation: Relation, *, persistent: bool) -> Iter
             span=term.span,
         )
     joined = relation.scope.joined
+    if rekeyed is not None and not joined:
+        yield from _rekeyed_star(chosen[0], rekeyed)
+        return
     for each in chosen:
         for name in _star_columns(each, persistent=persistent):
             shown = joined_name(each.alias, name) if joined else name
             yield Item(shown, ex.Ref(name, each.alias, span=term.span))
+
+
+def _rekeyed_star(each: FromSource, rekeyed: Sequence[Item]) -> Iterator[Item]:
+    yield from rekeyed
+    taken = {item.expr.name for item in rekeyed if isinstance(item.expr, ex.Ref)}
+    schema = each.source.schema
+    for column in (*schema.value, *schema.headers, *schema.key):
+        if column.name not in taken:
+            yield Item(column.name, ex.Ref(column.name, each.alias))
 
 
 def _star_columns(each: FromSource, *, persistent: bool) -> Iterator[str]:

@@ -13,7 +13,7 @@ from ksql.dataflow.timestamps import extractor
 from ksql.plan.nodes import Sink
 from ksql.processors.base import Headers, LogError, Row
 from ksql.processors.keys import pack
-from ksql.rows.compile import compile_stage
+from ksql.rows.compile import compile_predicate, compile_stage
 from ksql.topics.formats import EncodeError, serde_for
 from ksql.types.model import BIGINT
 from ksql.types.schema import WINDOWEND, WINDOWSTART
@@ -43,6 +43,15 @@ class Code:
         return compile_stage(names, condition, outputs, self.functions, self.settings, label).run
 
 
+    def predicate(self, flow: Flow, label: str) -> Callable[[Row, LogError], bool] | None:
+        """The conditions of a stretch alone, if it has any."""
+        condition = conjunction(flow.wheres)
+        if condition is None:
+            return None
+        names = [name for name, _ in flow.entry.columns]
+        return compile_predicate(names, condition, self.functions, self.settings, label)
+
+
 class KeyedArm:
     """Rows on their way to a stage, keyed.
 
@@ -63,9 +72,14 @@ class KeyedArm:
         """The packed key and what is carried; None if the row goes nowhere."""
         if dead and not self.table:
             return None
-        out = None if dead else self._run(row, log)
+        found = None if dead else self.project(row, log)
+        return self._deletion(row, log) if found is None and self.table else found
+
+    def project(self, row: Row, log: LogError) -> Keyed | None:
+        """The same for a row that is there: None if a condition drops it or its key has a NULL."""
+        out = self._run(row, log)
         if out is None:
-            return self._deletion(row, log) if self.table else None
+            return None
         key = out[: self._width]
         if None in key and not self._null_keys:
             log("groupby", "a grouping or joining expression is NULL", row)
@@ -94,6 +108,7 @@ class ExitArm:
         bounds = (b.Column(WINDOWSTART, BIGINT), b.Column(WINDOWEND, BIGINT))
         extra = bounds if self._windowed else ()
         self._run = code.stage(flow, (*exit_.key, *exit_.value, *extra), "Project")
+        self._test = code.predicate(flow, "Filter")
         self._key = code.stage(flow, (*exit_.key, *extra), "Project", where=False)
         self._values = self._width + len(exit_.value)
         self._extract = None
@@ -123,7 +138,7 @@ class ExitArm:
 
     def passes(self, row: Row, log: LogError) -> bool:
         """Whether the conditions let the row through."""
-        return self._run(row, log) is not None
+        return self._test is None or self._test(row, log)
 
 
 class Encoder:
@@ -138,7 +153,7 @@ class Encoder:
     def encode(self, rows: Sequence[Emitted], log: LogError) -> list[Encoded]:
         """The records; rows that the format cannot write are dropped and logged."""
         try:
-            keys = self._keys.encode_many([row[0] or None for row in rows])
+            keys = self._keys.encode_many([_key_row(row[0]) for row in rows])
             values = self._values.encode_many([row[1] for row in rows])
         except EncodeError as error:
             if len(rows) == 1:
@@ -156,3 +171,8 @@ class Encoder:
             return key
         start, end = window
         return key + (_LONG.pack(end) if self._session else b"") + _LONG.pack(start)
+
+
+def _key_row(key: Row | None) -> Row | None:
+    """A key of which no column is there is no key."""
+    return None if key is None or key.count(None) == len(key) else key

@@ -17,9 +17,9 @@ from ksql.plan.nodes import (
     StreamTableJoin,
 )
 from ksql.types.model import BIGINT, SqlType
-from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS
+from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Role
 
-Stateful = Aggregate | StreamTableJoin
+Stateful = Aggregate | StreamTableJoin | Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ def source_columns(source: Source) -> tuple[tuple[str, SqlType], ...]:
 def _flow(plan: Plan, out: Layout) -> Flow:
     match plan:
         case Source():
-            out.sources.append(plan)
-            return _source_flow(plan, len(out.sources) - 1)
+            flow = _source_flow(plan, out)
+            return _table_flow(plan, flow, out) if plan.kind == "TABLE" else flow
         case Filter() | Rekey() | Select():
             return extend(_flow(plan.source, out), plan)
         case Aggregate():
@@ -90,11 +90,32 @@ def _flow(plan: Plan, out: Layout) -> Flow:
             return _flow(plan.source, out)
 
 
-def _source_flow(source: Source, index: int) -> Flow:
+def _source_flow(source: Source, out: Layout) -> Flow:
+    out.sources.append(source)
     columns = source_columns(source)
     if source.prefix:
         columns = (*columns, (ROWTIME, BIGINT))
-    return entering(Entry("source", index, columns), table=source.kind == "TABLE")
+    entry = Entry("source", len(out.sources) - 1, columns)
+    return entering(entry, table=source.kind == "TABLE")
+
+
+def _table_flow(source: Source, flow: Flow, out: Layout) -> Flow:
+    """A table's changes with the rows they replace: a stage that remembers the rows."""
+    stage = len(out.stages)
+    out.stages.append(source)
+    key = tuple(
+        item.expr
+        for item, column in zip(flow.items[-len(source.columns) :], source.columns, strict=True)
+        if column.role is Role.KEY
+    )
+    out.arms.append(Arm(flow, stage, 0, key, tuple(item.expr for item in flow.items)))
+    return entering(Entry("stage", stage, flow.entry.columns), table=True)
+
+
+def key_places(source: Source) -> tuple[int, ...]:
+    """Where the key columns stand in a table's rows."""
+    before = len(source_columns(source)) - len(source.columns)
+    return tuple(before + i for i, c in enumerate(source.columns) if c.role is Role.KEY)
 
 
 def _aggregate_flow(node: Aggregate, out: Layout) -> Flow:
@@ -118,7 +139,7 @@ def aggregate_columns(node: Aggregate) -> tuple[tuple[str, SqlType], ...]:
 
 
 def _join_flow(node: StreamTableJoin, out: Layout) -> Flow:
-    left, right = _flow(node.left, out), _flow(node.right, out)
+    left, right = _flow(node.left, out), _joined_table(node.right, out)
     stage = len(out.stages)
     out.stages.append(node)
     sides = ((left, node.left_key), (right, node.right_key))
@@ -130,6 +151,11 @@ def _join_flow(node: StreamTableJoin, out: Layout) -> Flow:
         out.arms.append(Arm(flow, stage, port, (flow.over_entry(key),), carried))
     columns.append((ROWTIME, BIGINT))
     return entering(Entry("stage", stage, tuple(columns)), table=False)
+
+
+def _joined_table(plan: Plan, out: Layout) -> Flow:
+    """The join's right side: the join itself remembers its rows."""
+    return _source_flow(plan, out) if isinstance(plan, Source) else _flow(plan, out)
 
 
 def right_width(node: StreamTableJoin, out: Layout) -> int:

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.analysis.bound import type_of
 from ksql.dataflow.arms import Code, Emitted, Encoder, ExitArm, KeyedArm
-from ksql.dataflow.layout import Layout, Stateful, layout, right_width
+from ksql.dataflow.layout import Layout, Stateful, key_places, layout, right_width, source_columns
 from ksql.dataflow.program import RawBatch
 from ksql.dataflow.reading import Reader
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.functions.registry import BUILTINS
 from ksql.plan import codec
-from ksql.plan.nodes import Aggregate, QueryPlan, StreamTableJoin
+from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
 from ksql.processors import aggregate as aggregates
+from ksql.processors import keys
 from ksql.processors.base import LogError, Processor, Record, Store
 from ksql.processors.folds import Folds, Slot, compile_folds
 from ksql.processors.joins import StreamTableJoin as JoinProcessor
+from ksql.processors.table import TableSource
 from ksql.processors.windows import Windows
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Compiled:
         self._operators = [
             _Operator(node, cut, plan, code, keep_old=self.exit.filtered) for node in cut.stages
         ]
+        last = cut.stages[-1] if cut.stages else None
+        self._table_key = key_places(last) if isinstance(last, Source) else ()
         self._after = [self._after_stage(stage) for stage in range(self.stages)]
 
     def ingest(self) -> Ingest:
@@ -103,40 +107,53 @@ class Compiled:
         out: list[Emitted] = []
         exit_ = self.exit
         for record in results:
-            row = _with_rowtime(record, exit_)
-            if row is None:
-                continue
-            emitted = exit_.emit(row, record.timestamp, record.headers, log)
+            row = _whole(record.row, record, len(exit_.entry.columns))
+            emitted = None
+            if row is not None:
+                emitted = exit_.emit(row, record.timestamp, record.headers, log)
             if emitted is not None:
                 out.append(emitted)
-            elif exit_.table and record.old is not None and exit_.passes(record.old, log):
-                out.append(exit_.delete(row, record.timestamp, record.headers, log))
+            elif exit_.table and (row is None or not exit_.passes(row, log)):
+                gone = record.old if record.old is not None else self._unknown(record)
+                if gone is not None and exit_.passes(gone, log):
+                    out.append(exit_.delete(gone, record.timestamp, record.headers, log))
         return out
 
+    def _unknown(self, record: Record) -> tuple[Any, ...] | None:
+        """The row of a deletion whose old row nobody knows: just its key; only where nothing is filtered."""
+        if record.row is not None or self.exit.filtered:
+            return None
+        row: list[Any] = [None] * len(self.exit.entry.columns)
+        for place, value in zip(self._table_key, keys.unpack(record.key), strict=True):
+            row[place] = value
+        return tuple(row)
 
-def _with_rowtime(record: Record, exit_: ExitArm) -> tuple[Any, ...] | None:
-    """A join's row ends with its time; an aggregate's has it already."""
-    if record.row is None:
-        return None
-    if len(record.row) == len(exit_.entry.columns):
-        return record.row
-    return (*record.row, record.timestamp)
+
+def _whole(row: tuple[Any, ...] | None, record: Record, width: int) -> tuple[Any, ...] | None:
+    """A join's row ends with its time; others have it already."""
+    if row is None or len(row) == width:
+        return row
+    return (*row, record.timestamp)
 
 
 def arm_records(arm: KeyedArm, results: Iterable[Record], log: LogError) -> list[Record]:
-    """A stage's results on their way to the next one."""
+    """A stage's results on their way to the next one.
+
+    A table's change becomes one record if old and new row have one key, else two, the old one's first (KIP-904).
+    """
+    port, width = arm.stage * PORTS + arm.port, len(arm.entry.columns)
     out = []
     for record in results:
-        if record.row is None:
+        row = _whole(record.row, record, width)
+        new = None if row is None else arm.project(row, log)
+        old = None if record.old is None else arm.project(record.old, log)
+        if new is not None and old is not None and new[0] == old[0]:
+            out.append(record._replace(port=port, key=new[0], row=new[1], old=old[1]))
             continue
-        row = record.row
-        if len(row) < len(arm.entry.columns):
-            row = (*row, record.timestamp)
-        keyed = arm.keyed(row, False, log)
-        if keyed is not None:
-            out.append(
-                record._replace(port=arm.stage * PORTS + arm.port, key=keyed[0], row=keyed[1])
-            )
+        if old is not None:
+            out.append(record._replace(port=port, key=old[0], row=None, old=old[1]))
+        if new is not None:
+            out.append(record._replace(port=port, key=new[0], row=new[1], old=None))
     return out
 
 
@@ -223,7 +240,7 @@ class Ingest:
             emitted = emit(row, time, header, log)
             if emitted is not None:
                 out.append(emitted)
-            elif table:
+            elif table and filtered and not exit_.passes(row, log):
                 out.append(exit_.delete(row, time, header, log))
         return out
 
@@ -263,6 +280,8 @@ class _Operator:
                 self.processor = aggregates.Aggregate(
                     self._folds, _windows(node), plan.every_change, self._combined, keep_old
                 )
+            case Source():
+                self.processor = TableSource(len(source_columns(node)))
             case StreamTableJoin():
                 self.processor = JoinProcessor(node.kind == "LEFT", right_width(node, cut))
 

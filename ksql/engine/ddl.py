@@ -68,12 +68,6 @@ def _declared(
         options, context.settings, has_key=bool(schema.key)
     )
     _check_columns(stmt, schema, format_info(value_format.name).infers)
-    if (
-        not schema.key
-        and key_format.name != "NONE"
-        and options.clause("KEY").name == key_format.name
-    ):
-        raise StatementError("Key format specified for stream without key columns.")
     validate(key_format, schema.key, "key")
     validate(value_format, schema.value, "value")
     window = options.window()
@@ -169,7 +163,7 @@ def _check_columns(stmt: ast.CreateSource, schema: Schema, infers: bool) -> None
         if infers:
             raise NotSupportedYet("schema inference", span=stmt.span)
         raise StatementError("Tables require a PRIMARY KEY. Please define the PRIMARY KEY.")
-    if not schema.value and not schema.headers:
+    if not schema.columns:
         if infers:
             raise NotSupportedYet("schema inference", span=stmt.span)
         raise StatementError("The statement does not define any columns.")

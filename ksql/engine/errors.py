@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ksql.base.errors import StatementError
+from ksql.base.errors import ParseError, StatementError
 from ksql.catalog.model import DataSource
 from ksql.syntax.ast import SourceKind
 from ksql.upgrade.verdict import Verdict
@@ -24,7 +24,7 @@ class DoesNotExist(StatementError):
     """A stream, table, query or type that a statement names is not there."""
 
 
-class BadProperty(StatementError):
+class BadProperty(ParseError):
     """A WITH clause that cannot be."""
 
 

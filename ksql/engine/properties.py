@@ -50,9 +50,13 @@ _DDL_ONLY = frozenset({"WINDOW_TYPE", "WINDOW_SIZE", "SOURCE_CONNECTOR", "SOURCE
 
 @dataclass(frozen=True, slots=True)
 class FormatClause:
-    """What a WITH clause says of one side's format; None where it says nothing."""
+    """What a WITH clause says of one side's format; None where it says nothing.
+
+    ``own`` tells KEY_FORMAT or VALUE_FORMAT from FORMAT, which stands for both sides.
+    """
 
     name: str | None
+    own: bool
     delimiter: str | None
     schema_id: int | None
     schema_full_name: str | None
@@ -122,6 +126,7 @@ class With:
         representation = self.text(f"{side}_PROTOBUF_NULLABLE_REPRESENTATION")
         return FormatClause(
             name,
+            own is not None,
             self._delimiter(side),
             self.number(f"{side}_SCHEMA_ID"),
             self.text(f"{side}_SCHEMA_FULL_NAME")
@@ -133,7 +138,7 @@ class With:
         text = self.text(f"{side}_DELIMITER")
         if text is None:
             return None
-        name = f"Configuration {side}_DELIMITER is invalid: "
+        name = f"Failed to prepare statement: Configuration {side}_DELIMITER is invalid: "
         if text.strip() == "":
             raise BadProperty(
                 name
@@ -251,7 +256,7 @@ def configured_formats(
 ) -> tuple[Format, Format]:
     """The formats of a declared source."""
     key_clause = options.clause("KEY")
-    if key_clause.name is None and not has_key:
+    if not has_key and key_clause.name is None:
         key = Format("NONE")
     else:
         key = format_of(key_clause, settings.text("ksql.persistence.default.format.key"), None)

@@ -23,11 +23,13 @@ from ksql.engine.properties import With, format_of
 from ksql.plan import codec
 from ksql.plan.build import Built, build
 from ksql.plan.nodes import QueryPlan, Select, Sink
+from ksql.rows.constants import strict
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.topics.formats import configured_wrap, validate
 from ksql.types.coerce import can_coerce
 from ksql.types.format import Format, KeyWindow
+from ksql.types.model import Decimal, SqlType
 from ksql.types.schema import Column, Role, Schema
 from ksql.upgrade.validate import validate as validate_upgrade
 
@@ -63,6 +65,7 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
     running = _running(stmt.name, existing, context)
     options = With(stmt.properties, ddl=False)
     key_format, value_format = _sink_formats(options, built, context)
+    _check_states(built)
     sink, topic, is_new = _sink(stmt, built, options, (key_format, value_format), context)
     kind = "CSAS" if stmt.kind == "STREAM" else "CTAS"
     query_id = running.id if running else persistent_query_id(kind, stmt.name, context.offset)
@@ -139,7 +142,7 @@ def _sink_formats(options: With, built: Built, context: Context) -> tuple[Format
     first = built.sources[0].source
     key_clause = options.clause("KEY")
     if not built.key:
-        if key_clause.name not in (None, "NONE"):
+        if key_clause.own and key_clause.name != "NONE":
             raise StatementError("Key format specified for stream without key columns.")
         key = Format("NONE")
     else:
@@ -154,6 +157,23 @@ def _sink_formats(options: With, built: Built, context: Context) -> tuple[Format
         configured = None if setting == "" else setting.lower() == "true"
         value = replace(value, wrap=configured_wrap(value.name, len(built.value), configured))
     return key, value
+
+
+def _check_states(built: Built) -> None:
+    """What aggregates keep must fit the source's value format, as it does in Kafka Streams' topics.
+
+    Raises: StatementError.
+    """
+    format_ = replace(built.sources[0].source.value_format, wrap=None)
+    for state in built.states:
+        try:
+            validate(format_, (Column("STATE", state),), "value")
+        except StatementError as error:
+            raise StatementError(
+                "One of the functions used in the statement has an intermediate type that the value format "
+                "can not handle. Please remove the function or change the format.",
+                detail=error.message,
+            ) from error
 
 
 def _columns(named: Sequence[Named], role: Role) -> tuple[Column, ...]:
@@ -320,22 +340,34 @@ def _fitted(built: Built, target: DataSource) -> Built:
         [(n.name, n in built.key) for n in found],
         [(c.name, c.role is Role.KEY) for c in wanted],
     )
-    fits = shapes[0] == shapes[1] and all(
-        can_coerce(type_of(n.expr), c.type) for n, c in zip(found, wanted, strict=True)
+    casted = (
+        [_fitted_column(n, c.type) for n, c in zip(found, wanted, strict=True)]
+        if shapes[0] == shapes[1]
+        else [None]
     )
-    if not fits:
+    fits = [each for each in casted if each is not None]
+    if len(fits) < len(casted):
         result = Schema((*_columns(built.key, Role.KEY), *_columns(built.value, Role.VALUE)))
         raise StatementError(
             "Incompatible schema between results and sink.\n"
             f"Result schema is {result}\nSink schema is {target.schema}"
         )
-    casted = tuple(
-        n if type_of(n.expr) == c.type else Named(n.name, b.Cast(n.expr, c.type))
-        for n, c in zip(found, wanted, strict=True)
-    )
-    key, value = casted[: len(built.key)], casted[len(built.key) :]
+    key, value = tuple(fits[: len(built.key)]), tuple(fits[len(built.key) :])
     assert isinstance(built.plan, Select)  # noqa: S101 - build ends in a projection
     return replace(built, plan=replace(built.plan, key=key, value=value), key=key, value=value)
+
+
+def _fitted_column(named: Named, target: SqlType) -> Named | None:
+    """The column in the target's type: as it is, as a literal that fits, or cast; None if it cannot be."""
+    source = type_of(named.expr)
+    if source == target:
+        return named
+    if isinstance(named.expr, b.Const) and isinstance(target, Decimal):
+        try:
+            return Named(named.name, b.Const(strict(named.expr.value, source, target), target))
+        except (ValueError, ArithmeticError, TypeError):
+            return None
+    return Named(named.name, b.Cast(named.expr, target)) if can_coerce(source, target) else None
 
 
 def _insert_id(stmt: ast.InsertInto, context: Context) -> QueryId:

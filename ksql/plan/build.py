@@ -10,11 +10,12 @@ from ksql.analysis import bound as b
 from ksql.analysis import keys, projection
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.analysis.describe import describe
-from ksql.analysis.grouping import Grouping, is_aggregate, refuse_aggregates
+from ksql.analysis.grouping import Grouping, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.relation import Relation, bind_relation
 from ksql.analysis.windows import sizes
 from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan.nodes import (
     Aggregate,
     Filter,
@@ -29,7 +30,7 @@ from ksql.plan.nodes import (
 from ksql.plan.walk import result_kind
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.syntax.walk import collect
+from ksql.syntax.walk import collect, transform
 from ksql.types.format import KeyWindow
 from ksql.types.schema import WINDOW_COLUMNS
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
     from ksql.functions.registry import Functions
     from ksql.syntax.ast import SourceKind
+    from ksql.types.model import SqlType
 
 
 _BindItem = Callable[[ex.Expr], Bound]
@@ -47,7 +49,7 @@ _BindItem = Callable[[ex.Expr], Bound]
 class Built:
     """A query without its sink: what it computes and the shape of the result.
 
-    ``key`` is empty for keyless streams and for transient queries, whose columns are all in ``value``.
+    ``states`` are the types that the aggregates keep. ``key`` is empty for keyless streams and for transient queries, whose columns are all in ``value``.
     """
 
     plan: Plan
@@ -57,6 +59,7 @@ class Built:
     window: KeyWindow | None
     sources: tuple[FromSource, ...]
     keyless: bool = False
+    states: tuple[SqlType, ...] = ()
 
 
 def build(
@@ -131,10 +134,10 @@ class _Builder:
         found: list[ex.Call] = []
         for expr in exprs:
             for node in collect(expr, ex.Call):
-                function = self.functions.find(node.name)
-                if function is not None and function.kind == "TABLE":
+                function = self.functions.get(node.name, node.span)
+                if function.kind == "TABLE":
                     raise NotSupportedYet(f"the table function {node.name}", span=node.span)
-                if is_aggregate(node, self.functions):
+                if function.kind == "AGGREGATE":
                     found.append(node)
         return found
 
@@ -198,7 +201,9 @@ class _Builder:
         parts, origin, keyless = self._plain_key()
         if self.query.partition_by is not None:
             plan = Rekey(plan, tuple(Named(self._key_name(p), p.exprs[0]) for p in parts))
-        projected = self._project(lambda expr: bind(expr, self.scope, self.functions))
+        projected = self._project(
+            lambda expr: bind(expr, self.scope, self.functions), rekeyed=self._rekeyed()
+        )
         kind = result_kind(plan)
         if not self.persistent:
             return self._transient(plan, projected, kind)
@@ -244,9 +249,13 @@ class _Builder:
     def _shown(self, expr: ex.Expr) -> str:
         """The expression with its sources named, as messages about keys show it."""
         alias = self.relation.sources[0].alias
-        if isinstance(expr, ex.Ref):
-            return describe(expr if expr.source else ex.Ref(expr.name, alias))
-        return describe(expr)
+
+        def qualify(node: ex.Expr) -> ex.Expr:
+            if isinstance(node, ex.Ref) and node.source is None:
+                return ex.Ref(node.name, alias)
+            return node
+
+        return describe(transform(expr, qualify))
 
     def _key_name(self, part: keys.KeyPart) -> str:
         expr = part.exprs[0]
@@ -271,8 +280,6 @@ class _Builder:
 
     def _grouped(self, plan: Plan) -> Built:
         self._check_kafka_format("GROUP BY")
-        if self.relation.sources[0].source.kind == "TABLE":
-            raise NotSupportedYet("GROUP BY on a table", span=self.query.span)
         group = self._group_keys()
         window = self._window()
         named = tuple(key for key, _ in group)
@@ -285,6 +292,8 @@ class _Builder:
             Fold(slot, call.name, call.function, call.overload, call.args, call.literals, call.type)
             for slot, call in enumerate(grouping.calls)
         )
+        if result_kind(plan) == "TABLE":
+            self._check_undo(grouping)
         plan = Aggregate(plan, named, folds, window, len(folds))
         if having is not None:
             plan = Filter(plan, having, "HAVING")
@@ -295,7 +304,33 @@ class _Builder:
         ]
         key, value = keys.split(projected, parts, "grouping expression", self.sink)
         bounds = KeyWindow(window.kind, window.size_ms or None) if window else None
-        return self._finish(plan, key, value, "TABLE", bounds, keyless=False)
+        built = self._finish(plan, key, value, "TABLE", bounds, keyless=False)
+        return replace(built, states=tuple(call.state for call in grouping.calls))
+
+    def _check_undo(self, grouping: Grouping) -> None:
+        """On a table the old row is taken back first; not every function can."""
+        if self.query.window is not None:
+            raise StatementError("WINDOW clause is only supported for stream sources, not tables.")
+        names = sorted(
+            {
+                call.function
+                for call in grouping.calls
+                if instantiate_aggregate(
+                    self.functions.get(call.function),
+                    call.overload,
+                    [type_of(arg) for arg in call.args],
+                    call.literals,
+                ).undo
+                is None
+            }
+        )
+        if names:
+            plural = len(names) > 1
+            shown = ", ".join(names[:-1]) + " and " + names[-1] if plural else names[0]
+            raise StatementError(
+                f"The aggregation function{'s' if plural else ''} {shown} cannot be applied to a "
+                "table source, only to a stream source."
+            )
 
     def _group_keys(self) -> list[tuple[Named, str]]:
         exprs = self.query.group_by
@@ -331,12 +366,27 @@ class _Builder:
 
     # --- SELECT
 
-    def _project(self, bind_item: _BindItem) -> list[Named]:
+    def _rekeyed(self) -> list[projection.Item] | None:
+        """The columns that PARTITION BY adds to the row, for ``*``."""
+        exprs = self.query.partition_by
+        if exprs is None:
+            return None
+        namer = projection.Namer(self.relation)
+        return [
+            projection.Item(namer.name(expr), expr)
+            for expr in exprs
+            if not isinstance(expr, ex.NullLit)
+        ]
+
+    def _project(
+        self, bind_item: _BindItem, *, rekeyed: list[projection.Item] | None = None
+    ) -> list[Named]:
         items = projection.items(
             self.query.select,
             self.relation,
             lambda expr: type_of(bind(expr, self.scope, self.functions)),
             persistent=self.persistent,
+            rekeyed=rekeyed,
         )
         return [Named(item.name, bind_item(item.expr)) for item in items]
 

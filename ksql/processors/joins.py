@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ksql.processors.base import LogError, Record, Store
 from ksql.processors.order import in_order
+from ksql.processors.table import padded
 
 LEFT, RIGHT = 0, 1
 _ROWS = b"t"
@@ -37,7 +38,7 @@ class StreamTableJoin:
                 continue
             found = store.get(_ROWS, record.key)
             if found is not None:
-                yield record._replace(port=self.port, row=(*row, *found))
+                yield record._replace(port=self.port, row=(*row, *padded(found, self.right_width)))
             elif self.outer:
                 yield record._replace(port=self.port, row=(*row, *nothing))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ksql.processors.base import LogError, Record, Store
+from ksql.processors.base import LogError, Record, Row, Store
 from ksql.processors.order import in_order
 
 _ROWS = b"s"
@@ -13,20 +14,28 @@ _ROWS = b"s"
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """Keeps the table's rows; adds to every change the row before it."""
+    """Keeps the table's rows; adds to every change the row before it.
 
+    Stored rows that are shorter than ``width`` were written before the table got more columns. The deletion of an
+    unknown key goes on without an old row: who does not know the old values must still see it.
+    """
+
+    width: int
     port: int = 0
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
-        """Remember the rows; deletions of unknown keys are dropped."""
+        """Remember the rows."""
         store.load(_ROWS, {record.key for record in records})
         for record in in_order(records):
             stored = store.get(_ROWS, record.key)
-            old = None if stored is None else tuple(stored)
+            old = None if stored is None else padded(stored, self.width)
             if record.row is None:
-                if old is None:
-                    continue
                 store.delete(_ROWS, record.key)
             else:
                 store.put(_ROWS, record.key, list(record.row))
             yield record._replace(port=self.port, old=old)
+
+
+def padded(stored: Sequence[Any], width: int) -> Row:
+    """A stored row in the table's present width."""
+    return (*stored, *(None,) * (width - len(stored)))

@@ -101,6 +101,10 @@ def _values(stmt: ast.InsertValues, source: DataSource, request: Request) -> dic
 
 
 def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
+    headers = source.schema.headers
+    if not stmt.columns and headers and len(stmt.values) == len(source.schema.columns):
+        names = ", ".join(column.name for column in headers)
+        raise CannotInsert(f"Cannot insert into HEADER columns: {names}")
     if not stmt.columns:
         return [*source.schema.key, *source.schema.value]
     found = []
