@@ -87,6 +87,8 @@ def same(want: Any, got: Any, *, exact: bool) -> bool:  # noqa: ANN401 - any JSO
             return len(want) == len(got) and all(
                 same(a, b, exact=exact) for a, b in zip(want, got, strict=True)
             )
+        case str(), tokens.Decimal():
+            return Decimal(want).as_tuple() == Decimal(got).as_tuple()
         case (tokens.Number(), _) | (_, tokens.Number()):
             return False
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ksql.base.config import Settings
-from ksql.base.errors import KsqlError, NotSupportedYet
+from ksql.base.errors import KsqlError, NotSupportedYet, StatementError
 from ksql.catalog.model import DataSource
 from ksql.engine.ddl import columns_of
 from ksql.engine.properties import With
@@ -142,6 +142,7 @@ class _Block:
     def _assert_source(self, stmt: ast.AssertSource) -> None:
         source = self._source(stmt.name)
         options = With(stmt.properties, ddl=True)
+        stamp = options.timestamp()
         checks = {
             "type": (stmt.kind, source.kind),
             "schema": (
@@ -156,7 +157,7 @@ class _Block:
             "value format": (options.clause("VALUE").name, source.value_format.name),
             "value serde features": (options.wrap, source.value_format.wrap),
             "timestamp column": (
-                options.text("TIMESTAMP"),
+                stamp.name if stamp else None,
                 source.timestamp.name if source.timestamp else None,
             ),
             "timestamp format": (
@@ -166,7 +167,7 @@ class _Block:
         }
         for what, (wanted, found) in checks.items():
             if wanted != found:
-                raise Mismatch(
+                raise StatementError(
                     f"Expected {what} does not match actual for source {source.name}. "
                     f"{wanted} expected, {found} found"
                 )

@@ -15,6 +15,12 @@ class Number(str):
     __slots__ = ()
 
 
+class Decimal(Number):
+    """A number of a DECIMAL column: an expectation may write it as a string."""
+
+    __slots__ = ()
+
+
 def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """A JSON text with its numbers as ``Number``.
 

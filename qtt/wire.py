@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from ksql.catalog.model import DataSource
+from ksql.topics.formats import is_unwrapped
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.schema import Column
@@ -81,7 +82,7 @@ def decode(data: bytes | None, format_: Format, columns: tuple[Column, ...], sid
         return None
     match format_.name:
         case "JSON":
-            return tokens.parse(data.decode())
+            return _typed(tokens.parse(data.decode()), columns, unwrapped(format_, columns, side))
         case "DELIMITED":
             return data.decode()
         case "KAFKA":
@@ -90,6 +91,36 @@ def decode(data: bytes | None, format_: Format, columns: tuple[Column, ...], sid
             raise Mismatch(f"a {side} was written although its format is NONE: {data!r}")
         case other:
             raise Unsupported(f"the format {other}")
+
+
+def _typed(value: Any, columns: tuple[Column, ...], unwrapped: bool) -> Any:  # noqa: ANN401
+    """DECIMAL columns marked as such."""
+    if unwrapped:
+        return _typed_value(value, columns[0].type)
+    if not isinstance(value, dict):
+        return value
+    types = {column.name: column.type for column in columns}
+    return {k: _typed_value(v, types[k]) if k in types else v for k, v in value.items()}
+
+
+def _typed_value(value: Any, type_: model.SqlType) -> Any:  # noqa: ANN401 - any JSON value
+    match type_, value:
+        case model.Decimal(), tokens.Number():
+            return tokens.Decimal(value)
+        case model.Array(item), list():
+            return [_typed_value(each, item) for each in value]
+        case model.Map(_, inner), dict():
+            return {k: _typed_value(v, inner) for k, v in value.items()}
+        case model.Struct() as struct, dict():
+            found = {f.name: f.type for f in struct.fields}
+            return {k: _typed_value(v, found[k]) if k in found else v for k, v in value.items()}
+        case _:
+            return value
+
+
+def unwrapped(format_: Format, columns: tuple[Column, ...], side: str) -> bool:
+    """Whether the one column stands alone."""
+    return is_unwrapped(format_, columns, side)  # type: ignore[arg-type] # key or value
 
 
 def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:  # noqa: ANN401 - any JSON value

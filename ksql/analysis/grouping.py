@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.analysis import bound as b
 from ksql.analysis import trees
@@ -27,7 +27,17 @@ if TYPE_CHECKING:
 
 
 class NotGrouped(StatementError):
-    """An expression that is neither an aggregate nor built from the grouping expressions."""
+    """Expressions that are neither aggregates nor built from the grouping expressions."""
+
+    def __init__(self, clause: Literal["SELECT", "HAVING"], shown: str) -> None:
+        if clause == "HAVING":
+            super().__init__(f"Non-aggregate HAVING expression not part of GROUP BY: {shown}")
+        else:
+            super().__init__(
+                f"Non-aggregate SELECT expression(s) not part of GROUP BY: {shown}",
+                detail="Either add the column(s) to the GROUP BY or remove them from the SELECT.",
+            )
+        self.shown = shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +144,8 @@ class Grouping:
             dict.fromkeys(c.name for c in trees.columns(found) if c.name not in known)
         )
         if clause == "HAVING":
-            raise NotGrouped(f"Non-aggregate HAVING expression not part of GROUP BY: {loose}")
-        shown = describe(expr) if not isinstance(expr, ex.Ref) else loose
-        raise NotGrouped(
-            f"Non-aggregate SELECT expression(s) not part of GROUP BY: {shown}",
-            detail="Either add the column(s) to the GROUP BY or remove them from the SELECT.",
-        )
+            raise NotGrouped("HAVING", loose)
+        raise NotGrouped("SELECT", describe(expr) if not isinstance(expr, ex.Ref) else loose)
 
 
 def is_aggregate(call: ex.Call, functions: Functions) -> bool:

@@ -16,13 +16,14 @@ from ksql.processors.keys import pack
 from ksql.rows.compile import compile_predicate, compile_stage
 from ksql.topics.formats import EncodeError, serde_for
 from ksql.types.model import BIGINT
-from ksql.types.schema import WINDOWEND, WINDOWSTART
+from ksql.types.schema import PSEUDO_COLUMNS, WINDOWEND, WINDOWSTART
 
 if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
     from ksql.functions.registry import Functions
 
 _LONG = struct.Struct(">q")
+_NO_PSEUDO = (None,) * len(PSEUDO_COLUMNS)
 Run = Callable[[Row, LogError], "Row | None"]
 
 Encoded = tuple[bytes | None, bytes | None, int, Headers | None]
@@ -88,7 +89,9 @@ class KeyedArm:
 
     def _deletion(self, row: Row, log: LogError) -> Keyed | None:
         key = self._key(row, log)
-        return None if key is None or None in key else (pack(key), None)
+        if key is None or (None in key and not self._null_keys):
+            return None
+        return pack(key), None
 
 
 Emitted = tuple["Row | None", "Row | None", int, "Headers | None", "tuple[int, int] | None"]
@@ -104,6 +107,7 @@ class ExitArm:
         self.table = flow.table
         self.filtered = bool(flow.wheres)
         self._width = len(exit_.key)
+        self._rekeyed = exit_.rekeyed
         self._windowed = sink.window is not None
         bounds = (b.Column(WINDOWSTART, BIGINT), b.Column(WINDOWEND, BIGINT))
         extra = bounds if self._windowed else ()
@@ -130,8 +134,17 @@ class ExitArm:
         window = (out[-2], out[-1]) if self._windowed else None
         return out[: self._width], out[self._width : self._values], time, headers, window
 
+    def without_key(self, emitted: Emitted) -> Emitted:
+        """A record that came without a key leaves without one, unless PARTITION BY made it."""
+        return emitted if self._rekeyed else (None, *emitted[1:])
+
     def delete(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Emitted:
-        """The deletion of the key that the row has."""
+        """The record without value for the key that the row has.
+
+        Pseudo columns belong to the value: PARTITION BY finds NULL in them, as in all value columns.
+        """
+        if self._rekeyed:
+            row = _NO_PSEUDO + row[len(_NO_PSEUDO) :]
         out = self._key(row, log) or ()
         window = (out[-2], out[-1]) if self._windowed else None
         return out[: self._width], None, time, headers, window
@@ -149,11 +162,18 @@ class Encoder:
         self._values = serde_for(sink.value_format, sink.value, "value")
         self._session = sink.window is not None and sink.window.size_ms is None
         self._windowed = sink.window is not None
+        self._single = len(sink.key) <= 1
+
+    def _key_row(self, key: Row | None) -> Row | None:
+        """A single key column that is NULL is no key; several may all be NULL."""
+        if not key or (self._single and key[0] is None):
+            return None
+        return key
 
     def encode(self, rows: Sequence[Emitted], log: LogError) -> list[Encoded]:
         """The records; rows that the format cannot write are dropped and logged."""
         try:
-            keys = self._keys.encode_many([_key_row(row[0]) for row in rows])
+            keys = self._keys.encode_many([self._key_row(row[0]) for row in rows])
             values = self._values.encode_many([row[1] for row in rows])
         except EncodeError as error:
             if len(rows) == 1:
@@ -172,7 +192,3 @@ class Encoder:
         start, end = window
         return key + (_LONG.pack(end) if self._session else b"") + _LONG.pack(start)
 
-
-def _key_row(key: Row | None) -> Row | None:
-    """A key of which no column is there is no key."""
-    return None if key is None or key.count(None) == len(key) else key

@@ -16,6 +16,7 @@ from ksql.plan.nodes import (
     Source,
     StreamTableJoin,
 )
+from ksql.plan.walk import nodes
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Role
 
@@ -35,11 +36,12 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Rows of the last flow on their way to the sink."""
+    """Rows of the last flow on their way to the sink; ``rekeyed`` by PARTITION BY."""
 
     flow: Flow
     key: tuple[Bound, ...]
     value: tuple[Bound, ...]
+    rekeyed: bool = False
 
 
 @dataclass(slots=True)
@@ -59,7 +61,7 @@ def layout(sink: Sink) -> Layout:
     names = {item.name: item.expr for item in flow.items}
     key = tuple(names[column.name] for column in sink.key)
     value = tuple(names[column.name] for column in sink.value)
-    result.exit = Exit(flow, key, value)
+    result.exit = Exit(flow, key, value, any(isinstance(n, Rekey) for n in nodes(sink)))
     return result
 
 

@@ -50,7 +50,7 @@ class Compiled:
             self._by_topic.setdefault(source.topic, []).append(index)
         self.topics = tuple(self._by_topic)
         self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
-        self.arms = [KeyedArm(arm, code, null_keys=_outer(arm.stage, cut)) for arm in cut.arms]
+        self.arms = [KeyedArm(arm, code, null_keys=_null_keys(arm.stage, cut)) for arm in cut.arms]
         self.exit = ExitArm(cut.exit, plan.sink, code)
         self.encoder = None if rows else Encoder(plan.sink)
         self._operators = [
@@ -239,7 +239,7 @@ class Ingest:
                 continue
             emitted = emit(row, time, header, log)
             if emitted is not None:
-                out.append(emitted)
+                out.append(emitted if not keyless else exit_.without_key(emitted))
             elif table and filtered and not exit_.passes(row, log):
                 out.append(exit_.delete(row, time, header, log))
         return out
@@ -292,9 +292,10 @@ class _Operator:
         return aggregates.Combiner(self._folds, 0)
 
 
-def _outer(stage: int, cut: Layout) -> bool:
+def _null_keys(stage: int, cut: Layout) -> bool:
+    """LEFT joins keep streams' records without key; a table's key may have NULLs among its columns."""
     node = cut.stages[stage]
-    return isinstance(node, StreamTableJoin) and node.kind == "LEFT"
+    return isinstance(node, Source) or (isinstance(node, StreamTableJoin) and node.kind == "LEFT")
 
 
 def _windows(node: Aggregate) -> Windows | None:

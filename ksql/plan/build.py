@@ -10,7 +10,8 @@ from ksql.analysis import bound as b
 from ksql.analysis import keys, projection
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.analysis.describe import describe
-from ksql.analysis.grouping import Grouping, refuse_aggregates
+from ksql.analysis.errors import CannotInfer
+from ksql.analysis.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.relation import Relation, bind_relation
 from ksql.analysis.windows import sizes
@@ -32,6 +33,7 @@ from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import collect, transform
 from ksql.types.format import KeyWindow
+from ksql.types.model import BOOLEAN, NULL
 from ksql.types.schema import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
@@ -106,6 +108,7 @@ class _Builder:
     def _check_clauses(self) -> None:
         query = self.query
         if query.window is not None and query.group_by is None:
+            self._is_grouped()
             raise StatementError("WINDOW clause requires a GROUP BY clause.")
         if query.emit == "FINAL":
             if query.window is None:
@@ -150,6 +153,7 @@ class _Builder:
                 )
             return True
         if calls and self.persistent:
+            self._grouped_projection(Grouping(self.scope, self.functions, (), False))
             raise StatementError("Use of aggregate functions requires a GROUP BY clause.")
         return bool(calls)
 
@@ -284,7 +288,7 @@ class _Builder:
         window = self._window()
         named = tuple(key for key, _ in group)
         grouping = Grouping(self.scope, self.functions, named, window is not None)
-        projected = self._project(lambda expr: grouping.bind(expr, "SELECT"))
+        projected = self._grouped_projection(grouping)
         having = None
         if self.query.having is not None:
             having = grouping.bind(self.query.having, "HAVING")
@@ -307,23 +311,27 @@ class _Builder:
         built = self._finish(plan, key, value, "TABLE", bounds, keyless=False)
         return replace(built, states=tuple(call.state for call in grouping.calls))
 
+    def _grouped_projection(self, grouping: Grouping) -> list[Named]:
+        """The SELECT list over the grouped row; everything that is not grouped is told at once."""
+        loose: list[str] = []
+
+        def bind_item(expr: ex.Expr) -> Bound:
+            try:
+                return grouping.bind(expr, "SELECT")
+            except NotGrouped as error:
+                loose.append(error.shown)
+                return b.Const(False, BOOLEAN)
+
+        projected = self._project(bind_item)
+        if loose:
+            raise NotGrouped("SELECT", ", ".join(loose))
+        return projected
+
     def _check_undo(self, grouping: Grouping) -> None:
         """On a table the old row is taken back first; not every function can."""
         if self.query.window is not None:
             raise StatementError("WINDOW clause is only supported for stream sources, not tables.")
-        names = sorted(
-            {
-                call.function
-                for call in grouping.calls
-                if instantiate_aggregate(
-                    self.functions.get(call.function),
-                    call.overload,
-                    [type_of(arg) for arg in call.args],
-                    call.literals,
-                ).undo
-                is None
-            }
-        )
+        names = list(dict.fromkeys(c.function for c in grouping.calls if not self._undoes(c)))
         if names:
             plural = len(names) > 1
             shown = ", ".join(names[:-1]) + " and " + names[-1] if plural else names[0]
@@ -331,6 +339,11 @@ class _Builder:
                 f"The aggregation function{'s' if plural else ''} {shown} cannot be applied to a "
                 "table source, only to a stream source."
             )
+
+    def _undoes(self, call: AggregateCall) -> bool:
+        function = self.functions.get(call.function)
+        types = [type_of(arg) for arg in call.args]
+        return instantiate_aggregate(function, call.overload, types, call.literals).undo is not None
 
     def _group_keys(self) -> list[tuple[Named, str]]:
         exprs = self.query.group_by
@@ -388,7 +401,10 @@ class _Builder:
             persistent=self.persistent,
             rekeyed=rekeyed,
         )
-        return [Named(item.name, bind_item(item.expr)) for item in items]
+        named = [Named(item.name, bind_item(item.expr)) for item in items]
+        if any(type_of(each.expr) == NULL for each in named):
+            raise CannotInfer
+        return named
 
     def _transient(self, plan: Plan, projected: Sequence[Named], kind: SourceKind) -> Built:
         value = tuple(projected)

@@ -23,7 +23,7 @@ def java_double(value: float) -> str:
     sign = "-" if math.copysign(1.0, value) < 0 else ""
     if value == 0:
         return sign + "0.0"
-    mantissa, _, exponent = repr(abs(value)).partition("e")
+    mantissa, _, exponent = _shortest(abs(value)).partition("e")
     whole, _, fraction = mantissa.partition(".")
     fraction = "" if fraction == "0" else fraction
     digits = (whole + fraction).lstrip("0")
@@ -34,6 +34,12 @@ def java_double(value: float) -> str:
             return f"{sign}0.{'0' * -point}{digits}"
         return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+
+
+def _shortest(value: float) -> str:
+    """The shortest text that reads back, but of two digits at least: the nearest such (4.9E-324, not 5E-324)."""
+    two = f"{value:.1e}"
+    return two if float(two) == value else repr(value)
 
 
 def _java_time(value: int) -> str:
