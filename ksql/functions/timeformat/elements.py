@@ -375,6 +375,20 @@ def padded(inner: Element, width: int) -> Element:
     return _Padded(inner, width)
 
 
+def fixed_text(part: object) -> str | None:
+    """The text of an element that stands for itself; None for other elements."""
+    return part.text if isinstance(part, _Fixed) else None
+
+
+def digits_of(part: object) -> tuple[str, int] | None:
+    """Field and width of an element that is usually so many digits; None for other elements."""
+    if isinstance(part, _Fraction):
+        return "NANO", part.width
+    if isinstance(part, _Number) and (part.low == part.high or part.signs == "pad"):
+        return part.field.replace("YEAR_OF_ERA", "YEAR"), part.low
+    return None
+
+
 def is_fixed_number(part: object) -> bool:
     """Whether the element always takes the same number of digits."""
     if isinstance(part, _Number):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.functions.timeformat import fields
+from ksql.functions.timeformat.direct import direct_parser
 from ksql.functions.timeformat.elements import (
     Element,
     element,
@@ -23,7 +25,7 @@ from ksql.functions.timeformat.zones import UTC, Zone
 from ksql.types.times import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Formatter:
     parts: tuple[Part, ...]
     regex: re.Pattern[str]
     readers: tuple[Element, ...]
+    direct: Callable[[str], int | None] | None
 
     def show(self, moment: Moment) -> str:
         """The text of a moment.
@@ -79,7 +82,7 @@ def formatter(pattern: str) -> Formatter:
     """
     parts = _parts(pattern, tokenize(pattern))
     regex = re.compile(_regex(parts), re.IGNORECASE | re.ASCII)
-    return Formatter(pattern, parts, regex, tuple(_elements(parts)))
+    return Formatter(pattern, parts, regex, tuple(_elements(parts)), direct_parser(parts))
 
 
 def _parts(pattern: str, tokens: tuple[Token, ...]) -> tuple[Part, ...]:
@@ -150,7 +153,10 @@ def parse_timestamp(pattern: str, text: str, zone: Zone = UTC) -> int:
     Raises: BadPattern, BadText.
     Source: reference, functions, section 8; the parser of WITH (TIMESTAMP_FORMAT) is the same.
     """
-    parsed = formatter(pattern).read(text, "timestamp")
+    compiled = formatter(pattern)
+    if compiled.direct is not None and (local := compiled.direct(text)) is not None:
+        return local - zone.local_offset_s(local // 1000) * 1000
+    parsed = compiled.read(text, "timestamp")
     try:
         day = fields.resolve_day(parsed.values)
         nanos = fields.resolve_nanos(parsed.values)

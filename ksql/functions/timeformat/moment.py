@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.functions.timeformat.errors import NotInMoment
 from ksql.functions.timeformat.fields import day_of_week, day_of_year, week_of_year
 from ksql.functions.timeformat.zones import Zone
-from ksql.types.times import DAY_MS, civil
+from ksql.types.times import DAY_MS
+from ksql.types.times import civil as civil_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SUNDAY = 7
+
+civil = functools.lru_cache(maxsize=4096)(civil_of)
 
 
 @dataclass(frozen=True, slots=True)

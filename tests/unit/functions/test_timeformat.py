@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ksql.functions.timeformat import (
     Moment,
     date_moment,
     formatter,
+    javatime,
     parse_date,
     parse_day,
     parse_time,
@@ -337,6 +340,34 @@ def test_format_and_parse_are_inverse(millis):
     assert parse_timestamp(pattern, shown) == millis
     moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=millis)
     assert shown[5:] == f"{moment:%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}"
+
+
+FIELDS = ["yyyy", "uuuu", "MM", "dd", "HH", "mm", "ss", "SSS", "SS", "S", "SSSSSS", "-", "'T'", " "]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from(FIELDS), min_size=2, max_size=9),
+    st.integers(-62_135_596_800_000, 253_402_300_799_000),
+    st.integers(0, 5),
+)
+def test_the_short_cut_gives_the_same(parts, millis, spoiled):
+    pattern = "".join(parts)
+    assume(all(a[0] != b[0] for a, b in pairwise(parts)))
+    text = formatter(pattern).show(timestamp_moment(millis, UTC))
+    text = text.replace("2", "9") if spoiled == 0 else text
+
+    def outcome():
+        try:
+            return parse_timestamp(pattern, text, LONDON)
+        except BadText:
+            return "bad"
+
+    quick = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        slow = dataclasses.replace(formatter(pattern), direct=None)
+        patch.setattr(javatime, "formatter", lambda _: slow)
+        assert outcome() == quick
 
 
 @settings(max_examples=60, deadline=None)
