@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qtt import report
-from qtt.driver import Drivers
 from qtt.load import load
 from qtt.local import LocalDrivers
-from qtt.model import Case, Result
 from qtt.run import matches, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from qtt.driver import Drivers
+    from qtt.model import Case, Result
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.catalog.model import DataSource
 from qtt import tokens, wire
 from qtt.model import Case, Mismatch, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.catalog.model import DataSource
 
 
 class Actual(NamedTuple):
@@ -45,9 +48,7 @@ def _rest(source: DataSource, expected: Sequence[Record], actual: Sequence[Actua
     return f"; the first missing is key={missing.key!r} value={missing.value!r}"
 
 
-def _check_record(
-    where: str, case: Case, source: DataSource, want: Record, got: Actual
-) -> None:
+def _check_record(where: str, case: Case, source: DataSource, want: Record, got: Actual) -> None:
     schema = source.schema
     key, window = wire.split_window(got.key, source)
     if want.window != window:
@@ -58,9 +59,7 @@ def _check_record(
     if not same(want.key, actual_key, exact=exact):
         raise Mismatch(f"{where}: key {_show(want.key)} expected, {_show(actual_key)} found")
     if not same(want.value, actual_value, exact=exact):
-        raise Mismatch(
-            f"{where}: value {_show(want.value)} expected, {_show(actual_value)} found"
-        )
+        raise Mismatch(f"{where}: value {_show(want.value)} expected, {_show(actual_value)} found")
     checks_time = want.timestamp is not None and (
         want.timestamp != 0 or any(step.inputs for step in case.steps)
     )
@@ -70,11 +69,11 @@ def _check_record(
         raise Mismatch(f"{where}: headers {want.headers} expected, {got.headers} found")
 
 
-def _show(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def _show(value: Any) -> str:
     return tokens.dump(value)
 
 
-def same(want: Any, got: Any, *, exact: bool) -> bool:  # noqa: ANN401 - any JSON values
+def same(want: Any, got: Any, *, exact: bool) -> bool:
     """Whether an actual value is what is expected."""
     match want, got:
         case tokens.Number(), tokens.Number():
@@ -95,7 +94,7 @@ def same(want: Any, got: Any, *, exact: bool) -> bool:  # noqa: ANN401 - any JSO
             return bool(want == got and type(want) is type(got))
 
 
-def _looked_up(row: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - any JSON value
+def _looked_up(row: dict[str, Any], name: str) -> Any:
     found = row.get(name)
     return row.get(name.upper()) if found is None else found
 

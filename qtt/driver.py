@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ksql.base.config import Settings
-from ksql.catalog.catalog import Catalog
-from ksql.dataflow.ports import Topic
 from ksql.processors.base import Headers
-from ksql.syntax import ast
-from qtt.compare import Actual
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ksql.base.config import Settings
+    from ksql.catalog.catalog import Catalog
+    from ksql.dataflow.ports import Topic
+    from ksql.syntax import ast
+    from qtt.compare import Actual
 
 RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
 """Topic, key, value, timestamp, headers."""
@@ -42,6 +45,9 @@ class Driver(Protocol):
 
 class Drivers(Protocol):
     """Makes a driver per case; shared things (broker, session) live as long as this."""
+
+    default_partitions: int
+    """How many partitions a topic has for which the case names no number."""
 
     def fresh(self, case_id: str) -> Driver:
         """A driver for one case."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qtt import tokens
 from qtt.model import Case, Expected, Record, Statement, Step, TopicDef, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 _HARNESS = "use.exact.numeric.comparison"
 _DIRECTIVE = re.compile(r"^--@(\w+(?:\.\w+)*):\s*(.*?)\s*$", re.IGNORECASE)
@@ -52,9 +54,7 @@ def _expansions(test: dict[str, Any]) -> Iterator[tuple[str, str | None, dict[st
             yield suffix, format_, override
 
 
-def _case(
-    name: str, test: dict[str, Any], format_: str | None, override: dict[str, str]
-) -> Case:
+def _case(name: str, test: dict[str, Any], format_: str | None, override: dict[str, str]) -> Case:
     properties = {k: _text(v) for k, v in (test.get("properties") or {}).items()} | override
     exact = properties.pop(_HARNESS, "true").lower() == "true"
     return Case(
@@ -69,7 +69,7 @@ def _case(
     )
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -78,13 +78,11 @@ def _steps(test: dict[str, Any], format_: str | None) -> Iterator[Step]:
     for index in range(max(len(statements), len(inputs))):
         yield Step(
             tuple(_statement(s, format_) for s in (statements[index : index + 1] or [[]])[0]),
-            tuple(
-                _record(r, default_time=0) for r in (inputs[index : index + 1] or [[]])[0]
-            ),
+            tuple(_record(r, default_time=0) for r in (inputs[index : index + 1] or [[]])[0]),
         )
 
 
-def _statement(item: Any, format_: str | None) -> Statement:  # noqa: ANN401 - text or object
+def _statement(item: Any, format_: str | None) -> Statement:
     sql, refused = (item, None) if isinstance(item, str) else (item["sql"], item["refused"])
     return Statement(sql.replace("{FORMAT}", format_) if format_ else sql, refused)
 

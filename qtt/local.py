@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ksql.base.config import Settings
-from ksql.catalog.catalog import Catalog
-from ksql.dataflow.ports import Topic
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.functions.registry import BUILTINS
 from ksql.local.driver import MemoryRunner, MemoryTopics
 from ksql.statements.execute import HANDLERS
 from ksql.statements.services import QueryHealth, Request, Services
-from ksql.syntax import ast
 from qtt.compare import Actual
-from qtt.driver import Driver, RawInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.base.config import Settings
+    from ksql.catalog.catalog import Catalog
+    from ksql.dataflow.ports import Topic
+    from ksql.syntax import ast
+    from qtt.driver import Driver, RawInput
 
 
 class LocalDriver:
@@ -25,7 +29,7 @@ class LocalDriver:
         self._topics = MemoryTopics()
         self._runner = MemoryRunner(self._topics)
         self._engine = Engine(BUILTINS, self._topics, MemoryLog(), self._runner)
-        self._services = Services(self._engine, _Nothing(), self, lambda: 0)
+        self._services = Services(self._engine, NoMonitor(), self, lambda: 0)
 
     @property
     def catalog(self) -> Catalog:
@@ -70,7 +74,7 @@ class LocalDriver:
         """Nothing outlives the object."""
 
 
-class _Nothing:
+class NoMonitor:
     """A monitor of a service that has no running parts."""
 
     def health(self, query_id: str) -> QueryHealth:
@@ -95,6 +99,8 @@ class _Nothing:
 
 class LocalDrivers:
     """Makes local drivers."""
+
+    default_partitions = 4
 
     def fresh(self, case_id: str) -> Driver:
         """One per case."""

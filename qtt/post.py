@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ksql.catalog.catalog import Catalog
-from ksql.catalog.model import DataSource
-from ksql.syntax.parser import parse_one, split
 from ksql.syntax import ast
+from ksql.syntax.parser import parse_one, split
 from ksql.topics.formats import serde_features
 from ksql.types.schema import Column, Role
 from qtt.model import Case, Mismatch, Unsupported
+
+if TYPE_CHECKING:
+    from ksql.catalog.catalog import Catalog
+    from ksql.catalog.model import DataSource
 
 
 def check_post(case: Case, catalog: Catalog) -> None:
@@ -55,9 +57,7 @@ def _fits(wanted: Mapping[str, Any], source: DataSource) -> bool:
 def _schema_fits(text: str | None, source: DataSource) -> bool:
     if text is None:
         return True
-    return columns_of(text) == [
-        c for c in source.schema.columns if c.role is not Role.HEADERS
-    ]
+    return columns_of(text) == [c for c in source.schema.columns if c.role is not Role.HEADERS]
 
 
 def columns_of(text: str) -> list[Column]:
@@ -83,7 +83,7 @@ def _key_format_fits(wanted: Mapping[str, Any] | None, source: DataSource) -> bo
     )
 
 
-def _value_format_fits(wanted: Any, source: DataSource) -> bool:  # noqa: ANN401 - text or object
+def _value_format_fits(wanted: Any, source: DataSource) -> bool:
     if wanted is None:
         return True
     name = wanted.get("format") if isinstance(wanted, Mapping) else wanted

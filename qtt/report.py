@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from importlib import resources
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from qtt.model import Result
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from qtt.model import Result
 
 
 def known_gaps(driver: str) -> Mapping[str, str]:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, NotSupportedYet, ParseError, StatementError
-from ksql.catalog.model import DataSource
 from ksql.dataflow.ports import Topic
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.parser import Parsed, parse_one, split
 from qtt import sqlfile, wire
 from qtt.compare import check_topic
-from qtt.driver import Driver, Drivers, RawInput
 from qtt.model import Case, Expected, Mismatch, Record, Result, Step, Unsupported
 from qtt.post import check_post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.catalog.model import DataSource
+    from qtt.driver import Driver, Drivers, RawInput
 
 BASE = {
     "auto.offset.reset": "earliest",
     "cache.max.bytes.buffering": "0",
     "ksql.headers.columns.enabled": "true",
 }
-_PARTITIONS = 4
 _CLASSES = {
     "ParseFailedException": ParseError,
     "KsqlStatementException": KsqlError,
@@ -45,7 +48,7 @@ def run(case: Case, drivers: Drivers) -> Result:
         if case.sql_block is not None:
             sqlfile.run_block(case, driver)
         else:
-            _run(case, driver)
+            _run(case, driver, drivers.default_partitions)
         status, reason = "passed", ""
     except Unsupported as found:
         status, reason = "unsupported", str(found)
@@ -63,14 +66,14 @@ def run(case: Case, drivers: Drivers) -> Result:
     return Result(case.id, status, time.monotonic() - began, reason)  # type: ignore[arg-type]
 
 
-def _run(case: Case, driver: Driver) -> None:
+def _run(case: Case, driver: Driver, partitions: int) -> None:
     if case.expected is None:
-        _play(case, driver)
+        _play(case, driver, partitions)
         _check_outputs(case, driver)
         check_post(case, driver.catalog)
         return
     try:
-        _play(case, driver)
+        _play(case, driver, partitions)
     except NotSupportedYet:
         raise
     except KsqlError as error:
@@ -99,8 +102,8 @@ def check_exception(expected: Expected, error: Exception) -> None:
 # --- playing the steps
 
 
-def _play(case: Case, driver: Driver) -> None:
-    _create_topics(case, driver)
+def _play(case: Case, driver: Driver, partitions: int) -> None:
+    _create_topics(case, driver, partitions)
     settings = Settings().with_overrides(BASE) if not case.properties else _settings(case)
     for step in case.steps:
         settings = _statements(step, driver, settings)
@@ -109,21 +112,23 @@ def _play(case: Case, driver: Driver) -> None:
 
 def _settings(case: Case) -> Settings:
     """The case's overrides; its session may set what a server's configuration may."""
-    return Settings({}, {**BASE, **{k.removeprefix("ksql.streams."): v for k, v in case.properties.items()}})
+    return Settings(
+        {}, {**BASE, **{k.removeprefix("ksql.streams."): v for k, v in case.properties.items()}}
+    )
 
 
-def _create_topics(case: Case, driver: Driver) -> None:
+def _create_topics(case: Case, driver: Driver, partitions: int) -> None:
     listed = {topic.name: topic for topic in case.topics}
     if any(topic.has_schema for topic in case.topics):
         raise Unsupported("topics with registered schemas")
     for topic in listed.values():
         driver.create_topic(Topic(topic.name, topic.partitions, topic.replicas))
-    for name, partitions in _implied(case):
+    for name, count in _implied(case):
         if name not in listed:
-            driver.create_topic(Topic(name, partitions))
+            driver.create_topic(Topic(name, count or partitions))
 
 
-def _implied(case: Case) -> Iterator[tuple[str, int]]:
+def _implied(case: Case) -> Iterator[tuple[str, int | None]]:
     """Topics of CREATE statements with columns; then those that inputs and outputs name."""
     created = _sinks(case)
     for statement in _parsed_quietly(case):
@@ -131,18 +136,15 @@ def _implied(case: Case) -> Iterator[tuple[str, int]]:
             values = {p.name.upper(): p.value for p in statement.properties}
             topic, count = values.get("KAFKA_TOPIC"), values.get("PARTITIONS")
             if isinstance(topic, ex.StringLit):
-                partitions = count.value if isinstance(count, ex.IntLit) else _PARTITIONS
-                yield topic.value, partitions
+                yield topic.value, count.value if isinstance(count, ex.IntLit) else None
     for step in case.steps:
         for record in step.inputs:
             if record.topic not in created:
-                yield record.topic, _PARTITIONS
+                yield record.topic, None
 
 
 def _sinks(case: Case) -> set[str]:
-    return {
-        s.name for s in _parsed_quietly(case) if isinstance(s, ast.CreateAsSelect)
-    }
+    return {s.name for s in _parsed_quietly(case) if isinstance(s, ast.CreateAsSelect)}
 
 
 def _parsed_quietly(case: Case) -> list[ast.Statement]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, NotSupportedYet, StatementError
-from ksql.catalog.model import DataSource
 from ksql.engine.ddl import columns_of
 from ksql.engine.properties import With
 from ksql.functions.registry import BUILTINS
@@ -17,8 +16,11 @@ from ksql.topics.formats import serde_for
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME
 from qtt import run as runs
-from qtt.driver import Driver
 from qtt.model import Case, Mismatch, Unsupported
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import DataSource
+    from qtt.driver import Driver
 
 
 def run_block(case: Case, driver: Driver) -> None:
@@ -89,11 +91,13 @@ class _Block:
             raise Mismatch(f"Source {name} does not exist")
         return found
 
-    def _next(self, source: DataSource) -> Any:  # noqa: ANN401 - a record of the driver
+    def _next(self, source: DataSource) -> Any:
         log = self._driver.records(source.topic)
         place = self._cursors.get(source.topic, 0)
         if place >= len(log):
-            raise Mismatch(f"Expected another record, but all records have been read of {source.name}")
+            raise Mismatch(
+                f"Expected another record, but all records have been read of {source.name}"
+            )
         self._cursors[source.topic] = place + 1
         return log[place]
 

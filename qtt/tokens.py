@@ -21,7 +21,7 @@ class Decimal(Number):
     __slots__ = ()
 
 
-def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value
+def parse(text: str) -> Any:
     """A JSON text with its numbers as ``Number``.
 
     Raises: ValueError.
@@ -29,12 +29,12 @@ def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value
     return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
-def parse_file(text: str) -> Any:  # noqa: ANN401 - any JSON value
+def parse_file(text: str) -> Any:
     """The same for a test file, which may have comments."""
     return parse(_COMMENT.sub(lambda match: match[1] or "", text))
 
 
-def dump(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def dump(value: Any) -> str:
     """The value as JSON text, its numbers as they were written."""
     match value:
         case Number():
@@ -47,6 +47,6 @@ def dump(value: Any) -> str:  # noqa: ANN401 - any JSON value
             return json.dumps(value, ensure_ascii=False)
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def plain(value: Any) -> Any:
     """The value with ordinary numbers."""
     return json.loads(dump(value))

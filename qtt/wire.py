@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import struct
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ksql.catalog.model import DataSource
 from ksql.topics.formats import is_unwrapped
 from ksql.types import model
-from ksql.types.format import Format
-from ksql.types.schema import Column
 from qtt import tokens
 from qtt.model import Mismatch, Record, Unsupported, Window
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import DataSource
+    from ksql.types.format import Format
+    from ksql.types.schema import Column
 
 _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
 
@@ -35,9 +37,7 @@ def _suffix(window: Window | None) -> bytes:
     return end + _LONG.pack(window.start)
 
 
-def split_window(
-    key: bytes | None, source: DataSource
-) -> tuple[bytes | None, Window | None]:
+def split_window(key: bytes | None, source: DataSource) -> tuple[bytes | None, Window | None]:
     """A key without its window, and the window."""
     if key is None or source.window is None:
         return key, None
@@ -47,7 +47,7 @@ def split_window(
     return key[:-8], Window(start, start + source.window.size_ms, "time")
 
 
-def _encode(value: Any, format_: Format, columns: tuple[Column, ...]) -> bytes | None:  # noqa: ANN401
+def _encode(value: Any, format_: Format, columns: tuple[Column, ...]) -> bytes | None:
     if value is None:
         return None
     match format_.name:
@@ -63,7 +63,7 @@ def _encode(value: Any, format_: Format, columns: tuple[Column, ...]) -> bytes |
             raise Unsupported(f"the format {other}")
 
 
-def _encode_kafka(value: Any, columns: tuple[Column, ...]) -> bytes:  # noqa: ANN401 - any JSON value
+def _encode_kafka(value: Any, columns: tuple[Column, ...]) -> bytes:
     type_ = columns[0].type if columns else model.STRING
     match type_:
         case model.INTEGER:
@@ -76,7 +76,7 @@ def _encode_kafka(value: Any, columns: tuple[Column, ...]) -> bytes:  # noqa: AN
             return str(value).encode()
 
 
-def decode(data: bytes | None, format_: Format, columns: tuple[Column, ...], side: str) -> Any:  # noqa: ANN401
+def decode(data: bytes | None, format_: Format, columns: tuple[Column, ...], side: str) -> Any:
     """What the bytes say, in the form that expectations have."""
     if data is None:
         return None
@@ -93,7 +93,7 @@ def decode(data: bytes | None, format_: Format, columns: tuple[Column, ...], sid
             raise Unsupported(f"the format {other}")
 
 
-def _typed(value: Any, columns: tuple[Column, ...], unwrapped: bool) -> Any:  # noqa: ANN401
+def _typed(value: Any, columns: tuple[Column, ...], unwrapped: bool) -> Any:
     """DECIMAL columns marked as such."""
     if unwrapped:
         return _typed_value(value, columns[0].type)
@@ -103,7 +103,7 @@ def _typed(value: Any, columns: tuple[Column, ...], unwrapped: bool) -> Any:  # 
     return {k: _typed_value(v, types[k]) if k in types else v for k, v in value.items()}
 
 
-def _typed_value(value: Any, type_: model.SqlType) -> Any:  # noqa: ANN401 - any JSON value
+def _typed_value(value: Any, type_: model.SqlType) -> Any:
     match type_, value:
         case model.Decimal(), tokens.Number():
             return tokens.Decimal(value)
@@ -123,7 +123,7 @@ def unwrapped(format_: Format, columns: tuple[Column, ...], side: str) -> bool:
     return is_unwrapped(format_, columns, side)  # type: ignore[arg-type] # key or value
 
 
-def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:  # noqa: ANN401 - any JSON value
+def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:
     match columns[0].type if columns else model.STRING:
         case model.INTEGER:
             return tokens.Number(_INT.unpack(data)[0])
@@ -133,4 +133,3 @@ def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:  # noqa: ANN
             return tokens.Number(repr(_DOUBLE.unpack(data)[0]))
         case _:
             return data.decode()
-

@@ -5,7 +5,6 @@ Source: reference, statements, sections 3.8 and 8.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,16 +13,17 @@ from ksql.analysis import trees
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.analysis.describe import describe
 from ksql.analysis.infer import bind
+from ksql.analysis.scope import Scope
 from ksql.analysis.show import show
 from ksql.base.errors import StatementError
+from ksql.functions.registry import Functions
 from ksql.functions.resolve import resolve
 from ksql.syntax import expr as ex
+from ksql.types.model import SqlType
 from ksql.types.schema import ROWTIME, WINDOW_COLUMNS
 
 if TYPE_CHECKING:
-    from ksql.analysis.scope import Scope
-    from ksql.functions.registry import Functions
-    from ksql.types.model import SqlType
+    from collections.abc import Callable
 
 
 class NotGrouped(StatementError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +12,8 @@ from ksql.base.ident import quote
 from ksql.types.schema import quote_always
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ksql.syntax import ast
 
 KeyOrigin = Literal[

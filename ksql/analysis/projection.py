@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from ksql.types.model import Struct
 from ksql.types.schema import SYSTEM_NAMES, WINDOWEND, WINDOWSTART, quote_always
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ksql.analysis.relation import FromSource, Relation
     from ksql.types.model import SqlType

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.analysis import joins
+from ksql.analysis.bound import Bound
 from ksql.analysis.scope import Scope, Source
 from ksql.base.errors import NotSupportedYet, StatementError
 from ksql.base.ident import near
+from ksql.catalog.model import DataSource
 from ksql.syntax import ast
 
 if TYPE_CHECKING:
-    from ksql.analysis.bound import Bound
     from ksql.catalog.catalog import Catalog
-    from ksql.catalog.model import DataSource
     from ksql.functions.registry import Functions
 
 

@@ -1,1 +1,18 @@
 """The composition root: the one package that sees every layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.app.service import KsqlService
+from ksql.base.config import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["KsqlService", "create_service"]
+
+
+def create_service(configuration: Mapping[str, str]) -> KsqlService:
+    """A server's service from its configuration; nothing is started yet."""
+    return KsqlService(Settings(dict(configuration)))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ksql.base.ids import Millis, Offset, QueryId
-from ksql.catalog.model import PersistentQuery
-from ksql.dataflow.ports import Switch
 from ksql.engine.changes import PutQuery
-from ksql.engine.context import Prepared
-from ksql.engine.ports import Command
 from ksql.ledger.entries import UpgradeEntry, UpgradeId, UpgradeOutcome
-from ksql.ledger.resilient import ResilientLedger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.catalog.model import PersistentQuery
+    from ksql.dataflow.ports import Switch
+    from ksql.engine.context import Prepared
+    from ksql.engine.ports import Command
+    from ksql.ledger.resilient import ResilientLedger
 
 
 class LedgerBook:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ksql.engine.engine import Engine
-from ksql.processors.base import Headers
-from ksql.spark.runner import SparkRunner
 from ksql.spark.spec import State
 from ksql.statements.services import Offsets, QueryHealth
-from ksql.topics.admin import Admin
-from ksql.topics.client import Sender
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ksql.engine.engine import Engine
+    from ksql.processors.base import Headers
+    from ksql.spark.runner import SparkRunner
+    from ksql.topics.admin import Admin
+    from ksql.topics.client import Sender
 
 
 class SparkMonitor:

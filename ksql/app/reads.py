@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from ksql.analysis.bound import type_of
-from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, StatementError, UnknownName
-from ksql.catalog.model import DataSource
 from ksql.dataflow.starts import read_topics
-from ksql.engine.context import Context
-from ksql.engine.engine import Engine
 from ksql.engine.queries import transient_plan
 from ksql.plan.build import build
-from ksql.plan.nodes import QueryPlan
-from ksql.query.materialize import Materializer
 from ksql.query.printing import PrintQuery
 from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses
 from ksql.query.push import PushQuery, TooManyPushQueries
-from ksql.query.results import ResultStream, TextStream
 from ksql.statements.answers import RequestFailed
 from ksql.statements.execute import parsed_one
 from ksql.statements.services import Request, Services
-from ksql.stores.base import Store
 from ksql.syntax import ast
 from ksql.syntax.parser import split
-from ksql.topics.admin import Admin
-from ksql.topics.settings import KafkaSettings
 from ksql.types.schema import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ksql.base.config import Settings
+    from ksql.catalog.model import DataSource
+    from ksql.engine.context import Context
+    from ksql.engine.engine import Engine
+    from ksql.plan.nodes import QueryPlan
+    from ksql.query.materialize import Materializer
+    from ksql.query.results import ResultStream, TextStream
+    from ksql.stores.base import Store
+    from ksql.topics.admin import Admin
+    from ksql.topics.settings import KafkaSettings
 
 _READY_S = 5.0
 

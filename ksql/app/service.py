@@ -7,9 +7,9 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 from ksql.app.book import LedgerBook
 from ksql.app.monitor import KafkaWriter, SparkMonitor
@@ -25,7 +25,6 @@ from ksql.functions.registry import BUILTINS
 from ksql.ledger.database import default_url
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.materialize import Materializer
-from ksql.query.results import ResultStream, TextStream
 from ksql.spark.runner import SparkRunner, Surroundings
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.session import SparkSettings
@@ -37,6 +36,11 @@ from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.broker import EmbeddedBroker
 from ksql.topics.client import Sender
 from ksql.topics.settings import KafkaSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ksql.query.results import ResultStream, TextStream
 
 _log = logging.getLogger(__name__)
 

@@ -6,10 +6,13 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ksql.base.config import Settings
 from ksql.base.errors import StartError
 from ksql.base.lock import FileLock
+
+if TYPE_CHECKING:
+    from ksql.base.config import Settings
 
 FORMAT = 1
 

@@ -14,8 +14,10 @@ import sys
 import typing
 from collections.abc import Iterable, Mapping
 from functools import cache
-from types import ModuleType
 from typing import Any
+
+if typing.TYPE_CHECKING:
+    from types import ModuleType
 
 
 class Structs:
@@ -25,7 +27,7 @@ class Structs:
         self._by_tag = {tag: cls for module in modules for tag, cls in _classes(module)}
         self._tag_of = {cls: tag for tag, cls in self._by_tag.items()}
 
-    def plain(self, value: Any) -> Any:  # noqa: C901 (one arm per kind of value)
+    def plain(self, value: Any) -> Any:
         """The value as JSON's own types."""
         match value:
             case None | bool() | int() | str():

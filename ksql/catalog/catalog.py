@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-
 from ksql.base.errors import UnknownName
 from ksql.base.ident import near, quote
 from ksql.base.ids import QueryId

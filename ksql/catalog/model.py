@@ -8,7 +8,7 @@ from typing import Literal
 from ksql.base.ids import QueryId
 from ksql.syntax.ast import SourceKind
 from ksql.types.format import Format, KeyWindow, TimestampColumn
-from ksql.types.schema import Column, Schema
+from ksql.types.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import ServerError
 from ksql.commands.record import decode, encode
 from ksql.engine.ports import Command
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.client import Reader, TransactionalSender
-from ksql.topics.settings import KafkaSettings
+
+if TYPE_CHECKING:
+    from ksql.topics.settings import KafkaSettings
 
 _CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1"}
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.dataflow.flow import Flow, conjunction
-from ksql.dataflow.layout import Arm, Exit
 from ksql.dataflow.timestamps import extractor
-from ksql.plan.nodes import Sink
 from ksql.processors.base import Headers, LogError, Row
 from ksql.processors.keys import pack
 from ksql.rows.compile import compile_predicate, compile_stage
@@ -20,7 +18,9 @@ from ksql.types.schema import PSEUDO_COLUMNS, WINDOWEND, WINDOWSTART
 
 if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
+    from ksql.dataflow.layout import Arm, Exit
     from ksql.functions.registry import Functions
+    from ksql.plan.nodes import Sink
 
 _LONG = struct.Struct(">q")
 _NO_PSEUDO = (None,) * len(PSEUDO_COLUMNS)
@@ -42,7 +42,6 @@ class Code:
         names = [name for name, _ in flow.entry.columns]
         condition = conjunction(flow.wheres) if where else None
         return compile_stage(names, condition, outputs, self.functions, self.settings, label).run
-
 
     def predicate(self, flow: Flow, label: str) -> Callable[[Row, LogError], bool] | None:
         """The conditions of a stretch alone, if it has any."""
@@ -191,4 +190,3 @@ class Encoder:
             return key
         start, end = window
         return key + (_LONG.pack(end) if self._session else b"") + _LONG.pack(start)
-

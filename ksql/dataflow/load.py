@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,8 @@ from ksql.processors.table import TableSource
 from ksql.processors.windows import Windows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from ksql.functions.registry import Functions
 
 PORTS = 8

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ksql.base.ids import QueryId
-from ksql.catalog.model import PersistentQuery
+if TYPE_CHECKING:
+    from ksql.base.ids import QueryId
+    from ksql.catalog.model import PersistentQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ stages, each fed by an exchange over buckets. The last step gives encoded record
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ksql.processors.base import Headers, LogError, Record, Store
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ksql.processors.base import Headers, LogError, Record, Store
 
 
 class RawBatch(NamedTuple):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.dataflow.layout import source_columns
-from ksql.dataflow.program import RawBatch
 from ksql.dataflow.timestamps import extractor
-from ksql.plan.nodes import Source
 from ksql.processors.base import BadRecord, Headers, LogError, Row
 from ksql.topics.formats import SKIP, DecodeError, serde_for
 from ksql.types.schema import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ksql.dataflow.program import RawBatch
+    from ksql.plan.nodes import Source
 
 _LONG = struct.Struct(">q")
 

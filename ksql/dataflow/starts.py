@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from ksql.catalog.model import PersistentQuery
+from typing import TYPE_CHECKING
+
 from ksql.plan import codec
-from ksql.plan.nodes import QueryPlan
 from ksql.plan.walk import sources
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import PersistentQuery
+    from ksql.plan.nodes import QueryPlan
 
 
 def plan_of(query: PersistentQuery) -> QueryPlan:

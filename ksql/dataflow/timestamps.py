@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ksql.functions.timeformat import timestamp_parser
-from ksql.processors.base import LogError, Row
 from ksql.types.model import STRING, SqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.processors.base import LogError, Row
 
 
 def extractor(

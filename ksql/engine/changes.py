@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ksql.base.ids import QueryId
-from ksql.catalog.catalog import Catalog
 from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.types.model import SqlType
+
+if TYPE_CHECKING:
+    from ksql.catalog.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ksql.catalog.model import DataSource
+from typing import TYPE_CHECKING
+
 from ksql.types.schema import Column, Role
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import DataSource
 
 
 def check_replacement(old: DataSource, new: DataSource) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import NotSupportedYet, StatementError
 from ksql.base.ident import near, quote
@@ -14,10 +14,14 @@ from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, StillUsed, UpgradeRefused
 from ksql.engine.properties import With, configured_formats
-from ksql.syntax import ast
 from ksql.topics.formats import format_info, validate
 from ksql.types import model
 from ksql.types.schema import SYSTEM_NAMES, Column, Role, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ksql.syntax import ast
 
 _HEADERS = model.Array(
     model.Struct((model.Field("KEY", model.STRING), model.Field("VALUE", model.BYTES)))

@@ -7,20 +7,22 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
-from ksql.base.ids import QueryId
 from ksql.catalog.catalog import Catalog
-from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.ports import Runner, Switch, Topics
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
 from ksql.engine.ports import Command, CommandLog
 from ksql.engine.prepare import prepare
 from ksql.functions.registry import Functions
-from ksql.syntax import ast
+
+if TYPE_CHECKING:
+    from ksql.base.config import Settings
+    from ksql.base.ids import QueryId
+    from ksql.catalog.model import PersistentQuery
+    from ksql.syntax import ast
 
 _log = logging.getLogger(__name__)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, StatementError
-from ksql.catalog.model import DataSource
-from ksql.syntax.ast import SourceKind
-from ksql.upgrade.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ksql.catalog.model import DataSource
+    from ksql.syntax.ast import SourceKind
+    from ksql.upgrade.verdict import Verdict
 
 
 class AlreadyExists(StatementError):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ksql.engine.ports import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class _Pen:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ksql.engine.changes import Change
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 
 @dataclass(frozen=True, slots=True)

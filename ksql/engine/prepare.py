@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ksql.base.errors import ServerError
 from ksql.engine import ddl, queries
-from ksql.engine.context import Context, Prepared
 from ksql.syntax import ast
+
+if TYPE_CHECKING:
+    from ksql.engine.context import Context, Prepared
 
 Distributed = (
     ast.CreateSource

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from ksql.base.config import Settings
 from ksql.engine.errors import BadProperty
 from ksql.functions.timeformat import timestamp_parser
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.topics.formats import FORMATS, UnknownFormat
 from ksql.types.format import Format, KeyWindow, TimestampColumn
+
+if TYPE_CHECKING:
+    from ksql.base.config import Settings
 
 _DELIMITERS = {"SPACE": " ", "TAB": "\t"}
 _WINDOW_UNITS_MS = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis import keys
@@ -32,6 +32,9 @@ from ksql.types.format import Format, KeyWindow
 from ksql.types.model import Decimal, SqlType
 from ksql.types.schema import Column, Role, Schema
 from ksql.upgrade.validate import validate as validate_upgrade
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _PLAN_SETTINGS = (
     "auto.offset.reset",

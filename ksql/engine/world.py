@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ksql.dataflow.ports import Topic
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.kafka_errors import TopicExists, UnknownTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class KafkaTopics:

@@ -6,19 +6,22 @@ that a query over several topics sees them in the order of the test.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.base.ids import QueryId
-from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.load import Compiled, load
 from ksql.dataflow.ports import Switch, Topic
 from ksql.dataflow.program import RawBatch
 from ksql.dataflow.starts import read_topics
 from ksql.plan import codec
-from ksql.processors.base import Headers
 from ksql.processors.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ksql.base.ids import QueryId
+    from ksql.catalog.model import PersistentQuery
+    from ksql.processors.base import Headers
 
 
 class Stored(NamedTuple):

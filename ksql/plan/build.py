@@ -13,7 +13,7 @@ from ksql.analysis.describe import describe
 from ksql.analysis.errors import CannotInfer
 from ksql.analysis.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
-from ksql.analysis.relation import Relation, bind_relation
+from ksql.analysis.relation import FromSource, Relation, bind_relation
 from ksql.analysis.windows import sizes
 from ksql.base.errors import NotSupportedYet, StatementError
 from ksql.functions.instantiate import instantiate_aggregate
@@ -31,17 +31,15 @@ from ksql.plan.nodes import (
 from ksql.plan.walk import result_kind
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
+from ksql.syntax.ast import SourceKind
 from ksql.syntax.walk import collect, transform
 from ksql.types.format import KeyWindow
-from ksql.types.model import BOOLEAN, NULL
+from ksql.types.model import BOOLEAN, NULL, SqlType
 from ksql.types.schema import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
-    from ksql.analysis.relation import FromSource
     from ksql.catalog.catalog import Catalog
     from ksql.functions.registry import Functions
-    from ksql.syntax.ast import SourceKind
-    from ksql.types.model import SqlType
 
 
 _BindItem = Callable[[ex.Expr], Bound]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ksql.plan.nodes import (
     Aggregate,
@@ -14,7 +14,11 @@ from ksql.plan.nodes import (
     Source,
     StreamTableJoin,
 )
-from ksql.syntax.ast import SourceKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.syntax.ast import SourceKind
 
 
 def children(plan: Plan) -> tuple[Plan, ...]:

@@ -7,14 +7,17 @@ A record of the port ``COMBINED`` carries a partial state instead of arguments (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ksql.processors import keys
 from ksql.processors.base import LogError, Record, Row, Store
 from ksql.processors.folds import Folds, State
 from ksql.processors.order import in_order
 from ksql.processors.windows import Clock, Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 GROUPS = b"g"
 

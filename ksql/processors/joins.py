@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ksql.processors.base import LogError, Record, Store
 from ksql.processors.order import in_order
 from ksql.processors.table import padded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.processors.base import LogError, Record, Store
 
 LEFT, RIGHT = 0, 1
 _ROWS = b"t"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from ksql.processors.base import Record
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.processors.base import Record
 
 _by_offset = attrgetter("offset")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ksql.processors.base import LogError, Record, Row, Store
 from ksql.processors.order import in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.processors.base import LogError, Record, Row, Store
 
 _ROWS = b"s"
 

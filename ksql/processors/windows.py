@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from ksql.processors.base import Store
+if TYPE_CHECKING:
+    from ksql.processors.base import Store
 
 _META = b"m"
 _CLOCK = b"clock"

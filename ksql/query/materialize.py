@@ -12,16 +12,20 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
-from ksql.catalog.catalog import Catalog
 from ksql.catalog.model import DataSource
 from ksql.stores.base import Change, NewerStore, Store, StoreDamaged, recover
 from ksql.stores.disk import DiskStore, StoreBudget
 from ksql.topics.admin import Admin
 from ksql.topics.client import RawRecord, Reader
-from ksql.topics.settings import KafkaSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ksql.catalog.catalog import Catalog
+    from ksql.topics.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import struct
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ksql.topics.client import RawRecord, Reader
-from ksql.topics.settings import KafkaSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.topics.settings import KafkaSettings
 
 _POLL_S = 0.25
 
@@ -87,17 +91,17 @@ def _is_text(data: bytes) -> bool:
 
 
 def _is_tagged(data: bytes) -> bool:
-    return len(data) > 5 and data[0] == 0 and not _is_text(data)  # noqa: PLR2004 - magic byte and id
+    return len(data) > 5 and data[0] == 0 and not _is_text(data)
 
 
 _GUESSES = (
     ("JSON", _is_json),
     ("KAFKA_STRING", lambda data: _is_text(data) and not _is_json(data)),
     ("AVRO or PROTOBUF or JSON_SR", _is_tagged),
-    ("KAFKA_INT", lambda data: len(data) == 4 and not _is_text(data)),  # noqa: PLR2004
+    ("KAFKA_INT", lambda data: len(data) == 4 and not _is_text(data)),
     (
         "KAFKA_BIGINT or KAFKA_DOUBLE",
-        lambda data: len(data) == 8 and not _is_text(data),  # noqa: PLR2004
+        lambda data: len(data) == 8 and not _is_text(data),
     ),
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, Named, type_of
@@ -16,11 +16,8 @@ from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.projection import check_unique, items
 from ksql.analysis.relation import bind_relation
 from ksql.analysis.scope import Scope, Source
-from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, StatementError
-from ksql.catalog.catalog import Catalog
 from ksql.catalog.model import DataSource
-from ksql.functions.registry import Functions
 from ksql.query.results import ResultRow
 from ksql.rows.compile import Stage, compile_stage
 from ksql.stores import windowed
@@ -29,6 +26,11 @@ from ksql.syntax import ast
 from ksql.topics.formats import DecodeError, Serde, serde_for
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import ROWTIME, WINDOW_COLUMNS, Column, Role
+
+if TYPE_CHECKING:
+    from ksql.base.config import Settings
+    from ksql.catalog.catalog import Catalog
+    from ksql.functions.registry import Functions
 
 _BATCH = 1000
 _MOST_LOOKUPS = 1000

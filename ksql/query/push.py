@@ -8,18 +8,20 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.errors import KsqlError
 from ksql.dataflow.load import Compiled
 from ksql.dataflow.program import RawBatch
-from ksql.functions.registry import Functions
-from ksql.plan.nodes import QueryPlan
 from ksql.processors.memory import MemoryStore
 from ksql.query.results import ResultRow
 from ksql.topics.client import RawRecord, Reader
-from ksql.topics.settings import KafkaSettings
-from ksql.types.schema import Column
+
+if TYPE_CHECKING:
+    from ksql.functions.registry import Functions
+    from ksql.plan.nodes import QueryPlan
+    from ksql.topics.settings import KafkaSettings
+    from ksql.types.schema import Column
 
 _POLL_S = 0.25
 

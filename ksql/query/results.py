@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from ksql.types.schema import Column
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.types.schema import Column
 
 
 class ResultRow(NamedTuple):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import AssertionFailed, StatementError
 from ksql.statements import entities as e
-from ksql.statements.services import Request
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
+
+if TYPE_CHECKING:
+    from ksql.statements.services import Request
 
 _POLL_S = 0.1
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import StatementError, UnknownName
 from ksql.base.ident import near
-from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.dataflow.starts import plan_of
-from ksql.engine.context import Context
 from ksql.engine.errors import UpgradeRefused
 from ksql.engine.queries import transient_plan
 from ksql.functions.resolve import parameters
 from ksql.plan import codec
 from ksql.plan.build import build
 from ksql.plan.explain import explain as plan_text
-from ksql.plan.nodes import QueryPlan
 from ksql.plan.walk import sources as plan_sources
 from ksql.statements import entities as e
-from ksql.statements.services import Request
 from ksql.syntax import ast
-from ksql.types.schema import Column
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import DataSource, PersistentQuery
+    from ksql.engine.context import Context
+    from ksql.plan.nodes import QueryPlan
+    from ksql.statements.services import Request
+    from ksql.types.schema import Column
 
 
 def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:

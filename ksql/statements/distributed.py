@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from ksql.engine.engine import Outcome
+from typing import TYPE_CHECKING
+
 from ksql.statements import entities as e
-from ksql.statements.services import Request
 from ksql.syntax import ast
+
+if TYPE_CHECKING:
+    from ksql.engine.engine import Outcome
+    from ksql.statements.services import Request
 
 
 def execute(stmt: ast.Statement, request: Request) -> e.Entity:

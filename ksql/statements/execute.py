@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, StatementError
-from ksql.catalog.catalog import Catalog
 from ksql.dataflow.ports import Topic, Topics
 from ksql.engine.changes import applied
-from ksql.engine.context import Context
 from ksql.engine.prepare import DISTRIBUTED, prepare
 from ksql.statements.answers import RequestFailed
-from ksql.statements.entities import Entity
 from ksql.statements.services import Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ksql.base.config import Settings
+    from ksql.catalog.catalog import Catalog
+    from ksql.engine.context import Context
+    from ksql.statements.entities import Entity
 
 
 @dataclass

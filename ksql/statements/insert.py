@@ -6,17 +6,19 @@ Source: reference, statements, section 11.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import StatementError
 from ksql.base.ident import near
-from ksql.catalog.model import DataSource
 from ksql.rows.constants import constant_value
-from ksql.statements.services import Request
-from ksql.syntax import ast
 from ksql.topics.formats import EncodeError, serde_for
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME, SYSTEM_NAMES, Column, quote_always
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import DataSource
+    from ksql.statements.services import Request
+    from ksql.syntax import ast
 
 
 class CannotInsert(StatementError):

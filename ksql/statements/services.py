@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ksql.base.config import Settings
 from ksql.engine.engine import Engine
-from ksql.processors.base import Headers
+
+if TYPE_CHECKING:
+    from ksql.processors.base import Headers
 
 Offsets = Mapping[str, Mapping[int, int]]
 

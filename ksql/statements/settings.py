@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ksql.base.config import PROPERTIES, STREAMS_PREFIX, canonical
 from ksql.base.errors import StatementError
 from ksql.statements import entities as e
-from ksql.statements.services import Request
-from ksql.syntax import ast
+
+if TYPE_CHECKING:
+    from ksql.statements.services import Request
+    from ksql.syntax import ast
 
 
 def set_property(stmt: ast.SetProperty, request: Request) -> None:

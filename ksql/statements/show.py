@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import NotSupportedYet
-from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.statements import describe, settings
 from ksql.statements import entities as e
-from ksql.statements.services import Request
-from ksql.syntax import ast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.catalog.model import DataSource, PersistentQuery
+    from ksql.statements.services import Request
+    from ksql.syntax import ast
 
 
 def show(stmt: ast.Show, request: Request) -> e.Entity:

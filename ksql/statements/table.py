@@ -24,7 +24,7 @@ def _wrong_endpoint(_stmt: ast.Statement, _request: Request) -> None:
 
 
 def _not_yet(what: str) -> Handler:
-    def handle(stmt: Any, _request: Request) -> None:  # noqa: ANN401 - any statement class
+    def handle(stmt: Any, _request: Request) -> None:
         raise NotSupportedYet(what, span=stmt.span)
 
     return handle

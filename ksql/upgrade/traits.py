@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import bound
-from ksql.functions.registry import Functions
 from ksql.functions.spec import Scalar
 from ksql.plan.nodes import Aggregate, QueryPlan, StreamTableJoin
 from ksql.plan.walk import nodes
 from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.functions.registry import Functions
 
 
 def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:

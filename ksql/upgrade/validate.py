@@ -7,13 +7,11 @@ concerns several nodes is added. Refusal is the default. Source: KLIP-28; the re
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import trees
 from ksql.analysis.show import show
 from ksql.base.ident import quote
-from ksql.functions.registry import Functions
 from ksql.plan.nodes import (
     Aggregate,
     Filter,
@@ -32,6 +30,11 @@ from ksql.types.schema import Column
 from ksql.upgrade.align import align, same_fold
 from ksql.upgrade.traits import guarantees, traits
 from ksql.upgrade.verdict import ACCEPTED, Change, UpgradeClass, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.functions.registry import Functions
 
 _CLAUSES: dict[type, str] = {
     Aggregate: "GROUP BY",
