@@ -1,4 +1,7 @@
-"""The whole service put together: Kafka, Spark, the command topic, the engine, the stores, the ledger."""
+"""The whole service put together.
+
+Kafka, Spark, the command topic, the engine, the stores, the ledger.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +155,9 @@ class KsqlService:
             {k: str(v) for k, v in self.kafka.producer().items()},
             self.log_topic,
         )
-        self.runner = SparkRunner(self.runtime, around, self.admin.end_offsets)
+        self.runner = SparkRunner(
+            self.runtime, around, self.admin.end_offsets, self.admin.begin_offsets
+        )
         self.materializer = Materializer(self.kafka, state.stores)
         self.materializer.start()
         self._closers.append(self.materializer.close)

@@ -71,8 +71,9 @@ class NoBook:
 class Engine:
     """The engine of one server.
 
-    Statements are prepared against the catalog as it is once the log has been read to its end; then topics are made,
-    queries switched, the command committed. A crash before the commit leaves the old plan, after it the new one.
+    Statements are prepared against the catalog as it is once the log has been read to its end; then
+    topics are made, queries switched, the command committed. A crash before the commit leaves the
+    old plan, after it the new one.
     """
 
     functions: Functions
@@ -151,6 +152,7 @@ class Engine:
         try:
             self.runner.start(query)
         except KsqlError:
+            self.runner.forget(query.id)
             self.topics.delete(topic.name for topic in prepared.new_topics)
             raise
 

@@ -1,7 +1,8 @@
-"""The engine's runner on Spark: persistent queries under their ids, replaced on their checkpoints."""
+"""The engine's runner on Spark: queries under their ids, replaced on their checkpoints."""
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import time
@@ -15,6 +16,7 @@ from ksql.base.errors import KsqlError
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
+from ksql.spark import checkpoint
 from ksql.spark.spec import QuerySpec, StartAt, State
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ksql.spark.runtime import SparkRuntime
 
 _log = logging.getLogger(__name__)
+_EARLIEST = -2
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,18 @@ class SparkRunner:
         self,
         runtime: SparkRuntime,
         around: Surroundings,
-        ends: Callable[[Iterable[str]], Mapping[tuple[str, int], int]],
+        ends: TopicOffsets,
+        begins: TopicOffsets = lambda _topics: {},
     ) -> None:
-        """``ends`` gives the end offsets of topics."""
+        """``ends`` and ``begins`` give the end and the first offsets of topics.
+
+        Without ``begins`` a switch before the first batch names no offsets of topics that are read
+        from their beginning.
+        """
         self._runtime = runtime
         self._around = around
         self._ends = ends
+        self._begins = begins
         self.running: dict[QueryId, RunningQuery] = {}
 
     def checkpoint(self, query_id: str) -> Path:
@@ -86,11 +95,10 @@ class SparkRunner:
         Raises: KsqlError if the new plan cannot be started; the old one runs again then.
         """
         load(new.plan)
-        running = self.running.get(old.id)
         began = time.monotonic()
         self.stop(old.id)
-        offsets = running.committed_offsets() if running else {}
-        progress = running.progress() if running else None
+        position = checkpoint.committed(self.checkpoint(old.id))
+        offsets = position.offsets if position else self._first_offsets(old)
         try:
             self.start(new)
             status = self.running[new.id].await_started()
@@ -101,7 +109,13 @@ class SparkRunner:
             self.start(old)
             raise
         gap_ms = int((time.monotonic() - began) * 1000)
-        return Switch(progress.batch if progress else -1, offsets, gap_ms)
+        return Switch(position.batch if position else -1, offsets, gap_ms)
+
+    def _first_offsets(self, query: PersistentQuery) -> checkpoint.Offsets:
+        """Where a query begins that has finished no batch yet."""
+        wanted = read_topics(plan_of(query))
+        early = [topic for topic, start in wanted.items() if start == "earliest"]
+        return _by_topic(self._begins(early) if early else {}) | self._pinned(query)
 
     def _spec(self, query: PersistentQuery) -> QuerySpec:
         plan = plan_of(query)
@@ -127,16 +141,44 @@ class SparkRunner:
         )
 
     def _starts(self, query: PersistentQuery) -> dict[str, StartAt]:
-        """Where a query without checkpoint begins; "latest" is pinned, so that a crash right after loses nothing."""
+        """Where a query begins; once it has a checkpoint, that alone decides."""
+        starts: dict[str, StartAt] = dict.fromkeys(read_topics(plan_of(query)), "earliest")
+        if checkpoint.planned(self.checkpoint(query.id)) is None:
+            starts |= self._pinned(query)
+        return starts
+
+    def _pinned(self, query: PersistentQuery) -> checkpoint.Offsets:
+        """What "latest" was when the query was made.
+
+        It is written down before the first start: else a crash or a replacement before the first
+        batch would lose what has come since. Newer partitions are read from their beginning.
+        """
         wanted = read_topics(plan_of(query))
         late = [topic for topic, start in wanted.items() if start == "latest"]
-        starts: dict[str, StartAt] = {t: "earliest" for t, s in wanted.items() if s == "earliest"}
-        if late:
-            pinned: dict[str, dict[int, int]] = {topic: {} for topic in late}
-            for (topic, partition), offset in self._ends(late).items():
-                pinned[topic][partition] = offset
-            starts |= pinned
-        return starts
+        if not late:
+            return {}
+        now = _by_topic(self._ends(late))
+        file = self.checkpoint(query.id) / "starts.json"
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            temporary = file.with_suffix(".new")
+            temporary.write_text(json.dumps(now), encoding="utf-8")
+            temporary.replace(file)
+        pins = checkpoint.parse_offsets(file.read_text(encoding="utf-8"))
+        return {
+            topic: {p: pins.get(topic, {}).get(p, _EARLIEST) for p in ends}
+            for topic, ends in now.items()
+        }
+
+
+TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]
+
+
+def _by_topic(offsets: Mapping[tuple[str, int], int]) -> checkpoint.Offsets:
+    found: checkpoint.Offsets = {}
+    for (topic, partition), offset in offsets.items():
+        found.setdefault(topic, {})[partition] = offset
+    return found
 
 
 class SwitchFailed(KsqlError):
