@@ -22,6 +22,7 @@ from ksql.spark.spec import QuerySpec, StartAt, State
 if TYPE_CHECKING:
     from ksql.base.ids import QueryId
     from ksql.catalog.model import PersistentQuery
+    from ksql.spark.checkpoint import Offsets
     from ksql.spark.running import RunningQuery
     from ksql.spark.runtime import SparkRuntime
 
@@ -38,6 +39,7 @@ class Surroundings:
     consumer: Mapping[str, str]
     producer: Mapping[str, str]
     log_topic: str | None
+    space: str = ""
 
 
 class SparkRunner:
@@ -111,7 +113,7 @@ class SparkRunner:
         gap_ms = int((time.monotonic() - began) * 1000)
         return Switch(position.batch if position else -1, offsets, gap_ms)
 
-    def _first_offsets(self, query: PersistentQuery) -> checkpoint.Offsets:
+    def _first_offsets(self, query: PersistentQuery) -> Offsets:
         """Where a query begins that has finished no batch yet."""
         wanted = read_topics(plan_of(query))
         early = [topic for topic, start in wanted.items() if start == "earliest"]
@@ -137,6 +139,7 @@ class SparkRunner:
             settings.number("ksql.query.max.records.per.batch"),
             fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),
             log_topic=around.log_topic,
+            space=around.space,
             log_rows=settings.flag("ksql.logging.processing.rows.include"),
         )
 
@@ -147,7 +150,7 @@ class SparkRunner:
             starts |= self._pinned(query)
         return starts
 
-    def _pinned(self, query: PersistentQuery) -> checkpoint.Offsets:
+    def _pinned(self, query: PersistentQuery) -> Offsets:
         """What "latest" was when the query was made.
 
         It is written down before the first start: else a crash or a replacement before the first
@@ -174,8 +177,8 @@ class SparkRunner:
 TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]
 
 
-def _by_topic(offsets: Mapping[tuple[str, int], int]) -> checkpoint.Offsets:
-    found: checkpoint.Offsets = {}
+def _by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:
+    found: Offsets = {}
     for (topic, partition), offset in offsets.items():
         found.setdefault(topic, {})[partition] = offset
     return found
