@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ksql.base.errors import ServerError
+from ksql.topics.epoch import send_at_epoch
 
 if TYPE_CHECKING:
     from ksql.processors.base import Headers
@@ -30,6 +31,8 @@ DEFAULTS: Mapping[str, str | int | bool] = {
     # the same partition that a Java client would choose for a key
     "partitioner": "murmur2_random",
     "message.timeout.ms": 120_000,
+    # how long a topic may stay unknown before that counts as an answer
+    "topic.metadata.propagation.max.ms": 5_000,
     "delivery.report.only.error": True,
     "log_level": 0,
 }
@@ -55,6 +58,7 @@ class WorkerProducer:
     def __init__(self, config: Mapping[str, str]) -> None:
         self._failed: list[tuple[str, str]] = []
         self._rejected: list[str] = []
+        self._config = dict(config)
         self._producer = Producer({**DEFAULTS, **config, "on_delivery": self._report})
 
     def send(self, topic: str, records: Iterable[Encoded], rejected: Rejected) -> int:
@@ -62,6 +66,10 @@ class WorkerProducer:
         produce = self._producer.produce
         count = 0
         for key, value, timestamp, headers in records:
+            if timestamp == 0:
+                self._at_epoch(topic, key, value, headers)
+                count += 1
+                continue
             try:
                 if headers is None:
                     produce(topic, value, key, timestamp=timestamp)
@@ -73,6 +81,14 @@ class WorkerProducer:
             count += 1
         self._producer.poll(0)
         return count
+
+    def _at_epoch(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers | None
+    ) -> None:
+        """After what is under way already, so that the order stays."""
+        if len(self._producer):
+            self._producer.flush()
+        send_at_epoch(self._config, topic, key, value, headers)
 
     def _retry(self, problem: Exception, topic: str, record: Encoded, rejected: Rejected) -> bool:
         """Wait for room in the queue; False if the record can never be sent."""

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from ksql.base.jars import jars
+from ksql.spark.runtime import SparkRuntime
+from ksql.spark.session import SparkSettings
+from ksql.spark.spec import QuerySpec, RetryPolicy
+from ksql.topics.admin import Admin, TopicChange
+from ksql.topics.client import Reader, Sender
+from ksql.topics.settings import KafkaSettings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def kafka(broker):
+    return KafkaSettings(broker.bootstrap, timeout_s=30)
+
+
+@pytest.fixture(scope="session")
+def runtime(kafka, tmp_path_factory):
+    """One Spark session for all tests."""
+    settings = SparkSettings(tmp_path_factory.mktemp("state"), jars("spark"), master="local[2]")
+    admin = Admin(kafka)
+    runtime = SparkRuntime(settings, admin.partitions, RetryPolicy(initial_ms=200, max_ms=400))
+    runtime.open()
+    yield runtime
+    runtime.close(graceful=False)
+
+
+class Desk:
+    """What a test does with Kafka and the runtime."""
+
+    def __init__(self, kafka: KafkaSettings, folder: Path) -> None:
+        self.kafka = kafka
+        self.admin = Admin(kafka)
+        self.sender = Sender(kafka)
+        self.folder = folder
+
+    def topic(self, partitions: int = 2) -> str:
+        name = f"t-{uuid.uuid4().hex[:8]}"
+        self.admin.create(TopicChange(name, partitions))
+        return name
+
+    def send(self, topic, *pairs, **more):
+        for key, value in pairs:
+            self.sender.send(topic, key.encode(), value.encode(), **more)
+        self.sender.flush()
+
+    def ends(self, *topics):
+        found: dict[str, dict[int, int]] = {}
+        for (topic, partition), offset in self.admin.end_offsets(topics).items():
+            found.setdefault(topic, {})[partition] = offset
+        return found
+
+    def read(self, topic):
+        with Reader(self.kafka) as reader:
+            reader.assign_topics([topic])
+            return [record for batch in reader.read_to_end() for record in batch]
+
+    def grow(self, topic, partitions):
+        admin = AdminClient(self.kafka.admin())
+        for future in admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            future.result()
+        while self.admin.partitions(topic) < partitions:
+            time.sleep(0.05)
+
+    def values(self, topic):
+        return [json.loads(record.value) for record in self.read(topic)]
+
+    def spec(self, kind, source, sink, *, name="q", **plan_and_spec):
+        fields = {k: plan_and_spec.pop(k) for k in list(plan_and_spec) if k in SPEC_FIELDS}
+        plan = {"kind": kind, "sink": sink, "id": name, **plan_and_spec}
+        sources = [source] if isinstance(source, str) else list(source)
+        java = {"bootstrap.servers": self.kafka.bootstrap}
+        return QuerySpec(
+            query_id=f"{name}_{self.folder.name}",
+            plan_json=json.dumps(plan),
+            topics=fields.pop("topics", dict.fromkeys(sources, "earliest")),
+            checkpoint=self.folder / name,
+            stages={"count": 1, "count2": 2}.get(kind, 0),
+            partitions=2,
+            consumer=java,
+            producer={k: str(v) for k, v in self.kafka.producer().items()},
+            program="tests.spark.programs:load",
+            **fields,
+        )
+
+
+SPEC_FIELDS = set(QuerySpec.__dataclass_fields__)
+
+
+@pytest.fixture
+def desk(kafka, tmp_path):
+    return Desk(kafka, tmp_path)
+
+
+@pytest.fixture
+def start(runtime):
+    """Start queries that are stopped with the test."""
+    started = []
+
+    def run(spec):
+        started.append(runtime.start(spec))
+        return started[-1]
+
+    yield run
+    for query in started:
+        query.stop(graceful=False)

@@ -1,0 +1,97 @@
+"""Small programs for the runtime tests, by the plan's ``kind``; workers import this module."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from functools import lru_cache
+from pathlib import Path
+
+from ksql.dataflow.program import Output
+from ksql.processors.base import Record
+
+
+class Ingest:
+    """Outputs (``copy``) or records keyed by the Kafka key (``count``)."""
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def add(self, batch, log):
+        time.sleep(self.plan.get("slow_s", 0))
+        self._maybe_fail(batch)
+        if self.plan["kind"] == "copy":
+            return self._copies(batch, log)
+        columns = zip(
+            batch.keys, batch.values, batch.timestamps, batch.partitions, batch.offsets, strict=True
+        )
+        return [Record(0, k, (v.decode(),), t, 0, p, o) for k, v, t, p, o in columns]
+
+    def finish(self):
+        return []
+
+    def _copies(self, batch, log):
+        headers = batch.headers or [None] * len(batch.keys)
+        out = []
+        for i, value in enumerate(batch.values):
+            if value == b"bad":
+                log("copy", "bad value", None)
+                continue
+            seen = {
+                "tag": self.plan.get("tag"),
+                "topic": batch.topics[i],
+                "partition": batch.partitions[i],
+                "offset": batch.offsets[i],
+                "value": value.decode(),
+            }
+            text = json.dumps(seen).encode()
+            out.append(Output(batch.keys[i], text, batch.timestamps[i], headers[i]))
+        return out
+
+    def _maybe_fail(self, batch):
+        """Fail, or die, once per mark file, when a certain value comes by."""
+        for what in ("raise", "die"):
+            mark = self.plan.get(f"{what}_mark")
+            if mark and b"CRASH" in batch.values and not Path(mark).exists():
+                Path(mark).touch()
+                if what == "die":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise ValueError("a wire came loose")
+
+
+class Program:
+    def __init__(self, plan):
+        self.plan = plan
+        self.query_id = plan.get("id", "q")
+        self.sink_topic = plan["sink"]
+        self.topics = tuple(plan.get("topics", ()))
+        self.stages = {"copy": 0, "count": 1, "count2": 2}[plan["kind"]]
+
+    def ingest(self):
+        return Ingest(self.plan)
+
+    def step(self, stage, records, store, log):
+        if stage < self.stages - 1:
+            # to another key: the count of all keys with the same first letter
+            return [r._replace(key=r.key[:1]) for r in records]
+        store.load(b"counts", {r.key for r in records})
+        out = []
+        for record in sorted(records, key=lambda r: (r.partition, r.offset)):
+            state = store.get(b"counts", record.key) or {}
+            state["n"] = state.get("n", 0) + 1
+            if self.plan.get("last"):  # what a later version of the plan adds
+                state["last"] = record.row[0]
+            store.put(b"counts", record.key, state)
+            text = json.dumps({**state, "tag": self.plan.get("tag")}).encode()
+            out.append(Output(record.key, text, record.timestamp))
+        return out
+
+
+@lru_cache
+def load(plan_json):
+    plan = json.loads(plan_json)
+    if plan["kind"] == "broken":
+        raise ValueError("this plan cannot be compiled")
+    return Program(plan)

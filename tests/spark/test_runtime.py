@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+
+from ksql.spark.spec import State
+
+
+def test_a_stateless_query_carries_key_timestamp_and_headers(desk, start):
+    source, sink = desk.topic(), desk.topic()
+    desk.sender.send(
+        source, b"k", b"one", timestamp=1234, headers=[("h", b"\x00\xff"), ("n", None)]
+    )
+    desk.send(source, ("k2", "two"), timestamp=77)
+    query = start(desk.spec("copy", source, sink))
+    assert query.await_idle(desk.ends(source))
+    found = {record.key: record for record in desk.read(sink)}
+    assert json.loads(found[b"k"].value)["value"] == "one"
+    assert (found[b"k"].timestamp, found[b"k"].headers) == (1234, [("h", b"\x00\xff"), ("n", None)])
+    assert (found[b"k2"].timestamp, found[b"k2"].headers) == (77, None)
+
+
+def test_a_key_goes_to_the_partition_that_a_java_client_would_choose(desk, start):
+    source, sink = desk.topic(8), desk.topic(8)
+    desk.send(source, *((f"key{n}", "v") for n in range(50)))
+    query = start(desk.spec("copy", source, sink))
+    assert query.await_idle(desk.ends(source))
+    where = {record.key: record.partition for record in desk.read(source)}
+    assert {record.key: record.partition for record in desk.read(sink)} == where
+
+
+def test_a_stateful_query_counts_on_across_batches(desk, start):
+    source, sink = desk.topic(), desk.topic()
+    query = start(desk.spec("count", source, sink))
+    for _ in range(3):
+        desk.send(source, ("a", "x"), ("b", "x"), ("a", "y"))
+        assert query.await_idle(desk.ends(source))
+    counts = [(r.key, json.loads(r.value)["n"]) for r in desk.read(sink)]
+    assert [n for key, n in counts if key == b"a"] == [1, 2, 3, 4, 5, 6]
+    assert [n for key, n in counts if key == b"b"] == [1, 2, 3]
+
+
+def test_stages_are_chained(desk, start):
+    source, sink = desk.topic(), desk.topic()
+    desk.send(source, *((f"{letter}{n}", "x") for letter in "ab" for n in range(5)))
+    query = start(desk.spec("count2", source, sink))
+    assert query.await_idle(desk.ends(source))
+    found = [(record.key, json.loads(record.value)["n"]) for record in desk.read(sink)]
+    assert sorted(found) == [(key, n) for key in (b"a", b"b") for n in range(1, 6)]
+
+
+def test_several_topics_each_from_its_own_start(desk, start):
+    one, two, three, sink = desk.topic(), desk.topic(1), desk.topic(1), desk.topic()
+    for topic in (one, two, three):
+        desk.send(topic, ("k", "0"), ("k", "1"), ("k", "2"))
+    topics = {one: "earliest", two: "latest", three: {0: 1}}
+    query = start(desk.spec("copy", topics, sink, topics=topics))
+    desk.send(two, ("k", "3"))
+    assert query.await_idle(desk.ends(one, two, three))
+    seen = sorted((v["topic"], v["value"]) for v in desk.values(sink))
+    expected = [(one, "0"), (one, "1"), (one, "2"), (three, "1"), (three, "2")]
+    # "latest" is where the source ends when the query starts; the 4th record may come before that
+    assert [pair for pair in seen if pair[0] != two] == sorted(expected)
+    assert (two, "0") not in seen
+
+
+def test_progress_and_committed_offsets(desk, start):
+    source, sink = desk.topic(), desk.topic()
+    desk.send(source, *((f"k{n}", "x") for n in range(10)), ("k", "bad"))
+    query = start(desk.spec("copy", source, sink))
+    assert query.await_started().state is State.RUNNING
+    assert query.await_idle(desk.ends(source))
+    assert query.committed_offsets() == desk.ends(source)
+    query.stop()
+    progress = query.progress()
+    assert progress is not None
+    assert (progress.rows_in, progress.rows_out, progress.errors) == (11, 10, 1)
+    assert progress.offsets == desk.ends(source)
+    assert query.status().state is State.STOPPED
+
+
+def test_errors_of_records_reach_the_processing_log(desk, start):
+    source, sink, log = desk.topic(), desk.topic(), desk.topic(1)
+    desk.send(source, ("k", "bad"), ("k", "good"))
+    query = start(desk.spec("copy", source, sink, log_topic=log))
+    assert query.await_idle(desk.ends(source))
+    (entry,) = desk.values(log)
+    assert entry["logger"] == f"processing.{query.query_id}.copy"
+    assert entry["message"]["recordProcessingError"]["errorMessage"] == "bad value"
+    assert [value["value"] for value in desk.values(sink)] == ["good"]
