@@ -1,4 +1,7 @@
-"""Which joins are legal, and what their two sides are joined on. Source: reference, statements, section 9."""
+"""Which joins are legal, and what their two sides are joined on.
+
+Source: reference, statements, section 9.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +52,13 @@ def bind_join(
     key = right.source.schema.key
     if len(key) != 1 or right_expr != b.Column(joined_name(right.alias, key[0].name), key[0].type):
         raise InvalidJoin(
-            "Invalid join condition: stream-table joins require to join on the table's primary key. "
-            f"Got {_qualified(join.criteria, sides)}."
+            "Invalid join condition: stream-table joins require to join on the table's primary "
+            f"key. Got {_qualified(join.criteria, sides)}."
         )
     if type_of(left_expr) != type_of(right_expr):
         raise InvalidJoin(
-            f"Invalid join condition: types don't match. Got {_typed(join.criteria, left_expr, right_expr)}."
+            "Invalid join condition: types don't match. "
+            f"Got {_typed(join.criteria, left_expr, right_expr)}."
         )
     return left_expr, right_expr
 
@@ -120,7 +124,8 @@ def _sides(
         exprs.reverse()
     elif homes != [0, 1]:
         raise InvalidJoin(
-            f"Invalid join condition: both sides reference the same source. Got {describe(criteria)}."
+            "Invalid join condition: both sides reference the same source. "
+            f"Got {describe(criteria)}."
         )
     return exprs[0], exprs[1]
 

@@ -1,4 +1,7 @@
-"""Which columns of a result are its key, and that the projection has them. Source: reference, section 7."""
+"""Which columns of a result are its key, and that the projection has them.
+
+Source: reference, section 7.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ class KeyMissing(StatementError):
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """One key column of the result: any of ``exprs`` in the projection gives it; ``shown`` is for messages."""
+    """One key column of the result: any of ``exprs`` in the projection gives it.
+
+    ``shown`` is for messages.
+    """
 
     exprs: tuple[Bound, ...]
     shown: tuple[str, ...]
@@ -36,7 +42,9 @@ class KeyPart:
 def split(
     projected: Sequence[Named], parts: Sequence[KeyPart], origin: KeyOrigin, sink: str
 ) -> tuple[tuple[Named, ...], tuple[Named, ...]]:
-    """The result's key columns (in the order of ``parts``) and value columns (in the order of the text).
+    """The result's key columns and value columns.
+
+    Keys come in the order of ``parts``, values in the order of the text.
 
     Raises: KeyMissing; StatementError for a key column that is projected twice.
     """

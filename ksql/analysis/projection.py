@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One column of the result before binding; ``aliased`` tells a written name from a generated one."""
+    """One column of the result before binding.
+
+    ``aliased`` tells a written name from a generated one.
+    """
 
     name: str
     expr: ex.Expr
@@ -43,8 +46,8 @@ def items(
 ) -> list[Item]:
     """The result's columns in the order of the text.
 
-    ``rekeyed`` are the columns of PARTITION BY: ``*`` begins with them then, and ends with the former key.
-    ``type_of`` gives the type of an expression over the sources (for ``struct->*``).
+    ``rekeyed`` are the columns of PARTITION BY: ``*`` begins with them then, and ends with the
+    former key. ``type_of`` gives the type of an expression over the sources (for ``struct->*``).
     Raises: ReservedName; UnknownName for ``x.*`` of an unknown x.
     """
     namer = Namer(relation)
@@ -64,7 +67,8 @@ def _item(term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent:
     if term.alias is not None:
         if term.alias in SYSTEM_NAMES and not _is_window_bound(term, relation):
             raise ReservedName(
-                f"`{term.alias}` is a reserved column name. You cannot use it as an alias for a column."
+                f"`{term.alias}` is a reserved column name. "
+                "You cannot use it as an alias for a column."
             )
         return Item(term.alias, term.expr, aliased=True)
     if isinstance(term.expr, ex.NullLit):

@@ -28,7 +28,10 @@ class FromSource:
 
 @dataclass(frozen=True, slots=True)
 class BoundJoin:
-    """A stream-table join with its keys bound; ``left_key`` reads the stream, ``right_key`` the table."""
+    """A stream-table join with its keys bound.
+
+    ``left_key`` reads the stream, ``right_key`` the table.
+    """
 
     kind: str
     left_key: Bound
@@ -37,7 +40,7 @@ class BoundJoin:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What FROM gives: its sources in order, the join if there is one, the scope of the query's expressions."""
+    """What FROM gives: its sources in order, a join, the scope of the query's expressions."""
 
     sources: tuple[FromSource, ...]
     join: BoundJoin | None

@@ -65,7 +65,10 @@ def columns(expr: Bound) -> Iterator[b.Column]:
 
 
 def rewrite(expr: Bound, replace: Callable[[Bound], Bound | None]) -> Bound:
-    """Replace sub-expressions, the outermost first; what ``replace`` returns is not looked into again."""
+    """Replace sub-expressions, the outermost first.
+
+    What ``replace`` returns is not looked into again.
+    """
     found = replace(expr)
     if found is not None:
         return found

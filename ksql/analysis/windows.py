@@ -27,7 +27,8 @@ class Sizes:
 def sizes(window: ast.Window) -> Sizes:
     """The window with its defaults: grace fills up to a day, retention is size + grace.
 
-    Raises: StatementError for sizes that are zero, advances beyond the size, a retention that is too short.
+    Raises: StatementError for sizes that are zero, advances beyond the size, a retention that is
+    too short.
     """
     size = window.size.ms
     advance = window.advance.ms if window.advance else (0 if window.kind == "SESSION" else size)

@@ -122,7 +122,7 @@ class Reads:
         return found.stores
 
     def _await_table(self, source: DataSource) -> None:
-        """A table that was just made is opened in a moment; no answer is better than a wrong one."""
+        """A table that was just made is opened soon; no answer is better than a wrong one."""
         if self._materializer.table(source.name) is None:
             ends = self._admin.end_offsets([source.topic])
             self._materializer.await_ends(ends, _READY_S)
@@ -197,8 +197,8 @@ class Reads:
             by_upper = {name.upper(): name for name in known}
             close = get_close_matches(stmt.topic.upper(), by_upper, n=3)
             raise UnknownName(
-                f"Could not find topic '{stmt.topic}', or the KSQL user does not have permissions to "
-                "list the topic. Topic names are case-sensitive.",
+                f"Could not find topic '{stmt.topic}', or the KSQL user does not have permissions "
+                "to list the topic. Topic names are case-sensitive.",
                 tuple(by_upper[name] for name in close),
                 span=stmt.span,
             )

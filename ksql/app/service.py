@@ -1,7 +1,4 @@
-"""The whole service put together.
-
-Kafka, Spark, the command topic, the engine, the stores, the ledger.
-"""
+"""The whole service: Kafka, Spark, the command topic, the engine, the stores, the ledger."""
 
 from __future__ import annotations
 
@@ -25,6 +22,7 @@ from ksql.commands.log import KafkaCommandLog
 from ksql.engine.engine import Engine
 from ksql.engine.world import KafkaTopics
 from ksql.functions.registry import BUILTINS
+from ksql.functions.udf import load_sources, read_directory
 from ksql.ledger.database import default_url
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.materialize import Materializer
@@ -43,6 +41,7 @@ from ksql.topics.settings import KafkaSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ksql.catalog.model import PersistentQuery
     from ksql.query.results import ResultStream, TextStream
 
 _log = logging.getLogger(__name__)
@@ -112,6 +111,14 @@ class KsqlService:
         self._failed.update({i: error.text() for i, error in self.engine.start_queries().items()})
         self._declare_processing_log()
 
+    def _partitions(self, topic: str) -> int:
+        """Spark starts while Kafka does: the admin comes later."""
+        return self.admin.partitions(topic)
+
+    def _query(self, query_id: str) -> PersistentQuery | None:
+        """The query that runs at the time of asking."""
+        return self.engine.catalog.query(query_id)
+
     def _open_spark(self, state: StateDir) -> SparkRuntime:
         if self._given_runtime is not None:
             return self._given_runtime
@@ -123,7 +130,7 @@ class KsqlService:
             self.settings.text("ksql.spark.driver.memory"),
             conf={k: v for k, v in self.settings.server.items() if k.startswith("spark.")},
         )
-        runtime = SparkRuntime(settings, lambda topic: self.admin.partitions(topic))
+        runtime = SparkRuntime(settings, self._partitions)
         self._closers.append(runtime.close)
         runtime.open()
         return runtime
@@ -148,12 +155,19 @@ class KsqlService:
         self._closers.append(self.ledger.close)
         self.log_topic = f"{service_id}ksql_processing_log"
         self._create_log_topic()
+        sources, problems = read_directory(self.settings.text("ksql.extension.dir"))
+        functions, more = load_sources(sources)
+        for problem in (*problems, *more):
+            _log.warning(
+                "user_functions_not_loaded", extra={"file": problem.file, "reason": problem.message}
+            )
         around = Surroundings(
             self.settings,
             state.queries,
             self._java_client(),
             {k: str(v) for k, v in self.kafka.producer().items()},
             self.log_topic,
+            functions=sources,
         )
         self.runner = SparkRunner(
             self.runtime, around, self.admin.end_offsets, self.admin.begin_offsets
@@ -169,16 +183,14 @@ class KsqlService:
         )
         self._closers.append(self.log.close)
         self.engine = Engine(
-            BUILTINS,
+            BUILTINS.with_(functions),
             KafkaTopics(self.admin),
             self.log,
             self.runner,
             parallelism=max(2, os.cpu_count() or 2),
             on_change=self.materializer.follow,
         )
-        self.engine.book = LedgerBook(
-            self.ledger, service_id, self._now_ms, lambda i: self.engine.catalog.query(i)
-        )
+        self.engine.book = LedgerBook(self.ledger, service_id, self._now_ms, self._query)
         self._closers.append(self._stop_queries)
         sender = Sender(self.kafka)
         self._closers.append(sender.close)
@@ -234,7 +246,7 @@ class KsqlService:
                 close = self._closers.pop()
                 try:
                     close()
-                except Exception:
+                except Exception:  # noqa: BLE001 - the others must be ended all the same
                     _log.exception("stop_failed")
 
     # --- what the doors use
@@ -325,9 +337,11 @@ class KsqlService:
 PROCESSING_LOG = """CREATE STREAM IF NOT EXISTS {name} (
   logger STRING, level STRING, time BIGINT,
   message STRUCT<type INT,
-    deserializationError STRUCT<target STRING, errorMessage STRING, recordB64 STRING, cause ARRAY<STRING>, `topic` STRING>,
+    deserializationError STRUCT<target STRING, errorMessage STRING, recordB64 STRING,
+      cause ARRAY<STRING>, `topic` STRING>,
     recordProcessingError STRUCT<errorMessage STRING, record STRING, cause ARRAY<STRING>>,
     productionError STRUCT<errorMessage STRING>,
-    serializationError STRUCT<target STRING, errorMessage STRING, record STRING, cause ARRAY<STRING>, `topic` STRING>,
+    serializationError STRUCT<target STRING, errorMessage STRING, record STRING,
+      cause ARRAY<STRING>, `topic` STRING>,
     kafkaStreamsThreadError STRUCT<errorMessage STRING, threadName STRING, cause ARRAY<STRING>>>
 ) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');"""

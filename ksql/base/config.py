@@ -1,7 +1,8 @@
 """The settings: each property's name, type, default and who may set it.
 
-Names are ksqlDB's. A property of Kafka Streams, the consumer or the producer may be written with or without the prefix
-``ksql.streams.``. Values are texts where they come in and typed where they are read.
+Names are ksqlDB's. A property of Kafka Streams, the consumer or the producer may be written with or
+without the prefix ``ksql.streams.``. Values are texts where they come in and typed where they are
+read.
 """
 
 from __future__ import annotations
@@ -321,7 +322,7 @@ def canonical(name: str) -> str:
 
 
 def check(name: str, value: str | None = None) -> str:
-    """The canonical name of a property, after checking that it exists and that the value is of its type.
+    """The canonical name of a property that exists and, if a value is given, is of its type.
 
     Raises: UnknownProperty, InvalidProperty.
     """

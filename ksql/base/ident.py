@@ -31,7 +31,10 @@ def quote(name: str) -> str:
 
 
 def near(name: str, known: Iterable[str], count: int = 1) -> tuple[str, ...]:
-    """The known names that look most like ``name``, best first; a mere difference of case counts."""
+    """The known names that look most like ``name``, best first.
+
+    A mere difference of case counts.
+    """
     by_upper = {candidate.upper(): candidate for candidate in known}
     found = difflib.get_close_matches(name.upper(), by_upper, n=count, cutoff=0.6)
     return tuple(quote(by_upper[upper]) for upper in found)

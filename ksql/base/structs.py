@@ -1,7 +1,8 @@
 """Frozen dataclasses to JSON and back, for what is stored: plans and commands.
 
-A dataclass is written as an object whose ``$`` is its class, a tuple as a list; run-time constants that JSON does not
-have are tagged. A codec knows the classes it may build, nothing else is ever instantiated.
+A dataclass is written as an object whose ``$`` is its class, a tuple as a list; run-time constants
+that JSON does not have are tagged. A codec knows the classes it may build, nothing else is ever
+instantiated.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ def _field_names(cls: type) -> tuple[str, ...]:
 
 @cache
 def _loose_fields(cls: type) -> tuple[frozenset[str], frozenset[str]]:
-    """The fields that hold a run-time value (``Any``: its lists stay lists), and those that hold a tuple of such."""
+    """The fields that hold a run-time value, and those that hold a tuple of such.
+
+    They are annotated ``Any``; the lists of a run-time value stay lists.
+    """
     hints = typing.get_type_hints(cls, vars(sys.modules[cls.__module__]))
     loose = frozenset(name for name, hint in hints.items() if hint is Any)
     rows = frozenset(name for name, hint in hints.items() if hint == tuple[Any, ...])

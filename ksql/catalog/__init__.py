@@ -1,0 +1,1 @@
+"""The sources, types and queries that exist, as one immutable snapshot."""

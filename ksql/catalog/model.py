@@ -39,7 +39,8 @@ class DataSource:
 class PersistentQuery:
     """A query that runs until it is terminated.
 
-    ``plan`` is its stored form (``ksql.plan.codec``); ``offset`` the offset of the command that gave this plan.
+    ``plan`` is its stored form (``ksql.plan.codec``); ``offset`` the offset of the command that
+    gave this plan.
     """
 
     id: QueryId

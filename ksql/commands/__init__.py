@@ -1,0 +1,1 @@
+"""The order of truth: statements as records of one topic."""

@@ -44,8 +44,8 @@ class _Pen:
 class KafkaCommandLog:
     """The command topic of one service; for one thread at a time.
 
-    ``apply(offset, command)`` is called for every command that another server wrote, in order, before a
-    statement of this one is checked.
+    ``apply(offset, command)`` is called for every command that another server wrote, in order,
+    before a statement of this one is checked.
     """
 
     def __init__(

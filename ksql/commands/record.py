@@ -1,4 +1,7 @@
-"""A command as bytes: versioned JSON. A version that is newer than ours is refused, an older one is read."""
+"""A command as bytes: versioned JSON.
+
+A version that is newer than ours is refused, an older one is read.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ _STRUCTS = Structs((*MODULES, catalog_model, changes))
 
 
 class UnreadableCommand(ServerError):
-    """A command of a newer version, or one that is damaged: the server must not go on as if it were not there."""
+    """A command of a newer version, or one that is damaged.
+
+    The server must not go on as if it were not there.
+    """
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(

@@ -1,0 +1,1 @@
+"""A plan as running code, and what hosts it; no Spark, no Kafka client."""

@@ -55,7 +55,8 @@ class Code:
 class KeyedArm:
     """Rows on their way to a stage, keyed.
 
-    Rows whose key has a NULL are dropped (and logged), unless ``null_keys``: the stream side of a LEFT join.
+    Rows whose key has a NULL are dropped (and logged), unless ``null_keys``: the stream side of a
+    LEFT join.
     """
 
     def __init__(self, arm: Arm, code: Code, *, null_keys: bool) -> None:
@@ -94,7 +95,10 @@ class KeyedArm:
 
 
 Emitted = tuple["Row | None", "Row | None", int, "Headers | None", "tuple[int, int] | None"]
-"""A result row on its way out: key columns, value columns (None: deletion), time, headers, window."""
+"""A result row on its way out: key columns, value columns, time, headers, window.
+
+No value columns at all (None) is a deletion.
+"""
 
 
 class ExitArm:
@@ -140,7 +144,8 @@ class ExitArm:
     def delete(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Emitted:
         """The record without value for the key that the row has.
 
-        Pseudo columns belong to the value: PARTITION BY finds NULL in them, as in all value columns.
+        Pseudo columns belong to the value: PARTITION BY finds NULL in them, as in all value
+        columns.
         """
         if self._rekeyed:
             row = _NO_PSEUDO + row[len(_NO_PSEUDO) :]

@@ -1,7 +1,8 @@
 """A stretch of a plan without state, folded into one projection over the rows where it enters.
 
-``WHERE``, ``PARTITION BY`` and ``SELECT`` between two stateful steps become a list of conditions and one expression per
-column, all over the columns of the entry: so each stretch costs one generated function.
+``WHERE``, ``PARTITION BY`` and ``SELECT`` between two stateful steps become a list of conditions
+and one expression per column, all over the columns of the entry: so each stretch costs one
+generated function.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Rows that entered at ``entry``, were filtered by ``wheres`` and have the columns ``items``."""
+    """Rows that entered at ``entry``, passed all ``wheres`` and have the columns ``items``."""
 
     entry: Entry
     wheres: tuple[Bound, ...]

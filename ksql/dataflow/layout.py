@@ -66,9 +66,10 @@ def layout(sink: Sink) -> Layout:
 
 
 def source_columns(source: Source) -> tuple[tuple[str, SqlType], ...]:
-    """The columns of a source's rows: pseudo columns first, so that a grown source grows at the end.
+    """The columns of a source's rows.
 
-    In a join the names are prefixed; the row's own ROWTIME follows then.
+    Pseudo columns first, so that a grown source grows at the end. In a join the names are prefixed;
+    the row's own ROWTIME follows then.
     """
     pseudo = list(PSEUDO_COLUMNS.items())
     if source.window is not None:

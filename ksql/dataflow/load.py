@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.analysis.bound import type_of
 from ksql.dataflow.arms import Code, Emitted, Encoder, ExitArm, KeyedArm
+from ksql.dataflow.extensions import unpacked
 from ksql.dataflow.layout import Layout, Stateful, key_places, layout, right_width, source_columns
 from ksql.dataflow.program import RawBatch
 from ksql.dataflow.reading import Reader
 from ksql.functions.instantiate import instantiate_aggregate
-from ksql.functions.registry import BUILTINS
 from ksql.plan import codec
 from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
 from ksql.processors import aggregate as aggregates
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from ksql.functions.registry import Functions
 
 PORTS = 8
-"""Ports are numbered through the whole program: stage * PORTS + the port of the stage's operator."""
+"""Ports are numbered through the program: stage * PORTS + the port of the stage's operator."""
 
 
 class Compiled:
     """A plan's program (the ``Program`` protocol), with or without an encoder at its end.
 
-    Without one (``rows`` in ``load``) the last step gives result rows: key, value, time, headers, window.
+    Without one (``rows`` in ``load``) the last step gives result rows: key, value, time, headers,
+    window.
     """
 
     def __init__(self, plan: QueryPlan, functions: Functions, *, rows: bool = False) -> None:
@@ -121,7 +122,10 @@ class Compiled:
         return out
 
     def _unknown(self, record: Record) -> tuple[Any, ...] | None:
-        """The row of a deletion whose old row nobody knows: just its key; only where nothing is filtered."""
+        """The row of a deletion whose old row nobody knows: just its key.
+
+        Only where nothing is filtered.
+        """
         if record.row is not None or self.exit.filtered:
             return None
         row: list[Any] = [None] * len(self.exit.entry.columns)
@@ -140,7 +144,8 @@ def _whole(row: tuple[Any, ...] | None, record: Record, width: int) -> tuple[Any
 def arm_records(arm: KeyedArm, results: Iterable[Record], log: LogError) -> list[Record]:
     """A stage's results on their way to the next one.
 
-    A table's change becomes one record if old and new row have one key, else two, the old one's first (KIP-904).
+    A table's change becomes one record if old and new row have one key, else two, the old one's
+    first (KIP-904).
     """
     port, width = arm.stage * PORTS + arm.port, len(arm.entry.columns)
     out = []
@@ -294,7 +299,10 @@ class _Operator:
 
 
 def _null_keys(stage: int, cut: Layout) -> bool:
-    """LEFT joins keep streams' records without key; a table's key may have NULLs among its columns."""
+    """LEFT joins keep streams' records without key.
+
+    A table's key may have NULLs among its columns.
+    """
     node = cut.stages[stage]
     return isinstance(node, Source) or (isinstance(node, StreamTableJoin) and node.kind == "LEFT")
 
@@ -323,6 +331,10 @@ def _folds(node: Aggregate, code: Code) -> Folds:
 
 
 @lru_cache(maxsize=128)
-def load(plan_json: str) -> Compiled:
-    """The program of a stored plan; compiled once per process and text."""
-    return Compiled(codec.loads(plan_json), BUILTINS)
+def load(text: str) -> Compiled:
+    """The program of a stored plan, alone or with user functions.
+
+    Compiled once per process and text.
+    """
+    plan_json, functions = unpacked(text)
+    return Compiled(codec.loads(plan_json), functions)

@@ -44,7 +44,10 @@ class Switch:
 
 
 class Runner(Protocol):
-    """Runs persistent queries; every method blocks until it is done and may be called from one thread only."""
+    """Runs persistent queries.
+
+    Every method blocks until it is done and may be called from one thread only.
+    """
 
     def start(self, query: PersistentQuery) -> None:
         """Start, or go on from the query's checkpoint.

@@ -1,7 +1,8 @@
-"""The running form of a plan: what each stage does with a batch, hosted by Spark, by a push query or in memory.
+"""The running form of a plan: what each stage does with a batch.
 
-A program has one ingest step (decode, filter, project, key; per input partition) and zero or more stateful
-stages, each fed by an exchange over buckets. The last step gives encoded records for the sink.
+Spark, a push query or the memory hosts it. A program has one
+ingest step (decode, filter, project, key; per input partition) and zero or more stateful stages,
+each fed by an exchange over buckets. The last step gives encoded records for the sink.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class Output(NamedTuple):
 
 
 class Ingest(Protocol):
-    """The ingest step of one task: batches in, records for stage 0 (or outputs, if there is no stage)."""
+    """The ingest step of one task: batches in, records for stage 0 out.
+
+    If there is no stage, what comes out are outputs.
+    """
 
     def add(self, batch: RawBatch, log: LogError) -> Sequence[Record] | Sequence[Output]:
         """What follows from this batch already."""
@@ -46,7 +50,10 @@ class Ingest(Protocol):
 
 
 class Program(Protocol):
-    """A compiled plan; built once per process and plan text (``load``), used by many tasks, thread-safe."""
+    """A compiled plan, thread-safe.
+
+    It is built once per process and plan text (``load``) and used by many tasks.
+    """
 
     query_id: str
     topics: tuple[str, ...]  # the topics to subscribe to

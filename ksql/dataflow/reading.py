@@ -75,9 +75,8 @@ class Reader:
                 found = extract(row, log)
                 if found is None:
                     continue
-                time = found
-                row = (time, *row[1:-1], time) if self._source.prefix else (time, *row[1:])
-            yield Arrival(i, row, time, key is None, value is None)
+                row = (found, *row[1:-1], found) if self._source.prefix else (found, *row[1:])
+            yield Arrival(i, row, row[0], key is None, value is None)
 
     def _failed(self, target: str, data: Any, log: LogError) -> Callable[[int, DecodeError], None]:
         def report(index: int, error: DecodeError) -> None:
@@ -120,7 +119,7 @@ def _header_value(wanted: str | None, headers: Headers) -> Any:
 
 
 def _row_maker(source: Source) -> Callable[..., Row]:
-    """A generated function that puts the columns of key, value and headers into the source's order."""
+    """A generated function that puts key, value and headers into the source's order."""
     counts = {Role.KEY: 0, Role.VALUE: 0, Role.HEADERS: 0}
     letters = {Role.KEY: "k", Role.VALUE: "v", Role.HEADERS: "h"}
     cells = ["t", "p", "o"]

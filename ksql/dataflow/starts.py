@@ -18,7 +18,10 @@ def plan_of(query: PersistentQuery) -> QueryPlan:
 
 
 def read_topics(plan: QueryPlan) -> dict[str, str]:
-    """The topics of a plan and where a new query starts to read each: tables always at the earliest offset."""
+    """The topics of a plan and where a new query starts to read each.
+
+    Tables always at the earliest offset.
+    """
     reset = dict(plan.settings).get("auto.offset.reset", "latest").lower()
     found: dict[str, str] = {}
     for source in sources(plan.sink):

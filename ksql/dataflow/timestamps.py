@@ -1,4 +1,7 @@
-"""WITH (TIMESTAMP): a record's time from one of its columns. Source: reference, statements, section 14."""
+"""WITH (TIMESTAMP): a record's time from one of its columns.
+
+Source: reference, statements, section 14.
+"""
 
 from __future__ import annotations
 

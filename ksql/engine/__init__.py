@@ -1,0 +1,1 @@
+"""One statement at a time: checked, ordered, carried out."""

@@ -1,4 +1,7 @@
-"""May a source take another's place? The metastore's check. Source: reference, upgrades, section 2."""
+"""May a source take another's place? The metastore's check.
+
+Source: reference, upgrades, section 2.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ def check_replacement(old: DataSource, new: DataSource) -> list[str]:
         )
     if _storage(old) != _storage(new):
         stems.append(
-            f"DataSource '{old.name}' has topic = {_shown(old)} which cannot be upgraded to {_shown(new)}"
+            f"DataSource '{old.name}' has topic = {_shown(old)} "
+            f"which cannot be upgraded to {_shown(new)}"
         )
     if old.timestamp != new.timestamp:
         stems.append(
@@ -51,8 +55,8 @@ def _columns(old: DataSource, new: DataSource) -> list[str]:
     if old.schema.key != new.schema.key:
         shown = lost_keys or old.schema.key
         stems.append(
-            "Key columns must be identical. The following key columns are changed, missing or reordered: "
-            f"[{', '.join(map(str, shown))}]"
+            "Key columns must be identical. The following key columns are changed, missing or "
+            f"reordered: [{', '.join(map(str, shown))}]"
         )
     lost = _lost(
         tuple(c for c in old.schema.columns if c.role is not Role.KEY),

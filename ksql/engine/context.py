@@ -17,7 +17,8 @@ from ksql.upgrade.verdict import Verdict
 class Context:
     """The catalog of this moment, the functions, the request's settings, the topics.
 
-    ``offset`` is the offset that the statement's command would get; ``parallelism`` how many tasks run at once.
+    ``offset`` is the offset that the statement's command would get; ``parallelism`` how many tasks
+    run at once.
     """
 
     catalog: Catalog
@@ -32,9 +33,9 @@ class Context:
 class Prepared:
     """A statement that may be executed.
 
-    ``changes`` is all it does to the catalog; ``new_topics`` and ``doomed_topics`` what it does to Kafka;
-    ``message`` what the user is told; ``warning`` that nothing is to be done (IF NOT EXISTS). ``verdict`` is the
-    upgrade's, with the plans before and after in ``plans``.
+    ``changes`` is all it does to the catalog; ``new_topics`` and ``doomed_topics`` what it does to
+    Kafka; ``message`` what the user is told; ``warning`` that nothing is to be done (IF NOT
+    EXISTS). ``verdict`` is the upgrade's, with the plans before and after in ``plans``.
     """
 
     command_id: str = ""

@@ -56,7 +56,8 @@ def _refuse_read_only_replacement(stmt: ast.CreateSource, existing: DataSource |
     if stmt.or_replace and read_only:
         kind = stmt.kind.lower()
         raise StatementError(
-            f"Cannot add {kind} '{stmt.name}': CREATE OR REPLACE is not supported on source {kind}s."
+            f"Cannot add {kind} '{stmt.name}': "
+            f"CREATE OR REPLACE is not supported on source {kind}s."
         )
 
 
@@ -150,7 +151,8 @@ def _column(each: ast.ColumnDef, kind: ast.SourceKind) -> Column:
         case "HEADER":
             if each.type != model.BYTES:
                 raise StatementError(
-                    f"Invalid type for HEADER('{each.header_key}') column: expected BYTES, got {each.type}"
+                    f"Invalid type for HEADER('{each.header_key}') column: "
+                    f"expected BYTES, got {each.type}"
                 )
             return Column(each.name, each.type, Role.HEADERS, each.header_key)
         case "":
@@ -212,7 +214,8 @@ def resolve_topic(
     """The statement's topic, and whether it is to be created.
 
     ``like`` is the topic whose partitions and replicas a new one takes over.
-    Raises: StatementError if the counts differ from those of the existing topic, or none is given for a new one.
+    Raises: StatementError if the counts differ from those of the existing topic, or none is given
+    for a new one.
     """
     name = options.topic or default_name
     partitions, replicas = options.number("PARTITIONS"), options.number("REPLICAS")
@@ -224,8 +227,9 @@ def resolve_topic(
         ):
             if asked is not None and asked != found:
                 raise StatementError(
-                    f"A Kafka topic with the name '{name}' already exists, with different partition/replica "
-                    f"configuration than required. KSQL expects {asked} {word} (topic has {found})."
+                    f"A Kafka topic with the name '{name}' already exists, with different "
+                    "partition/replica configuration than required. "
+                    f"KSQL expects {asked} {word} (topic has {found})."
                 )
         return existing, False
     count = partitions or (like.partitions if like else None)
@@ -268,7 +272,8 @@ def alter_source(stmt: ast.AlterSource, text: str, context: Context) -> Prepared
         )
     if source.read_only:
         raise StatementError(
-            f"Cannot alter {kind} '{stmt.name}': ALTER operations are not supported on source {kind}s."
+            f"Cannot alter {kind} '{stmt.name}': "
+            f"ALTER operations are not supported on source {kind}s."
         )
     if source.created_by is not None:
         raise StatementError(

@@ -46,7 +46,8 @@ class UpgradeRefused(StatementError):
         super().__init__(
             message.strip(),
             detail=detail,
-            hint="The running query goes on unchanged. Create the new query under another name instead.",
+            hint="The running query goes on unchanged. "
+            "Create the new query under another name instead.",
         )
         self.verdict = verdict
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Command:
     """One entry of the command topic.
 
-    ``id`` is ``type/entity/action``; ``changes`` all that it does; ``properties`` those it was issued with.
+    ``id`` is ``type/entity/action``; ``changes`` all that it does; ``properties`` those it was
+    issued with.
     """
 
     id: str

@@ -119,8 +119,9 @@ class With:
         both, own = self.text("FORMAT"), self.text(f"{side}_FORMAT")
         if both is not None and own is not None:
             raise BadProperty(
-                f"Cannot supply both '{side}_FORMAT' and 'FORMAT' properties, as 'FORMAT' sets both key and "
-                "value formats. Either use just 'FORMAT', or use 'KEY_FORMAT' and 'VALUE_FORMAT'."
+                f"Cannot supply both '{side}_FORMAT' and 'FORMAT' properties, "
+                "as 'FORMAT' sets both key and value formats. "
+                "Either use just 'FORMAT', or use 'KEY_FORMAT' and 'VALUE_FORMAT'."
             )
         name = (both or own or "").upper() or None
         if name is not None and name not in FORMATS:

@@ -1,4 +1,7 @@
-"""CREATE .. AS SELECT, INSERT INTO .. SELECT, TERMINATE, PAUSE, RESUME: from statement to changes."""
+"""Statements about queries: from the statement to its changes.
+
+CREATE .. AS SELECT, INSERT INTO .. SELECT, TERMINATE, PAUSE, RESUME.
+"""
 
 from __future__ import annotations
 
@@ -108,11 +111,10 @@ def _running(name: str, existing: DataSource | None, context: Context) -> Persis
     writers = context.catalog.writers(name)
     if len(writers) > 1 or (writers and writers[0].kind == "INSERT"):
         ids = ", ".join(query.id for query in writers)
+        several = len(writers) > 1
+        cause = "there are multiple queries writing" if several else "an INSERT query writes"
         raise StatementError(
-            f"REPLACE for sink {name} is not supported because there are multiple queries writing "
-            f"into it: [{ids}]"
-            if len(writers) > 1
-            else f"REPLACE for sink {name} is not supported because an INSERT query writes into it: [{ids}]",
+            f"REPLACE for sink {name} is not supported because {cause} into it: [{ids}]",
             hint="Terminate the INSERT queries first.",
         )
     return writers[0] if writers else None
@@ -173,8 +175,8 @@ def _check_states(built: Built) -> None:
             validate(format_, (Column("STATE", state),), "value")
         except StatementError as error:
             raise StatementError(
-                "One of the functions used in the statement has an intermediate type that the value format "
-                "can not handle. Please remove the function or change the format.",
+                "One of the functions used in the statement has an intermediate type "
+                "that the value format can not handle. Please remove the function or change the format.",
                 detail=error.message,
             ) from error
 
@@ -361,7 +363,10 @@ def _fitted(built: Built, target: DataSource) -> Built:
 
 
 def _fitted_column(named: Named, target: SqlType) -> Named | None:
-    """The column in the target's type: as it is, as a literal that fits, or cast; None if it cannot be."""
+    """The column in the target's type: as it is, as a literal that fits, or cast.
+
+    None if it cannot be.
+    """
     source = type_of(named.expr)
     if source == target:
         return named

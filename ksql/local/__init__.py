@@ -1,0 +1,1 @@
+"""Queries hosted in memory, for tests and fast feedback."""

@@ -1,7 +1,7 @@
 """The same plans hosted in memory: no Kafka, no Spark; for tests and fast feedback.
 
-Topics have one partition. Records are processed one by one in the order in which they were appended to any topic, so
-that a query over several topics sees them in the order of the test.
+Topics have one partition. Records are processed one by one in the order in which they were appended
+to any topic, so that a query over several topics sees them in the order of the test.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.dataflow.load import Compiled, load
+from ksql.dataflow.load import Compiled
 from ksql.dataflow.ports import Switch, Topic
 from ksql.dataflow.program import RawBatch
 from ksql.dataflow.starts import read_topics
+from ksql.functions.registry import BUILTINS
 from ksql.plan import codec
 from ksql.processors.memory import MemoryStore
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from ksql.base.ids import QueryId
     from ksql.catalog.model import PersistentQuery
+    from ksql.functions.registry import Functions
     from ksql.processors.base import Headers
 
 
@@ -85,15 +87,16 @@ class _Running:
 class MemoryRunner:
     """Hosts queries; ``drain`` lets them read what is there."""
 
-    def __init__(self, topics: MemoryTopics) -> None:
+    def __init__(self, topics: MemoryTopics, functions: Functions = BUILTINS) -> None:
         self._topics = topics
+        self._functions = functions
         self.running: dict[QueryId, _Running] = {}
         self._resting: dict[QueryId, _Running] = {}
 
     def start(self, query: PersistentQuery) -> None:
         """Start, or go on with the state of a stopped query."""
         plan = codec.loads(query.plan)
-        program = load(query.plan)
+        program = self._program(query)
         resting = self._resting.pop(query.id, None)
         if resting is not None:
             resting.program = program
@@ -105,6 +108,9 @@ class MemoryRunner:
         }
         stores = [MemoryStore() for _ in range(program.stages)]
         self.running[query.id] = _Running(program, stores, positions)
+
+    def _program(self, query: PersistentQuery) -> Compiled:
+        return Compiled(codec.loads(query.plan), self._functions)
 
     def stop(self, query_id: QueryId) -> None:
         """Stop; the state stays."""
@@ -119,15 +125,17 @@ class MemoryRunner:
     def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
         """Go on with another plan on the same state and positions."""
         running = self.running[old.id]
-        running.program = load(new.plan)
+        running.program = self._program(new)
         offsets = {topic: {0: position} for topic, position in running.positions.items()}
         return Switch(0, offsets, 0)
 
     def drain(self, order: Iterable[QueryId]) -> None:
         """Run the queries, each to its end, until none has anything left to read."""
         ids = [query_id for query_id in order if query_id in self.running]
-        while any([self._advance(self.running[query_id]) for query_id in ids]):
-            pass
+        moved = True
+        while moved:
+            # every query gets its turn, so no short circuit
+            moved = sum(self._advance(self.running[query_id]) for query_id in ids) > 0
 
     def errors(self) -> list[tuple[str, str]]:
         """What went to the processing log."""

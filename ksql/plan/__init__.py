@@ -1,0 +1,1 @@
+"""What a query does, as typed, frozen, storable nodes."""

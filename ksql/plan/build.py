@@ -49,7 +49,8 @@ _BindItem = Callable[[ex.Expr], Bound]
 class Built:
     """A query without its sink: what it computes and the shape of the result.
 
-    ``states`` are the types that the aggregates keep. ``key`` is empty for keyless streams and for transient queries, whose columns are all in ``value``.
+    ``states`` are the types that the aggregates keep. ``key`` is empty for keyless streams and for
+    transient queries, whose columns are all in ``value``.
     """
 
     plan: Plan
@@ -72,7 +73,8 @@ def build(
 ) -> Built:
     """Plan a query; ``sink`` is the name of its result, for messages.
 
-    Raises: StatementError for everything that the language refuses, NotSupportedYet for what is not run yet.
+    Raises: StatementError for everything that the language refuses, NotSupportedYet for what is not
+    run yet.
     """
     return _Builder(query, catalog, functions, sink, persistent).build()
 

@@ -1,4 +1,7 @@
-"""Plans to versioned JSON and back; the form stored in the command topic and shipped to the workers."""
+"""Plans to versioned JSON and back.
+
+The form stored in the command topic and shipped to the workers.
+"""
 
 from __future__ import annotations
 

@@ -54,4 +54,5 @@ def _line(plan: Plan) -> str:
             if plan.topic is None:
                 return f"[ OUTPUT ] {columns}"
             formats = f"{plan.key_format.name} / {plan.value_format.name}"
-            return f"[ SINK ] {plan.kind.lower()} {plan.name} ({columns}) -> topic {plan.topic}, {formats}"
+            target = f"topic {plan.topic}, {formats}"
+            return f"[ SINK ] {plan.kind.lower()} {plan.name} ({columns}) -> {target}"

@@ -1,16 +1,18 @@
-"""The query as a few typed nodes; a closed union, so mypy lists every ``match`` that a new node concerns.
+"""The query as a few typed nodes.
 
-Every field says with ``on_upgrade`` what may become of it when a running query is replaced (KLIP-28):
+A closed union, so mypy lists every ``match`` that a new node concerns. Every field says with
+``on_upgrade`` what may become of it when a running query is replaced (KLIP-28):
 
-``match``   it must stay as it is (else the upgrade is refused, as class ``kind``, naming ``clause``)
+``match``   it must stay as it is (else the upgrade is refused, as class ``kind``, naming
+            ``clause``)
 ``grow``    entries may be appended at the end, none removed or changed (a schema evolution)
 ``free``    it may change (the change counts as class ``kind``)
 ``child``   the plan below, compared in its turn
 ``derived`` follows from other fields or from the running service; not compared
 
-Rows between nodes are columns by name. A source's columns carry ``prefix`` (``A_`` in a join). Besides its own
-columns every row has ROWTIME, and rows of sources ROWPARTITION and ROWOFFSET; windowed rows have WINDOWSTART and
-WINDOWEND.
+Rows between nodes are columns by name. A source's columns carry ``prefix`` (``A_`` in a join).
+Besides its own columns every row has ROWTIME, and rows of sources ROWPARTITION and ROWOFFSET;
+windowed rows have WINDOWSTART and WINDOWEND.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One aggregate: its state lives in slot ``slot`` of the group's state, its result is column ``name``.
+    """One aggregate: its state is slot ``slot`` of the group's state, its result column ``name``.
 
     ``literals`` are the constant trailing arguments.
     """
@@ -99,7 +101,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """TUMBLING (advance = size), HOPPING or SESSION (size = gap, advance 0) windows, in milliseconds.
+    """TUMBLING (advance = size), HOPPING or SESSION (size = gap, advance 0) windows.
 
     ``retention_ms`` is how long the store keeps a window, at least size + grace.
     """
@@ -113,7 +115,10 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """GROUP BY: folds rows per group (and window); a changed group would orphan the stored state."""
+    """GROUP BY: folds rows per group (and window).
+
+    A changed group would orphan the stored state.
+    """
 
     source: Plan = on_upgrade("child")
     group: tuple[Named, ...] = on_upgrade("match", "topology", "GROUP BY")
@@ -157,9 +162,9 @@ Plan = Source | Filter | Rekey | Select | Aggregate | StreamTableJoin | Sink
 class QueryPlan:
     """A whole query as it is stored in the command topic and shipped to the workers.
 
-    ``buckets``: how many ways records are exchanged; fixed with the checkpoint. ``every_change``: emit every change
-    instead of one per key and micro-batch (``cache.max.bytes.buffering`` = 0). ``settings``: the ``ksql.*`` properties
-    that change results.
+    ``buckets``: how many ways records are exchanged; fixed with the checkpoint. ``every_change``:
+    emit every change instead of one per key and micro-batch (``cache.max.bytes.buffering`` = 0).
+    ``settings``: the ``ksql.*`` properties that change results.
     """
 
     query_id: str

@@ -1,0 +1,1 @@
+"""Stateful operators as plain Python over a small store."""

@@ -1,8 +1,9 @@
 """GROUP BY: the state of each group, folded record by record.
 
-Rows in: the arguments of the aggregates; the record's key is the packed group. Rows out: the group's values, the
-aggregates' results, ROWTIME, and for windows WINDOWSTART and WINDOWEND; ``old`` is the row that this one replaces.
-A record of the port ``COMBINED`` carries a partial state instead of arguments (see ``Combiner``).
+Rows in: the arguments of the aggregates; the record's key is the packed group. Rows out: the
+group's values, the aggregates' results, ROWTIME, and for windows WINDOWSTART and WINDOWEND; ``old``
+is the row that this one replaces. A record of the port ``COMBINED`` carries a partial state instead
+of arguments (see ``Combiner``).
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ GROUPS = b"g"
 class Aggregate:
     """The stateful operator.
 
-    ``every_change`` emits for each record, else once per group and call. ``combined`` says that records carry partial
-    states. ``keep_old`` asks for the replaced row (HAVING and table consumers need it). ``port`` is that of the
-    records it returns.
+    ``every_change`` emits for each record, else once per group and call. ``combined`` says that
+    records carry partial states. ``keep_old`` asks for the replaced row (HAVING and table consumers
+    need it). ``port`` is that of the records it returns.
     """
 
     folds: Folds

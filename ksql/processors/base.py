@@ -1,4 +1,7 @@
-"""What a stateful operator sees of the world: records, a small store, an error log. No Spark, no Kafka."""
+"""What a stateful operator sees of the world: records, a small store, an error log.
+
+No Spark, no Kafka.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ Headers = list[tuple[str, bytes | None]]
 class Record(NamedTuple):
     """A decoded record on its way through a query.
 
-    ``key`` is the packed grouping or join key: it decides the bucket and finds the state. ``row`` None is a
-    tombstone (tables only). ``old`` is the row that this one replaces, where the producer knows it (tables).
-    ``port`` names the operator input it is meant for. (topic, partition, offset) are the coordinates of the source
-    record: they restore the order that an exchange loses.
+    ``key`` is the packed grouping or join key: it decides the bucket and finds the state. ``row``
+    None is a tombstone (tables only). ``old`` is the row that this one replaces, where the producer
+    knows it (tables). ``port`` names the operator input it is meant for. (topic, partition, offset)
+    are the coordinates of the source record: they restore the order that an exchange loses.
     """
 
     port: int
@@ -30,10 +33,11 @@ class Record(NamedTuple):
 
 
 class Store(Protocol):
-    """The state of one stage in one bucket: spaces of key -> value; values are lists, dicts and scalars.
+    """The state of one stage in one bucket: spaces of key -> value.
 
-    Values that ``get`` returns may be changed in place but count only once ``put``. ``load`` is a hint that the
-    keys will be needed: it fetches them in one round trip; ``get`` of a key not loaded works, slowly.
+    Values are lists, dicts and scalars. Values that ``get`` returns may be changed in place but
+    count only once ``put``. ``load`` is a hint that the keys will be needed: it fetches them in one
+    round trip; ``get`` of a key not loaded works, slowly.
     """
 
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
@@ -70,8 +74,9 @@ LogError = Callable[[str, str, Any], None]
 class Processor(Protocol):
     """A stateful operator.
 
-    ``process`` is called once per bucket and micro-batch with the records in processing order; it returns the
-    records for the next stage (or for the sink), in order. It must not keep anything between calls outside ``store``.
+    ``process`` is called once per bucket and micro-batch with the records in processing order; it
+    returns the records for the next stage (or for the sink), in order. It must not keep anything
+    between calls outside ``store``.
     """
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:

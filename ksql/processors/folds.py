@@ -1,7 +1,8 @@
 """The aggregates of one GROUP BY as generated functions over the group's state.
 
-The state of a group is a list: its timestamp, then one entry per slot. A state written by an older plan may be
-shorter: the slots that it lacks start empty (upgrades append slots, and never use a number again).
+The state of a group is a list: its timestamp, then one entry per slot. A state written by an older
+plan may be shorter: the slots that it lacks start empty (upgrades append slots, and never use a
+number again).
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ class Slot:
 class Folds:
     """What can be done with a group's state.
 
-    ``step(state, row)`` and ``undo(state, row)`` change the state for one row; if one of the functions fails no slot
-    is changed. ``merge(state, other)`` adds a later state. ``result(state)`` gives the values in the order of the slots'
-    declaration. ``undo``/``merge`` are None where a function has none.
+    ``step(state, row)`` and ``undo(state, row)`` change the state for one row; if one of the
+    functions fails no slot is changed. ``merge(state, other)`` adds a later state.
+    ``result(state)`` gives the values in the order of the slots' declaration. ``undo``/``merge``
+    are None where a function has none.
     """
 
     init: Callable[[], State]

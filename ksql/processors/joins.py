@@ -19,10 +19,11 @@ _ROWS = b"t"
 
 @dataclass(frozen=True, slots=True)
 class StreamTableJoin:
-    """Port 0 is the stream, port 1 the table; the result is the stream's row followed by the table's.
+    """Port 0 is the stream, port 1 the table; out comes the stream's row, then the table's.
 
-    ``outer`` keeps stream records that find no row, with ``right_width`` NULLs. Only stream records cause results;
-    their timestamps and headers are kept. Source: the reference's section on joins.
+    ``outer`` keeps stream records that find no row, with ``right_width`` NULLs. Only stream records
+    cause results; their timestamps and headers are kept.
+    Source: the reference's section on joins.
     """
 
     outer: bool

@@ -19,8 +19,9 @@ _ROWS = b"s"
 class TableSource:
     """Keeps the table's rows; adds to every change the row before it.
 
-    Stored rows that are shorter than ``width`` were written before the table got more columns. The deletion of an
-    unknown key goes on without an old row: who does not know the old values must still see it.
+    Stored rows that are shorter than ``width`` were written before the table got more columns. The
+    deletion of an unknown key goes on without an old row: who does not know the old values must
+    still see it.
     """
 
     width: int

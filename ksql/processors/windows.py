@@ -36,7 +36,7 @@ class Windows:
 
 @dataclass(slots=True)
 class Clock:
-    """Stream time of one bucket (the highest timestamp seen) and the window segments that hold state."""
+    """Stream time of one bucket (the highest timestamp seen) and the segments with state."""
 
     windows: Windows
     stream_time: int = -1

@@ -1,0 +1,1 @@
+"""Answers to SELECT: pull, push and PRINT."""

@@ -1,7 +1,9 @@
-"""Tables kept ready for pull queries: every table that a query writes, followed from its topic into stores.
+"""Tables kept ready for pull queries.
 
-One thread reads all of them. Rows and the topic's offset are written together, so that a crash loses nothing and
-repeats nothing. Source: KIP-844.
+Every table that a query writes is followed from its topic into stores. One thread reads all of
+them. Rows and the topic's offset are written together, so that a crash loses nothing and repeats
+nothing.
+Source: KIP-844.
 """
 
 from __future__ import annotations

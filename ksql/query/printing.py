@@ -1,4 +1,7 @@
-"""PRINT: raw records of a topic with their guessed formats. Source: reference, statements, section 16.10."""
+"""PRINT: raw records of a topic with their guessed formats.
+
+Source: reference, statements, section 16.10.
+"""
 
 from __future__ import annotations
 

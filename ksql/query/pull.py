@@ -1,4 +1,4 @@
-"""Pull queries: a table's rows as they are now, by key where the condition allows it, else by a scan.
+"""Pull queries: a table's rows as they are now, by key where the condition allows it.
 
 Source: reference, statements, section 12.
 """
@@ -141,7 +141,8 @@ def bind_pull(
 ) -> PullQuery:
     """Check and bind a pull query over a table.
 
-    Raises: StatementError for clauses that pull queries do not have, for tables that no query writes.
+    Raises: StatementError for clauses that pull queries do not have, for tables that no query
+    writes.
     """
     relation = bind_relation(query.source, catalog, functions, frozenset())
     source = relation.sources[0].source
@@ -196,7 +197,8 @@ def check_clauses(query: ast.Query, settings: Settings) -> None:
         if there:
             raise StatementError(
                 f"Pull queries don't support {clause} clauses.",
-                hint="Add EMIT CHANGES to follow the result, or query a table made by CREATE TABLE AS SELECT.",
+                hint="Add EMIT CHANGES to follow the result, or query a table made by "
+                "CREATE TABLE AS SELECT.",
             )
     if query.limit is not None and not settings.flag("ksql.query.pull.limit.clause.enabled"):
         raise StatementError("LIMIT in pull queries is disabled.")
@@ -205,8 +207,8 @@ def check_clauses(query: ast.Query, settings: Settings) -> None:
 def _check_queryable(source: DataSource) -> None:
     if source.created_by is None:
         raise StatementError(
-            f"The `{source.name}` table isn't queryable. To derive a queryable table, you can do "
-            f"'CREATE TABLE QUERYABLE_{source.name} AS SELECT * FROM {source.name}'."
+            f"The `{source.name}` table isn't queryable. To derive a queryable table, "  # noqa: S608 - a hint
+            f"you can do 'CREATE TABLE QUERYABLE_{source.name} AS SELECT * FROM {source.name}'."
         )
 
 

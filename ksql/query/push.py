@@ -1,6 +1,7 @@
-"""Push queries, and pull queries over streams: the plan hosted in this process, fed by a reader of its own.
+"""Push queries, and pull queries over streams.
 
-Starting one costs a consumer, not a Spark query; its state lives in memory and ends with it.
+A plan hosted in this process, fed by a reader of its own. Starting one costs a consumer, not a
+Spark query; its state lives in memory and ends with it.
 """
 
 from __future__ import annotations

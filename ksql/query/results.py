@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class ResultRow(NamedTuple):
-    """One row; values in column order, run-time representation. A tombstone has only its key columns set."""
+    """One row; values in column order, run-time representation.
+
+    A tombstone has only its key columns set.
+    """
 
     values: tuple[Any, ...]
     tombstone: bool = False
@@ -28,7 +31,8 @@ class ResultStream(Protocol):
     def batches(self) -> Iterator[list[ResultRow]]:
         """Rows as they come; blocks; ends with the query; raises KsqlError if it fails.
 
-        A push query yields an empty list at least every 500 ms, so that a reader notices a client that left.
+        A push query yields an empty list at least every 500 ms, so that a reader notices a client
+        that left.
         """
 
     def close(self) -> None:

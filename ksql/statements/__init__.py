@@ -1,0 +1,1 @@
+"""What each statement does and answers, one handler each."""

@@ -1,4 +1,7 @@
-"""ASSERT TOPIC: wait until a topic is there (or gone). Source: reference, statements, section 16.9."""
+"""ASSERT TOPIC: wait until a topic is there (or gone).
+
+Source: reference, statements, section 16.9.
+"""
 
 from __future__ import annotations
 

@@ -185,7 +185,8 @@ def explain(stmt: ast.Explain, request: Request) -> e.Entity:
         if query is None:
             close = near(stmt.target, request.engine.catalog.queries)
             raise UnknownName(
-                f"Query with id:{stmt.target} does not exist, use SHOW QUERIES to view the full set of queries.",
+                f"Query with id:{stmt.target} does not exist, "
+                "use SHOW QUERIES to view the full set of queries.",
                 close,
                 span=stmt.span,
             )

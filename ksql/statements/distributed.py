@@ -14,11 +14,9 @@ if TYPE_CHECKING:
 
 def execute(stmt: ast.Statement, request: Request) -> e.Entity:
     """Carry it out and answer with its status."""
-    if isinstance(stmt, ast.QueryControl) and stmt.action == "TERMINATE" and stmt.query_id:
-        if request.services.close_push(stmt.query_id):
-            return e.TerminateQuery(
-                statement_text=request.text, query_id=stmt.query_id, was_terminated=True
-            )
+    ended = _ended_push(stmt, request)
+    if ended is not None:
+        return ended
     outcome = request.engine.execute(stmt, request.text, request.settings)
     prepared = outcome.prepared
     if prepared.warning is not None:
@@ -31,6 +29,19 @@ def execute(stmt: ast.Statement, request: Request) -> e.Entity:
         command_sequence_number=outcome.offset,
         upgrade=_report(outcome),
     )
+
+
+def _ended_push(stmt: ast.Statement, request: Request) -> e.TerminateQuery | None:
+    """TERMINATE of a push query, which no command knows."""
+    match stmt:
+        case ast.QueryControl(action="TERMINATE", query_id=str() as query_id) if (
+            request.services.close_push(query_id)
+        ):
+            return e.TerminateQuery(
+                statement_text=request.text, query_id=query_id, was_terminated=True
+            )
+        case _:
+            return None
 
 
 def _report(outcome: Outcome) -> e.UpgradeReport | None:

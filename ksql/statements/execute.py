@@ -1,4 +1,4 @@
-"""A request of one or more statements: checked as a whole in a sandbox, then executed one by one."""
+"""A request of some statements: checked as a whole in a sandbox, then executed one by one."""
 
 from __future__ import annotations
 

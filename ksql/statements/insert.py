@@ -89,8 +89,9 @@ def _unknown(name: str, request: Request) -> CannotInsert:
 def _values(stmt: ast.InsertValues, source: DataSource, request: Request) -> dict[str, Any]:
     columns = _columns(stmt, source)
     if len(columns) != len(stmt.values):
+        names = ", ".join(column.name for column in columns)
         raise CannotInsert(
-            f"Expected a value for each column. Expected Columns: [{', '.join(c.name for c in columns)}]. "
+            f"Expected a value for each column. Expected Columns: [{names}]. "
             f"Got {len(stmt.values)} values."
         )
     settings = dict(request.settings.overrides)

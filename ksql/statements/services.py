@@ -59,7 +59,10 @@ class Writer(Protocol):
 
 @dataclass
 class Services:
-    """Everything that a handler may use; ``now_ms`` is the clock, ``close_push`` ends a push query."""
+    """Everything that a handler may use.
+
+    ``now_ms`` is the clock, ``close_push`` ends a push query.
+    """
 
     engine: Engine
     monitor: Monitor

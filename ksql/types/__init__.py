@@ -1,0 +1,1 @@
+"""SQL's types and the shape of a row."""

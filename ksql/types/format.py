@@ -1,4 +1,4 @@
-"""How a side of a topic (its keys or its values) is written: the format's name and its properties."""
+"""How a topic's keys or its values are written: the format's name and its properties."""
 
 from __future__ import annotations
 

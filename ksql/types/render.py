@@ -37,7 +37,10 @@ def java_double(value: float) -> str:
 
 
 def _shortest(value: float) -> str:
-    """The shortest text that reads back, but of two digits at least: the nearest such (4.9E-324, not 5E-324)."""
+    """The shortest text that reads back, but of two digits at least.
+
+    The nearest such (4.9E-324, not 5E-324).
+    """
     two = f"{value:.1e}"
     return two if float(two) == value else repr(value)
 

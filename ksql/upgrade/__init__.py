@@ -1,0 +1,1 @@
+"""May a running query be replaced, and what holds across the switch."""

@@ -20,7 +20,9 @@ from ksql.plan.walk import nodes
 
 
 def align(old: QueryPlan, new: QueryPlan) -> QueryPlan:
-    """The new plan with the old one's id, buckets and slots; aggregates it adds get numbers never used before.
+    """The new plan with the old one's id, buckets and slots.
+
+    Aggregates it adds get numbers never used before.
 
     Example:
         running ``COUNT(*), SUM(A)`` has slots 0, 1; ``SUM(A), MAX(A)`` gets 1, 2.

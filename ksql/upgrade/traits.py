@@ -73,7 +73,8 @@ def guarantees(
     once = (
         "each input is processed once, by the old or by the new plan"
         if exactly_once
-        else "at_least_once: after a crash outputs may be written twice; the switch itself adds none"
+        else "at_least_once: after a crash outputs may be written twice; "
+        "the switch itself adds none"
     )
     return (
         backfill,

@@ -1,7 +1,8 @@
-"""May the new plan take over the old one's checkpoint and state? All differences, each with its class.
+"""May a new plan take over the old one's checkpoint and state? All differences, classified.
 
-The rule of each plan field stands at the field (``on_upgrade``); here the two plans are walked together, and what
-concerns several nodes is added. Refusal is the default. Source: KLIP-28; the reference's page on upgrades, section 7.
+The rule of each plan field stands at the field (``on_upgrade``); here the two plans are walked
+together, and what concerns several nodes is added. Refusal is the default. Source: KLIP-28; the
+reference's page on upgrades, section 7.
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ _ORDER: tuple[UpgradeClass, ...] = (
 
 
 def validate(old: QueryPlan, new: QueryPlan, functions: Functions) -> tuple[Verdict, QueryPlan]:
-    """Classify the upgrade; also the new plan as it would run: the old id, buckets and state slots."""
+    """Classify the upgrade; also the new plan as it would run.
+
+    It runs under the old id, with the old buckets and state slots.
+    """
     aligned = align(old, new)
     changes = tuple(dict.fromkeys(_compare(old.sink, aligned.sink)))
     kinds = {change.kind for change in changes}
@@ -184,7 +188,7 @@ def _compare_folds(
     old_steps: list[Filter | Select],
     new_steps: list[Filter | Select],
 ) -> Iterator[Change]:
-    """A value that existed before, or HAVING, must not start to depend on a state that starts empty."""
+    """Columns that existed before, and HAVING, must not depend on a state that starts empty."""
     kept = {fold.name for fold in new.folds if any(same_fold(fold, twin) for twin in old.folds)}
     added = {fold.name: fold for fold in new.folds if fold.name not in kept}
     existing = {n.name for step in old_steps if isinstance(step, Select) for n in step.value}

@@ -1,4 +1,4 @@
-"""What the validator says of an upgrade: its classes, the query's traits, what is guaranteed, why not."""
+"""What the validator says of an upgrade: classes, the query's traits, guarantees, why not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACCEPTED: frozenset[UpgradeClass] = frozenset({"transparent", "data selection", 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between the plans: its class, the clause of the statement, what became of it."""
+    """One difference between the plans: its class, its clause, what became of it."""
 
     kind: UpgradeClass
     clause: str
