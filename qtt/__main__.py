@@ -1,4 +1,7 @@
-"""``python -m qtt [--driver spark|local] [--jobs N] [--filter REGEX] [--report FILE] PATH...``"""
+"""Run test files from the command line.
+
+``python -m qtt [--driver spark|local] [--jobs N] [--filter REGEX] [--report FILE] PATH...``
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def stratified(cases: Sequence[Case], count: int) -> list[Case]:
-    """About ``count`` cases, the same ones each time: every n-th, so that each file has its share."""
+    """About ``count`` cases, the same ones each time.
+
+    Every n-th, so that each file has its share.
+    """
     if count >= len(cases):
         return list(cases)
     step = len(cases) / count

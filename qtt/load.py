@@ -101,7 +101,7 @@ def _record(item: dict[str, Any], default_time: int | None) -> Record:
     return Record(
         item["topic"],
         item.get("key"),
-        item["value"] if "value" in item else None,
+        item.get("value"),
         default_time if time is None else int(time),
         _window(window) if window else None,
         tuple(

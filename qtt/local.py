@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
-from ksql.functions.registry import BUILTINS
 from ksql.local.driver import MemoryRunner, MemoryTopics
 from ksql.statements.execute import HANDLERS
 from ksql.statements.services import QueryHealth, Request, Services
@@ -20,15 +19,19 @@ if TYPE_CHECKING:
     from ksql.dataflow.ports import Topic
     from ksql.syntax import ast
     from qtt.driver import Driver, RawInput
+from qtt.extensions import FUNCTIONS
 
 
 class LocalDriver:
-    """A fresh engine whose topics and queries live in memory; each query runs to its end in its turn."""
+    """A fresh engine whose topics and queries live in memory.
+
+    Each query runs to its end in its turn.
+    """
 
     def __init__(self) -> None:
         self._topics = MemoryTopics()
-        self._runner = MemoryRunner(self._topics)
-        self._engine = Engine(BUILTINS, self._topics, MemoryLog(), self._runner)
+        self._runner = MemoryRunner(self._topics, FUNCTIONS)
+        self._engine = Engine(FUNCTIONS, self._topics, MemoryLog(), self._runner)
         self._services = Services(self._engine, NoMonitor(), self, lambda: 0)
 
     @property

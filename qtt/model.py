@@ -50,7 +50,10 @@ class TopicDef:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Some statements, then some inputs. ``refused`` marks a statement that must fail, with a part of its message."""
+    """Some statements, then some inputs.
+
+    ``refused`` marks a statement that must fail, with a part of its message.
+    """
 
     statements: tuple[Statement, ...]
     inputs: tuple[Record, ...]

@@ -160,16 +160,25 @@ def _parsed_quietly(case: Case) -> list[ast.Statement]:
 
 
 def _statements(step: Step, driver: Driver, settings: Settings) -> Settings:
-    refusals = {s.sql.strip(): s.refused for s in step.statements if s.refused is not None}
     raws = split("\n".join(s.sql for s in step.statements))
-    for raw in raws:
-        refused = next((r for sql, r in refusals.items() if raw.text in sql), None)
-        parsed = parse_one(raw, types=driver.catalog.types, variables={})
+    marks = _marks(step, len(raws))
+    for raw, refused in zip(raws, marks, strict=True):
         if refused is not None:
-            _expect_refusal(parsed, driver, settings, refused)
+            _expect_refusal(raw, driver, settings, refused)
             continue
+        parsed = parse_one(raw, types=driver.catalog.types, variables={})
         settings = _execute(parsed, driver, settings)
     return settings
+
+
+def _marks(step: Step, count: int) -> list[str | None]:
+    """For each statement of the joined text, what its refusal is to say."""
+    if all(s.refused is None for s in step.statements):
+        return [None] * count
+    marks = [s.refused for s in step.statements for _ in split(s.sql)]
+    if len(marks) != count:
+        raise Mismatch("beside a refused statement each text must be whole statements")
+    return marks
 
 
 def _execute(parsed: Parsed, driver: Driver, settings: Settings) -> Settings:
@@ -183,14 +192,21 @@ def _execute(parsed: Parsed, driver: Driver, settings: Settings) -> Settings:
             return settings
 
 
-def _expect_refusal(parsed: Parsed, driver: Driver, settings: Settings, part: str) -> None:
+def _expect_refusal(raw: RawStatement, driver: Driver, settings: Settings, part: str) -> None:
+    """The statement fails, says so, and has changed nothing."""
+    before = driver.catalog
     try:
+        parsed = parse_one(raw, types=before.types, variables={})
         driver.execute(parsed.statement, parsed.text, settings)
+    except NotSupportedYet:
+        raise
     except KsqlError as error:
         if part not in error.text():
             raise Mismatch(f"refused, but without {part!r}: {error.text()}") from error
-        return
-    raise Mismatch(f"was to be refused: {parsed.text}")
+    else:
+        raise Mismatch(f"was to be refused: {raw.text}")
+    if driver.catalog != before:
+        raise Mismatch(f"refused, but the catalog has changed: {raw.text}")
 
 
 def _raw(record: Record, driver: Driver) -> RawInput:

@@ -1,4 +1,7 @@
-"""Blocks of SQL files: statements, inserts and assertions in turn. Source: the corpora's rules, section 7."""
+"""Blocks of SQL files: statements, inserts and assertions in turn.
+
+Source: the corpora's rules, section 7.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, NotSupportedYet, StatementError
 from ksql.engine.ddl import columns_of
 from ksql.engine.properties import With
-from ksql.functions.registry import BUILTINS
 from ksql.rows.constants import constant_value
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, parse_one, split
@@ -16,6 +18,7 @@ from ksql.topics.formats import serde_for
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME
 from qtt import run as runs
+from qtt.extensions import FUNCTIONS
 from qtt.model import Case, Mismatch, Unsupported
 
 if TYPE_CHECKING:
@@ -116,7 +119,7 @@ class _Block:
         for name, expr in zip(stmt.columns, stmt.values, strict=True):
             if name not in types:
                 raise Mismatch(f"Column {name} does not exist in {source.name}")
-            wanted = constant_value(expr, types[name], BUILTINS, {}, name)
+            wanted = constant_value(expr, types[name], FUNCTIONS, {}, name)
             if wanted != actual.get(name):
                 raise Mismatch(
                     f"Expected record does not match actual. {name}: {wanted!r} expected, "
@@ -140,7 +143,7 @@ class _Block:
         types = {c.name: c.type for c in source.schema.key}
         names = stmt.columns or tuple(types)
         for name, expr in zip(names, stmt.values, strict=True):
-            if constant_value(expr, types[name], BUILTINS, {}, name) != actual.get(name):
+            if constant_value(expr, types[name], FUNCTIONS, {}, name) != actual.get(name):
                 raise Mismatch("Expected record does not match actual: another key")
 
     def _assert_source(self, stmt: ast.AssertSource) -> None:

@@ -7,12 +7,13 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
+from ksql.dataflow.extensions import with_functions
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
@@ -32,7 +33,10 @@ _EARLIEST = -2
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What every query of this server shares: clients' properties, directory, processing log."""
+    """What every query of this server shares: clients' properties, directory, processing log.
+
+    ``functions`` are the texts of the user functions' files; ``space`` tells services apart in a shared session.
+    """
 
     settings: Settings
     directory: Path
@@ -40,6 +44,7 @@ class Surroundings:
     producer: Mapping[str, str]
     log_topic: str | None
     space: str = ""
+    functions: Mapping[str, str] = field(default_factory=dict)
 
 
 class SparkRunner:
@@ -96,7 +101,7 @@ class SparkRunner:
 
         Raises: KsqlError if the new plan cannot be started; the old one runs again then.
         """
-        load(new.plan)
+        load(with_functions(new.plan, self._around.functions))
         began = time.monotonic()
         self.stop(old.id)
         position = checkpoint.committed(self.checkpoint(old.id))
@@ -123,11 +128,12 @@ class SparkRunner:
         plan = plan_of(query)
         around = self._around
         settings = Settings(around.settings.server, dict(query.properties))
-        program = load(query.plan)
+        text = with_functions(query.plan, around.functions)
+        program = load(text)
         guarantee = dict(plan.settings).get("processing.guarantee")
         return QuerySpec(
             query.id,
-            query.plan,
+            text,
             self._starts(query),
             self.checkpoint(query.id),
             program.stages,

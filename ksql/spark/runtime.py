@@ -77,7 +77,7 @@ class SparkRuntime:
         except PySparkException as problem:
             raise QueryStartFailed(spec.query_id, reason(str(problem))) from problem
         with self._lock:
-            self._queries[spec.query_id] = query
+            self._queries[spec.name] = query
         return query
 
     def queries(self) -> tuple[RunningQuery, ...]:
@@ -106,12 +106,12 @@ class SparkRuntime:
         writer = (
             flow.writeStream.format("noop")
             .outputMode("append")
-            .queryName(spec.query_id)
+            .queryName(spec.name)
             .option("checkpointLocation", spec.checkpoint.as_uri())
             .trigger(processingTime=f"{spec.trigger_ms} milliseconds")
         )
         # Spark copies the session's settings while it starts a query
-        with self._start_lock, scheduling_pool(self.session, spec.query_id):
+        with self._start_lock, scheduling_pool(self.session, spec.name):
             self.session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
             return writer.start()
 

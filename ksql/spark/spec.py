@@ -36,6 +36,7 @@ class QuerySpec:
         log_topic: The processing log's topic.
         log_rows: Whether the processing log shows the rows that failed.
         program: ``module:function`` that compiles the plan.
+        space: Tells the queries of services apart that share a session.
     """
 
     query_id: str
@@ -52,6 +53,12 @@ class QuerySpec:
     fail_on_data_loss: bool = True
     log_topic: str | None = None
     program: str = DEFAULT_PROGRAM
+    space: str = ""
+
+    @property
+    def name(self) -> str:
+        """What Spark calls the query; unique in a session that several services share by ``space``."""
+        return self.space + self.query_id
     log_rows: bool = False
 
 

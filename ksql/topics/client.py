@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from ksql.base.errors import KsqlError, ServerError
 from ksql.topics.admin import Admin, Offsets, Partition
+from ksql.topics.epoch import send_at_epoch
 from ksql.topics.kafka_errors import (
     FENCED,
     KafkaUnreachable,
@@ -83,6 +84,10 @@ class Sender:
 
         Raises: WriteFailed for one that can never be sent, KafkaUnreachable.
         """
+        if timestamp == 0:
+            self.flush()
+            send_at_epoch(self._settings.producer(), topic, key, value, headers)
+            return
         end = time.monotonic() + self._settings.timeout_s
         while True:
             try:

@@ -12,7 +12,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from ksql.base.errors import RegistryMissing, StatementError
-from ksql.topics.serde import avro, delimited, json, kafka, none
+from ksql.topics.serde import (
+    avro,
+    delimited,
+    json,
+    json_sr,
+    kafka,
+    none,
+    protobuf,
+    protobuf_nosr,
+)
 from ksql.topics.wire import SKIP, DecodeError, EncodeError, Row, Serde, Skip
 from ksql.types import model
 from ksql.types.schema import Column
@@ -365,8 +374,14 @@ def serde_for(
             return kafka.serde(columns[0]) if columns else none.serde()
         case "NONE":
             return none.serde()
+        case "PROTOBUF_NOSR":
+            return protobuf_nosr.serde(columns, format_, wrapped=wrapped)
         case _:
             raise UnfitSchema(format_, columns, side, f"{format_.name} is not supported yet")
 
 
-_REGISTERED: dict[str, Callable[..., Serde]] = {"AVRO": avro.serde}
+_REGISTERED: dict[str, Callable[..., Serde]] = {
+    "AVRO": avro.serde,
+    "PROTOBUF": protobuf.serde,
+    "JSON_SR": json_sr.serde,
+}

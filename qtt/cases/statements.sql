@@ -3,9 +3,9 @@
 ----------------------------------------------------------------------------------------------------
 --@test: INSERT VALUES converts, fills with NULL and takes expressions
 ----------------------------------------------------------------------------------------------------
-CREATE STREAM things (id BIGINT KEY, price DECIMAL(5, 2), tags ARRAY<STRING>, at_ TIMESTAMP, size STRUCT<w INT, h INT>) WITH (kafka_topic='things', value_format='JSON');
-CREATE STREAM copied AS SELECT id, price, tags[1] AS tag, at_, size->h AS h FROM things;
-INSERT INTO things (rowtime, id, price, tags, at_, size) VALUES (1234, 1, 10, ARRAY['x', 'y'], '2013-01-01T00:00:01', STRUCT(w := 1, h := 2));
+CREATE STREAM things (id BIGINT KEY, price DECIMAL(5, 2), tags ARRAY<STRING>, at_ TIMESTAMP, extent STRUCT<w INT, h INT>) WITH (kafka_topic='things', value_format='JSON');
+CREATE STREAM copied AS SELECT id, price, tags[1] AS tag, at_, extent->h AS h FROM things;
+INSERT INTO things (rowtime, id, price, tags, at_, extent) VALUES (1234, 1, 10, ARRAY['x', 'y'], '2013-01-01T00:00:01', STRUCT(w := 1, h := 2));
 INSERT INTO things (id) VALUES (LEN('abc'));
 ASSERT VALUES copied (rowtime, id, price, tag, at_, h) VALUES (1234, 1, 10.00, 'x', '2013-01-01T00:00:01', 2);
 ASSERT VALUES copied (id) VALUES (3);

@@ -1,0 +1,158 @@
+"""JSON_SR: JSON with its schema's id before it, read as that schema says.
+
+The written type decides first whether a column can take it; the text is then read as the written
+type, and numbers become text, where a column wants that, as Java prints the written type.
+Source: reference, serde, sections 3.1 and 3.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ksql.topics import json_schema
+from ksql.topics.connect import (
+    ConnectType,
+    Entries,
+    Group,
+    Items,
+    find_name,
+    mismatch,
+    scalar_conversion,
+    sql_type,
+)
+from ksql.topics.json_rows import reader, writer
+from ksql.topics.registered import registered_serde
+from ksql.topics.registry import PREFIX_BYTES, Schema, referenced
+from ksql.types import model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.topics.connect import Convert
+    from ksql.topics.registry import Registry
+    from ksql.topics.wire import Row, Serde, Value
+    from ksql.types.format import Format
+    from ksql.types.model import SqlType
+    from ksql.types.schema import Column
+
+_HINT = ". The data does not begin with a schema id: use the JSON format for plain JSON"
+
+
+def _plan(found: ConnectType, wanted: SqlType, path: str) -> tuple[SqlType, Convert | None]:
+    """The type to read the JSON as, and what makes the wanted one of it.
+
+    Raises: Bad where the written type and the declared one do not go together.
+    """
+    match found, wanted:
+        case Items(item), model.Array(wanted_item):
+            type_, convert = _plan(item, wanted_item, f"{path}[]")
+            return model.Array(type_), convert and partial(_each, convert)
+        case Entries(_, value), model.Map(key, wanted_value):
+            type_, convert = _plan(value, wanted_value, f"{path}.value")
+            return model.Map(key, type_), convert and partial(_each_value, convert)
+        case Group(), model.Struct(fields):
+            members = _members(found, tuple((f.name, f.type) for f in fields), path)
+            types = zip((f.name for f in fields), (type_ for type_, _ in members), strict=True)
+            convert_all = {
+                f.name: convert for f, (_, convert) in zip(fields, members, strict=True) if convert
+            }
+            struct = model.Struct(tuple(model.Field(name, type_) for name, type_ in types))
+            return struct, partial(_each_member, convert_all) if convert_all else None
+        case ((Items() | Entries() | Group()), _):
+            raise mismatch(found, wanted, path)
+        case _, model.STRING:
+            convert = scalar_conversion(found, wanted, path)
+            return sql_type(found), convert
+        case _:
+            scalar_conversion(found, wanted, path)
+            return wanted, None
+
+
+def _members(
+    group: Group, members: tuple[tuple[str, SqlType], ...], path: str
+) -> list[tuple[SqlType, Convert | None]]:
+    """The plan of each member; one that the schema does not know is read as it is declared."""
+    written = {member.name: member.type for member in group.members}
+    plans: list[tuple[SqlType, Convert | None]] = []
+    for name, type_ in members:
+        source = find_name(list(written), name)
+        plan = (type_, None) if source is None else _plan(written[source], type_, f"{path}.{name}")
+        plans.append(plan)
+    return plans
+
+
+def _each(convert: Convert, items: list[Value]) -> list[Value]:
+    return [None if item is None else convert(item) for item in items]
+
+
+def _each_value(convert: Convert, items: dict[str, Value]) -> dict[str, Value]:
+    return {key: None if item is None else convert(item) for key, item in items.items()}
+
+
+def _each_member(converts: dict[str, Convert], struct: dict[str, Value]) -> dict[str, Value]:
+    return {
+        name: converts[name](value) if value is not None and name in converts else value
+        for name, value in struct.items()
+    }
+
+
+def _reader(
+    found: ConnectType, columns: tuple[Column, ...], *, wrapped: bool
+) -> Callable[[bytes], Row | None]:
+    if not wrapped:
+        plans = [_plan(found, columns[0].type, "$")]
+    elif isinstance(found, Group):
+        plans = _members(found, tuple((c.name, c.type) for c in columns), "$")
+    else:
+        whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
+        raise mismatch(found, whole, "$")
+    read_as = tuple(replace(c, type=type_) for c, (type_, _) in zip(columns, plans, strict=True))
+    decode, _ = reader(read_as, wrapped=wrapped)
+    converts = [convert for _, convert in plans]
+
+    def read(data: bytes) -> Row | None:
+        row = decode(data[PREFIX_BYTES:])
+        if row is None or not any(converts):
+            return row
+        return tuple(
+            value if convert is None or value is None else convert(value)
+            for convert, value in zip(converts, row, strict=True)
+        )
+
+    return read
+
+
+def serde(
+    columns: tuple[Column, ...],
+    *,
+    wrapped: bool,
+    registry: Registry,
+    subject: str,
+    format_: Format,
+) -> Serde:
+    """The serde of the columns; not wrapped: the document is the value of the only column."""
+    encode, _ = writer(columns, wrapped=wrapped)
+
+    def read(schema: Schema) -> Callable[[bytes], Row | None]:
+        found = json_schema.connect_type(schema.text, referenced(registry, schema))
+        return _reader(found, columns, wrapped=wrapped)
+
+    def write(_schema: Schema, prefix: bytes) -> Callable[[Row], bytes | None]:
+        def text(row: Row) -> bytes | None:
+            found = encode(row)
+            return None if found is None else prefix + found
+
+        return text
+
+    return registered_serde(
+        registry,
+        subject,
+        schema_id=format_.schema_id,
+        ours=lambda: Schema("JSON", json_schema.text_for(columns, wrapped=wrapped)),
+        reader=read,
+        writer=write,
+        faults=(ValueError,),
+        hint=_HINT,
+    )

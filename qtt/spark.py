@@ -1,0 +1,224 @@
+"""Cases on real Kafka and Spark: one broker and one session for all, cases side by side.
+
+Every case has topics of its own: their names get a prefix on the way in, and lose it in messages on
+the way out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError
+from ksql.base.jars import jars
+from ksql.engine.engine import Engine
+from ksql.engine.memory import MemoryLog
+from ksql.engine.world import KafkaTopics
+from ksql.spark.runner import SparkRunner, Surroundings
+from ksql.spark.runtime import SparkRuntime
+from ksql.spark.session import SparkSettings
+from ksql.statements.services import Request, Services
+from ksql.statements.table import HANDLERS
+from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.topics.admin import Admin
+from ksql.topics.broker import EmbeddedBroker
+from ksql.topics.client import Reader, Sender
+from ksql.topics.settings import KafkaSettings
+from qtt.compare import Actual
+from qtt.driver import Driver, RawInput, in_runs
+from qtt.extensions import FUNCTIONS, SOURCES
+from qtt.local import NoMonitor
+from qtt.model import Mismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.catalog.catalog import Catalog
+    from ksql.catalog.model import PersistentQuery
+    from ksql.dataflow.ports import Topic
+    from ksql.processors.base import Headers
+
+_TIMEOUT_S = 120.0
+_SETTINGS = {"ksql.query.trigger.interval.ms": "10"}
+
+
+class SparkDrivers:
+    """The broker and the session; started at once, stopped by ``close``."""
+
+    default_partitions = 1
+
+    def __init__(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="qtt-"))
+        self._broker = EmbeddedBroker(self._directory / "broker")
+        self._numbers = itertools.count()
+        try:
+            self.kafka = KafkaSettings.from_properties({"bootstrap.servers": self._broker.start()})
+            self.admin = Admin(self.kafka)
+            self.runtime = SparkRuntime(
+                SparkSettings(self._directory, jars("spark")), self.admin.partitions
+            )
+            self.runtime.open()
+        except BaseException:
+            self.close()
+            raise
+        self.sender = Sender(self.kafka)
+        self.sender_lock = threading.Lock()
+
+    def fresh(self, case_id: str) -> Driver:
+        """A driver with topics and checkpoints of its own."""
+        del case_id
+        number = next(self._numbers)
+        return SparkDriver(self, f"q{number}.", self._directory / "cases" / str(number))
+
+    def close(self) -> None:
+        """End the session and the broker, remove the directory."""
+        if hasattr(self, "runtime"):
+            self.runtime.close(graceful=False)
+        self._broker.stop()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+class SparkDriver:
+    """A fresh engine whose queries run on the shared session."""
+
+    def __init__(self, shared: SparkDrivers, prefix: str, directory: Path) -> None:
+        self._shared = shared
+        self._prefix = prefix
+        self._directory = directory
+        around = Surroundings(
+            Settings(_SETTINGS),
+            directory,
+            {"bootstrap.servers": shared.kafka.bootstrap},
+            {"bootstrap.servers": shared.kafka.bootstrap},
+            None,
+            prefix,
+            SOURCES,
+        )
+        self._runner = SparkRunner(shared.runtime, around, shared.admin.end_offsets)
+        self._topics = KafkaTopics(shared.admin)
+        self._engine = Engine(FUNCTIONS, self._topics, MemoryLog(), self._runner)
+        self._services = Services(self._engine, NoMonitor(), self, lambda: 0)
+        self._created: set[str] = set()
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog with the topics' names as the case knows them."""
+        catalog = self._engine.catalog
+        sources = {
+            name: replace(source, topic=source.topic.removeprefix(self._prefix))
+            for name, source in catalog.sources.items()
+        }
+        return replace(catalog, sources=sources)
+
+    def create_topic(self, topic: Topic) -> None:
+        """Make a topic."""
+        self._created.add(self._prefix + topic.name)
+        self._topics.create(replace(topic, name=self._prefix + topic.name, replicas=1))
+
+    def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
+        """Run a statement."""
+        own = prefixed(statement, self._prefix)
+        request = Request(self._services, Settings(_SETTINGS, settings.overrides), text=text)
+        try:
+            HANDLERS[type(statement)](own, request)
+        except KsqlError as error:
+            error.message = error.message.replace(self._prefix, "")
+            error.detail = error.detail.replace(self._prefix, "")
+            raise
+
+    def write(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers | None = None,
+    ) -> None:
+        """INSERT VALUES' record."""
+        with self._shared.sender_lock:
+            self._shared.sender.send(topic, key, value, timestamp=timestamp, headers=headers)
+            self._shared.sender.flush()
+
+    def feed(self, records: Sequence[RawInput]) -> None:
+        """Write the records, topic by topic.
+
+        After each run wait until all queries have processed it.
+        """
+        for run in in_runs(records) or [[]]:
+            with self._shared.sender_lock:
+                for topic, key, value, timestamp, headers in run:
+                    self._shared.sender.send(
+                        self._prefix + topic, key, value, timestamp=timestamp, headers=headers
+                    )
+                self._shared.sender.flush()
+            self._settle()
+
+    def _settle(self) -> None:
+        for query in self._engine.catalog.queries.values():
+            self._await(query)
+
+    def _await(self, query: PersistentQuery) -> None:
+        running = self._runner.running.get(query.id)
+        if running is None:
+            return
+        goal: dict[str, dict[int, int]] = {}
+        ends = self._shared.admin.end_offsets(sorted(running.spec.topics))
+        for (topic, partition), end in ends.items():
+            goal.setdefault(topic, {})[partition] = end
+        if not running.await_idle(goal, _TIMEOUT_S):
+            status = running.status()
+            raise Mismatch(f"{query.id} did not finish: {status.last_error or status.state.value}")
+
+    def records(self, topic: str) -> list[Actual]:
+        """The log of a topic, partition by partition."""
+        found: list[Actual] = []
+        with Reader(self._shared.kafka) as reader:
+            reader.assign_topics([self._prefix + topic])
+            for batch in reader.read_to_end():
+                found += [
+                    Actual(r.key, r.value, r.timestamp, tuple(r.headers or ())) for r in batch
+                ]
+        return found
+
+    def close(self) -> None:
+        """Stop the queries, delete topics and checkpoints."""
+        for query_id in list(self._runner.running):
+            self._runner.running.pop(query_id).stop(graceful=False)
+        names = {s.topic for s in self._engine.catalog.sources.values()} | self._created
+        self._topics.delete(sorted(names))
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def prefixed(statement: ast.Statement, prefix: str) -> ast.Statement:
+    """The statement with its topic's name prefixed; CREATE .. AS SELECT always names it."""
+    match statement:
+        case ast.CreateSource():
+            return replace(statement, properties=_prefixed(statement.properties, prefix, None))
+        case ast.CreateAsSelect(name=name):
+            return replace(statement, properties=_prefixed(statement.properties, prefix, name))
+        case ast.Explain(target=target) if not isinstance(target, str):
+            return replace(statement, target=prefixed(target, prefix))
+        case _:
+            return statement
+
+
+def _prefixed(
+    properties: tuple[ast.Property, ...], prefix: str, default: str | None
+) -> tuple[ast.Property, ...]:
+    found, named = [], False
+    for each in properties:
+        if each.name.upper() == "KAFKA_TOPIC" and isinstance(each.value, ex.StringLit):
+            named = True
+            found.append(replace(each, value=ex.StringLit(prefix + each.value.value)))
+        else:
+            found.append(each)
+    if not named and default is not None:
+        found.append(ast.Property("KAFKA_TOPIC", ex.StringLit(prefix + default)))
+    return tuple(found)
