@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import httpx
 from confluent_kafka.schema_registry import Schema as ClientSchema
 from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
+_SERVER_ERROR: Final = 500
 _NOT_FOUND: Final = frozenset({40401, 40402, 40403})
 
 
@@ -69,9 +69,11 @@ def registry_of(settings: RegistrySettings) -> ConfluentRegistry:
 class ConfluentRegistry:
     """A registry with Confluent's REST interface; schemas by id are asked for once."""
 
-    def __init__(self, settings: RegistrySettings, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self, settings: RegistrySettings, timeout_s: float = 10.0, retries: int = 2
+    ) -> None:
         self._url = settings.url
-        options = {**dict(settings.options), "timeout": timeout_s, "max.retries": 2}
+        options = {**dict(settings.options), "timeout": timeout_s, "max.retries": retries}
         self._client = SchemaRegistryClient({"url": settings.url, **options})
         self._by_id: dict[int, Schema] = {}
 
@@ -106,8 +108,10 @@ class ConfluentRegistry:
         try:
             return self._client.register_schema(subject, sent)
         except SchemaRegistryError as error:
+            if error.http_status_code >= _SERVER_ERROR:
+                raise RegistryUnreachable(self._url, str(error)) from error
             raise SchemaRejected(subject, str(error.error_message)) from error
-        except (httpx.HTTPError, OSError) as error:
+        except Exception as error:
             raise RegistryUnreachable(self._url, str(error)) from error
 
     def ids(self, subject: str) -> list[int]:
@@ -130,7 +134,8 @@ class ConfluentRegistry:
             if error.error_code in _NOT_FOUND or error.http_status_code == 404:
                 return None
             raise RegistryUnreachable(self._url, str(error)) from error
-        except (httpx.HTTPError, OSError) as error:
+        except Exception as error:
+            # the errors of the client's HTTP library come through, and which one it is differs
             raise RegistryUnreachable(self._url, str(error)) from error
 
 

@@ -113,3 +113,16 @@ def same(a: object, b: object) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
     return type(a) is type(b) and str(a) == str(b)
+
+
+def sorted_maps(value: object) -> object:
+    """The value with its maps in the order of their keys: some formats keep none."""
+    match value:
+        case dict():
+            return {key: sorted_maps(value[key]) for key in sorted(value)}
+        case list():
+            return [sorted_maps(item) for item in value]
+        case tuple():
+            return tuple(map(sorted_maps, value))
+        case _:
+            return value
