@@ -22,7 +22,9 @@ RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
 class Driver(Protocol):
     """A fresh engine for one case."""
 
-    catalog: Catalog
+    @property
+    def catalog(self) -> Catalog:
+        """What exists now."""
 
     def create_topic(self, topic: Topic) -> None:
         """Make a topic before the first statement."""

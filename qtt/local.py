@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.local.driver import MemoryRunner, MemoryTopics
-from ksql.statements.execute import HANDLERS
 from ksql.statements.services import QueryHealth, Request, Services
+from ksql.statements.table import HANDLERS
 from qtt.compare import Actual
 
 if TYPE_CHECKING:

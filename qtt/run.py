@@ -11,7 +11,8 @@ from ksql.base.errors import KsqlError, NotSupportedYet, ParseError, StatementEr
 from ksql.dataflow.ports import Topic
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.syntax.parser import Parsed, parse_one, split
+from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
+from ksql.topics.formats import NoRegistry
 from qtt import sqlfile, wire
 from qtt.compare import check_topic
 from qtt.model import Case, Expected, Mismatch, Record, Result, Step, Unsupported
@@ -52,7 +53,7 @@ def run(case: Case, drivers: Drivers) -> Result:
         status, reason = "passed", ""
     except Unsupported as found:
         status, reason = "unsupported", str(found)
-    except NotSupportedYet as found:
+    except (NotSupportedYet, NoRegistry) as found:
         status, reason = "unsupported", found.message
     except Mismatch as found:
         status, reason = "failed", str(found)
@@ -74,7 +75,7 @@ def _run(case: Case, driver: Driver, partitions: int) -> None:
         return
     try:
         _play(case, driver, partitions)
-    except NotSupportedYet:
+    except (NotSupportedYet, NoRegistry):
         raise
     except KsqlError as error:
         check_exception(case.expected, error)
@@ -198,7 +199,7 @@ def _expect_refusal(raw: RawStatement, driver: Driver, settings: Settings, part:
     try:
         parsed = parse_one(raw, types=before.types, variables={})
         driver.execute(parsed.statement, parsed.text, settings)
-    except NotSupportedYet:
+    except (NotSupportedYet, NoRegistry):
         raise
     except KsqlError as error:
         if part not in error.text():

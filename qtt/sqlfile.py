@@ -14,7 +14,7 @@ from ksql.engine.properties import With
 from ksql.rows.constants import constant_value
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, parse_one, split
-from ksql.topics.formats import serde_for
+from ksql.topics.formats import NoRegistry, serde_for
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME
 from qtt import run as runs
@@ -34,7 +34,7 @@ def run_block(case: Case, driver: Driver) -> None:
     block = _Block(driver)
     try:
         block.play(case.sql_block or "")
-    except (NotSupportedYet, Unsupported):
+    except (NotSupportedYet, NoRegistry, Unsupported):
         raise
     except (KsqlError, Mismatch) as error:
         if case.expected is None:
