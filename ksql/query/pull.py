@@ -46,7 +46,7 @@ class Tables(Protocol):
         """
 
 
-@dataclass
+@dataclass(eq=False)  # one query is not another: the doors keep them in sets
 class PullQuery:
     """A bound pull query over a table; ``batches`` runs it. See ``ResultStream``."""
 
@@ -115,7 +115,8 @@ def _ignore(_operator: str, _message: str, _row: object) -> None:
 def _decoded(
     source: DataSource, stored: Row, serdes: tuple[Serde, Serde]
 ) -> tuple[Any, ...] | None:
-    key, bounds = stored.key, ()
+    key = stored.key
+    bounds: tuple[int | None, ...] = ()
     if source.window is not None:
         split = windowed.session if source.window.size_ms is None else windowed.time_window
         found = split(stored)
