@@ -119,16 +119,16 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
 def _compare_filters(old: list[Filter | Select], new: list[Filter | Select]) -> Iterator[Change]:
     for clause in ("WHERE", "HAVING"):
         before, after = (
-            [show(step.predicate) for step in steps if _is_filter(step, clause)]
+            [
+                show(step.predicate)
+                for step in steps
+                if isinstance(step, Filter) and step.clause == clause
+            ]
             for steps in (old, new)
         )
         if before != after:
             text = f"{' AND '.join(before) or 'none'} became {' AND '.join(after) or 'none'}"
             yield _change("data selection", clause, text)
-
-
-def _is_filter(step: Filter | Select, clause: str) -> bool:
-    return isinstance(step, Filter) and step.clause == clause
 
 
 def _compare_projections(
@@ -148,6 +148,11 @@ def _compare_projections(
 
 
 def _compare_fields(old: Plan, new: Plan) -> Iterator[Change]:
+    if isinstance(old, Source) and isinstance(new, Source) and old.name != new.name:
+        # one reason says it all: topic, columns and formats follow from the name
+        text = f"{quote(old.name)} is no longer read, {quote(new.name)} is instead"
+        yield _refused("source modifying", "FROM", text)
+        return
     for field in dataclasses.fields(old):
         before, after = getattr(old, field.name), getattr(new, field.name)
         rule, kind, clause = (field.metadata[k] for k in ("rule", "kind", "clause"))
