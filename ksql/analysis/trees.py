@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import bound as b
@@ -38,9 +37,10 @@ NODES = (
 )
 
 
-@cache
-def _fields(cls: type) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(cls) if f.name not in ("type", "value"))
+_FIELDS: dict[type, tuple[str, ...]] = {
+    cls: tuple(f.name for f in dataclasses.fields(cls) if f.name not in ("type", "value"))
+    for cls in NODES
+}
 
 
 def _parts(value: Any) -> Iterator[Bound]:
@@ -54,7 +54,7 @@ def _parts(value: Any) -> Iterator[Bound]:
 def nodes(expr: Bound) -> Iterator[Bound]:
     """The expression and everything below it, top down."""
     yield expr
-    for name in _fields(type(expr)):
+    for name in _FIELDS[type(expr)]:
         for part in _parts(getattr(expr, name)):
             yield from nodes(part)
 
@@ -73,7 +73,7 @@ def rewrite(expr: Bound, replace: Callable[[Bound], Bound | None]) -> Bound:
     if found is not None:
         return found
     changes = {}
-    for name in _fields(type(expr)):
+    for name in _FIELDS[type(expr)]:
         old = getattr(expr, name)
         new = _rewritten(old, replace)
         if new is not old:

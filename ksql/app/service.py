@@ -322,7 +322,7 @@ class KsqlService:
             return False
         return True
 
-    def terminate(self, delete_topics: Sequence[str]) -> None:
+    def terminate(self, delete_topics: Sequence[str]) -> list[e.Entity]:
         """End all queries and delete the sink topics that the patterns match.
 
         Raises: RequestFailed.
@@ -330,8 +330,9 @@ class KsqlService:
         catalog = self.engine.catalog
         sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
         doomed = [t for t in sinks if any(re.fullmatch(p, t) for p in delete_topics)]
-        self.execute("TERMINATE ALL;", {}, {}, None)
+        answer = self.execute("TERMINATE ALL;", {}, {}, None)
         KafkaTopics(self.admin).delete(doomed)
+        return answer
 
 
 PROCESSING_LOG = """CREATE STREAM IF NOT EXISTS {name} (

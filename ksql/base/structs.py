@@ -14,7 +14,6 @@ import enum
 import sys
 import typing
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any
 
 if typing.TYPE_CHECKING:
@@ -27,6 +26,12 @@ class Structs:
     def __init__(self, modules: Iterable[ModuleType]) -> None:
         self._by_tag = {tag: cls for module in modules for tag, cls in _classes(module)}
         self._tag_of = {cls: tag for tag, cls in self._by_tag.items()}
+        self._fields = {
+            cls: tuple(field.name for field in dataclasses.fields(cls) if field.init)
+            for cls in self._tag_of
+            if dataclasses.is_dataclass(cls)
+        }
+        self._loose: dict[type, tuple[frozenset[str], frozenset[str]]] = {}
 
     def plain(self, value: Any) -> Any:
         """The value as JSON's own types."""
@@ -47,9 +52,8 @@ class Structs:
                 pairs = [[self.plain(k), self.plain(v)] for k, v in value.items()]
                 return {"$": "dict", "v": pairs}
             case _:
-                fields = _field_names(type(value))
-                body = {name: self.plain(getattr(value, name)) for name in fields}
-                return {"$": self._tag_of[type(value)]} | body
+                tag, names = self._tag_of[type(value)], self._fields[type(value)]
+                return {"$": tag} | {name: self.plain(getattr(value, name)) for name in names}
 
     def build(self, value: Any, *, tuples: bool = True) -> Any:
         """The value that ``plain`` was given.
@@ -68,16 +72,30 @@ class Structs:
                 return base64.b64decode(text)
             case {"$": "dict", "v": entries}:
                 return {self.build(k): self.build(v, tuples=tuples) for k, v in entries}
-            case {"$": tag, **rest}:
-                return self._object(self._by_tag[tag], rest)
+            case {"$": tag}:
+                return self._object(self._by_tag[tag], value)
             case _:
                 return value
 
-    def _object(self, cls: type, rest: dict[str, Any]) -> Any:
+    def _object(self, cls: type, body: Mapping[str, Any]) -> Any:
         if issubclass(cls, enum.Enum):
-            return cls(rest["v"])
-        loose, rows = _loose_fields(cls)
-        return cls(**{k: self._field(v, k in loose, k in rows) for k, v in rest.items()})
+            return cls(body["v"])
+        loose, rows = self._loose_fields(cls)
+        names = [name for name in body if name != "$"]
+        return cls(**{k: self._field(body[k], k in loose, k in rows) for k in names})
+
+    def _loose_fields(self, cls: type) -> tuple[frozenset[str], frozenset[str]]:
+        """The fields that hold a run-time value, and those that hold a tuple of such.
+
+        They are annotated ``Any``; the lists of a run-time value stay lists.
+        """
+        found = self._loose.get(cls)
+        if found is None:
+            hints = typing.get_type_hints(cls, vars(sys.modules[cls.__module__]))
+            loose = frozenset(name for name, hint in hints.items() if hint is Any)
+            rows = frozenset(name for name, hint in hints.items() if hint == tuple[Any, ...])
+            found = self._loose[cls] = (loose, rows)
+        return found
 
     def _field(self, value: Any, loose: bool, row: bool) -> Any:
         if row:
@@ -94,20 +112,3 @@ def _classes(module: ModuleType) -> Iterable[tuple[str, type]]:
             and (dataclasses.is_dataclass(value) or issubclass(value, enum.Enum))
         ):
             yield f"{short}.{name}", value
-
-
-@cache
-def _field_names(cls: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cls) if field.init)
-
-
-@cache
-def _loose_fields(cls: type) -> tuple[frozenset[str], frozenset[str]]:
-    """The fields that hold a run-time value, and those that hold a tuple of such.
-
-    They are annotated ``Any``; the lists of a run-time value stay lists.
-    """
-    hints = typing.get_type_hints(cls, vars(sys.modules[cls.__module__]))
-    loose = frozenset(name for name, hint in hints.items() if hint is Any)
-    rows = frozenset(name for name, hint in hints.items() if hint == tuple[Any, ...])
-    return loose, rows

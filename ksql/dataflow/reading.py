@@ -21,12 +21,12 @@ _LONG = struct.Struct(">q")
 
 
 class Arrival(NamedTuple):
-    """A decoded record: ``index`` is its place in the batch, ``row`` has all columns of the source.
+    """A decoded record: ``place`` is its place in the batch, ``row`` has all columns of the source.
 
     ``dead`` says that the value was null: its columns are None in ``row``.
     """
 
-    index: int
+    place: int
     row: Row
     timestamp: int
     keyless: bool

@@ -79,8 +79,8 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
         case EndQuery(query_id):
             return catalog.without_query(query_id)
         case PauseQuery(query_id, paused):
-            query = catalog.queries.get(query_id)
-            return catalog if query is None else catalog.with_query(replace(query, paused=paused))
+            found = catalog.queries.get(query_id)
+            return catalog if found is None else catalog.with_query(replace(found, paused=paused))
         case PutType(name, type_):
             return catalog.with_type(name, type_)
         case DropType(name):

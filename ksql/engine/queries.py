@@ -176,7 +176,8 @@ def _check_states(built: Built) -> None:
         except StatementError as error:
             raise StatementError(
                 "One of the functions used in the statement has an intermediate type "
-                "that the value format can not handle. Please remove the function or change the format.",
+                "that the value format can not handle. "
+                "Please remove the function or change the format.",
                 detail=error.message,
             ) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ksql.analysis import bound as b
 from ksql.analysis import keys, projection
@@ -165,7 +165,7 @@ class _Builder:
         plans = [self._source(each, prefixed=joined is not None) for each in sources]
         if joined is None:
             return plans[0]
-        kind = "LEFT" if joined.kind == "LEFT" else "INNER"
+        kind: Literal["INNER", "LEFT"] = "LEFT" if joined.kind == "LEFT" else "INNER"
         return StreamTableJoin(
             plans[0], plans[1], kind, joined.left_key, joined.right_key, self._join_key_name()
         )

@@ -43,21 +43,19 @@ class Aggregate:
         """Fold the records into their groups' states."""
         records = records if self.combined else in_order(records)
         if self.windows is None:
-            places: Iterable[tuple[bytes, bytes, int, Record]] = (
-                (GROUPS, record.key, 0, record) for record in records
-            )
             store.load(GROUPS, {record.key for record in records})
-        else:
-            clock = Clock.read(store, self.windows)
-            places = list(self._placed(records, clock, log))
-            wanted: dict[bytes, set[bytes]] = {}
-            for space, key, _, _ in places:
-                wanted.setdefault(space, set()).add(key)
-            for space, some in wanted.items():
-                store.load(space, some)
+            groups = ((GROUPS, record.key, 0, record) for record in records)
+            yield from self._folded(groups, store, log)
+            return
+        clock = Clock.read(store, self.windows)
+        places = list(self._placed(records, clock, log))
+        wanted: dict[bytes, set[bytes]] = {}
+        for space, key, _, _ in places:
+            wanted.setdefault(space, set()).add(key)
+        for space, some in wanted.items():
+            store.load(space, some)
         yield from self._folded(places, store, log)
-        if self.windows is not None:
-            clock.write(store)
+        clock.write(store)
 
     def _placed(
         self, records: Sequence[Record], clock: Clock, log: LogError

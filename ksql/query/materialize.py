@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
+from ksql.base.ids import Offset
 from ksql.catalog.model import DataSource
 from ksql.stores.base import Change, NewerStore, Store, StoreDamaged, recover
 from ksql.stores.disk import DiskStore, StoreBudget
@@ -140,7 +141,7 @@ class Materializer:
         for table in self._tables.values():
             for partition, store in table.stores.items():
                 place = (table.source.topic, partition)
-                start = recover(store, begins[place], ends[place])
+                start = recover(store, Offset(begins[place]), Offset(ends[place]))
                 offsets[place] = min(start, offsets.get(place, start))
         reader.assign(offsets)
         self._note(offsets)
@@ -170,7 +171,7 @@ class Materializer:
             for partition, store in table.stores.items():
                 place = (table.source.topic, partition)
                 if place in changes and positions[place] > (store.position() or 0):
-                    store.commit(changes[place], positions[place])
+                    store.commit(changes[place], Offset(positions[place]))
         self._note(positions)
 
     def _note(self, positions: Mapping[tuple[str, int], int]) -> None:

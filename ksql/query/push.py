@@ -6,7 +6,6 @@ Spark query; its state lives in memory and ends with it.
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -115,15 +114,14 @@ def _ignore(_operator: str, _message: str, _row: object) -> None:
 
 def raw_batch(records: list[RawRecord]) -> RawBatch:
     """Records as columns."""
-    columns = list(itertools.zip_longest(*records))
-    topics, partitions, offsets, timestamps, keys, values, headers = columns
+    headers = [record.headers for record in records]
     return RawBatch(
-        topics,
-        partitions,
-        offsets,
-        timestamps,
-        keys,
-        values,
+        [record.topic for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
+        [record.timestamp for record in records],
+        [record.key for record in records],
+        [record.value for record in records],
         headers if any(headers) else None,
     )
 

@@ -24,9 +24,12 @@ class ResultStream(Protocol):
     """A running query's answer; used by one reader."""
 
     kind: Literal["pull", "push"]
-    query_id: str | None
     columns: tuple[Column, ...]
     final_message: str | None  # "Limit Reached" or "Query Completed", once ``batches`` has ended
+
+    @property
+    def query_id(self) -> str | None:
+        """The id under which it can be ended."""
 
     def batches(self) -> Iterator[list[ResultRow]]:
         """Rows as they come; blocks; ends with the query; raises KsqlError if it fails.
@@ -43,7 +46,9 @@ class ResultStream(Protocol):
 class TextStream(Protocol):
     """PRINT's answer: lines of text; the same rules as ``ResultStream``."""
 
-    query_id: str | None
+    @property
+    def query_id(self) -> str | None:
+        """The id under which it can be ended."""
 
     def lines(self) -> Iterator[list[str]]:
         """Lines as they come."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -140,8 +141,8 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
     health = request.services.monitor.health(query.id)
     described = _of_plan(plan_of(query), query.statement, query.sink)
     errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in health.errors)
-    return e.QueryDescription(
-        **described,
+    return replace(
+        described,
         overridden_properties=dict(query.properties),
         ksql_host_query_status={request.services.host: health.state},
         query_errors=errors,
@@ -163,19 +164,19 @@ def _tasks(query: PersistentQuery, request: Request) -> tuple[e.TaskMetadata, ..
     return (e.TaskMetadata("0_0", rows),) if rows else ()
 
 
-def _of_plan(plan: QueryPlan, text: str, sink: str) -> dict[str, object]:
+def _of_plan(plan: QueryPlan, text: str, sink: str) -> e.QueryDescription:
     columns: tuple[Column, ...] = (*plan.sink.key, *plan.sink.value)
     stages = f"buckets: {plan.buckets}, every change: {str(plan.every_change).lower()}"
-    return {
-        "id": plan.query_id,
-        "statement_text": text,
-        "fields": tuple(e.FieldInfo.of(column) for column in columns),
-        "sources": tuple(source.name for source in plan_sources(plan.sink)),
-        "sinks": (sink,) if sink else (),
-        "topology": stages,
-        "execution_plan": plan_text(plan.sink),
-        "window_type": plan.sink.window.kind if plan.sink.window else None,
-    }
+    return e.QueryDescription(
+        id=plan.query_id,
+        statement_text=text,
+        fields=tuple(e.FieldInfo.of(column) for column in columns),
+        sources=tuple(source.name for source in plan_sources(plan.sink)),
+        sinks=(sink,) if sink else (),
+        topology=stages,
+        execution_plan=plan_text(plan.sink),
+        window_type=plan.sink.window.kind if plan.sink.window else None,
+    )
 
 
 def explain(stmt: ast.Explain, request: Request) -> e.Entity:
@@ -201,7 +202,7 @@ def _dry(target: ast.Statement, request: Request) -> e.QueryDescription:
     match target:
         case ast.Query():
             plan = _transient(target, context)
-            return e.QueryDescription(**_of_plan(plan, request.text, ""), query_type="PUSH")
+            return replace(_of_plan(plan, request.text, ""), query_type="PUSH")
         case ast.CreateAsSelect() | ast.InsertInto():
             return _dry_create(target, request, context)
         case _:
@@ -222,15 +223,15 @@ def _dry_create(
         if refused.verdict is None:
             raise
         running = context.catalog.writers(target.name)[0]
-        return e.QueryDescription(
-            **_of_plan(plan_of(running), request.text, target.name),
+        return replace(
+            _of_plan(plan_of(running), request.text, target.name),
             upgrade=e.UpgradeReport.of(refused.verdict, running.id),
         )
     if prepared.warning is not None:
         raise StatementError(prepared.warning)
     plan = codec.loads(prepared.plans["new"])
     report = e.UpgradeReport.of(prepared.verdict, prepared.query_id) if prepared.verdict else None
-    return e.QueryDescription(**_of_plan(plan, request.text, target.name), upgrade=report)
+    return replace(_of_plan(plan, request.text, target.name), upgrade=report)
 
 
 def describe_function(stmt: ast.DescribeFunction, request: Request) -> e.Entity:
