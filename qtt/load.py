@@ -14,17 +14,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HARNESS = "use.exact.numeric.comparison"
+_SCRIPT = "test-script.sql"  # no test: what RUN SCRIPT runs
+_SQL_CORPUS = "sql-tests"
 _DIRECTIVE = re.compile(r"^--@(\w+(?:\.\w+)*):\s*(.*?)\s*$", re.IGNORECASE)
 
 
 def load(path: Path) -> Iterator[Case]:
     """All cases of a file or folder, in the order of the names."""
+    yield from _load(path, path if path.is_dir() else path.parent)
+
+
+def _load(path: Path, root: Path) -> Iterator[Case]:
     if path.is_dir():
         for each in sorted(path.rglob("*")):
-            if each.suffix in (".json", ".sql") and each.name != "test-script.sql":
-                yield from load(each)
+            if each.suffix in (".json", ".sql") and each.name != _SCRIPT:
+                yield from _load(each, root)
     elif path.suffix == ".sql":
-        yield from _sql_blocks(path)
+        yield from _sql_blocks(path, root)
     else:
         yield from _json_cases(path)
 
@@ -35,7 +41,8 @@ def _json_cases(path: Path) -> Iterator[Case]:
             continue
         name = f"{path.stem} - {test['name']}"
         if "responses" in test or "expectedError" in test:
-            yield Case(name, (), (), post={"rest": True})
+            for suffix, _, _ in _expansions(test):
+                yield Case(name + suffix, (), (), post={"rest": True})
             continue
         for suffix, text, override in _expansions(test):
             yield _case(name + suffix, test, text, override)
@@ -130,8 +137,8 @@ def _expected(item: dict[str, Any] | None) -> Expected | None:
     return Expected(kind.rsplit(".", 1)[-1] if kind else None, item.get("message"))
 
 
-def _sql_blocks(path: Path) -> Iterator[Case]:
-    stem = path.stem
+def _sql_blocks(path: Path, root: Path) -> Iterator[Case]:
+    stem = _sql_name(path, root)
     name: str | None = None
     lines: list[str] = []
     directives: dict[str, str] = {}
@@ -145,6 +152,12 @@ def _sql_blocks(path: Path) -> Iterator[Case]:
             directives[found[1].lower()] = found[2]
         elif not line.startswith("--"):
             lines.append(line)
+
+
+def _sql_name(path: Path, root: Path) -> str:
+    """SQL files are named by their path below the corpus, or below the folder that was asked for."""
+    corpus = next((p for p in path.parents if p.name == _SQL_CORPUS), root)
+    return path.relative_to(corpus).as_posix()
 
 
 def _block(name: str, directives: dict[str, str], lines: list[str]) -> Case:
