@@ -79,7 +79,7 @@ def _present(type_: SqlType) -> st.SearchStrategy[object]:
     match type_:
         case model.Decimal(precision, scale):
             limit = 10**precision - 1
-            return st.integers(-limit, limit).map(lambda n: Decimal(n).scaleb(-scale))
+            return st.integers(-limit, limit).map(lambda n: Decimal(f"{n}E-{scale}"))
         case model.Array(item):
             return st.lists(values(item), max_size=3)
         case model.Map(_, item):
