@@ -146,7 +146,7 @@ def _sql_blocks(path: Path, root: Path) -> Iterator[Case]:
         found = _DIRECTIVE.match(line)
         if found and found[1].lower() == "test":
             if name is not None:
-                yield _block(f"{stem} - {name}", directives, lines)
+                yield _block(f"{stem} - {name}", directives, lines, path.parent)
             name, lines, directives = found[2], [], {}
         elif found:
             directives[found[1].lower()] = found[2]
@@ -155,12 +155,12 @@ def _sql_blocks(path: Path, root: Path) -> Iterator[Case]:
 
 
 def _sql_name(path: Path, root: Path) -> str:
-    """SQL files are named by their path below the corpus, or below the folder that was asked for."""
+    """An SQL file's path below the corpus, or below the folder that was asked for."""
     corpus = next((p for p in path.parents if p.name == _SQL_CORPUS), root)
     return path.relative_to(corpus).as_posix()
 
 
-def _block(name: str, directives: dict[str, str], lines: list[str]) -> Case:
+def _block(name: str, directives: dict[str, str], lines: list[str], scripts: Path) -> Case:
     kind, message = directives.get("expected.error"), directives.get("expected.message")
     expected = Expected(kind.rsplit(".", 1)[-1], message) if kind and message else None
-    return Case(name, (), (), expected=expected, sql_block="\n".join(lines))
+    return Case(name, (), (), expected=expected, sql_block="\n".join(lines), scripts=scripts)

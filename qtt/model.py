@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 Status = Literal["passed", "failed", "unsupported"]
@@ -80,6 +81,7 @@ class Case:
     post: Mapping[str, Any] = field(default_factory=dict)
     exact_numbers: bool = True
     sql_block: str | None = None
+    scripts: Path | None = None  # where RUN SCRIPT looks, and above it
 
 
 @dataclass(frozen=True, slots=True)

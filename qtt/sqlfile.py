@@ -22,6 +22,8 @@ from qtt.extensions import FUNCTIONS
 from qtt.model import Case, Mismatch, Unsupported
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ksql.catalog.model import DataSource
     from qtt.driver import Driver
 
@@ -31,7 +33,7 @@ def run_block(case: Case, driver: Driver) -> None:
 
     Raises: Mismatch, Unsupported, KsqlError.
     """
-    block = _Block(driver)
+    block = _Block(driver, case.scripts)
     try:
         block.play(case.sql_block or "")
     except (NotSupportedYet, NoRegistry, Unsupported):
@@ -46,8 +48,9 @@ def run_block(case: Case, driver: Driver) -> None:
 
 
 class _Block:
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, scripts: Path | None) -> None:
         self._driver = driver
+        self._scripts = scripts
         self._settings = Settings({}, runs.BASE)
         self._cursors: dict[str, int] = {}
 
@@ -66,10 +69,11 @@ class _Block:
                 self._assert_tombstone(stmt)
             case ast.AssertSource() as stmt:
                 self._assert_source(stmt)
-            case ast.RunScript():
-                raise Unsupported("RUN SCRIPT")
+            case ast.RunScript(path):
+                self.play(self._script(path))
             case ast.SetProperty(name, value):
-                self._settings = Settings({}, {**self._settings.overrides, name: value})
+                plain = name.removeprefix("ksql.streams.")
+                self._settings = Settings({}, {**self._settings.overrides, plain: value})
             case ast.UnsetProperty(name):
                 self._settings = self._settings.without(name)
             case ast.CreateSource() as stmt:
@@ -80,6 +84,15 @@ class _Block:
                 self._driver.feed(())
             case stmt:
                 self._driver.execute(stmt, parsed.text, self._settings)
+
+    def _script(self, path: str) -> str:
+        """A script of the corpus: its path starts at the file's folder or at one above it."""
+        start = self._scripts
+        for folder in () if start is None else (start, *start.parents):
+            found = folder / path.lstrip("/")
+            if found.is_file():
+                return found.read_text()
+        raise Mismatch(f"there is no script {path}")
 
     def _create_topic(self, stmt: ast.CreateSource) -> None:
         from ksql.dataflow.ports import Topic  # noqa: PLC0415 - only here

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.topics.formats import is_unwrapped
 from ksql.types import model
+from ksql.types.render import java_double
 from qtt import tokens
 from qtt.model import Mismatch, Record, Unsupported, Window
 
@@ -130,6 +131,6 @@ def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:
         case model.BIGINT:
             return tokens.Number(_LONG.unpack(data)[0])
         case model.DOUBLE:
-            return tokens.Number(repr(_DOUBLE.unpack(data)[0]))
+            return tokens.Number(java_double(_DOUBLE.unpack(data)[0]))
         case _:
             return data.decode()
