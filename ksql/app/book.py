@@ -5,58 +5,56 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.ids import Millis, Offset, QueryId
-from ksql.engine.changes import PutQuery
 from ksql.ledger.entries import UpgradeEntry, UpgradeId, UpgradeOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.catalog.model import PersistentQuery
     from ksql.dataflow.ports import Switch
-    from ksql.engine.context import Prepared
-    from ksql.engine.ports import Command
+    from ksql.engine.engine import Upgrade
     from ksql.ledger.resilient import ResilientLedger
 
 
 class LedgerBook:
     """The engine's ``UpgradeBook`` over the ledger."""
 
-    def __init__(
-        self,
-        ledger: ResilientLedger,
-        service_id: str,
-        now_ms: Callable[[], int],
-        running: Callable[[str], PersistentQuery | None],
-    ) -> None:
-        """``running`` gives the query that still runs under an id."""
+    def __init__(self, ledger: ResilientLedger, service_id: str, now_ms: Callable[[], int]) -> None:
         self._ledger = ledger
         self._service_id = service_id
         self._now_ms = now_ms
-        self._running = running
+        self._known: list[UpgradeEntry] = []
 
-    def begun(self, prepared: Prepared, command: Command, offset: int) -> UpgradeId | None:
+    def begun(self, upgrade: Upgrade) -> UpgradeId:
         """An upgrade starts."""
-        new = next(c.query for c in command.changes if isinstance(c, PutQuery))
-        old = self._running(new.id)
-        if prepared.verdict is None or old is None:
-            return None
-        return self._ledger.record_upgrade(
-            UpgradeEntry.of(
-                prepared.verdict,
-                service_id=self._service_id,
-                query_id=QueryId(new.id),
-                sink=new.sink,
-                statements=(old.statement, new.statement),
-                plans=(old.plan, new.plan),
-                command_offset=Offset(offset),
-                begun_ms=Millis(self._now_ms()),
-            )
+        return self._ledger.record_upgrade(self._entry(upgrade))
+
+    def refused(self, upgrade: Upgrade) -> None:
+        """The validator refused it."""
+        self._ledger.record_upgrade(self._entry(upgrade))
+
+    def replayed(self, upgrade: Upgrade) -> None:
+        """The command topic knows of it; ``rebuild`` writes it if the ledger does not."""
+        self._known.append(self._entry(upgrade))
+
+    def rebuild(self) -> None:
+        """After the replay: what the command topic knows and a lost ledger does not."""
+        self._ledger.rebuild(self._known)
+        self._known = []
+
+    def _entry(self, upgrade: Upgrade) -> UpgradeEntry:
+        return UpgradeEntry.of(
+            upgrade.verdict,
+            service_id=self._service_id,
+            query_id=QueryId(upgrade.old.id),
+            sink=upgrade.old.sink,
+            statements=(upgrade.old.statement, upgrade.statement),
+            plans=(upgrade.old.plan, upgrade.plan),
+            command_offset=None if upgrade.offset is None else Offset(upgrade.offset),
+            begun_ms=Millis(self._now_ms()),
         )
 
     def finished(self, token: object, switch: Switch | None, error: str | None) -> None:
         """It has ended."""
-        if token is None:
-            return
         offsets = None
         if switch is not None:
             offsets = {

@@ -17,13 +17,16 @@ from ksql.app.reads import Reads
 from ksql.app.state import StateDir
 from ksql.base.config import Settings, check
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
+from ksql.base.ids import Millis, Offset
 from ksql.base.jars import jars
 from ksql.commands.log import KafkaCommandLog
+from ksql.commands.record import VERSION, encode_catalog
 from ksql.engine.engine import Engine
 from ksql.engine.world import KafkaTopics
 from ksql.functions.registry import BUILTINS
 from ksql.functions.udf import load_sources, read_directory
 from ksql.ledger.database import default_url
+from ksql.ledger.entries import CatalogSnapshot
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.materialize import Materializer
 from ksql.spark.runner import SparkRunner, Surroundings
@@ -41,7 +44,8 @@ from ksql.topics.settings import KafkaSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.catalog.model import PersistentQuery
+    from ksql.catalog.catalog import Catalog
+    from ksql.engine.ports import Command
     from ksql.query.results import ResultStream, TextStream
 
 _log = logging.getLogger(__name__)
@@ -106,6 +110,7 @@ class KsqlService:
         self._progress("replaying the command topic")
         self.log.open()
         self._replaying = False
+        self.book.rebuild()
         self.runner.sweep(self.engine.catalog.queries)
         self._progress("starting the queries")
         self._failed.update({i: error.text() for i, error in self.engine.start_queries().items()})
@@ -114,10 +119,6 @@ class KsqlService:
     def _partitions(self, topic: str) -> int:
         """Spark starts while Kafka does: the admin comes later."""
         return self.admin.partitions(topic)
-
-    def _query(self, query_id: str) -> PersistentQuery | None:
-        """The query that runs at the time of asking."""
-        return self.engine.catalog.query(query_id)
 
     def _open_spark(self, state: StateDir) -> SparkRuntime:
         if self._given_runtime is not None:
@@ -179,7 +180,7 @@ class KsqlService:
             self.kafka,
             service_id,
             self.settings.number("ksql.internal.topic.replicas"),
-            lambda offset, command: self.engine.replay(command),
+            self._replay,
         )
         self._closers.append(self.log.close)
         self.engine = Engine(
@@ -190,7 +191,9 @@ class KsqlService:
             parallelism=max(2, os.cpu_count() or 2),
             on_change=self.materializer.follow,
         )
-        self.engine.book = LedgerBook(self.ledger, service_id, self._now_ms, self._query)
+        self.book = LedgerBook(self.ledger, service_id, self._now_ms)
+        self.engine.book = self.book
+        self.engine.on_command = self._snapshot
         self._closers.append(self._stop_queries)
         sender = Sender(self.kafka)
         self._closers.append(sender.close)
@@ -206,6 +209,22 @@ class KsqlService:
         )
         self.reads = Reads(self.engine, self.kafka, self.admin, self.materializer, self._now_ms)
         self._closers.append(self.reads.close_all)
+
+    def _replay(self, offset: int, command: Command) -> None:
+        """The engine is made after the log that it replays."""
+        self.engine.replay(offset, command)
+
+    def _snapshot(self, offset: int, catalog: Catalog) -> None:
+        """Remember the catalog with the command offset that it stands for."""
+        self.ledger.save_snapshot(
+            CatalogSnapshot(
+                self.settings.text("ksql.service.id"),
+                Offset(offset + 1),
+                VERSION,
+                encode_catalog(catalog),
+                Millis(self._now_ms()),
+            )
+        )
 
     def _stop_queries(self) -> None:
         if not self._replaying:

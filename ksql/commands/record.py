@@ -6,6 +6,7 @@ A version that is newer than ours is refused, an older one is read.
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import ServerError
 from ksql.base.structs import Structs
@@ -13,6 +14,9 @@ from ksql.catalog import model as catalog_model
 from ksql.engine import changes
 from ksql.engine.ports import Command
 from ksql.plan.codec import MODULES
+
+if TYPE_CHECKING:
+    from ksql.catalog.catalog import Catalog
 
 VERSION = 1
 _STRUCTS = Structs((*MODULES, catalog_model, changes))
@@ -44,6 +48,16 @@ def encode(command: Command) -> tuple[bytes, bytes]:
         json.dumps(command.id, ensure_ascii=False).encode(),
         json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
     )
+
+
+def encode_catalog(catalog: Catalog) -> str:
+    """A snapshot of a catalog as JSON."""
+    body = {
+        "sources": _STRUCTS.plain(tuple(catalog.sources.values())),
+        "queries": _STRUCTS.plain(tuple(catalog.queries.values())),
+        "types": {name: _STRUCTS.plain(type_) for name, type_ in catalog.types.items()},
+    }
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
 def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:

@@ -9,19 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from ksql.base.errors import KsqlError
+from ksql.base.errors import KsqlError, ServerError
 from ksql.catalog.catalog import Catalog
+from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.ports import Runner, Switch, Topics
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
 from ksql.engine.ports import Command, CommandLog
 from ksql.engine.prepare import prepare
 from ksql.functions.registry import Functions
+from ksql.plan import codec
+from ksql.upgrade.validate import validate
+from ksql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
     from ksql.base.ids import QueryId
-    from ksql.catalog.model import PersistentQuery
+    from ksql.engine.errors import UpgradeRefused
     from ksql.syntax import ast
 
 _log = logging.getLogger(__name__)
@@ -45,25 +49,51 @@ class CommandStatus:
     query_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """One attempt to replace a running query.
+
+    ``offset`` is its command's, None if it was refused.
+    """
+
+    old: PersistentQuery
+    statement: str
+    verdict: Verdict
+    plan: str | None = None
+    offset: int | None = None
+
+
 class UpgradeBook(Protocol):
     """Where upgrades are recorded; never raises."""
 
-    def begun(self, prepared: Prepared, command: Command, offset: int) -> object:
+    def begun(self, upgrade: Upgrade) -> object:
         """An upgrade starts; the answer is given back at its end."""
 
     def finished(self, token: object, switch: Switch | None, error: str | None) -> None:
         """It has ended: switched, or rolled back because of an error."""
 
+    def refused(self, upgrade: Upgrade) -> None:
+        """The validator refused it."""
+
+    def replayed(self, upgrade: Upgrade) -> None:
+        """The command topic knows of it."""
+
 
 class NoBook:
     """Records nothing."""
 
-    def begun(self, prepared: Prepared, command: Command, offset: int) -> object:
+    def begun(self, upgrade: Upgrade) -> object:
         """Nothing."""
-        del prepared, command, offset
+        del upgrade
         return None
 
     def finished(self, token: object, switch: Switch | None, error: str | None) -> None:
+        """Nothing."""
+
+    def refused(self, upgrade: Upgrade) -> None:
+        """Nothing."""
+
+    def replayed(self, upgrade: Upgrade) -> None:
         """Nothing."""
 
 
@@ -83,6 +113,7 @@ class Engine:
     book: UpgradeBook = field(default_factory=NoBook)
     parallelism: int = 2
     on_change: Callable[[Catalog], None] = lambda _catalog: None
+    on_command: Callable[[int, Catalog], None] = lambda _offset, _catalog: None
     catalog: Catalog = field(default_factory=Catalog)
     statuses: dict[str, CommandStatus] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -121,7 +152,7 @@ class Engine:
                 tuple(sorted(settings.overrides.items())),
             )
             self._create_topics(prepared)
-            switch = self._carry_out(prepared, command, transaction.offset)
+            switch = self._carry_out(prepared, text, transaction.offset)
             try:
                 transaction.append(command)
             except KsqlError:
@@ -129,13 +160,14 @@ class Engine:
                 raise
             self._commit(prepared)
             self._note(prepared)
+            self.on_command(transaction.offset, self.catalog)
             return Outcome(prepared, transaction.offset, switch)
 
     def _create_topics(self, prepared: Prepared) -> None:
         for topic in prepared.new_topics:
             self.topics.create(topic)
 
-    def _carry_out(self, prepared: Prepared, command: Command, offset: int) -> Switch | None:
+    def _carry_out(self, prepared: Prepared, text: str, offset: int) -> Switch | None:
         """Start what is new and switch what is replaced; ends are carried out after the commit."""
         switch = None
         for change in prepared.changes:
@@ -145,7 +177,10 @@ class Engine:
             if old is None:
                 self._start(change.query, prepared)
             elif old.plan != change.query.plan and not old.paused:
-                switch = self._switch(prepared, command, offset, old, change.query)
+                if prepared.verdict is None:
+                    raise ServerError(f"the upgrade of {old.id} was not validated")
+                upgrade = Upgrade(old, text, prepared.verdict, change.query.plan, offset)
+                switch = self._switch(upgrade, change.query)
         return switch
 
     def _start(self, query: PersistentQuery, prepared: Prepared) -> None:
@@ -156,22 +191,21 @@ class Engine:
             self.topics.delete(topic.name for topic in prepared.new_topics)
             raise
 
-    def _switch(
-        self,
-        prepared: Prepared,
-        command: Command,
-        offset: int,
-        old: PersistentQuery,
-        new: PersistentQuery,
-    ) -> Switch:
-        token = self.book.begun(prepared, command, offset)
+    def _switch(self, upgrade: Upgrade, new: PersistentQuery) -> Switch:
+        token = self.book.begun(upgrade)
         try:
-            switch = self.runner.replace(old, new)
+            switch = self.runner.replace(upgrade.old, new)
         except KsqlError as error:
             self.book.finished(token, None, error.text())
             raise
         self.book.finished(token, switch, None)
         return switch
+
+    def note_refusal(self, refused: UpgradeRefused, text: str) -> None:
+        """Record an upgrade that the validator did not allow."""
+        writers = self.catalog.writers(refused.name)
+        if refused.verdict is not None and writers:
+            self.book.refused(Upgrade(writers[0], text, refused.verdict))
 
     def _take_back(self, prepared: Prepared) -> None:
         for change in prepared.changes:
@@ -217,11 +251,24 @@ class Engine:
 
     # --- replay and end
 
-    def replay(self, command: Command) -> None:
+    def replay(self, offset: int, command: Command) -> None:
         """Fold a command of the log into the catalog without starting anything yet; idempotent."""
         with self._lock:
+            self._note_upgrades(offset, command)
             self._apply(command.changes)
             self.statuses[command.id] = CommandStatus("SUCCESS", "Replayed")
+
+    def _note_upgrades(self, offset: int, command: Command) -> None:
+        for change in command.changes:
+            if not isinstance(change, PutQuery):
+                continue
+            old = self.catalog.queries.get(change.query.id)
+            if old is not None and old.plan != change.query.plan:
+                plans = codec.loads(old.plan), codec.loads(change.query.plan)
+                verdict, _ = validate(*plans, self.functions)
+                self.book.replayed(
+                    Upgrade(old, command.statement, verdict, change.query.plan, offset)
+                )
 
     def start_queries(self) -> dict[QueryId, KsqlError]:
         """Start every query that survived the replay, once; those that cannot start are told."""

@@ -49,6 +49,7 @@ class UpgradeRefused(StatementError):
             hint="The running query goes on unchanged. "
             "Create the new query under another name instead.",
         )
+        self.name = name
         self.verdict = verdict
 
 

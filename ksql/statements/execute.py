@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ksql.base.errors import KsqlError, StatementError
 from ksql.dataflow.ports import Topic, Topics
 from ksql.engine.changes import applied
+from ksql.engine.errors import UpgradeRefused
 from ksql.engine.prepare import DISTRIBUTED, prepare
 from ksql.statements.answers import RequestFailed
 from ksql.statements.services import Request, Services
@@ -132,7 +133,11 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
         case _ if isinstance(statement, DISTRIBUTED):
             if isinstance(statement, ast.QueryControl):
                 return context
-            prepared = prepare(statement, text, context)
+            try:
+                prepared = prepare(statement, text, context)
+            except UpgradeRefused as refused:
+                request.engine.note_refusal(refused, text)
+                raise
             catalog = context.catalog
             for change in prepared.changes:
                 catalog = applied(catalog, change)

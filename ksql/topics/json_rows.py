@@ -327,7 +327,7 @@ def _print(document: Value, index: int = 0) -> bytes:
     Raises: EncodeError.
     """
     try:
-        return orjson.dumps(document)
+        return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)  # a NULL key reads "null"
     except TypeError:
         pass
     try:
