@@ -8,6 +8,7 @@ read.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -314,6 +315,7 @@ PROPERTIES: dict[str, Property] = {
     )
 }
 FUNCTION_PREFIX = "ksql.functions."
+_WHOLE = re.compile(r"-?[0-9]+")
 
 
 def canonical(name: str) -> str:
@@ -339,7 +341,7 @@ def check(name: str, value: str | None = None) -> str:
 
 
 def _check_value(row: Property, value: str) -> None:
-    if row.type == "int" and not value.lstrip("-").isdigit():
+    if row.type == "int" and not _WHOLE.fullmatch(value):
         raise InvalidProperty(row.name, value, "a whole number")
     if row.type == "bool" and value.lower() not in ("true", "false"):
         raise InvalidProperty(row.name, value, "true or false")
@@ -379,7 +381,8 @@ class Settings:
         Raises: UnknownProperty, InvalidProperty.
         """
         merged = dict(self.overrides)
-        denied = {n.strip() for n in self.text("ksql.properties.overrides.denylist").split(",")}
+        listed = self.text("ksql.properties.overrides.denylist").split(",")
+        denied = {canonical(name.strip()) for name in listed}
         for name, value in overrides.items():
             plain = check(name, str(value))
             row = PROPERTIES.get(plain)
@@ -394,6 +397,7 @@ class Settings:
         return Settings(self.server, {k: v for k, v in self.overrides.items() if k != plain})
 
     def functions(self) -> Iterator[tuple[str, str]]:
-        """The properties of functions, ``ksql.functions.*``."""
-        for layer in (self.server, self.overrides):
-            yield from ((k, v) for k, v in layer.items() if k.startswith(FUNCTION_PREFIX))
+        """The properties of functions, ``ksql.functions.*``; an override hides the server's."""
+        for name, value in {**self.server, **self.overrides}.items():
+            if name.startswith(FUNCTION_PREFIX):
+                yield name, value
