@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import StreamingQueryException
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,25 +17,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
-
 
 def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_s: float) -> bool:
     """End a query at a batch boundary: the running batch is committed, no other begins.
 
     The public ``stop`` interrupts the running batch, whose records were then produced but not
-    committed, and come a second time after a restart. Spark's loop asks before each batch whether
-    the query still counts as active; this sets exactly that, and waits.
+    committed, and come a second time after a restart. So does setting the query's state while a
+    batch is being planned: Spark then interrupts itself and leaves the batch's job running. Before
+    each batch, and only there, Spark's loop looks for an error of its helper threads; this sets
+    one, and waits.
 
-    Returns: False if the batch outlasts the time or this Spark has no such state.
+    Returns: False if the batch outlasts the time or this Spark has no such place.
     """
     execution: Any = query._jsq  # noqa: SLF001 - no public way
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     try:
-        jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
-        terminated = getattr(getattr(jvm, f"{_RUNTIME}.TERMINATED$"), "MODULE$")
         inner = execution.streamingQuery()
-        inner.state().set(terminated)
+        end = jvm.java.util.concurrent.CancellationException("stopped between two batches")
+        inner.errorNotifier().markError(end)
         return bool(inner.awaitTermination(int(timeout_s * 1000)))
+    except StreamingQueryException:
+        return True  # the end that was set, or one that came before
     except Py4JError:
         return False
 

@@ -35,7 +35,8 @@ _EARLIEST = -2
 class Surroundings:
     """What every query of this server shares: clients' properties, directory, processing log.
 
-    ``functions`` are the texts of the user functions' files; ``space`` tells services apart in a shared session.
+    ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
+    share a session.
     """
 
     settings: Settings

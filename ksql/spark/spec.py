@@ -57,7 +57,7 @@ class QuerySpec:
 
     @property
     def name(self) -> str:
-        """What Spark calls the query; unique in a session that several services share by ``space``."""
+        """What Spark calls the query; ``space`` makes it unique in a shared session."""
         return self.space + self.query_id
     log_rows: bool = False
 

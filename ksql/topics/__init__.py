@@ -1,0 +1,1 @@
+"""Kafka and bytes; the only user of the Kafka client."""

@@ -120,7 +120,7 @@ class Admin:
         found: str | None = self._metadata(None).cluster_id
         return found or ""
 
-    def _metadata(self, topic: str | None) -> Any:  # noqa: ANN401 - the library's own class
+    def _metadata(self, topic: str | None) -> Any:
         return self._retry(lambda left, _: self._client.list_topics(topic, timeout=_cap(left)))
 
     def _configs(self, names: list[str]) -> dict[str, dict[str, str]]:
@@ -261,7 +261,7 @@ class Admin:
         found = self._retry(ask, topic=", ".join(dict(places)), what="Cannot read offsets")
         return cast("Offsets", found)
 
-    def _retry(self, call: Any, *, topic: str = "", what: str = "") -> Any:  # noqa: ANN401
+    def _retry(self, call: Any, *, topic: str = "", what: str = "") -> Any:
         return retrying(
             call,
             bootstrap=self._settings.bootstrap,
@@ -275,7 +275,7 @@ def _cap(left_s: float) -> float:
     return min(left_s, _CALL_S)
 
 
-def _info(name: str, topic: Any) -> TopicInfo:  # noqa: ANN401 - the library's own class
+def _info(name: str, topic: Any) -> TopicInfo:
     parts = topic.partitions
     return TopicInfo(name, len(parts), tuple(len(parts[index].replicas) for index in sorted(parts)))
 

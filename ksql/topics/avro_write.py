@@ -237,7 +237,7 @@ def default_bytes(field: FieldNode) -> bytes | None:
     return None
 
 
-def _literal(node: Node, value: Any) -> bytes:  # noqa: ANN401 - JSON
+def _literal(node: Node, value: Any) -> bytes:
     """A default, written in JSON, as bytes; that of a union belongs to its first branch."""
     match node:
         case Union(branches):

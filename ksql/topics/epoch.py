@@ -1,12 +1,12 @@
 """Records with the timestamp 0, the epoch itself.
 
-librdkafka takes a 0 for "no timestamp given" and writes the present time instead. Such records are rare but
-legal, and ROWTIME must travel: they leave through kafka-python's producer, which writes what it is told.
+librdkafka takes a 0 for "no timestamp given" and writes the present time instead. Such records are
+rare but legal, and ROWTIME must travel: they leave through kafka-python's producer, which writes
+what it is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from kafka.errors import KafkaError
 from ksql.base.errors import ServerError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ksql.processors.base import Headers
 
 _TIMEOUT_S = 30.0
