@@ -1,0 +1,122 @@
+"""The service with its HTTP interface inside this process, in a directory of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from ksql.app.service import KsqlService
+from ksql.base.config import Settings
+from ksql.topics.admin import Admin
+from ksql.topics.settings import KafkaSettings
+from server.app import create_app
+from server.cli.client import Client
+from server.context import Door
+from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
+from server.listeners import bind, parse_listeners, url_of
+
+_ANYWHERE_FREE = "http://127.0.0.1:0"
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A running service: the way in for statements, and Kafka for records."""
+
+    client: Client
+    kafka: KafkaSettings
+    admin: Admin
+
+
+@contextlib.contextmanager
+def directory(keep: Path | None) -> Iterator[Path]:
+    """Where the state lies: a new directory that is removed at the end, or the one to be kept.
+
+    Raises: DirectoryNotEmpty, DirectoryUnusable.
+    """
+    if keep is not None:
+        yield _own(keep)
+        return
+    made = Path(tempfile.mkdtemp(prefix="ksql-demo-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _own(keep: Path) -> Path:
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+        if any(keep.iterdir()):
+            raise DirectoryNotEmpty(keep)
+    except OSError as problem:
+        raise DirectoryUnusable(keep, problem.strerror or str(problem)) from problem
+    return keep.absolute()
+
+
+@contextlib.contextmanager
+def service(state: Path, progress: Callable[[str], None]) -> Iterator[Stage]:
+    """Bring the service up on a free port; it is stopped at the end, whatever happened.
+
+    Raises: StartError.
+    """
+    sockets = bind(parse_listeners(_ANYWHERE_FREE))
+    url = url_of(sockets[0])
+    settings = Settings({"ksql.state.dir": str(state), "listeners": url})
+    running = KsqlService(settings, progress=progress)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_log_file(state / "logs" / "service.log"))
+        for sock in sockets:
+            stack.callback(sock.close)
+        running.start()
+        stack.callback(running.stop)
+        door = Door(running)
+        stack.callback(door.release)
+        http = uvicorn.Server(
+            uvicorn.Config(
+                create_app(door=door),
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                timeout_graceful_shutdown=2,
+            )
+        )
+        thread = threading.Thread(target=http.run, args=(sockets,), name="http", daemon=True)
+        thread.start()
+        stack.callback(_end, http, thread, door)
+        while not http.started and thread.is_alive():
+            time.sleep(_POLL_S)
+        client = Client(url)
+        stack.callback(client.close)
+        yield Stage(client, running.kafka, running.admin)
+
+
+def _end(http: uvicorn.Server, thread: threading.Thread, door: Door) -> None:
+    door.shut()
+    http.should_exit = True
+    thread.join()
+
+
+@contextlib.contextmanager
+def _log_file(path: Path) -> Iterator[None]:
+    """What the service logs goes to a file, not between the demo's own lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setLevel(logging.WARNING)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,250 @@
+"""The demo's course: declare, feed, replace while records come in, ask, check."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ksql.topics.client import Sender
+from server.cli.client import JsonObject
+from server.demo import script, topics
+from server.demo.data import Data, Record
+from server.demo.errors import Unexpected
+from server.demo.expected import HOUR_MS, Check, Expected, Offsets, compare
+from server.demo.feed import Feed
+from server.demo.session import Session
+from server.demo.show import Show
+from server.demo.stage import Stage
+from server.demo.ticker import Ticker
+
+_FEED_S = 25.0
+_LEAST_PER_S = 200.0
+_ASKED_CARRIERS = ("UA", "DL", "EV")
+_CATCH_UP_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one query did, and whether its answer is right."""
+
+    query_id: str
+    sink: str
+    rows_in: int
+    rows_out: int
+    check: Check
+
+
+class Story:
+    """One run on a running service."""
+
+    def __init__(self, stage: Stage, show: Show, data: Data) -> None:
+        self._stage = stage
+        self._show = show
+        self._data = data
+        self._total = len(data.flights)
+        self._session = Session(stage.client, show)
+        self._ids: dict[str, str] = {}
+        self._switches: dict[str, Offsets] = {}
+
+    def tell(self) -> list[Check]:
+        """All of it; what was compared, for the exit status."""
+        self._declare()
+        with contextlib.closing(Sender(self._stage.kafka)) as sender:
+            self._load_airlines(sender)
+            self._start_queries()
+            self._feed(sender)
+        read = self._settle()
+        expected = self._expected()
+        pulls = self._ask(expected)
+        results = self._results(read, expected)
+        self._summary(results, pulls)
+        return [*(result.check for result in results), *pulls]
+
+    # --- step by step
+
+    def _declare(self) -> None:
+        self._show.section("Two topics, declared as a stream and a table")
+        for sql in script.SOURCES:
+            self._session.run(sql)
+
+    def _load_airlines(self, sender: Sender) -> None:
+        for record in self._data.airline_records():
+            _send(sender, "airlines", record)
+        sender.flush()
+        self._show.note(f"{len(self._data.airlines)} airlines sent to Kafka")
+
+    def _start_queries(self) -> None:
+        self._show.section("Four queries, each a running Spark stream")
+        for sink, sql in script.QUERIES.items():
+            answer = self._session.run(sql)
+            self._ids[sink] = answer["commandStatus"]["queryId"]
+
+    def _feed(self, sender: Sender) -> None:
+        self._show.section("Records come in, and queries are replaced meanwhile")
+        per_second = max(self._total / _FEED_S, _LEAST_PER_S)
+        feed = Feed(sender, "flights", self._data.flight_records(), per_second)
+        with (
+            self._show.bar(self._total) as bar,
+            contextlib.closing(feed),
+            Ticker(0.5, lambda: bar.update(feed.sent, self._rows_out())),
+        ):
+            self._scenes(feed)
+
+    def _scenes(self, feed: Feed) -> None:
+        share = self._share
+        feed.start(share(45))
+        feed.await_sent(share(20))
+        self._replace("DELAYED", script.DELAYED_MORE)
+        feed.allow(share(75))
+        feed.await_sent(share(45))
+        self._refuse("DELAYED", script.DELAYED_ELSEWHERE, script.DELAYED_MORE)
+        feed.await_sent(share(55))
+        self._replace("HOURLY", script.HOURLY_WORST)
+        feed.allow(self._total)
+        feed.await_sent(share(80))
+        self._session.pull(_pull_carriers())
+        feed.await_sent(self._total)
+
+    def _share(self, percent: int) -> int:
+        return self._total * percent // 100
+
+    def _replace(self, sink: str, sql: str) -> None:
+        query_id = self._ids[sink]
+        self._session.await_begun(query_id)
+        report = self._session.replace(sql, query_id)
+        self._switches[sink] = _switch(report)
+
+    def _refuse(self, sink: str, sql: str, running: str) -> None:
+        query_id = self._ids[sink]
+        self._session.refused(sql)
+        state = self._session.reading(query_id).state
+        if state != "RUNNING" or self._session.statement_of(query_id) != running:
+            raise Unexpected(f"the query {query_id} did not survive the refused replacement")
+        self._show.good(f"{query_id} goes on as it was")
+
+    def _settle(self) -> dict[str, int]:
+        with self._show.doing("waiting until the queries have read everything"):
+            read = self._session.await_done(list(self._ids.values()))
+        self._show.note("all records are in, and every query has read them all")
+        return dict(read)
+
+    def _expected(self) -> Expected:
+        with self._show.doing("computing the same answers with pandas"):
+            records = topics.read(self._stage.kafka, "flights")
+            return Expected.of(self._data, topics.places(records))
+
+    def _ask(self, expected: Expected) -> list[Check]:
+        self._show.section("Answers by key")
+        carriers = Counter(
+            row for row in expected.carriers().elements() if row[0] in _ASKED_CARRIERS
+        )
+        day = self._busiest_hour()
+        hours = Counter(
+            row
+            for row in expected.hourly(self._switches["HOURLY"]).elements()
+            if row[0] == _ASKED_CARRIERS[0] and day <= int(str(row[1])) < day + 4 * HOUR_MS
+        )
+        return [
+            self._pull("pull CARRIERS", _pull_carriers(), carriers),
+            self._pull("pull HOURLY", _pull_hours(day), hours),
+        ]
+
+    def _busiest_hour(self) -> int:
+        """Four hours of the last full day are shown, from noon in New York."""
+        last = int(self._data.flights["departed_ms"].iloc[-1])
+        noon = last // (24 * HOUR_MS) * 24 * HOUR_MS + 17 * HOUR_MS
+        return noon if noon + 4 * HOUR_MS <= last else noon - 24 * HOUR_MS
+
+    def _pull(self, what: str, sql: str, expected: Counter[tuple[object, ...]]) -> Check:
+        """Ask until the store has read what the query wrote last, then show the answer."""
+        deadline = time.monotonic() + _CATCH_UP_S
+        while time.monotonic() < deadline:
+            if Counter(self._session.rows(sql)[1]) == expected:
+                break
+            time.sleep(0.2)
+        return compare(what, expected, Counter(self._session.pull(sql)))
+
+    def _results(self, read: dict[str, int], expected: Expected) -> list[Result]:
+        with self._show.doing("comparing"):
+            checks = self._checks(expected)
+            ends = self._rows_out_by_sink()
+        return [
+            Result(query_id, sink, read[query_id], ends[sink], checks[sink])
+            for sink, query_id in self._ids.items()
+        ]
+
+    def _checks(self, expected: Expected) -> dict[str, Check]:
+        found = {sink: topics.read(self._stage.kafka, sink) for sink in self._ids}
+        hourly = topics.table_rows(
+            found["HOURLY"], ("DEPARTURES", "DELAY", "AVERAGE", "WORST"), windowed=True
+        )
+        carriers = topics.table_rows(found["CARRIERS"], ("DEPARTURES", "MILES", "WORST"))
+        delayed = topics.stream_rows(
+            found["DELAYED"], ("ID", "CARRIER", "FLIGHT", "DEST", "DEP_DELAY")
+        )
+        named = topics.stream_rows(
+            found["DEPARTURES"], ("AIRLINE", "TAILNUM", "ID", "FLIGHT", "ROUTE", "DEP_DELAY")
+        )
+        switches = self._switches
+        return {
+            "DELAYED": compare("DELAYED", expected.delayed(switches["DELAYED"]), delayed),
+            "DEPARTURES": compare("DEPARTURES", expected.departures(), named),
+            "HOURLY": compare("HOURLY", expected.hourly(switches["HOURLY"]), hourly),
+            "CARRIERS": compare("CARRIERS", expected.carriers(), carriers),
+        }
+
+    def _summary(self, results: list[Result], pulls: list[Check]) -> None:
+        self._show.section("Every answer, computed again with pandas")
+        rows: list[tuple[object, ...]] = [
+            (r.sink, r.query_id, r.rows_in, r.rows_out, r.check.rows, self._show.verdict(r.check))
+            for r in results
+        ]
+        rows += [(p.what, "", "", "", p.rows, self._show.verdict(p)) for p in pulls]
+        headers = ("result", "query", "rows in", "rows out", "compared", "pandas says")
+        self._show.table(headers, rows, right=(2, 3, 4))
+        for check in (*(result.check for result in results), *pulls):
+            self._show.difference(check)
+
+    # --- numbers
+
+    def _rows_out_by_sink(self) -> dict[str, int]:
+        ends = self._stage.admin.end_offsets(self._ids)
+        found = dict.fromkeys(self._ids, 0)
+        for (topic, _partition), end in ends.items():
+            found[topic] += end
+        return found
+
+    def _rows_out(self) -> int:
+        return sum(self._rows_out_by_sink().values())
+
+
+def _send(sender: Sender, topic: str, record: Record) -> None:
+    sender.send(topic, record.key, record.value, timestamp=record.timestamp_ms)
+
+
+def _switch(report: JsonObject) -> Offsets:
+    """The first offset of the new plan in each partition of ``flights``."""
+    offsets = report["switch"]["offsets"].get("flights", {})
+    return {int(partition): offset for partition, offset in offsets.items()}
+
+
+def _pull_carriers() -> str:
+    names = ", ".join(f"'{name}'" for name in _ASKED_CARRIERS)
+    return f"SELECT * FROM carriers WHERE carrier IN ({names});"  # noqa: S608 - our own names
+
+
+def _pull_hours(start_ms: int) -> str:
+    first, end = (
+        pd.Timestamp(ms, unit="ms").strftime("%Y-%m-%dT%H:%M")
+        for ms in (start_ms, start_ms + 4 * HOUR_MS)
+    )
+    return (
+        "SELECT carrier, WINDOWSTART, departures, delay, average, worst\n"  # noqa: S608 - likewise
+        "  FROM hourly\n"
+        f"  WHERE carrier = '{_ASKED_CARRIERS[0]}'"
+        f" AND WINDOWSTART >= '{first}' AND WINDOWSTART < '{end}';"
+    )
