@@ -154,11 +154,15 @@ def is_aggregate(call: ex.Call, functions: Functions) -> bool:
     return function is not None and function.kind == "AGGREGATE"
 
 
-def refuse_aggregates(functions: Functions, clause: str) -> Callable[[ex.Expr], Bound | None]:
-    """An intercept for clauses in which no aggregate may stand."""
+def refuse_aggregates(
+    functions: Functions, clause: str, scope: Scope
+) -> Callable[[ex.Expr], Bound | None]:
+    """An intercept for clauses in which no aggregate may stand; what is wrong inside it comes first."""
 
     def intercept(expr: ex.Expr) -> Bound | None:
         if isinstance(expr, ex.Call) and is_aggregate(expr, functions):
+            for arg in expr.args:
+                bind(arg, scope, functions)
             raise StatementError(
                 f"{clause} does not support aggregate functions: "
                 f"{expr.name} is an aggregate function."

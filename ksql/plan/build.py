@@ -39,6 +39,7 @@ from ksql.types.schema import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
+    from ksql.analysis.scope import Clause, Scope
     from ksql.functions.registry import Functions
 
 
@@ -190,12 +191,15 @@ class _Builder:
             source.window,
         )
 
+    def _row_scope(self, clause: Clause) -> Scope:
+        """The scope of a clause that looks at single rows: no aggregate may stand there."""
+        scope = replace(self.scope, clause=clause)
+        return replace(scope, intercept=refuse_aggregates(self.functions, clause, scope))
+
     def _filtered(self, plan: Plan) -> Plan:
         if self.query.where is None:
             return plan
-        scope = replace(
-            self.scope, clause="WHERE", intercept=refuse_aggregates(self.functions, "WHERE")
-        )
+        scope = self._row_scope("WHERE")
         return Filter(plan, bind_predicate(self.query.where, scope, self.functions), "WHERE")
 
     # --- without aggregates
@@ -238,11 +242,7 @@ class _Builder:
             if len(exprs) > 1:
                 raise StatementError("Cannot PARTITION BY multiple columns including NULL")
             return []
-        scope = replace(
-            self.scope,
-            clause="PARTITION BY",
-            intercept=refuse_aggregates(self.functions, "PARTITION BY"),
-        )
+        scope = self._row_scope("PARTITION BY")
         parts = []
         for expr in exprs:
             found = bind(expr, scope, self.functions)
@@ -351,9 +351,7 @@ class _Builder:
             return []
         if not exprs:
             raise StatementError("GROUP BY requires at least one expression")
-        scope = replace(
-            self.scope, clause="GROUP BY", intercept=refuse_aggregates(self.functions, "GROUP BY")
-        )
+        scope = self._row_scope("GROUP BY")
         found = [bind(expr, scope, self.functions) for expr in exprs]
         _refuse_repeats(found, exprs, "GROUP BY")
         namer = projection.Namer(self.relation)
