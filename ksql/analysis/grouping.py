@@ -157,7 +157,7 @@ def is_aggregate(call: ex.Call, functions: Functions) -> bool:
 def refuse_aggregates(
     functions: Functions, clause: str, scope: Scope
 ) -> Callable[[ex.Expr], Bound | None]:
-    """An intercept for clauses in which no aggregate may stand; what is wrong inside it comes first."""
+    """An intercept for clauses without aggregates; what is wrong inside of one comes first."""
 
     def intercept(expr: ex.Expr) -> Bound | None:
         if isinstance(expr, ex.Call) and is_aggregate(expr, functions):

@@ -38,8 +38,8 @@ from ksql.types.model import BOOLEAN, NULL, SqlType
 from ksql.types.schema import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
+    from ksql.analysis.scope import Scope
     from ksql.catalog.catalog import Catalog
-    from ksql.analysis.scope import Clause, Scope
     from ksql.functions.registry import Functions
 
 
@@ -191,7 +191,7 @@ class _Builder:
             source.window,
         )
 
-    def _row_scope(self, clause: Clause) -> Scope:
+    def _row_scope(self, clause: str) -> Scope:
         """The scope of a clause that looks at single rows: no aggregate may stand there."""
         scope = replace(self.scope, clause=clause)
         return replace(scope, intercept=refuse_aggregates(self.functions, clause, scope))
