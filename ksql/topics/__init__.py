@@ -1,1 +1,1 @@
-"""Kafka and bytes; the only user of the Kafka client."""
+"""Kafka and bytes: topics, records, formats, schema registries."""

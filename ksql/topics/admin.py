@@ -28,6 +28,7 @@ from ksql.topics.kafka_errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from ksql.base.errors import KsqlError
@@ -161,7 +162,7 @@ class Admin:
             _settled(asked[topic.name], KafkaError.TOPIC_ALREADY_EXISTS, tries)
 
         self._retry(ask, topic=topic.name, what=f"Cannot create topic '{topic.name}'")
-        self._wait(topic.name, there=True)
+        _wait(lambda: self._has_leaders(topic.name))
 
     def delete(self, *names: str) -> None:
         """Delete the topics and wait until they are gone.
@@ -181,11 +182,10 @@ class Admin:
 
         if names:
             self._retry(ask, what="Cannot delete topics")
-        for name in names:
-            self._wait(name, there=False)
+        _wait(lambda: not set(names) & set(self.topics()))
 
     def alter_configs(self, topic: str, configs: Mapping[str, str]) -> None:
-        """Set these configs and leave the others as they are."""
+        """Set these configs, leave the others as they are, and wait until it shows."""
 
         def ask(left: float, _tries: int) -> None:
             entries = [
@@ -198,16 +198,11 @@ class Admin:
                 future.result()
 
         self._retry(ask, topic=topic, what=f"Cannot change the configs of topic '{topic}'")
+        _wait(lambda: configs.items() <= self._configs([topic]).get(topic, {}).items())
 
-    def _wait(self, topic: str, *, there: bool) -> None:
-        """Until what the brokers tell agrees; not for ever, as it is only a courtesy."""
-        end = time.monotonic() + _SETTLE_S
-        while time.monotonic() < end:
-            found = self._metadata(None).topics.get(topic)
-            ready = found is not None and all(p.leader >= 0 for p in found.partitions.values())
-            if ready if there else found is None:
-                return
-            time.sleep(_SETTLE_POLL_S)
+    def _has_leaders(self, topic: str) -> bool:
+        found = self._metadata(None).topics.get(topic)
+        return found is not None and all(p.leader >= 0 for p in found.partitions.values())
 
     # --- offsets ------------------------------------------------------------------------------
 
@@ -269,6 +264,13 @@ class Admin:
             topic=topic,
             what=what,
         )
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    """Until what the brokers tell agrees; not for ever, as it is only a courtesy."""
+    end = time.monotonic() + _SETTLE_S
+    while not done() and time.monotonic() < end:
+        time.sleep(_SETTLE_POLL_S)
 
 
 def _cap(left_s: float) -> float:

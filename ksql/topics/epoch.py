@@ -7,11 +7,9 @@ what it is told.
 
 from __future__ import annotations
 
+import importlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-
-from kafka import KafkaProducer
-from kafka.errors import KafkaError
 
 from ksql.base.errors import ServerError
 
@@ -58,10 +56,11 @@ def send_at_epoch(
             topic, value=value, key=key, headers=list(headers or ()), timestamp_ms=0
         )
         sent.get(timeout=_TIMEOUT_S)
-    except KafkaError as error:
+    except importlib.import_module("kafka.errors").KafkaError as error:
         raise EpochWriteFailed(topic, str(error)) from error
 
 
 @lru_cache(maxsize=4)
-def _producer(config: tuple[tuple[str, str], ...]) -> KafkaProducer:
-    return KafkaProducer(**dict(config), acks="all", linger_ms=0)
+def _producer(config: tuple[tuple[str, str], ...]) -> Any:
+    library = importlib.import_module("kafka")
+    return library.KafkaProducer(**dict(config), acks="all", linger_ms=0)
