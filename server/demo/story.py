@@ -142,19 +142,19 @@ class Story:
         carriers = Counter(
             row for row in expected.carriers().elements() if row[0] in _ASKED_CARRIERS
         )
-        day = self._busiest_hour()
+        noon = self._noon()
         hours = Counter(
             row
             for row in expected.hourly(self._switches["HOURLY"]).elements()
-            if row[0] == _ASKED_CARRIERS[0] and day <= int(str(row[1])) < day + 4 * HOUR_MS
+            if row[0] == _ASKED_CARRIERS[0] and noon <= int(str(row[1])) < noon + 4 * HOUR_MS
         )
         return [
             self._pull("pull CARRIERS", _pull_carriers(), carriers),
-            self._pull("pull HOURLY", _pull_hours(day), hours),
+            self._pull("pull HOURLY", _pull_hours(noon), hours),
         ]
 
-    def _busiest_hour(self) -> int:
-        """Four hours of the last full day are shown, from noon in New York."""
+    def _noon(self) -> int:
+        """Noon in New York on the last day that has four hours more."""
         last = int(self._data.flights["departed_ms"].iloc[-1])
         noon = last // (24 * HOUR_MS) * 24 * HOUR_MS + 17 * HOUR_MS
         return noon if noon + 4 * HOUR_MS <= last else noon - 24 * HOUR_MS

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from ksql.base.errors import StartError
+from server.cli.client import ServerFailure, Unreachable
+from server.demo import command, stage
+from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
+
+
+@pytest.fixture
+def running(monkeypatch):
+    """Replaces the run itself; returns where to put what it does."""
+
+    def put(call):
+        monkeypatch.setattr(command, "run", lambda options, show: call(options))
+
+    return put
+
+
+def test_options(running):
+    seen = []
+
+    def note(options):
+        seen.append(options)
+        return 0
+
+    running(note)
+    assert command.main([]) == 0
+    assert command.main(["--flights", "2_000", "--keep", "x", "--no-color"]) == 0
+    assert seen == [
+        command.Options(50_000, None, color=True),
+        command.Options(2000, Path("x"), color=False),
+    ]
+
+
+@pytest.mark.parametrize("count", ["many", "0", "400000"])
+def test_a_count_that_cannot_be(count, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--flights", count])
+    assert ended.value.code == 2
+    assert "--flights" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (StartError("no Java", hint="Install it."), "ksql demo: no Java"),
+        (ServerFailure(40001, "bad statement"), "ksql demo: bad statement"),
+        (Unreachable("no answer"), "ksql demo: no answer"),
+    ],
+)
+def test_errors_are_told_in_words(running, capsys, error, said):
+    def fail(_options):
+        raise error
+
+    running(fail)
+    assert command.main([]) == 1
+    told = capsys.readouterr().out
+    assert said in told
+    assert "--keep DIR" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_good_order(running, capsys, number):
+    before = signal.getsignal(number)
+
+    def hit(_options):
+        os.kill(os.getpid(), number)
+        signal.pause()
+
+    running(hit)
+    assert command.main([]) == 130
+    assert "Interrupted" in capsys.readouterr().out
+    assert signal.getsignal(number) is before
+
+
+def test_the_state_is_removed():
+    with stage.directory(None) as made:
+        (made / "file").write_text("x")
+    assert not made.exists()
+
+
+def test_the_state_is_kept(tmp_path):
+    with stage.directory(tmp_path / "a" / "b") as made:
+        (made / "file").write_text("x")
+    assert (tmp_path / "a" / "b" / "file").exists()
+    with pytest.raises(DirectoryNotEmpty, match="not empty"), stage.directory(tmp_path):
+        pass
+
+
+def test_a_directory_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DirectoryUnusable), stage.directory(tmp_path / "file" / "below"):
+        pass

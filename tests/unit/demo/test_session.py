@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from server.cli.client import Final, Header, Number, Row, ServerFailure
+from server.demo import session as sessions
+from server.demo.errors import QueryInTrouble, Unexpected
+from server.demo.session import Session
+from server.demo.show import Show, make_console
+
+UPGRADE = {"accepted": True, "classes": ["data selection"], "queryId": "CSAS_X_1"}
+
+
+class FakeClient:
+    """Answers from a list, in order."""
+
+    def __init__(self, *answers):
+        self._answers = list(answers)
+
+    def execute(self, _sql, _properties):
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return [answer]
+
+
+def described(read, there, state="RUNNING", errors=()):
+    offsets = [{"committedOffset": read, "endOffset": there}]
+    return {
+        "queryDescription": {
+            "state": state,
+            "tasksMetadata": [{"topicOffsets": offsets}] if there else [],
+            "queryErrors": [{"errorMessage": text} for text in errors],
+        }
+    }
+
+
+def created(query_id, upgrade=None):
+    status = {"message": "Created", "queryId": query_id}
+    return {"commandStatus": status} | ({"upgrade": upgrade} if upgrade else {})
+
+
+@pytest.fixture
+def out():
+    return io.StringIO()
+
+
+@pytest.fixture
+def session(out):
+    return lambda *answers: Session(FakeClient(*answers), Show(make_console(out)))
+
+
+def test_a_statement_and_its_answer_are_shown(session, out):
+    assert session(created("CSAS_X_1")).run("CREATE ..;")["commandStatus"]["queryId"] == "CSAS_X_1"
+    assert out.getvalue().split() == ["CREATE", "..;", "Created"]
+
+
+def test_a_replacement_keeps_its_id(session, out):
+    assert session(created("CSAS_X_1", UPGRADE)).replace("..", "CSAS_X_1") == UPGRADE
+    assert "still CSAS_X_1" in out.getvalue()
+    with pytest.raises(Unexpected, match="CSAS_X_1 became CSAS_X_2"):
+        session(created("CSAS_X_2", UPGRADE)).replace("..", "CSAS_X_1")
+    with pytest.raises(Unexpected, match="did not report"):
+        session(created("CSAS_X_1")).replace("..", "CSAS_X_1")
+
+
+def test_a_refusal_is_wanted(session, out):
+    session(ServerFailure(40001, "no\n- because")).refused("..")
+    assert "- because" in out.getvalue()
+    with pytest.raises(Unexpected, match="accepted"):
+        session(created("CSAS_X_1")).refused("..")
+
+
+def test_waiting_for_queries(session, monkeypatch):
+    monkeypatch.setattr(sessions, "_POLL_S", 0)
+    answers = [described(0, 0), described(2, 5), described(5, 5)]
+    assert session(*answers).await_done(["Q"]) == {"Q": 5}
+    session(*answers).await_begun("Q")
+
+
+def test_a_query_in_trouble(session, monkeypatch):
+    monkeypatch.setattr(sessions, "_POLL_S", 0)
+    monkeypatch.setattr(sessions, "_PATIENCE_S", 0)
+    with pytest.raises(QueryInTrouble, match="has failed") as told:
+        session(described(1, 5, "ERROR", ["disk full"])).await_done(["Q"])
+    assert "disk full" in told.value.text()
+    with pytest.raises(QueryInTrouble, match="stands still at 1 of 5"):
+        session(described(1, 5)).await_done(["Q"])
+
+
+def test_the_statement_of_a_query(session):
+    found = {"queries": [{"id": "A", "queryString": "a"}, {"id": "B", "queryString": "b"}]}
+    assert session(found).statement_of("B") == "b"
+    assert session(found).statement_of("C") == ""
+
+
+def test_rows_have_plain_values(out):
+    class Streaming:
+        def query(self, _sql, _properties, _variables):
+            return self
+
+        def __enter__(self):
+            header = Header("q", (("A", "STRING"), ("B", "DOUBLE")))
+            return iter([[header], [Row(["x", Number("2.5")], False, "")], [Final("end")]])
+
+        def __exit__(self, *_):
+            return None
+
+    session = Session(Streaming(), Show(make_console(out)))
+    assert session.pull("SELECT ..;") == [("x", 2.5)]
+    assert out.getvalue().splitlines()[-1].split() == ["x", "2.50"]
