@@ -6,12 +6,13 @@ A version that is newer than ours is refused, an older one is read.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import ServerError
 from ksql.base.structs import Structs
 from ksql.catalog import model as catalog_model
 from ksql.engine import changes
+from ksql.engine.changes import Change
 from ksql.engine.ports import Command
 from ksql.plan.codec import MODULES
 
@@ -72,8 +73,16 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
         return Command(
             json.loads(key or b""),
             body["statement"],
-            _STRUCTS.build(body["changes"]),
+            _changes(body["changes"]),
             tuple(body["streamsProperties"].items()),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, ArithmeticError, KeyError, TypeError, ValueError) as error:
         raise UnreadableCommand(offset, f"{type(error).__name__}: {error}") from error
+
+
+def _changes(stored: Any) -> tuple[Change, ...]:
+    found: tuple[Any, ...] = _STRUCTS.build(stored)
+    for each in found:
+        if not isinstance(each, Change):
+            raise TypeError(f"{each!r} is no change")
+    return found

@@ -43,7 +43,9 @@ def loads(text: str) -> nodes.QueryPlan:
             raise UnreadablePlan(
                 f"the plan has format {version}, this version reads up to {FORMAT_VERSION}"
             )
-        plan: nodes.QueryPlan = _STRUCTS.build(body["plan"])
-    except (KeyError, TypeError, ValueError) as error:
+        plan = _STRUCTS.build(body["plan"])
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise UnreadablePlan("the stored plan is damaged", detail=str(error)) from error
+    if not isinstance(plan, nodes.QueryPlan):
+        raise UnreadablePlan("the stored plan is damaged", detail="it is no plan")
     return plan

@@ -1,0 +1,82 @@
+"""Plans of any shape the nodes allow, meaningful or not."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from ksql.analysis.bound import Named
+from ksql.plan import nodes as n
+from ksql.types.format import Format, KeyWindow, TimestampColumn
+from ksql.types.schema import Column, Role
+from tests.unit.analysis.strategies import constants, expressions, names, types
+
+small = st.integers(0, 9)
+kinds = st.sampled_from(["STREAM", "TABLE"])
+formats = st.builds(
+    Format,
+    st.sampled_from(["JSON", "DELIMITED", "KAFKA", "NONE"]),
+    delimiter=st.sampled_from([",", "\t"]),
+    wrap=st.none() | st.booleans(),
+    schema_id=st.none() | small,
+)
+key_windows = st.none() | st.builds(
+    KeyWindow, st.sampled_from(["TUMBLING", "SESSION"]), st.none() | small
+)
+stamps = st.none() | st.builds(TimestampColumn, names, st.none() | st.just("yyyy"))
+columns = st.builds(Column, names, types, st.sampled_from(Role), st.none() | st.just("h"))
+named = st.builds(Named, names, expressions)
+
+
+def tuples(inner):
+    return st.lists(inner, max_size=2).map(tuple)
+
+
+folds = st.builds(n.Fold, small, names, names, small, tuples(expressions), tuples(constants), types)
+windows = st.none() | st.builds(
+    n.TimeWindow, st.sampled_from(["TUMBLING", "HOPPING"]), small, small, small, small
+)
+sources = st.builds(
+    n.Source, names, kinds, names, names, tuples(columns), formats, formats, stamps, key_windows
+)
+
+
+def _grown(plan):
+    return st.one_of(
+        st.builds(n.Filter, plan, expressions, st.sampled_from(["WHERE", "HAVING"])),
+        st.builds(n.Rekey, plan, tuples(named)),
+        st.builds(n.Select, plan, tuples(named), tuples(named)),
+        st.builds(n.Aggregate, plan, tuples(named), tuples(folds), windows, small),
+        st.builds(
+            n.StreamTableJoin,
+            plan,
+            plan,
+            st.sampled_from(["INNER", "LEFT"]),
+            expressions,
+            expressions,
+            names,
+        ),
+    )
+
+
+plans = st.recursive(sources, _grown, max_leaves=3)
+sinks = st.builds(
+    n.Sink,
+    plans,
+    names,
+    kinds,
+    st.none() | names,
+    tuples(columns),
+    tuples(columns),
+    formats,
+    formats,
+    stamps,
+    key_windows,
+)
+query_plans = st.builds(
+    n.QueryPlan,
+    st.just("CSAS_X_1"),
+    sinks,
+    st.integers(1, 8),
+    st.booleans(),
+    tuples(st.tuples(names, names)),
+)
