@@ -39,6 +39,7 @@ from ksql.statements.services import Services
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.broker import EmbeddedBroker
 from ksql.topics.client import Sender
+from ksql.topics.processing_log import stream_statement, topic_name
 from ksql.topics.settings import KafkaSettings
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class KsqlService:
         url = self.settings.text("ksql.ledger.url") or default_url(state.root)
         self.ledger = ResilientLedger.open(url)
         self._closers.append(self.ledger.close)
-        self.log_topic = f"{service_id}ksql_processing_log"
+        self.log_topic = topic_name(service_id)
         self._create_log_topic()
         sources, problems = read_directory(self.settings.text("ksql.extension.dir"))
         functions, more = load_sources(sources)
@@ -255,7 +256,7 @@ class KsqlService:
             and name not in self.engine.catalog.sources
             and self.log_topic in self.admin.topics()
         ):
-            self.execute(PROCESSING_LOG.format(name=name, topic=self.log_topic), {}, {}, None)
+            self.execute(stream_statement(self.log_topic, name), {}, {}, None)
 
     def stop(self) -> None:
         """End everything, the last started first; a second call does nothing."""
@@ -352,16 +353,3 @@ class KsqlService:
         answer = self.execute("TERMINATE ALL;", {}, {}, None)
         KafkaTopics(self.admin).delete(doomed)
         return answer
-
-
-PROCESSING_LOG = """CREATE STREAM IF NOT EXISTS {name} (
-  logger STRING, level STRING, time BIGINT,
-  message STRUCT<type INT,
-    deserializationError STRUCT<target STRING, errorMessage STRING, recordB64 STRING,
-      cause ARRAY<STRING>, `topic` STRING>,
-    recordProcessingError STRUCT<errorMessage STRING, record STRING, cause ARRAY<STRING>>,
-    productionError STRUCT<errorMessage STRING>,
-    serializationError STRUCT<target STRING, errorMessage STRING, record STRING,
-      cause ARRAY<STRING>, `topic` STRING>,
-    kafkaStreamsThreadError STRUCT<errorMessage STRING, threadName STRING, cause ARRAY<STRING>>>
-) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');"""
