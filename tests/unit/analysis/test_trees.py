@@ -47,7 +47,7 @@ def test_renaming_columns_renames_them_all_and_nothing_else(expr):
 
 @given(expressions)
 def test_the_root_is_replaced_first_and_its_replacement_left_alone(expr):
-    wrapped = trees.rewrite(expr, lambda node: b.Not(node))
+    wrapped = trees.rewrite(expr, b.Not)
     assert wrapped == b.Not(expr)
 
 
