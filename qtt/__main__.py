@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qtt import report
-from qtt.load import load
+from qtt.load import NotATestFile, load
 from qtt.local import LocalDrivers
 from qtt.run import matches, run
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the cases; 0 only if nothing failed that is not listed as a gap."""
     args = _arguments(argv)
-    cases = [c for path in args.paths for c in load(path) if matches(c, args.filter)]
+    cases = [c for c in _loaded(args.paths) if matches(c, args.filter)]
     if args.sample is not None:
         cases = stratified(cases, args.sample)
     results = []
@@ -40,20 +41,53 @@ def main(argv: Sequence[str] | None = None) -> int:
     for problem in problems:
         _say(problem)
     counts = [sum(r.status == s for r in results) for s in ("passed", "failed", "unsupported")]
-    _say(f"{counts[0]} passed, {counts[1]} failed, {counts[2]} skipped")
+    _say(f"{counts[0]} passed, {counts[1]} failed, {counts[2]} unsupported")
     return 1 if problems else 0
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m qtt", description="Run query test files.")
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file or folder")
+    parser.add_argument("paths", nargs="+", type=_path, metavar="PATH", help="a file or folder")
     parser.add_argument("--driver", choices=("spark", "local"), default="spark")
-    parser.add_argument("--jobs", type=int, default=2, help="cases side by side (default 2)")
-    parser.add_argument("--filter", metavar="REGEX", help="only cases whose id matches")
-    parser.add_argument("--sample", type=int, metavar="N", help="N cases, spread over the files")
+    parser.add_argument("--jobs", type=_positive, default=2, help="cases side by side (default 2)")
+    parser.add_argument(
+        "--filter", type=_regex, metavar="REGEX", help="only cases whose id matches"
+    )
+    parser.add_argument(
+        "--sample", type=_positive, metavar="N", help="N cases, spread over the files"
+    )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write a JSON report")
     parser.add_argument("--verbose", action="store_true", help="a line for every case")
     return parser.parse_args(argv)
+
+
+def _path(text: str) -> Path:
+    if not Path(text).exists():
+        raise argparse.ArgumentTypeError(f"{text}: no such file or folder")
+    return Path(text)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: a whole number, at least 1")
+    return int(text)
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text}: not a regular expression, {error}") from error
+    return text
+
+
+def _loaded(paths: Sequence[Path]) -> Iterator[Case]:
+    for path in paths:
+        try:
+            yield from load(path)
+        except NotATestFile as error:
+            sys.stderr.write(f"{error}\n")
+            sys.exit(2)
 
 
 def stratified(cases: Sequence[Case], count: int) -> list[Case]:

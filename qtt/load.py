@@ -19,8 +19,15 @@ _SQL_CORPUS = "sql-tests"
 _DIRECTIVE = re.compile(r"^--@(\w+(?:\.\w+)*):\s*(.*?)\s*$", re.IGNORECASE)
 
 
+class NotATestFile(Exception):
+    """A file that cannot be read as tests."""
+
+
 def load(path: Path) -> Iterator[Case]:
-    """All cases of a file or folder, in the order of the names."""
+    """All cases of a file or folder, in the order of the names.
+
+    Raises: NotATestFile.
+    """
     yield from _load(path, path if path.is_dir() else path.parent)
 
 
@@ -32,7 +39,10 @@ def _load(path: Path, root: Path) -> Iterator[Case]:
     elif path.suffix == ".sql":
         yield from _sql_blocks(path, root)
     else:
-        yield from _json_cases(path)
+        try:
+            yield from _json_cases(path)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise NotATestFile(f"{path}: {type(error).__name__}: {error}") from error
 
 
 def _json_cases(path: Path) -> Iterator[Case]:

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ksql.base.errors import KsqlError, NotSupportedYet
+from qtt.load import load
+from qtt.local import LocalDriver, LocalDrivers
+from qtt.model import Expected, Mismatch
+from qtt.run import check_exception, run
+
+SOURCE = "CREATE STREAM a (k INT KEY, v INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='JSON');"
+QUERY = "CREATE STREAM b AS SELECT k, v FROM a;"
+RETYPED = "CREATE OR REPLACE STREAM b AS SELECT k, CAST(v AS STRING) AS v FROM a;"
+
+
+@pytest.fixture
+def result(tmp_path):
+    """Runs one test in memory."""
+
+    def made(**test):
+        path = tmp_path / "f.json"
+        path.write_text(json.dumps({"tests": [{"name": "n", **test}]}))
+        (case,) = load(path)
+        return run(case, LocalDrivers())
+
+    return made
+
+
+def _row(n):
+    return {"topic": "a", "key": n, "value": {"v": n}}
+
+
+def test_statements_and_records_take_turns(result):
+    found = result(
+        statements=[
+            [SOURCE, QUERY],
+            ["CREATE OR REPLACE STREAM b AS SELECT k, v, v * 2 AS w FROM a;"],
+        ],
+        inputs=[[_row(1)], [_row(2)]],
+        outputs=[
+            {"topic": "B", "key": 1, "value": {"V": 1}},
+            {"topic": "B", "key": 2, "value": {"V": 2, "W": 4}},
+        ],
+    )
+    assert (found.status, found.reason) == ("passed", "")
+
+
+def test_a_refused_statement_leaves_the_query(result):
+    found = result(
+        statements=[[SOURCE, QUERY], [{"sql": RETYPED, "refused": "was INTEGER, is STRING"}]],
+        inputs=[[_row(1)], [_row(2)]],
+        outputs=[{"topic": "B", "key": n, "value": {"V": n}} for n in (1, 2)],
+    )
+    assert (found.status, found.reason) == ("passed", "")
+
+
+def test_a_statement_can_be_refused_first_and_accepted_later(result):
+    found = result(
+        statements=[[{"sql": QUERY, "refused": "A does not exist"}, SOURCE, QUERY]],
+        inputs=[[_row(1)]],
+        outputs=[{"topic": "B", "key": 1, "value": {"V": 1}}],
+    )
+    assert (found.status, found.reason) == ("passed", "")
+
+
+@pytest.mark.parametrize(
+    ("refused", "text"),
+    [
+        ({"sql": RETYPED, "refused": "the moon"}, "refused, but without 'the moon'"),
+        ({"sql": "CREATE STREAM c AS SELECT k, v FROM a;", "refused": "x"}, "was to be refused"),
+    ],
+)
+def test_a_refusal_must_come_and_say_why(result, refused, text):
+    found = result(statements=[[SOURCE, QUERY, refused]], inputs=[[_row(1)]])
+    assert found.status == "failed"
+    assert text in found.reason
+
+
+def test_a_statement_that_is_not_supported_yet_is_not_refused(result, monkeypatch):
+    def execute(*_):
+        raise NotSupportedYet("this")
+
+    monkeypatch.setattr(LocalDriver, "execute", execute)
+    found = result(statements=[[{"sql": SOURCE, "refused": "this"}]])
+    assert (found.status, found.reason) == ("unsupported", "this is not supported yet")
+
+
+def test_a_refused_statement_must_not_change_anything(result, monkeypatch):
+    execute = LocalDriver.execute
+
+    def refuse_too_late(self, statement, text, settings):
+        execute(self, statement, text, settings)
+        raise KsqlError("too late")
+
+    monkeypatch.setattr(LocalDriver, "execute", refuse_too_late)
+    found = result(statements=[[{"sql": SOURCE, "refused": "too late"}]])
+    assert "refused, but the catalog has changed" in found.reason
+
+
+def test_beside_a_refused_statement_texts_are_whole_statements(result):
+    found = result(statements=[[{"sql": QUERY, "refused": "x"}, "SHOW", "STREAMS;"]])
+    assert "each text must be whole statements" in found.reason
+
+
+def test_an_announced_error(result):
+    bad = "CREATE STREAM b AS SELECT k, w FROM a;"
+    expected = {"type": "io.KsqlException", "message": "W"}
+    assert result(statements=[SOURCE, bad], expectedException=expected).status == "passed"
+    found = result(statements=[SOURCE, QUERY], expectedException=expected)
+    assert "nothing was thrown" in found.reason
+
+
+def test_an_error_that_was_not_announced(result):
+    found = result(statements=[SOURCE, "CREATE STREAM b AS SELECT k, w FROM a;"])
+    assert found.status == "failed"
+    assert "'W' cannot be resolved" in found.reason
+
+
+def test_a_topic_without_source_fails(result):
+    found = result(statements=[SOURCE, QUERY], outputs=[{"topic": "zzz"}])
+    assert "no source is registered on topic zzz" in found.reason
+
+
+def test_cases_for_a_server_are_not_supported(result):
+    assert result(statements=[SOURCE], responses=[]).status == "unsupported"
+
+
+def test_defects_end_the_case_only(result, monkeypatch):
+    monkeypatch.setattr("qtt.run._check_outputs", lambda *_: 1 // 0)
+    found = result(statements=[SOURCE, QUERY])
+    assert found.status == "failed"
+    assert "defect: ZeroDivisionError" in found.reason
+
+
+def test_the_exceptions_class_and_text_count():
+    check_exception(Expected("KsqlException", "wrong"), KsqlError("all wrong"))
+    check_exception(Expected(None, "wrong"), KsqlError("all wrong"))
+    with pytest.raises(Mismatch, match="expected the message"):
+        check_exception(Expected("KsqlException", "right"), KsqlError("all wrong"))
+    with pytest.raises(Mismatch, match="expected a ParseFailedException"):
+        check_exception(Expected("ParseFailedException", "wrong"), KsqlError("all wrong"))
+
+
+POST = {"sources": [{"name": "B", "type": "stream", "schema": "K INT KEY, V INT"}]}
+
+
+def test_what_must_hold_afterwards(result):
+    assert result(statements=[SOURCE, QUERY], post=POST).status == "passed"
+    wrong = {"sources": [{**POST["sources"][0], "schema": "K INT KEY, V BIGINT"}]}
+    assert "no source is like" in result(statements=[SOURCE, QUERY], post=wrong).reason
+    forbidden = {"topics": {"blacklist": "^B$"}}
+    assert "should not be there" in result(statements=[SOURCE, QUERY], post=forbidden).reason

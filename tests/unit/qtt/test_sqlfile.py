@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+
+from qtt.load import load
+from qtt.local import LocalDrivers
+from qtt.run import run
+
+SOURCE = "CREATE STREAM s (k INT KEY, v INT, w STRING) WITH (kafka_topic='s', value_format='JSON');"
+
+
+@pytest.fixture
+def result(tmp_path):
+    """Runs one block in memory."""
+
+    def made(*lines, expect=()):
+        path = tmp_path / "f.sql"
+        path.write_text("\n".join(["--@test: t", *expect, SOURCE, *lines]))
+        (case,) = load(path)
+        return run(case, LocalDrivers())
+
+    return made
+
+
+def _error(kind, message):
+    return [f"--@expected.error: {kind}", f"--@expected.message: {message}"]
+
+
+def test_inserts_pass_through_the_queries_at_once(result):
+    found = result(
+        "CREATE STREAM t AS SELECT k, v FROM s;",
+        "INSERT INTO s (rowtime, k, v) VALUES (5, 1, 10);",
+        "CREATE OR REPLACE STREAM t AS SELECT k, v, w FROM s;",
+        "INSERT INTO s (k, v, w) VALUES (2, 20, 'x');",
+        "ASSERT VALUES t (rowtime, k, v) VALUES (5, 1, 10);",
+        "ASSERT VALUES t (k, v, w) VALUES (2, 20, 'x');",
+    )
+    assert (found.status, found.reason) == ("passed", "")
+
+
+@pytest.mark.parametrize(
+    ("assertion", "text"),
+    [
+        ("ASSERT VALUES s (v) VALUES (2);", "V: 2 expected, 1 found"),
+        ("ASSERT VALUES s (rowtime) VALUES (9);", "ROWTIME: 9 expected"),
+        ("ASSERT VALUES s (nope) VALUES (9);", "Column NOPE does not exist"),
+        ("ASSERT VALUES nope (v) VALUES (9);", "NOPE does not exist"),
+        ("ASSERT NULL VALUES s (k) KEY (1);", "not a tombstone"),
+        ("ASSERT VALUES s (v) VALUES (1); ASSERT VALUES s (v) VALUES (1);", "all records"),
+    ],
+)
+def test_assertions_on_records_fail(result, assertion, text):
+    found = result("INSERT INTO s (rowtime, k, v) VALUES (0, 7, 1);", assertion)
+    assert found.status == "failed"
+    assert text in found.reason
+
+
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [
+        ("STREAM s (k INT KEY, v INT) WITH (kafka_topic='s', value_format='JSON')", "schema"),
+        (
+            "TABLE s (k INT PRIMARY KEY, v INT) WITH (kafka_topic='s', value_format='JSON')",
+            "type",
+        ),
+        (
+            "STREAM s (k INT KEY, v INT, w STRING) WITH (kafka_topic='z', value_format='JSON')",
+            "kafka topic",
+        ),
+        (
+            "STREAM s (k INT KEY, v INT, w STRING) WITH (kafka_topic='s', value_format='KAFKA')",
+            "value format",
+        ),
+        (
+            "STREAM s (k INT KEY, v INT, w STRING) WITH (kafka_topic='s', format='JSON')",
+            "key format",
+        ),
+    ],
+)
+def test_assertions_on_sources_fail(result, declared, text):
+    found = result(f"ASSERT {declared};")
+    assert found.status == "failed"
+    assert f"Expected {text} does not match actual" in found.reason
+
+
+def test_assertions_on_sources_hold(result):
+    found = result(
+        "ASSERT STREAM s (k INT KEY, v INT, w STRING) WITH (kafka_topic='s', value_format='JSON');"
+    )
+    assert (found.status, found.reason) == ("passed", "")
+
+
+def test_an_announced_error_ends_the_block(result):
+    expect = _error("io.confluent.ksql.util.KsqlException", "does not exist")
+    assert (
+        result("DROP STREAM nope;", "ASSERT VALUES s (v) VALUES (1);", expect=expect).status
+        == "passed"
+    )
+    assert "nothing was thrown" in result(expect=expect).reason
+
+
+def test_an_announced_assertion_must_be_one(result):
+    expect = _error("java.lang.AssertionError", "all records")
+    assert result("ASSERT VALUES s (v) VALUES (1);", expect=expect).status == "passed"
+    assert result("DROP STREAM nope;", expect=expect).status == "failed"
+
+
+def test_scripts_are_found_beside_the_file_or_above(result, tmp_path):
+    (tmp_path / "more.sql").write_text("CREATE STREAM t AS SELECT k, v FROM s;")
+    found = result(
+        "RUN SCRIPT '/more.sql';",
+        "INSERT INTO s (k, v) VALUES (1, 2);",
+        "ASSERT VALUES t (v) VALUES (2);",
+    )
+    assert (found.status, found.reason) == ("passed", "")
+    assert "there is no script" in result("RUN SCRIPT '/nowhere.sql';").reason
