@@ -1,0 +1,59 @@
+"""One broker and one Spark session serve this ring; most services live inside the test's process.
+
+A crash needs a process of its own: those tests start ``ksql server``. What takes long is marked
+``proof`` and only runs when it is asked for (``make proof-crash``).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kafka.servers import Hosted
+from tests.kafka.wires import unique
+
+
+def pytest_collection_modifyitems(config, items):
+    if "proof" in (config.option.markexpr or ""):
+        return
+    proofs = [item for item in items if item.get_closest_marker("proof")]
+    if proofs:
+        config.hook.pytest_deselected(items=proofs)
+        items[:] = [item for item in items if item not in proofs]
+
+
+@pytest.fixture(scope="session")
+def runtime(broker, tmp_path_factory):
+    """A Spark session that all services of this process share."""
+    from ksql.base.jars import jars  # noqa: PLC0415 the broker's own tests need no Spark
+    from ksql.spark.runtime import SparkRuntime  # noqa: PLC0415
+    from ksql.spark.session import SparkSettings  # noqa: PLC0415
+    from ksql.topics.admin import Admin  # noqa: PLC0415
+    from ksql.topics.settings import KafkaSettings  # noqa: PLC0415
+
+    admin = Admin(KafkaSettings(broker.bootstrap))
+    settings = SparkSettings(tmp_path_factory.mktemp("spark"), jars("spark"), "local[2]")
+    running = SparkRuntime(settings, admin.partitions)
+    running.open()
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def server(broker, runtime, tmp_path_factory):
+    """A service of its own for the tests of one file."""
+    service_id = unique("svc") + "_"
+    state = tmp_path_factory.mktemp("state")
+    hosted = Hosted(broker.bootstrap, runtime, state, service_id)
+    try:
+        hosted.start()
+        yield hosted
+    finally:
+        hosted.stop()
+
+
+@pytest.fixture
+def http(server):
+    """The REST interface of the file's service."""
+    return server.http

@@ -1,0 +1,276 @@
+"""Servers as a user has them: a process of its own, or the same doors inside the test's process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import uvicorn
+
+from ksql.app import KsqlService
+from ksql.base.config import Settings
+from ksql.spark.runtime import SparkRuntime
+from server.app import create_app
+from server.context import Door
+from tests.kafka.wires import PATIENCE_S, await_true
+
+ROOT = Path(__file__).resolve().parents[2]
+EARLIEST = {"auto.offset.reset": "earliest"}
+V1_JSON = "application/vnd.ksql.v1+json"
+DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+
+
+class Refused(AssertionError):
+    """The server answered with an error; ``body`` is what a client sees."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        super().__init__(f"{status}: {json.dumps(body, indent=1)}")
+        self.status = status
+        self.body = body
+
+
+class Http:
+    """The REST interface of one server."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client = httpx.Client(base_url=url, timeout=PATIENCE_S)
+
+    def close(self) -> None:
+        self.client.close()
+
+    def ksql(self, text: str, properties: Mapping[str, Any] = EARLIEST) -> list[dict[str, Any]]:
+        """POST /ksql; the entities."""
+        return self._sent("/ksql", {"ksql": text, "streamsProperties": dict(properties)})
+
+    def one(self, text: str, properties: Mapping[str, Any] = EARLIEST) -> dict[str, Any]:
+        """The entity of a single statement."""
+        found = self.ksql(text, properties)
+        assert len(found) == 1, found
+        return found[0]
+
+    def refused(self, text: str, properties: Mapping[str, Any] = EARLIEST) -> dict[str, Any]:
+        """The error body of a statement that must not be taken."""
+        return self._refused("/ksql", {"ksql": text, "streamsProperties": dict(properties)})
+
+    def refused_query(self, sql: str, properties: Mapping[str, Any] = EARLIEST) -> dict[str, Any]:
+        """The error body of a query that must not be taken."""
+        return self._refused("/query-stream", {"sql": sql, "properties": dict(properties)})
+
+    def rows(self, sql: str, properties: Mapping[str, Any] = EARLIEST) -> list[list[Any]]:
+        """The rows of a query that ends by itself."""
+        with self.stream(sql, properties) as lines:
+            _header, *rows = lines
+        return rows
+
+    @contextlib.contextmanager
+    def stream(self, sql: str, properties: Mapping[str, Any] = EARLIEST) -> Iterator[Iterator[Any]]:
+        """/query-stream in its delimited form, line by line; leaving the block hangs up."""
+        body = {"sql": sql, "properties": dict(properties)}
+        with self.client.stream(
+            "POST", "/query-stream", json=body, headers={"accept": DELIMITED}
+        ) as response:
+            if response.is_error:
+                response.read()
+                raise Refused(response.status_code, response.json())
+            yield (json.loads(line) for line in response.iter_lines() if line)
+
+    def queries(self) -> dict[str, str]:
+        """Persistent queries: id and state."""
+        found = self.one("SHOW QUERIES;")["queries"]
+        return {q["id"]: q["state"] for q in found if q["queryType"] == "PERSISTENT"}
+
+    def _sent(self, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+        response = self.client.post(path, json=body)
+        if response.is_error:
+            raise Refused(response.status_code, response.json())
+        found: list[dict[str, Any]] = response.json()
+        return found
+
+    def _refused(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        response = self.client.post(path, json=body)
+        assert response.is_error, response.text
+        found: dict[str, Any] = response.json()
+        assert found["error_code"] // 100 == response.status_code
+        assert_plain(found["message"])
+        return found
+
+
+def assert_plain(text: str) -> None:
+    """Nothing of a Python or Java stack trace is in it."""
+    for sign in ("Traceback", 'File "', "\tat ", "    at ", ".java:", "Py4J", "py4j", "Exception:"):
+        assert sign not in text, text
+
+
+# --- inside the test's process --------------------------------------------------------------------
+
+
+class Hosted:
+    """A service on a shared broker and a shared Spark session, behind real HTTP."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        runtime: SparkRuntime,
+        state: Path,
+        service_id: str,
+        **properties: str,
+    ) -> None:
+        configured = {
+            "ksql.state.dir": str(state),
+            "ksql.service.id": service_id,
+            **{name.replace("__", "."): value for name, value in properties.items()},
+        }
+        self.bootstrap = bootstrap
+        self.service = KsqlService(Settings(configured), broker=bootstrap, runtime=runtime)
+        self._door = Door(self.service)
+        self.http = Http("")
+        self._http: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> Http:
+        self.service.start()
+        config = uvicorn.Config(
+            create_app(door=self._door),
+            lifespan="off",
+            log_config=None,
+            timeout_graceful_shutdown=2,
+        )
+        sock = socket.create_server(("127.0.0.1", 0))
+        self._http = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._http.run, args=([sock],), daemon=True)
+        self._thread.start()
+        server = self._http
+        await_true("HTTP answers", lambda: server.started)
+        self.http = Http(f"http://127.0.0.1:{sock.getsockname()[1]}")
+        return self.http
+
+    def stop(self) -> None:
+        self.http.close()
+        self._door.shut()
+        if self._http is not None and self._thread is not None:
+            self._http.should_exit = True
+            self._thread.join()
+        self.service.stop()
+        self._door.release()
+
+    @property
+    def running_streams(self) -> int:
+        """Queries that clients read at this moment."""
+        return self._door.running
+
+
+@contextlib.contextmanager
+def hosted(
+    bootstrap: str, runtime: SparkRuntime, state: Path, service_id: str, **properties: str
+) -> Iterator[Http]:
+    """A service for the length of a block."""
+    server = Hosted(bootstrap, runtime, state, service_id, **properties)
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+# --- a process of its own -------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> list[str]:
+    """The command ``ksql``, of this environment."""
+    return [sys.executable, "-m", "server.entry", *arguments]
+
+
+def run_command(
+    *arguments: str, stdin: str = "", timeout_s: float = PATIENCE_S
+) -> subprocess.CompletedProcess[str]:
+    """``ksql ..`` to its end."""
+    done = subprocess.run(
+        command(*arguments),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        cwd=ROOT,
+        check=False,
+    )
+    assert_plain(done.stdout + done.stderr)
+    return done
+
+
+class ServerProcess:
+    """``ksql server`` as a process; ``script`` may stand in for the command, to crash in it."""
+
+    def __init__(self, log: Path, script: Sequence[str] | None = None, **properties: str) -> None:
+        options = [
+            part
+            for name, value in {"listeners": "http://127.0.0.1:0", **properties}.items()
+            for part in ("-o", f"{name.replace('__', '.')}={value}")
+        ]
+        self.log = log
+        started = time.monotonic()
+        with log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [*(script or command("server")), *options],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=ROOT,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        self.start_seconds = time.monotonic() - started
+        if "is ready at" not in line:
+            self.kill()
+            raise AssertionError(f"{line}{log.read_text()}")
+        self.http = Http(line.split("is ready at ")[1].split()[0].rstrip(","))
+
+    def family(self) -> list[psutil.Process]:
+        """Every process that came from this one."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def stop(self) -> float:
+        """End it in good order; the seconds that took."""
+        family = self.family()
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(PATIENCE_S) == 0, self.log.read_text()
+        self._await_gone(family)
+        return time.monotonic() - began
+
+    def kill(self) -> None:
+        """SIGKILL; what it had started must end by itself."""
+        if self.process.poll() is not None:
+            self._close()
+            return
+        family = self.family()
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+        self._await_gone(family)
+
+    def await_crash(self, family: list[psutil.Process]) -> None:
+        """Wait until it has killed itself, and until its family is gone."""
+        assert self.process.wait(PATIENCE_S) == -signal.SIGKILL, self.log.read_text()
+        self._await_gone(family)
+
+    def _await_gone(self, family: list[psutil.Process]) -> None:
+        self._close()
+        _gone, alive = psutil.wait_procs(family, timeout=PATIENCE_S)
+        assert alive == [], alive
+
+    def _close(self) -> None:
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        if hasattr(self, "http"):
+            self.http.close()
