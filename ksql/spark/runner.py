@@ -103,8 +103,8 @@ class SparkRunner:
         Raises: KsqlError if the new plan cannot be started; the old one runs again then.
         """
         load(with_functions(new.plan, self._around.functions))
-        began = time.monotonic()
         self.stop(old.id)
+        began = time.monotonic()
         position = checkpoint.committed(self.checkpoint(old.id))
         offsets = position.offsets if position else self._first_offsets(old)
         try:
