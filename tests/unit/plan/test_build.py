@@ -88,7 +88,8 @@ REFUSED = [
      "The query used to build `OUT` must include the join expressions A.K or B.ID in its "
      "projection (eg, SELECT A.K...)."),
     # clauses that do not go together
-    ("SELECT A FROM S WINDOW TUMBLING (SIZE 1 SECOND)", "WINDOW clause requires a GROUP BY clause."),
+    ("SELECT A FROM S WINDOW TUMBLING (SIZE 1 SECOND)",
+     "WINDOW clause requires a GROUP BY clause."),
     ("SELECT K, COUNT(*) FROM S GROUP BY K EMIT FINAL",
      "EMIT FINAL is only supported for windowed aggregations."),
     ("SELECT K, COUNT(*) FROM S WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K EMIT FINAL",
@@ -226,8 +227,8 @@ def test_what_is_not_run_yet_is_told_apart():
         ("SELECT K, AS_VALUE(K) AS KV, COUNT(*) N FROM S GROUP BY K", ["K"], ["KV", "N"]),
         ("SELECT * FROM W", ["K"], ["A"]),
         ("SELECT K, WINDOWSTART, A FROM W", ["K"], ["A"]),
-        ("SELECT K, WINDOWSTART AS WS, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K",
-         ["K"], ["WS", "N"]),
+        ("SELECT K, WINDOWSTART AS WS, COUNT(*) N FROM S "
+         "WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K", ["K"], ["WS", "N"]),
         ("SELECT * FROM T", ["ID"], ["A", "NAME"]),
     ],
 )  # fmt: skip

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import typing
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ksql.catalog.catalog import Catalog
+from ksql.catalog.model import PersistentQuery
+from ksql.engine import changes as ch
+from ksql.types.model import BIGINT, STRING
+from tests.unit.catalog.test_catalog import source
+
+names = st.sampled_from(["A", "B", "C"])
+queries = st.builds(
+    lambda name, plan: PersistentQuery(name, "CSAS", name, ("A",), "", plan, 0),
+    names,
+    st.sampled_from(["p1", "p2"]),
+)
+each = (
+    st.builds(ch.PutSource, st.builds(source, names))
+    | st.builds(ch.DropSource, names)
+    | st.builds(ch.PutQuery, queries)
+    | st.builds(ch.EndQuery, names)
+    | st.builds(ch.PauseQuery, names, st.booleans())
+    | st.builds(ch.PutType, names, st.sampled_from([BIGINT, STRING]))
+    | st.builds(ch.DropType, names)
+)
+logs = st.lists(each, max_size=12)
+
+
+def replay(log, catalog=None):
+    catalog = catalog or Catalog()
+    for change in log:
+        catalog = ch.applied(catalog, change)
+    return catalog
+
+
+def content(catalog):
+    return (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
+
+
+@given(each, logs)
+def test_applying_a_change_twice_equals_once(change, before):
+    once = ch.applied(replay(before), change)
+    assert content(ch.applied(once, change)) == content(once)
+
+
+@given(logs)
+def test_replaying_the_log_twice_equals_once(log):
+    once = replay(log)
+    assert content(replay(log, once)) == content(once)
+
+
+@given(logs, st.integers(0, 12))
+def test_a_replay_may_stop_and_go_on_anywhere(log, cut):
+    assert content(replay(log[cut:], replay(log[:cut]))) == content(replay(log))
+
+
+def test_all_kinds_of_changes_are_tried():
+    tried = {ch.PutSource, ch.DropSource, ch.PutQuery, ch.EndQuery, ch.PauseQuery}
+    assert tried | {ch.PutType, ch.DropType} == set(typing.get_args(ch.Change))
