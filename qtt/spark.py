@@ -10,6 +10,7 @@ import itertools
 import shutil
 import tempfile
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from ksql.processors.base import Headers
 
 _TIMEOUT_S = 120.0
+_FAILURES = 3  # a worker that starts too slowly on a busy machine is started again
+_REST_S = 0.1
 _SETTINGS = {"ksql.query.trigger.interval.ms": "10"}
 
 
@@ -124,7 +127,8 @@ class SparkDriver:
 
     def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
         """Run a statement."""
-        own = prefixed(statement, self._prefix)
+        sinks = settings.text("ksql.output.topic.name.prefix")
+        own = prefixed(statement, self._prefix, sinks)
         request = Request(self._services, Settings(_SETTINGS, settings.overrides), text=text)
         try:
             HANDLERS[type(statement)](own, request)
@@ -172,9 +176,13 @@ class SparkDriver:
         ends = self._shared.admin.end_offsets(sorted(running.spec.topics))
         for (topic, partition), end in ends.items():
             goal.setdefault(topic, {})[partition] = end
-        if not running.await_idle(goal, _TIMEOUT_S):
+        deadline = time.monotonic() + _TIMEOUT_S
+        while not running.await_idle(goal, _TIMEOUT_S):
             status = running.status()
-            raise Mismatch(f"{query.id} did not finish: {status.last_error or status.state.value}")
+            if len(status.failures) > _FAILURES or time.monotonic() > deadline:
+                reason = status.last_error or status.state.value
+                raise Mismatch(f"{query.id} did not finish: {reason}")
+            time.sleep(_REST_S)
 
     def records(self, topic: str) -> list[Actual]:
         """The log of a topic, partition by partition."""
@@ -196,15 +204,20 @@ class SparkDriver:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def prefixed(statement: ast.Statement, prefix: str) -> ast.Statement:
-    """The statement with its topic's name prefixed; CREATE .. AS SELECT always names it."""
+def prefixed(statement: ast.Statement, prefix: str, sinks: str = "") -> ast.Statement:
+    """The statement with its topic's name prefixed; CREATE .. AS SELECT always names it.
+
+    ``sinks`` is what the session puts before the names of sink topics.
+    """
     match statement:
         case ast.CreateSource():
             return replace(statement, properties=_prefixed(statement.properties, prefix, None))
         case ast.CreateAsSelect(name=name):
-            return replace(statement, properties=_prefixed(statement.properties, prefix, name))
+            return replace(
+                statement, properties=_prefixed(statement.properties, prefix, sinks + name)
+            )
         case ast.Explain(target=target) if not isinstance(target, str):
-            return replace(statement, target=prefixed(target, prefix))
+            return replace(statement, target=prefixed(target, prefix, sinks))
         case _:
             return statement
 
