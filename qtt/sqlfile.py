@@ -166,7 +166,7 @@ class _Block:
         checks = {
             "type": (stmt.kind, source.kind),
             "schema": (
-                columns_of(stmt.columns, stmt.kind),
+                columns_of(stmt.columns),
                 (*source.schema.key, *source.schema.value, *source.schema.headers),
             ),
             "kafka topic": (options.topic, source.topic),

@@ -67,7 +67,7 @@ def _declared(
     options = With(stmt.properties, ddl=True)
     if not options.topic:
         raise BadProperty('Missing required property "KAFKA_TOPIC" which has no default value.')
-    columns = columns_of(stmt.columns, stmt.kind)
+    columns = columns_of(stmt.columns)
     schema = Schema(columns)
     key_format, value_format = configured_formats(
         options, context.settings, has_key=bool(schema.key)
@@ -98,12 +98,12 @@ def _declared(
     return source, topic if new else None
 
 
-def columns_of(defs: Iterable[ast.ColumnDef], kind: ast.SourceKind) -> tuple[Column, ...]:
+def columns_of(defs: Iterable[ast.ColumnDef]) -> tuple[Column, ...]:
     """The declared columns: keys, then values, then headers.
 
-    Raises: StatementError for reserved names, duplicates and the wrong word for keys.
+    Raises: StatementError for reserved names and duplicates.
     """
-    columns = [_column(each, kind) for each in defs]
+    columns = [_column(each) for each in defs]
     seen: set[str] = set()
     for column in columns:
         if column.name in seen:
@@ -118,28 +118,13 @@ def columns_of(defs: Iterable[ast.ColumnDef], kind: ast.SourceKind) -> tuple[Col
     return tuple(sorted(columns, key=lambda column: order.index(column.role)))
 
 
-def _column(each: ast.ColumnDef, kind: ast.SourceKind) -> Column:
+def _column(each: ast.ColumnDef) -> Column:
     if each.name in SYSTEM_NAMES:
         raise StatementError(
             f"'{each.name}' is a reserved column name. You cannot use it as a name for a column.",
             span=each.span,
         )
-    place = f"Line: {each.span.line}, Col: {each.span.column}: "
     match each.mark:
-        case "KEY" if kind == "TABLE":
-            raise StatementError(
-                f"{place}Column {quote_column(each.name)} is a 'KEY' column: "
-                "please use 'PRIMARY KEY' for tables.\n"
-                "Tables have PRIMARY KEYs, which are unique and NON NULL.\n"
-                "Streams have KEYs, which have no uniqueness or NON NULL constraints."
-            )
-        case "PRIMARY KEY" if kind == "STREAM":
-            raise StatementError(
-                f"{place}Column {quote_column(each.name)} is a 'PRIMARY KEY' column: "
-                "please use 'KEY' for streams.\n"
-                "Tables have PRIMARY KEYs, which are unique and NON NULL.\n"
-                "Streams have KEYs, which have no uniqueness or NON NULL constraints."
-            )
         case "KEY" | "PRIMARY KEY":
             return Column(each.name, each.type, Role.KEY)
         case "HEADERS":
@@ -232,7 +217,7 @@ def resolve_topic(
                     f"KSQL expects {asked} {word} (topic has {found})."
                 )
         return existing, False
-    count = partitions or (like.partitions if like else None)
+    count = like.partitions if partitions is None and like else partitions
     if count is None:
         raise StatementError(
             f"Topic '{name}' does not exist. If you want to create a new topic for the "
@@ -280,7 +265,7 @@ def alter_source(stmt: ast.AlterSource, text: str, context: Context) -> Prepared
             "ALTER command is not supported for CREATE ... AS statements.",
             hint="Use CREATE OR REPLACE with the new query.",
         )
-    added = columns_of(stmt.columns, source.kind)
+    added = columns_of(stmt.columns)
     for column in added:
         if source.schema.find(column.name) is not None:
             raise StatementError(
