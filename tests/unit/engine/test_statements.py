@@ -1,0 +1,531 @@
+"""Statements carried out in memory: what the catalog, the topics and the log hold afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.engine.changes import DropSource, EndQuery, PauseQuery, PutQuery, PutSource
+from tests.unit.world import World
+
+S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=2);"
+T = "CREATE TABLE T (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);"
+COPY = "CREATE STREAM C AS SELECT * FROM S;"
+
+
+# --- CREATE with columns
+
+
+def test_a_stream_is_declared_with_its_topic():
+    world = World()
+    outcome = world.execute(S)
+    source = world.catalog.source("S")
+    assert (outcome.offset, outcome.prepared.command_id) == (0, "stream/`S`/create")
+    assert outcome.prepared.message == "Stream created"
+    assert (source.kind, source.topic, source.partitions, source.created_by) == (
+        "STREAM",
+        "s",
+        2,
+        None,
+    )
+    assert (source.key_format.name, source.value_format.name) == ("KAFKA", "JSON")
+    assert source.statement == S
+    assert world.topics.known["s"].partitions == 2
+    assert world.topics.known["s"].configs == {"cleanup.policy": "delete"}
+    assert [c.changes for c in world.log.commands] == [(PutSource(source),)]
+
+
+def test_a_topic_that_is_there_is_taken_as_it_is():
+    world = World()
+    world.topic("s", 4, 3)
+    world.execute("CREATE STREAM S (A INT) WITH (KAFKA_TOPIC='s');")
+    source = world.catalog.source("S")
+    assert (source.partitions, source.replicas, source.key_format.name) == (4, 3, "NONE")
+    error = world.refuse("CREATE STREAM S2 (A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=5);")
+    assert error.message.endswith("KSQL expects 5 partitions (topic has 4).")
+    error = world.refuse("CREATE STREAM S2 (A INT) WITH (KAFKA_TOPIC='s', REPLICAS=1);")
+    assert error.message.endswith("KSQL expects 1 replicas (topic has 3).")
+
+
+@pytest.mark.parametrize(
+    ("text", "configs"),
+    [
+        ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS=1, RETENTION_MS=5);",
+         {"cleanup.policy": "delete", "retention.ms": "5"}),
+        ("CREATE TABLE X (K INT PRIMARY KEY, A INT) WITH (KAFKA_TOPIC='x', PARTITIONS=1);",
+         {"cleanup.policy": "compact"}),
+        ("CREATE TABLE X (K INT PRIMARY KEY, A INT) WITH (KAFKA_TOPIC='x', PARTITIONS=1, "
+         "WINDOW_TYPE='TUMBLING', WINDOW_SIZE='5 SECONDS', RETENTION_MS=9);",
+         {"cleanup.policy": "compact,delete", "retention.ms": "9"}),
+    ],
+)  # fmt: skip
+def test_new_topics_get_their_configuration(text, configs):
+    world = World(text)
+    assert world.topics.known["x"].configs == configs
+
+
+DECLARATIONS = [
+    ("CREATE STREAM X (A INT) WITH (VALUE_FORMAT='JSON');",
+     'Missing required property "KAFKA_TOPIC" which has no default value.'),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x');",
+     "Topic 'x' does not exist. If you want to create a new topic for the stream please re-run "
+     "the statement providing the required 'PARTITIONS' configuration in the WITH clause "
+     "(and optionally 'REPLICAS')."),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS=0);",
+     "Invalid number of partitions: 0"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS=-1);",
+     "Invalid number of partitions: -1"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS='many');",
+     "Invalid value many for configuration PARTITIONS: a number is needed"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', COLOUR='red', WIDTH=1);",
+     "Invalid config variable(s) in the WITH clause: COLOUR,WIDTH"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', CLEANUP_POLICY='compact');",
+     "Invalid config variable in the WITH clause: CLEANUP_POLICY. The CLEANUP_POLICY config is "
+     "automatically inferred based on the type of source (STREAM or TABLE)."),
+    ("CREATE STREAM X (A INT KEY, A STRING) WITH (KAFKA_TOPIC='s');",
+     "Duplicate column names: A"),
+    ("CREATE STREAM X (ROWTIME INT) WITH (KAFKA_TOPIC='s');",
+     "'ROWTIME' is a reserved column name. You cannot use it as a name for a column."),
+    ("CREATE TABLE X (A INT) WITH (KAFKA_TOPIC='s');",
+     "Tables require a PRIMARY KEY. Please define the PRIMARY KEY."),
+    ("CREATE STREAM X WITH (KAFKA_TOPIC='s');", "The statement does not define any columns."),
+    ("CREATE STREAM X WITH (KAFKA_TOPIC='s', VALUE_FORMAT='AVRO');",
+     "schema inference is not supported yet"),
+    ("CREATE TABLE X WITH (KAFKA_TOPIC='s', VALUE_FORMAT='AVRO');",
+     "schema inference is not supported yet"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', WINDOW_TYPE='SESSION');",
+     "Windowed sources require a key column."),
+    ("CREATE STREAM X (K INT KEY, A INT) WITH (KAFKA_TOPIC='s', WINDOW_TYPE='TUMBLING');",
+     "TUMBLING windows require 'WINDOW_SIZE' to be provided."),
+    ("CREATE STREAM X (K INT KEY, A INT) "
+     "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='SESSION', WINDOW_SIZE='1 SECOND');",
+     "'WINDOW_SIZE' should not be set for SESSION windows."),
+    ("CREATE STREAM X (K INT KEY, A INT) WITH (KAFKA_TOPIC='s', WINDOW_SIZE='1 SECOND');",
+     "'WINDOW_SIZE' requires 'WINDOW_TYPE' to be set."),
+    ("CREATE STREAM X (K INT KEY, A INT) WITH (KAFKA_TOPIC='s', WINDOW_TYPE='SLIDING');",
+     "Invalid value SLIDING for configuration WINDOW_TYPE: "
+     "String must be one of: SESSION, HOPPING, TUMBLING, null"),
+    ("CREATE STREAM X (K INT KEY, A INT) "
+     "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='HOPPING', WINDOW_SIZE='1 WEEK');",
+     "Configuration WINDOW_SIZE is invalid: Invalid duration: '1 WEEK'. "
+     "A number and a unit are needed, for example '10 SECONDS'"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', TIMESTAMP='B');",
+     "The TIMESTAMP column set in the WITH clause does not exist in the schema: 'B'"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', TIMESTAMP='A');",
+     "Timestamp column, `A`, should be LONG(INT64), TIMESTAMP, "
+     "or a String with a timestamp_format specified."),
+    ("CREATE STREAM X (A STRING) WITH (KAFKA_TOPIC='s', TIMESTAMP='A');",
+     "Timestamp column, `A`, should be LONG(INT64), TIMESTAMP, "
+     "or a String with a timestamp_format specified."),
+    ("CREATE STREAM X (A BIGINT) WITH (KAFKA_TOPIC='s', TIMESTAMP='A', TIMESTAMP_FORMAT='yyyy');",
+     "A timestamp format may only be used with a STRING column: `A` is BIGINT"),
+    ("CREATE STREAM X (A STRING) WITH (KAFKA_TOPIC='s', TIMESTAMP='A', TIMESTAMP_FORMAT='bb');",
+     None),
+    ("CREATE TABLE X (K INT PRIMARY KEY, A INT) "
+     "WITH (KAFKA_TOPIC='x', PARTITIONS=1, RETENTION_MS=5);",
+     "Invalid config variable in the WITH clause: RETENTION_MS. "
+     "Non-windowed tables do not support retention."),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', FORMAT='JSON', VALUE_FORMAT='JSON');",
+     "Cannot supply both 'VALUE_FORMAT' and 'FORMAT' properties, as 'FORMAT' sets both key and "
+     "value formats. Either use just 'FORMAT', or use 'KEY_FORMAT' and 'VALUE_FORMAT'."),
+    ("CREATE STREAM X (A INT) "
+     "WITH (KAFKA_TOPIC='s', VALUE_FORMAT='DELIMITED', VALUE_DELIMITER='ab');",
+     "Failed to prepare statement: Configuration VALUE_DELIMITER is invalid: "
+     "Invalid delimiter value: 'ab'. Delimiter must be a single character or TAB,SPACE\n"
+     "Example valid value: ';'"),
+    ("CREATE STREAM X (A INT) "
+     "WITH (KAFKA_TOPIC='s', VALUE_FORMAT='DELIMITED', VALUE_DELIMITER=' ');",
+     "Failed to prepare statement: Configuration VALUE_DELIMITER is invalid: "
+     "Delimiter cannot be empty, if you meant to have a tab or space for delimiter, "
+     "please use the special values 'TAB' or 'SPACE'\nExample valid value: ';'"),
+    ("CREATE STREAM X (H ARRAY<STRUCT<KEY STRING, VALUE BYTES>> HEADERS, B BYTES HEADER('b')) "
+     "WITH (KAFKA_TOPIC='s');", "Schema already contains a HEADERS column."),
+    ("CREATE STREAM X (A BYTES HEADER('b'), B BYTES HEADER('b')) WITH (KAFKA_TOPIC='s');",
+     "Schema contains duplicate HEADER keys."),
+    ("CREATE STREAM X (A STRING HEADER('b')) WITH (KAFKA_TOPIC='s');",
+     "Invalid type for HEADER('b') column: expected BYTES, got STRING"),
+    ("CREATE STREAM X (A STRING HEADERS) WITH (KAFKA_TOPIC='s');",
+     "Invalid type for HEADERS column: expected ARRAY<STRUCT<`KEY` STRING, `VALUE` BYTES>>, "
+     "got STRING"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC=${topic});", "the variable topic is not defined"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), DECLARATIONS, ids=[d[0] for d in DECLARATIONS])
+def test_declarations_that_cannot_be(text, message):
+    world = World()
+    world.topic("s")
+    error = world.refuse(text)
+    if message is not None:
+        assert error.message == message
+
+
+# --- IF NOT EXISTS, OR REPLACE
+
+
+@pytest.mark.parametrize("text", [S, COPY])
+def test_if_not_exists_leaves_what_is_there(text):
+    world = World(S, COPY)
+    before = world.catalog
+    created = text.replace("STREAM", "STREAM IF NOT EXISTS")
+    outcome = world.execute(created)
+    assert outcome.offset == -1
+    assert outcome.prepared.warning.endswith("A stream with the same name already exists")
+    assert world.catalog is before
+    assert len(world.log.commands) == 2
+    error = world.refuse(text)
+    assert error.message.startswith("Cannot add stream '")
+
+
+def test_a_declaration_may_grow_at_its_end():
+    world = World(S)
+    world.execute(
+        "CREATE OR REPLACE STREAM S (K STRING KEY, A BIGINT, B INT) WITH (KAFKA_TOPIC='s');"
+    )
+    assert [c.name for c in world.catalog.source("S").schema.columns] == ["K", "A", "B"]
+
+
+def test_a_declaration_that_loses_something_names_all_of_it():
+    world = World(S)
+    error = world.refuse(
+        "CREATE OR REPLACE TABLE S (X STRING PRIMARY KEY, B INT) "
+        "WITH (KAFKA_TOPIC='u', PARTITIONS=1);"
+    )
+    assert error.message == (
+        "Cannot upgrade data source: S. "
+        "(DataSource 'S' has type = STREAM, which cannot be upgraded to TABLE) AND "
+        "(DataSource 'S' has topic = s (KAFKA/JSON) "
+        "which cannot be upgraded to u (KAFKA/JSON)) AND "
+        "(Key columns must be identical. The following key columns are changed, missing or "
+        "reordered: [`K` STRING KEY]) AND "
+        "(The following columns are changed, missing or reordered: [`A` BIGINT])"
+    )
+    error = world.refuse(
+        "CREATE OR REPLACE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', TIMESTAMP='A');"
+    )
+    assert "timestampColumn = none which cannot be upgraded to A" in error.message
+
+
+def test_read_only_sources_stay_as_they_are():
+    world = World(S.replace("STREAM", "SOURCE STREAM"))
+    for text in (
+        "CREATE OR REPLACE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s');",
+        "CREATE OR REPLACE STREAM S AS SELECT * FROM S;",
+    ):
+        assert world.refuse(text).message == (
+            "Cannot add stream 'S': CREATE OR REPLACE is not supported on source streams."
+        )
+    assert "read-only" in world.refuse("INSERT INTO S SELECT * FROM S;").message
+    assert "ALTER operations are not supported on source streams" in (
+        world.refuse("ALTER STREAM S ADD COLUMN B INT;").message
+    )
+    assert "Cannot delete topic" in world.refuse("DROP STREAM S DELETE TOPIC;").message
+
+
+# --- ALTER
+
+
+def test_alter_appends_and_running_queries_keep_their_plan():
+    world = World(S, COPY)
+    plan = world.query("C").plan
+    outcome = world.execute("ALTER STREAM S ADD COLUMN B INT, ADD COLUMN `c` STRING;")
+    assert outcome.prepared.message == "Stream S altered."
+    assert [c.name for c in world.catalog.source("S").schema.columns] == ["K", "A", "B", "c"]
+    assert world.query("C").plan == plan
+    world.feed("s", ("k", {"A": 1, "B": 2}, 1))
+    assert world.out("C") == [("k", {"A": 1}, 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ALTER STREAM X ADD COLUMN B INT;", "Source X does not exist"),
+        (
+            "ALTER TABLE S ADD COLUMN B INT;",
+            "Incompatible data source type is STREAM, but statement was ALTER TABLE",
+        ),
+        (
+            "ALTER STREAM C ADD COLUMN B INT;",
+            "ALTER command is not supported for CREATE ... AS statements.",
+        ),
+        (
+            "ALTER STREAM S ADD COLUMN A INT;",
+            "Cannot add column `A` to schema. A column with the same name already exists.",
+        ),
+        ("ALTER STREAM S ADD COLUMN B INT, ADD COLUMN B INT;", "Duplicate column names: B"),
+    ],
+)
+def test_alter_refused(text, message):
+    assert World(S, COPY).refuse(text).message == message
+
+
+# --- DROP
+
+
+def test_drop_ends_the_query_that_wrote_it_and_may_delete_the_topic():
+    world = World(S, COPY)
+    world.feed("s", ("k", {"A": 1}, 1))
+    outcome = world.execute("DROP STREAM C DELETE TOPIC;")
+    assert outcome.prepared.message == "Source `C` (topic: C) was dropped."
+    assert [type(c) for c in outcome.prepared.changes] == [EndQuery, DropSource]
+    assert list(world.catalog.sources) == ["S"]
+    assert dict(world.catalog.queries) == {}
+    assert world.runner.running == {}
+    assert set(world.topics.known) == {"s"}
+    world.feed("s", ("k", {"A": 2}, 2))
+    assert world.out("C") == []
+
+
+def test_drop_keeps_the_topic():
+    world = World(S, COPY)
+    world.execute("DROP STREAM C;")
+    assert "C" in world.topics.known
+
+
+def test_what_others_use_is_not_dropped():
+    world = World(S, COPY, "INSERT INTO C SELECT * FROM S;")
+    error = world.refuse("DROP STREAM S;")
+    assert error.message == (
+        "Cannot drop S.\n"
+        "The following streams and/or tables read from this source: [C].\n"
+        "The following queries read from this source: [CSAS_C_1, INSERTQUERY_2].\n"
+        "The following queries write into this source: [].\n"
+        "You need to terminate them before dropping this source."
+    )
+    assert "write into this source: [INSERTQUERY_2]" in world.refuse("DROP STREAM C;").message
+    world.execute("TERMINATE INSERTQUERY_2;")
+    world.execute("DROP STREAM C;")
+    world.execute("DROP STREAM S;")
+    assert dict(world.catalog.sources) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("DROP STREAM CC;", "Stream CC does not exist.", "Did you mean C?"),
+        ("DROP TABLE ZZZ;", "Table ZZZ does not exist.", ""),
+        (
+            "DROP TABLE S;",
+            "Incompatible data source type is STREAM, but statement was DROP TABLE",
+            "",
+        ),
+        (
+            "DROP STREAM C DELETE TOPIC;",
+            "Refusing to delete topic. Found other data sources (D) using topic C",
+            "",
+        ),
+    ],
+)
+def test_drop_refused(text, message, hint):
+    world = World(S, COPY, "CREATE STREAM D (A BIGINT) WITH (KAFKA_TOPIC='C');")
+    error = world.refuse(text)
+    assert (error.message, error.hint) == (message, hint)
+
+
+def test_drop_if_exists():
+    outcome = World().execute("DROP STREAM IF EXISTS X;")
+    assert (outcome.offset, outcome.prepared.warning) == (-1, "Source `X` does not exist.")
+
+
+# --- CREATE .. AS SELECT, INSERT INTO
+
+
+def test_create_as_select_starts_a_query():
+    world = World(S)
+    outcome = world.execute(
+        "CREATE STREAM C WITH (KAFKA_TOPIC='copies', VALUE_FORMAT='DELIMITED') AS "
+        "SELECT * FROM S WHERE A > 1;",
+        **{"commit.interval.ms": "7"},
+    )
+    source, query = world.catalog.source("C"), world.query("C")
+    assert outcome.prepared.query_id == query.id == "CSAS_C_1"
+    assert outcome.prepared.message == "Created query with ID CSAS_C_1"
+    assert (source.created_by, source.derived_from, source.partitions) == (query.id, ("S",), 2)
+    assert (source.topic, source.value_format.name, source.key_format.name) == (
+        "copies",
+        "DELIMITED",
+        "KAFKA",
+    )
+    assert (query.kind, query.sources, query.offset, query.started_at_offset) == (
+        "CSAS",
+        ("S",),
+        1,
+        1,
+    )
+    assert query.properties == (("commit.interval.ms", "7"),)
+    assert world.log.commands[-1].properties == query.properties
+    world.topics.append("s", b"k", b'{"A": 1}', 1)
+    world.topics.append("s", b"k", b'{"a": 2}', 2)
+    world.drain()
+    assert [r.value for r in world.topics.records["copies"]] == [b"2"]
+
+
+def test_a_table_of_counts():
+    world = World(S, "CREATE TABLE N AS SELECT K, COUNT(*) AS C, SUM(A) AS A FROM S GROUP BY K;")
+    assert world.query("N").id == "CTAS_N_1"
+    assert world.topics.known["N"].configs == {"cleanup.policy": "compact"}
+    world.feed("s", ("a", {"A": 1}, 1), ("b", {"A": 2}, 2), ("a", {"A": 3}, 1))
+    assert world.out("N") == [
+        ("a", {"C": 1, "A": 1}, 1),
+        ("b", {"C": 1, "A": 2}, 2),
+        ("a", {"C": 2, "A": 4}, 1),
+    ]
+
+
+def test_the_topics_prefix_and_where_reading_begins():
+    world = World(S, **{"ksql.output.topic.name.prefix": "p_", "auto.offset.reset": "latest"})
+    world.feed("s", ("k", {"A": 1}, 1))
+    world.execute(COPY)
+    world.feed("s", ("k", {"A": 2}, 2))
+    assert world.out("p_C") == [("k", {"A": 2}, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE TABLE C AS SELECT * FROM S;",
+         "Invalid result type. Your SELECT query produces a STREAM. "
+         "Please use CREATE STREAM AS SELECT statement instead."),
+        ("CREATE STREAM C AS SELECT K, COUNT(*) FROM S GROUP BY K;",
+         "Invalid result type. Your SELECT query produces a TABLE. "
+         "Please use CREATE TABLE AS SELECT statement instead."),
+        ("CREATE STREAM C WITH (WINDOW_TYPE='SESSION') AS SELECT * FROM S;",
+         "Invalid config variable(s) in the WITH clause: WINDOW_TYPE"),
+        ("CREATE STREAM C WITH (KEY_FORMAT='JSON') AS SELECT A FROM NOKEY;",
+         "Key format specified for stream without key columns."),
+        ("CREATE STREAM C WITH (PARTITIONS=3, KAFKA_TOPIC='s') AS SELECT * FROM S;",
+         "A Kafka topic with the name 's' already exists, with different partition/replica "
+         "configuration than required. KSQL expects 3 partitions (topic has 2)."),
+        ("CREATE STREAM C WITH (VALUE_FORMAT='XML') AS SELECT * FROM S;", None),
+        ("CREATE STREAM C WITH (TIMESTAMP='Z') AS SELECT * FROM S;",
+         "The TIMESTAMP column set in the WITH clause does not exist in the schema: 'Z'"),
+        ("INSERT INTO X SELECT * FROM S;", "Source X does not exist."),
+        ("INSERT INTO T SELECT * FROM S;",
+         "INSERT INTO can only be used to insert into a stream. T is a table."),
+        ("INSERT INTO S SELECT K, COUNT(*) AS A FROM S GROUP BY K;",
+         "INSERT INTO can only be used to insert into a stream. "
+         "S is a stream, but the query gives a table."),
+        ("INSERT INTO NOKEY SELECT * FROM S;",
+         "Incompatible schema between results and sink.\n"
+         "Result schema is `K` STRING KEY, `A` BIGINT\nSink schema is `A` BIGINT"),
+        ("INSERT INTO NOKEY SELECT CAST(A AS STRING) AS A FROM NOKEY;",
+         "Incompatible schema between results and sink.\n"
+         "Result schema is `A` STRING\nSink schema is `A` BIGINT"),
+        ("INSERT INTO NOKEY WITH (QUERY_ID='a b') SELECT * FROM NOKEY;",
+         "Query IDs may contain only alphanumeric characters and '_'."),
+        ("INSERT INTO NOKEY WITH (QUERY_ID='csas_x') SELECT * FROM NOKEY;",
+         "Query ID must not start with a reserved prefix: CSAS_X"),
+        ("INSERT INTO NOKEY WITH (PARTITIONS=2) SELECT * FROM NOKEY;",
+         "Invalid config variable(s) in the WITH clause: PARTITIONS"),
+        ("INSERT INTO HEAD SELECT * FROM NOKEY;",
+         "Cannot insert into HEAD because it has header columns"),
+    ],
+)  # fmt: skip
+def test_queries_refused(text, message):
+    world = World(
+        S,
+        T,
+        "CREATE STREAM NOKEY (A BIGINT) WITH (KAFKA_TOPIC='nokey', PARTITIONS=1);",
+        "CREATE STREAM HEAD (A BIGINT, H BYTES HEADER('h')) WITH (KAFKA_TOPIC='nokey');",
+    )
+    error = world.refuse(text)
+    if message is not None:
+        assert error.message == message
+
+
+def test_insert_into_adds_a_second_writer():
+    world = World(
+        S,
+        "CREATE STREAM D (K STRING KEY, A DECIMAL(21,2)) WITH (KAFKA_TOPIC='d', PARTITIONS=1);",
+    )
+    world.execute("INSERT INTO D SELECT * FROM S WHERE A < 10;")
+    outcome = world.execute("INSERT INTO D WITH (QUERY_ID='mine') SELECT K, 1.5 AS A FROM S;")
+    assert outcome.prepared.query_id == "MINE"
+    assert [q.id for q in world.catalog.writers("D")] == ["INSERTQUERY_2", "MINE"]
+    assert world.catalog.source("D").created_by is None
+    world.feed("s", ("k", {"A": 7}, 1))
+    assert world.out("d") == [("k", {"A": 7.0}, 1), ("k", {"A": 1.5}, 1)]
+    assert world.refuse("INSERT INTO D WITH (QUERY_ID='MINE') SELECT * FROM S;").message == (
+        "Query ID 'MINE' already exists."
+    )
+
+
+# --- TERMINATE, PAUSE, RESUME
+
+
+def test_pause_and_resume_go_on_where_the_query_was():
+    world = World(S, "CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;")
+    world.feed("s", ("a", {"A": 1}, 1))
+    outcome = world.execute("PAUSE CTAS_N_1;")
+    assert (outcome.prepared.message, outcome.prepared.query_id) == ("Query paused.", "CTAS_N_1")
+    assert world.query("N").paused
+    world.feed("s", ("a", {"A": 1}, 2))
+    assert world.last("N") == {"a": {"C": 1}}
+    world.execute("PAUSE ctas_n_1;")
+    world.execute("RESUME CTAS_N_1;")
+    world.execute("RESUME CTAS_N_1;")
+    assert not world.query("N").paused
+    world.drain()
+    assert world.last("N") == {"a": {"C": 2}}
+    assert world.log.commands[-1].changes == (PauseQuery("CTAS_N_1", False),)
+
+
+def test_terminate_forgets_the_state_and_keeps_the_source():
+    world = World(S, "CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;")
+    world.feed("s", ("a", {"A": 1}, 1))
+    world.execute("TERMINATE CTAS_N_1;")
+    assert dict(world.catalog.queries) == {}
+    assert "N" in world.catalog.sources
+    world.feed("s", ("a", {"A": 1}, 2))
+    assert world.last("N") == {"a": {"C": 1}}
+    outcome = world.execute(
+        "CREATE OR REPLACE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
+    )
+    assert outcome.prepared.query_id == "CTAS_N_3"
+    assert outcome.prepared.verdict is None
+    world.drain()
+    assert world.last("N") == {"a": {"C": 2}}
+
+
+def test_all_queries_at_once():
+    world = World(S, COPY, "INSERT INTO C SELECT * FROM S;")
+    world.execute("PAUSE ALL;")
+    assert all(q.paused for q in world.catalog.queries.values())
+    world.execute("RESUME ALL;")
+    outcome = world.execute("TERMINATE ALL;")
+    assert outcome.prepared.query_id is None
+    assert outcome.prepared.command_id == "terminate/ALL/execute"
+    assert dict(world.catalog.queries) == {}
+    world.execute("TERMINATE ALL;")
+
+
+def test_an_unknown_query():
+    error = World(S, COPY).refuse("TERMINATE CSAS_C_11;")
+    assert (error.message, error.hint) == (
+        "Unknown queryId: CSAS_C_11",
+        "Did you mean CSAS_C_1?",
+    )
+
+
+# --- types
+
+
+def test_types_are_used_and_dropped():
+    world = World("CREATE TYPE P AS STRUCT<X INT>;")
+    world.run("CREATE STREAM Q (V P) WITH (KAFKA_TOPIC='q', PARTITIONS=1);")
+    assert str(world.catalog.source("Q").schema) == "`V` STRUCT<`X` INTEGER>"
+    assert world.execute("CREATE TYPE IF NOT EXISTS P AS INT;").prepared.warning
+    assert "already" in world.refuse("CREATE TYPE P AS INT;").message
+    world.execute("DROP TYPE P;")
+    assert dict(world.catalog.types) == {}
+    assert world.execute("DROP TYPE IF EXISTS P;").prepared.warning
+    assert "P" in world.refuse("DROP TYPE P;").message
+    assert str(world.catalog.source("Q").schema) == "`V` STRUCT<`X` INTEGER>"
+
+
+def test_every_query_has_the_plan_of_its_command():
+    world = World(S, COPY)
+    [put] = [c for c in world.log.commands[-1].changes if isinstance(c, PutQuery)]
+    assert put.query == world.query("C")
+    assert world.plan("C").query_id == "CSAS_C_1"
+    assert world.plan("C").buckets == 2
+    assert dict(world.plan("C").settings)["auto.offset.reset"] == "earliest"
