@@ -1,0 +1,67 @@
+"""`python -m tests.bench [--records N] [--report FILE.json] [WORKLOAD ..]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bench import latency, report, resources, throughput
+from tests.bench.report import Result
+from tests.bench.site import site
+
+RECORDS = 1_000_000
+ON_A_SITE = {
+    workload.name: workload
+    for workload in (
+        *throughput.WORKLOADS,
+        *latency.WORKLOADS,
+        resources.Idle(),
+        resources.Memory(),
+    )
+}
+START = resources.Start()
+NAMES = (*ON_A_SITE, START.name)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the workloads named, all without a name."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="The numbers.")
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(NAMES))
+    parser.add_argument("--records", type=int, default=RECORDS, help="input of a throughput round")
+    parser.add_argument("--report", type=Path, metavar="FILE.json")
+    given = parser.parse_args(argv)
+    if unknown := set(given.workloads) - set(NAMES):
+        parser.error(f"unknown workloads: {', '.join(sorted(unknown))}")
+    _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    results = run(given.workloads or NAMES, given.records)
+    if given.report:
+        report.write(results, given.report)
+    return 0
+
+
+def run(names: Sequence[str], records: int) -> list[Result]:
+    """The results, printed as they come."""
+    results = []
+    if START.name in names:
+        results.append(_shown(START.run()))
+    on_site = [name for name in ON_A_SITE if name in names]
+    if on_site:
+        with site() as running:
+            results += [_shown(ON_A_SITE[name].run(running, records)) for name in on_site]
+    return results
+
+
+def _shown(result: Result) -> Result:
+    _say(result.line())
+    return result
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - a command
+
+
+if __name__ == "__main__":
+    sys.exit(main())

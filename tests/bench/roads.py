@@ -1,0 +1,189 @@
+"""CPU time per record of each Python stage, without Kafka and Spark: `python -m tests.bench.roads`.
+
+Process time hardly depends on what else the machine does, so a change of the code shows here where
+a wall clock would not tell it from noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+
+from ksql.base.config import Settings
+from ksql.dataflow.load import Compiled, load
+from ksql.engine.engine import Engine
+from ksql.engine.memory import MemoryLog
+from ksql.functions.registry import BUILTINS
+from ksql.local.driver import MemoryRunner, MemoryTopics
+from ksql.spark.arrow import raw_batch
+from ksql.spark.chunk import ChunkWriter, unpack_chunks
+from ksql.spark.pages import PagedStore
+from ksql.statements import execute
+from ksql.statements.services import Services
+from qtt.local import NoMonitor
+from tests.bench.statements import COUNT, SOURCE, STATELESS, order
+
+Found = TypeVar("Found")
+BATCH = 10_000
+BUCKETS = 4
+
+
+def compiled(statement: str, *, every_change: bool = False) -> Compiled:
+    """The program of a statement over the orders."""
+    topics = MemoryTopics()
+    engine = Engine(BUILTINS, topics, MemoryLog(), MemoryRunner(topics))
+    services = Services(engine, NoMonitor(), NoWriter(), lambda: 0)
+    properties = {"auto.offset.reset": "earliest"}
+    if every_change:
+        properties["cache.max.bytes.buffering"] = "0"
+    text = SOURCE.format(name="orders", topic="orders") + statement.format(
+        name="made", source="orders"
+    )
+    execute.run(text, services, Settings({}), properties, {})
+    (query,) = engine.catalog.queries.values()
+    return load(query.plan)
+
+
+class NoWriter:
+    """Nothing is inserted here."""
+
+    def write(self, *_record: object) -> None:
+        raise NotImplementedError
+
+
+class Backend:
+    """Pages in memory."""
+
+    def __init__(self) -> None:
+        self._held: dict[bytes, bytes] = {}
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self._held.get(key) for key in keys]
+
+    def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
+        self._held.update(entries)
+
+    def remove_many(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            self._held.pop(key, None)
+
+
+class Meter:
+    """CPU time by step."""
+
+    def __init__(self) -> None:
+        self.spent: Counter[str] = Counter()
+
+    def __call__(self, step: str, work: Callable[[], Found]) -> Found:
+        start = time.process_time()
+        found = work()
+        self.spent[step] += time.process_time() - start  # type: ignore[assignment]
+        return found
+
+    def show(self, name: str, records: int) -> None:
+        steps = {step: spent / records * 1e6 for step, spent in self.spent.items()}
+        parts = "  ".join(f"{step} {us:.2f}" for step, us in steps.items())
+        print(  # noqa: T201 - a command
+            f"{name:<20} {sum(steps.values()):6.2f} us   {parts}"
+        )
+
+
+def arrow_batches(records: int, keys: int) -> Iterator[pa.RecordBatch]:
+    """Orders as the Kafka source gives them to a task, one partition after the other."""
+    chance = random.Random(7)
+    per_partition = records // 2
+    for first in range(0, records, BATCH):
+        made = [order(number, chance.randrange(keys)) for number in range(first, first + BATCH)]
+        partition, offset = divmod(first, per_partition)
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array(["orders"] * BATCH),
+                pa.array([partition] * BATCH, pa.int32()),
+                pa.array(range(offset, offset + BATCH), pa.int64()),
+                pa.array(range(1_700_000_000_000, 1_700_000_000_000 + BATCH), pa.int64()),
+                pa.array([key for key, _ in made], pa.binary()),
+                pa.array([value for _, value in made], pa.binary()),
+                pa.nulls(BATCH, pa.string()),
+            ],
+            ["topic", "partition", "offset", "timestamp", "key", "value", "headers"],
+        )
+
+
+def silent(_operator: str, message: str, row: object) -> None:
+    """Nothing in these records is wrong."""
+    raise AssertionError(message, row)
+
+
+def stateless(records: int) -> None:
+    """The whole stateless road but the producer."""
+    program = compiled(STATELESS)
+    meter = Meter()
+    ingest = program.ingest()
+    for batch in arrow_batches(records, 10_000):
+        raw = meter("arrow", lambda batch=batch: raw_batch(batch))  # type: ignore[misc]
+        meter("program", lambda raw=raw: ingest.add(raw, silent))  # type: ignore[misc]
+    meter.show("stateless", records)
+
+
+def count(name: str, records: int, keys: int, *, every_change: bool) -> None:
+    """The ingest with its exchange, then the stateful stage but the producer; two micro-batches."""
+    program = compiled(COUNT, every_change=every_change)
+    meter = Meter()
+    backends = [Backend() for _ in range(BUCKETS)]
+    batches = list(arrow_batches(records, keys))
+    half = len(batches) // 2
+    for part in (batches[:half], batches[half:]):
+        chunks = _ingested(program, part, meter)
+        for bucket, backend in enumerate(backends):
+            _staged(program, chunks[bucket], backend, meter)
+    meter.show(name, records)
+
+
+def _ingested(
+    program: Compiled, batches: Sequence[pa.RecordBatch], meter: Meter
+) -> dict[int, list[bytes]]:
+    ingest = program.ingest()
+    writer = ChunkWriter(BUCKETS, 0)
+    chunks: dict[int, list[bytes]] = {bucket: [] for bucket in range(BUCKETS)}
+
+    def write(records: object) -> None:
+        for bucket, chunk in writer.add(records):
+            chunks[bucket].append(chunk)
+
+    for batch in batches:
+        raw = meter("arrow", lambda batch=batch: raw_batch(batch))  # type: ignore[misc]
+        some = meter("ingest", lambda raw=raw: ingest.add(raw, silent))  # type: ignore[misc]
+        meter("chunk", lambda some=some: write(some))  # type: ignore[misc]
+    rest = meter("ingest", ingest.finish)
+    meter("chunk", lambda: write(rest))
+    for bucket, chunk in meter("chunk", lambda: list(writer.finish())):
+        chunks[bucket].append(chunk)
+    return chunks
+
+
+def _staged(program: Compiled, chunks: list[bytes], backend: Backend, meter: Meter) -> None:
+    records = meter("unchunk", lambda: unpack_chunks(chunks))
+    store = PagedStore(backend)
+    meter("step", lambda: list(program.step(0, records, store, silent)))
+    meter("flush", store.flush)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.roads", description=__doc__)
+    parser.add_argument("--records", type=int, default=200_000)
+    given = parser.parse_args()
+    stateless(given.records)
+    count("count-10k-coalesced", given.records, 10_000, every_change=False)
+    count("count-10k-every", given.records, 10_000, every_change=True)
+    count("count-600k", given.records, 600_000, every_change=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""A real service in a directory of its own, and what the workloads need of it."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from ksql.app.service import KsqlService
+from ksql.base.config import Settings
+
+EARLIEST = {"auto.offset.reset": "earliest"}
+EVERY_CHANGE = {**EARLIEST, "cache.max.bytes.buffering": "0"}
+PATIENCE_S = 600.0
+
+
+class Stuck(RuntimeError):
+    """A query that failed, or did not come to the end of its input."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """CPU seconds of the processes so far: Spark's Python workers apart from its JVM."""
+
+    jvm: float = 0.0
+    workers: float = 0.0
+    broker: float = 0.0
+    own: float = 0.0
+
+    def since(self, before: Usage) -> Usage:
+        """What was used from then to now."""
+        return Usage(
+            self.jvm - before.jvm,
+            self.workers - before.workers,
+            self.broker - before.broker,
+            self.own - before.own,
+        )
+
+
+class Site:
+    """A running service; queries are made by statements and awaited by their offsets."""
+
+    def __init__(self, service: KsqlService) -> None:
+        self.service = service
+
+    @property
+    def bootstrap(self) -> str:
+        """The embedded broker's address."""
+        return self.service.kafka.bootstrap
+
+    def execute(self, text: str, properties: dict[str, str] = EARLIEST) -> None:
+        """Run statements."""
+        self.service.execute(text, properties, {}, None)
+
+    def query_of(self, sink: str) -> str:
+        """The id of the query that writes a source."""
+        queries = self.service.engine.catalog.queries.values()
+        return next(query.id for query in queries if query.sink == sink.upper())
+
+    def await_end(self, sink: str, topic: str) -> None:
+        """Wait until the query has processed all that its topic holds now.
+
+        Raises: Stuck.
+        """
+        goal: dict[str, dict[int, int]] = {topic: {}}
+        for (_, partition), offset in self.service.admin.end_offsets([topic]).items():
+            goal[topic][partition] = offset
+        running = self.service.runner.running[self.query_of(sink)]
+        if not running.await_idle(goal, PATIENCE_S):
+            raise Stuck(f"{sink}: {running.status()}")
+
+    def drop(self, kind: str, name: str) -> None:
+        """End a query and delete what it has made."""
+        self.execute(f"DROP {kind} {name} DELETE TOPIC;")
+
+    def records(self, topic: str) -> Iterator[Message]:
+        """All that a topic holds, each partition in order."""
+        ends = self.service.admin.end_offsets([topic])
+        left = {partition: end for (_, partition), end in ends.items() if end > 0}
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "bench"})
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in left])
+        try:
+            while left:
+                for message in consumer.consume(10_000, 10.0):
+                    yield message
+                    if message.offset() + 1 >= left.get(message.partition(), 0):
+                        left.pop(message.partition(), None)
+        finally:
+            consumer.close()
+
+    def producer(self, **config: int | str) -> Producer:
+        """A producer that places keys as a Java client does."""
+        return Producer(
+            {"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random", **config}
+        )
+
+    def usage(self) -> Usage:
+        """The CPU time of all processes until now."""
+        times = {"jvm": 0.0, "workers": 0.0, "broker": 0.0}
+        for process in self.family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                used = process.cpu_times()
+                # children that have ended count with the daemon that had started them
+                times[_part(process)] += used.user + used.system
+                if _part(process) == "workers":
+                    times["workers"] += used.children_user + used.children_system
+        own = psutil.Process().cpu_times()
+        return Usage(**times, own=own.user + own.system)
+
+    def family(self) -> list[psutil.Process]:
+        """The broker, Spark's JVM and its workers."""
+        return psutil.Process().children(recursive=True)
+
+    def rss_mb(self) -> int:
+        """The memory of all processes, pages that several share counted once."""
+        total = 0
+        for process in (psutil.Process(), *self.family()):
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                total += _resident(process)
+        return total >> 20
+
+
+def _part(process: psutil.Process) -> str:
+    if process.name() != "java":
+        return "workers"
+    return "broker" if "kafka.Kafka" in process.cmdline() else "jvm"
+
+
+def _resident(process: psutil.Process) -> int:
+    full = process.memory_full_info()
+    return int(getattr(full, "pss", 0) or full.rss)
+
+
+@contextlib.contextmanager
+def site(state: Path | None = None) -> Iterator[Site]:
+    """A service for the length of a block; its directory is removed unless it is given."""
+    with contextlib.ExitStack() as stack:
+        if state is None:
+            state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ksql-bench-")))
+        service = KsqlService(Settings({"ksql.state.dir": str(state)}))
+        stack.callback(service.stop)
+        service.start()
+        yield Site(service)
+
+
+def await_quiet(seconds: float) -> None:
+    """Let what came before end."""
+    time.sleep(seconds)

@@ -1,0 +1,32 @@
+"""The records and statements of all workloads."""
+
+from __future__ import annotations
+
+AMOUNTS = 1000
+LEAST = 10
+"""Orders of at most this amount are filtered out."""
+
+SOURCE = """
+CREATE STREAM {name} (customer STRING KEY, id BIGINT, amount INT, name STRING, price DOUBLE)
+  WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON', PARTITIONS=4);
+"""
+
+STATELESS = """
+CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT customer, id, amount, UCASE(name) AS label FROM {source}
+  WHERE amount > 10;
+"""
+
+COUNT = """
+CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT id, COUNT(*) AS orders, SUM(amount) AS total FROM {source}
+  GROUP BY id;
+"""
+
+
+def order(number: int, customer: int) -> tuple[bytes, bytes]:
+    """Key and value of an order; amounts go round, so their sums are known."""
+    amount = number % AMOUNTS
+    price = number % 9973 / 100
+    value = f'{{"ID":{customer},"AMOUNT":{amount},"NAME":"name{customer}","PRICE":{price:.2f}}}'
+    return str(customer).encode(), value.encode()

@@ -1,0 +1,174 @@
+"""Records per second over a topic that is full already, the start of the query included."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from tests.bench.report import Result, Spread
+from tests.bench.site import EARLIEST, EVERY_CHANGE, Site, Usage
+from tests.bench.statements import AMOUNTS, COUNT, LEAST, SOURCE, STATELESS, order
+
+ROUNDS = 3
+
+
+class WrongOutput(AssertionError):
+    """A query has not written what it should."""
+
+
+@dataclass
+class Input:
+    """A topic of orders and what an aggregate over it must come to."""
+
+    name: str
+    customers: int
+    records: int = 0
+    passing: int = 0
+
+    def __post_init__(self) -> None:
+        self.totals: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+
+    def fill(self, site: Site, records: int) -> None:
+        """Declare the stream and write the orders, once."""
+        if self.records:
+            return
+        site.execute(SOURCE.format(name=self.name, topic=self.name))
+        producer = site.producer(**{"linger.ms": 20, "compression.type": "lz4"})
+        chance = random.Random(1)
+        for number in range(records):
+            customer = chance.randrange(self.customers)
+            key, value = order(number, customer)
+            while True:
+                try:
+                    producer.produce(self.name, value, key)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            total = self.totals[customer]
+            total[0] += 1
+            total[1] += number % AMOUNTS
+            self.passing += number % AMOUNTS > LEAST
+        producer.flush()
+        self.records = records
+
+
+INPUTS = {
+    "few": Input("orders_10k", 10_000),
+    "many": Input("orders_600k", 600_000),
+}
+
+
+def check_stateless(site: Site, made: Input, topic: str, *, every_change: bool) -> None:
+    """Every passing order once, projected."""
+    del every_change
+    found = 0
+    for message in site.records(topic):
+        found += 1
+        if found % 1000 == 1:
+            row = orjson.loads(message.value())
+            if row["LABEL"] != f"NAME{row['ID']}" or row["AMOUNT"] <= LEAST:
+                raise WrongOutput(f"{topic}: {row}")
+    if found != made.passing:
+        raise WrongOutput(f"{topic}: {found} records instead of {made.passing}")
+
+
+def check_count(site: Site, made: Input, topic: str, *, every_change: bool) -> None:
+    """The last row of each key has the right sums; with every change one record per order."""
+    found, last = 0, {}
+    for message in site.records(topic):
+        found += 1
+        last[message.key()] = message.value()
+    if every_change and found != made.records:
+        raise WrongOutput(f"{topic}: {found} changes instead of {made.records}")
+    rows = {int.from_bytes(key, "big"): orjson.loads(value) for key, value in last.items()}
+    sums = {key: [row["ORDERS"], row["TOTAL"]] for key, row in rows.items()}
+    if sums != made.totals:
+        raise WrongOutput(f"{topic}: {len(sums)} keys; the sums differ from {len(made.totals)}")
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """One workload: a statement over an input; its first round only warms up."""
+
+    name: str
+    statement: str
+    kind: str
+    input: str
+    check: Callable[..., None]
+    every_change: bool = False
+
+    def run(self, site: Site, records: int) -> Result:
+        """All rounds."""
+        made = INPUTS[self.input]
+        made.fill(site, records)
+        rates, usages, peak = [], [], 0
+        for number in range(ROUNDS + 1):
+            seconds, usage, memory = self._round(site, made, number)
+            if number:
+                rates.append(made.records / seconds)
+                usages.append(usage)
+                peak = max(peak, memory)
+        return Result(
+            self.name,
+            records_per_s=Spread.of(rates),
+            rss_mb=peak,
+            note=_per_record(usages, made.records),
+        )
+
+    def _round(self, site: Site, made: Input, number: int) -> tuple[float, Usage, int]:
+        sink = f"{self.name.replace('-', '_')}_{number}"
+        text = self.statement.format(name=sink, source=made.name)
+        with Watch(site) as watch:
+            before, start = site.usage(), time.monotonic()
+            site.execute(text, EVERY_CHANGE if self.every_change else EARLIEST)
+            site.await_end(sink, made.name)
+            seconds = time.monotonic() - start
+            used = site.usage().since(before)
+        self.check(site, made, sink, every_change=self.every_change)
+        site.drop(self.kind, sink)
+        return seconds, used, watch.peak_mb
+
+
+class Watch:
+    """The most memory that was in use during a block."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self.peak_mb = 0
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(1.0):
+            self.peak_mb = max(self.peak_mb, self._site.rss_mb())
+
+
+def _per_record(usages: list[Usage], records: int) -> str:
+    """CPU time by process: it tells what a record costs even where the machine is busy."""
+
+    def least(part: str) -> str:
+        return f"{part} {min(getattr(u, part) for u in usages) / records * 1e6:.1f}"
+
+    return "CPU us/record: " + ", ".join(map(least, ("workers", "jvm", "broker", "own")))
+
+
+WORKLOADS = (
+    Throughput("stateless", STATELESS, "STREAM", "few", check_stateless),
+    Throughput("count-10k-coalesced", COUNT, "TABLE", "few", check_count),
+    Throughput("count-10k-every-change", COUNT, "TABLE", "few", check_count, every_change=True),
+    Throughput("count-600k", COUNT, "TABLE", "many", check_count),
+)
