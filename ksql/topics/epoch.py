@@ -8,8 +8,7 @@ what it is told.
 from __future__ import annotations
 
 import importlib
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.base.errors import ServerError
 
@@ -30,6 +29,7 @@ _NAMES = {
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",
 }
+_producers: dict[tuple[tuple[str, str], ...], Any] = {}
 
 
 class EpochWriteFailed(ServerError):
@@ -37,6 +37,20 @@ class EpochWriteFailed(ServerError):
 
     def __init__(self, topic: str, reason: str) -> None:
         super().__init__(f'cannot write to topic "{topic}"', detail=reason)
+
+
+class _Value(NamedTuple):
+    """A value, or none: ``send`` refuses a record without key and value, which is legal.
+
+    It is unpacked behind that check, where the library asks for the value's bytes.
+    """
+
+    data: bytes | None
+
+
+def _unpack(topic: str, headers: Headers, value: _Value) -> bytes | None:
+    del topic, headers
+    return value.data
 
 
 def send_at_epoch(
@@ -53,14 +67,30 @@ def send_at_epoch(
     known = tuple(sorted((ours, str(config[n])) for n, ours in _NAMES.items() if n in config))
     try:
         sent = _producer(known).send(
-            topic, value=value, key=key, headers=list(headers or ()), timestamp_ms=0
+            topic, value=_Value(value), key=key, headers=_filled(headers), timestamp_ms=0
         )
         sent.get(timeout=_TIMEOUT_S)
     except importlib.import_module("kafka.errors").KafkaError as error:
         raise EpochWriteFailed(topic, str(error)) from error
 
 
-@lru_cache(maxsize=4)
+def _filled(headers: Headers | None) -> Headers:
+    """This library knows no headers without value: theirs are empty."""
+    return [(name, b"" if value is None else value) for name, value in headers or ()]
+
+
+def close() -> None:
+    """Close the connections of this process; they are opened anew when needed."""
+    while _producers:
+        _, producer = _producers.popitem()
+        producer.close(timeout=_TIMEOUT_S)
+
+
 def _producer(config: tuple[tuple[str, str], ...]) -> Any:
-    library = importlib.import_module("kafka")
-    return library.KafkaProducer(**dict(config), acks="all", linger_ms=0)
+    if config not in _producers:
+        library = importlib.import_module("kafka")
+        unpacking = type("Unpacking", (library.Serializer,), {"serialize": staticmethod(_unpack)})
+        _producers[config] = library.KafkaProducer(
+            **dict(config), acks="all", linger_ms=0, value_serializer=unpacking()
+        )
+    return _producers[config]

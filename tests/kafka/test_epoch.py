@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from ksql.topics import epoch
+from ksql.topics.admin import Admin, TopicChange
+from ksql.topics.client import Reader, Sender
+from ksql.topics.settings import KafkaSettings
+
+# kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
+pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    epoch.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "headers"),
+    [
+        (b"k", b"v", None),
+        (b"k", None, [("a", b"1"), ("b", b""), ("a", b"2")]),
+        (None, b"v", []),
+        (None, None, None),
+    ],
+)
+def test_whatever_is_legal_can_be_written_at_the_epoch(broker, request, key, value, headers):
+    kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
+    topic = f"epoch-{abs(hash(request.node.name))}"
+    Admin(kafka).create(TopicChange(topic, 1))
+    sender = Sender(kafka)
+    sender.send(topic, key, value, timestamp=0, headers=headers)
+    sender.flush()
+    with Reader(kafka) as reader:
+        reader.assign_topics([topic])
+        (record,) = [r for batch in reader.read_to_end() for r in batch]
+    assert (record.key, record.value, record.timestamp) == (key, value, 0)
+    assert list(record.headers or []) == (headers or [])
+
+
+def test_a_header_without_value_is_empty_at_the_epoch(broker):
+    kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
+    Admin(kafka).create(TopicChange("epoch-header", 1))
+    sender = Sender(kafka)
+    sender.send("epoch-header", b"k", b"v", timestamp=0, headers=[("a", None)])
+    with Reader(kafka) as reader:
+        reader.assign_topics(["epoch-header"])
+        (record,) = [r for batch in reader.read_to_end() for r in batch]
+    assert list(record.headers or []) == [("a", b"")]
