@@ -79,6 +79,14 @@ class UpgradeBook(Protocol):
         """The command topic knows of it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Switched:
+    """A switch whose command is not written yet, and the book's token for it."""
+
+    token: object
+    switch: Switch
+
+
 class NoBook:
     """Records nothing."""
 
@@ -152,12 +160,18 @@ class Engine:
                 tuple(sorted(settings.overrides.items())),
             )
             self._create_topics(prepared)
-            switch = self._carry_out(prepared, text, transaction.offset)
+            switched = self._carry_out(prepared, text, transaction.offset)
             try:
                 transaction.append(command)
-            except KsqlError:
+            except KsqlError as error:
                 self._take_back(prepared)
+                if switched is not None:
+                    self.book.finished(switched.token, None, error.text())
                 raise
+            switch = None
+            if switched is not None:
+                switch = switched.switch
+                self.book.finished(switched.token, switch, None)
             self._commit(prepared)
             self._note(prepared)
             self.on_command(transaction.offset, self.catalog)
@@ -167,9 +181,9 @@ class Engine:
         for topic in prepared.new_topics:
             self.topics.create(topic)
 
-    def _carry_out(self, prepared: Prepared, text: str, offset: int) -> Switch | None:
+    def _carry_out(self, prepared: Prepared, text: str, offset: int) -> _Switched | None:
         """Start what is new and switch what is replaced; ends are carried out after the commit."""
-        switch = None
+        switched = None
         for change in prepared.changes:
             if not isinstance(change, PutQuery):
                 continue
@@ -180,8 +194,8 @@ class Engine:
                 if prepared.verdict is None:
                     raise ServerError(f"the upgrade of {old.id} was not validated")
                 upgrade = Upgrade(old, text, prepared.verdict, change.query.plan, offset)
-                switch = self._switch(upgrade, change.query)
-        return switch
+                switched = self._switch(upgrade, change.query)
+        return switched
 
     def _start(self, query: PersistentQuery, prepared: Prepared) -> None:
         try:
@@ -191,15 +205,14 @@ class Engine:
             self.topics.delete(topic.name for topic in prepared.new_topics)
             raise
 
-    def _switch(self, upgrade: Upgrade, new: PersistentQuery) -> Switch:
+    def _switch(self, upgrade: Upgrade, new: PersistentQuery) -> _Switched:
         token = self.book.begun(upgrade)
         try:
             switch = self.runner.replace(upgrade.old, new)
         except KsqlError as error:
             self.book.finished(token, None, error.text())
             raise
-        self.book.finished(token, switch, None)
-        return switch
+        return _Switched(token, switch)
 
     def note_refusal(self, refused: UpgradeRefused, text: str) -> None:
         """Record an upgrade that the validator did not allow."""
@@ -217,6 +230,7 @@ class Engine:
                 self.runner.forget(change.query.id)
             elif old.plan != change.query.plan and not old.paused:
                 self.runner.replace(change.query, old)
+        self.topics.delete(topic.name for topic in prepared.new_topics)
 
     def _commit(self, prepared: Prepared) -> None:
         for change in prepared.changes:

@@ -1,0 +1,298 @@
+"""The order of a command's steps, and what is left when one of them fails."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from ksql.base.errors import KsqlError, ServerError
+from ksql.engine.memory import MemoryLog
+from ksql.engine.ports import Command
+from ksql.engine.prepare import DISTRIBUTED, prepare
+from ksql.local.driver import MemoryRunner
+from ksql.statements.table import HANDLERS
+from ksql.syntax import ast
+from tests.unit.world import World
+
+S = "CREATE STREAM S (K STRING KEY, A BIGINT, B STRING) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+COUNT = "CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
+MORE = "CREATE OR REPLACE TABLE N AS SELECT K, COUNT(*) AS C, SUM(A) AS A FROM S GROUP BY K;"
+
+
+class Broken(ServerError):
+    """What the fakes raise."""
+
+
+class FailingRunner(MemoryRunner):
+    """Notes what it is told; refuses the calls named in ``fails``."""
+
+    def __init__(self, topics):
+        super().__init__(topics)
+        self.calls = []
+        self.fails = set()
+
+    def _called(self, name, query_id):
+        self.calls.append((name, query_id))
+        if name in self.fails:
+            raise Broken(f"{name} failed")
+
+    def start(self, query):
+        self._called("start", query.id)
+        super().start(query)
+
+    def stop(self, query_id):
+        self._called("stop", query_id)
+        super().stop(query_id)
+
+    def forget(self, query_id):
+        self._called("forget", query_id)
+        super().forget(query_id)
+
+    def replace(self, old, new):
+        self._called("replace", old.id)
+        return super().replace(old, new)
+
+
+class FailingLog(MemoryLog):
+    """A log that can lose its broker between two statements."""
+
+    def __init__(self):
+        super().__init__()
+        self.broken = False
+
+    @contextmanager
+    def begin(self):
+        with super().begin() as pen:
+            if self.broken:
+                pen.append = self._refuse
+            yield pen
+
+    def _refuse(self, command):
+        raise Broken("not written")
+
+
+class Book:
+    """Upgrades as they are told."""
+
+    def __init__(self):
+        self.entries = []
+
+    def begun(self, upgrade):
+        self.entries.append(["begun", upgrade.old.id, upgrade.offset])
+        return len(self.entries)
+
+    def finished(self, token, switch, error):
+        self.entries.append(["finished", token, switch is not None, error])
+
+    def refused(self, upgrade):
+        self.entries.append(["refused", upgrade.old.id, upgrade.verdict.classes])
+
+    def replayed(self, upgrade):
+        self.entries.append(["replayed", upgrade.old.id, upgrade.offset])
+
+
+def world(*scripts):
+    return World(*scripts, runner=FailingRunner, log=FailingLog(), book=Book())
+
+
+def test_a_replacement_goes_on_with_the_state_under_the_same_id():
+    it = world(S, COUNT)
+    it.feed("s", ("k", {"A": 5}, 1))
+    outcome = it.execute(MORE)
+    assert outcome.prepared.query_id == "CTAS_N_1"
+    assert outcome.switch.offsets == {"s": {0: 1}}
+    assert outcome.prepared.verdict.classes == ("schema evolution",)
+    assert (it.query("N").offset, it.query("N").started_at_offset) == (2, 1)
+    it.feed("s", ("k", {"A": 7}, 2))
+    assert it.out("N") == [("k", {"C": 1}, 1), ("k", {"C": 2, "A": 7}, 2)]
+    assert it.engine.book.entries == [["begun", "CTAS_N_1", 2], ["finished", 1, True, None]]
+    assert [c.name for c in it.catalog.source("N").schema.columns] == ["K", "C", "A"]
+
+
+def test_the_same_again_switches_nothing():
+    it = world(S, COUNT)
+    outcome = it.execute(COUNT.replace("CREATE", "CREATE OR REPLACE"))
+    assert outcome.switch is None
+    assert outcome.prepared.verdict.classes == ("transparent",)
+    assert ("replace", "CTAS_N_1") not in it.runner.calls
+    assert it.engine.book.entries == []
+
+
+def test_a_refused_replacement_leaves_the_running_query_alone():
+    it = world(S, COUNT)
+    it.feed("s", ("k", {"A": 5}, 1))
+    calls = list(it.runner.calls)
+    error = it.refuse("CREATE OR REPLACE TABLE N AS SELECT B, COUNT(*) AS C FROM S GROUP BY B;")
+    assert it.runner.calls == calls
+    assert error.verdict.classes == ("topology", "unsupported")
+    it.engine.note_refusal(error, "..")
+    assert it.engine.book.entries == [["refused", "CTAS_N_1", ("topology", "unsupported")]]
+    it.feed("s", ("k", {"A": 7}, 2))
+    assert it.last("N") == {"k": {"C": 2}}
+
+
+def test_a_query_that_does_not_start_leaves_nothing():
+    it = world(S)
+    it.runner.fails = {"start"}
+    assert it.refuse(COUNT).message == "start failed"
+    assert it.runner.calls == [("start", "CTAS_N_1"), ("forget", "CTAS_N_1")]
+    assert set(it.topics.known) == {"s"}
+
+
+def test_a_switch_that_fails_is_told_and_changes_nothing():
+    it = world(S, COUNT)
+    it.runner.fails = {"replace"}
+    assert it.refuse(MORE).message == "replace failed"
+    assert it.engine.book.entries == [
+        ["begun", "CTAS_N_1", 2],
+        ["finished", 1, False, "replace failed"],
+    ]
+
+
+def test_a_new_query_whose_command_is_not_written_ends_again():
+    it = world(S)
+    it.log.broken = True
+    assert it.refuse(COUNT).message == "not written"
+    assert it.runner.running == {}
+    assert it.runner.calls == [
+        ("start", "CTAS_N_1"),
+        ("stop", "CTAS_N_1"),
+        ("forget", "CTAS_N_1"),
+    ]
+    assert set(it.topics.known) == {"s"}
+
+
+def test_a_switch_whose_command_is_not_written_is_taken_back():
+    it = world(S, COUNT)
+    it.feed("s", ("k", {"A": 5}, 1))
+    it.log.broken = True
+    assert it.refuse(MORE).message == "not written"
+    it.feed("s", ("k", {"A": 7}, 2))
+    assert it.out("N")[-1] == ("k", {"C": 2}, 2)
+    assert it.engine.book.entries == [
+        ["begun", "CTAS_N_1", 2],
+        ["finished", 1, False, "not written"],
+    ]
+
+
+@pytest.mark.parametrize("text", ["TERMINATE CTAS_N_1;", "PAUSE CTAS_N_1;", "DROP TABLE N;"])
+def test_an_end_whose_command_is_not_written_does_not_happen(text):
+    it = world(S, COUNT)
+    it.log.broken = True
+    assert it.refuse(text).message == "not written"
+    it.feed("s", ("k", {"A": 5}, 1))
+    assert it.last("N") == {"k": {"C": 1}}
+
+
+def test_a_paused_query_gets_its_new_plan_when_it_goes_on():
+    it = world(S, COUNT, "PAUSE CTAS_N_1;")
+    outcome = it.execute(MORE)
+    assert outcome.switch is None
+    assert it.query("N").paused
+    it.feed("s", ("k", {"A": 5}, 1))
+    assert it.out("N") == []
+    it.execute("RESUME CTAS_N_1;")
+    it.drain()
+    assert it.out("N") == [("k", {"C": 1, "A": 5}, 1)]
+
+
+def test_a_restart_gives_the_same_catalog_and_starts_what_survived():
+    it = world(
+        S,
+        COUNT,
+        MORE,
+        "CREATE STREAM C AS SELECT * FROM S;",
+        "CREATE STREAM D AS SELECT * FROM S;",
+        "PAUSE CSAS_D_4;",
+        "TERMINATE CSAS_C_3;",
+    )
+    again = world()
+    for _ in range(2):
+        for offset, command in enumerate(it.log.commands):
+            again.engine.replay(offset, command)
+    assert again.catalog == it.catalog
+    assert again.runner.calls == []
+    assert again.engine.start_queries() == {}
+    assert again.runner.calls == [("start", "CTAS_N_1")]
+    assert again.engine.book.entries[0] == ["replayed", "CTAS_N_1", 2]
+    statuses = again.engine.statuses
+    assert {status.status for status in statuses.values()} == {"SUCCESS"}
+    assert set(statuses) == {command.id for command in it.log.commands}
+    again.engine.stop()
+    assert again.runner.running == {}
+
+
+def test_queries_that_do_not_start_are_told_and_the_others_start():
+    it = world(S, COUNT, "CREATE STREAM C AS SELECT * FROM S;")
+    again = world()
+    for offset, command in enumerate(it.log.commands):
+        again.engine.replay(offset, command)
+    again.runner.fails = {"start"}
+    failed = again.engine.start_queries()
+    assert {name: str(error) for name, error in failed.items()} == {
+        "CTAS_N_1": "start failed",
+        "CSAS_C_2": "start failed",
+    }
+
+
+def test_watchers_are_told_of_every_command():
+    it = world()
+    seen = []
+    it.engine.on_change = lambda catalog: seen.append(sorted(catalog.sources))
+    it.engine.on_command = lambda offset, catalog: seen.append((offset, len(catalog.queries)))
+    it.execute(S)
+    it.execute(COUNT)
+    assert seen == [["S"], (0, 0), ["N", "S"], (1, 1)]
+    assert it.engine.statuses["table/`N`/create"].query_id == "CTAS_N_1"
+
+
+def test_a_dry_run_changes_nothing():
+    it = world(S, COUNT)
+    before = (it.catalog, len(it.log.commands), list(it.runner.calls))
+    prepared = it.engine.dry_run(it.parse(MORE), MORE, it.settings)
+    assert prepared.verdict.accepted
+    assert set(prepared.plans) == {"old", "new"}
+    assert (it.catalog, len(it.log.commands), it.runner.calls) == before
+
+
+def test_an_upgrade_without_a_verdict_is_never_carried_out():
+    it = world(S, COUNT)
+    unchecked = replace(it.engine.dry_run(it.parse(MORE), MORE, it.settings), verdict=None)
+    with pytest.raises(ServerError, match="the upgrade of CTAS_N_1 was not validated"):
+        it.engine._carry_out(unchecked, MORE, 2)
+    assert ("replace", "CTAS_N_1") not in it.runner.calls
+
+
+def test_only_distributed_statements_go_through_the_log():
+    it = world()
+    with pytest.raises(ServerError, match="Define is not a distributed statement"):
+        prepare(it.parse("DEFINE x = 'y';"), "", it.engine.context(it.settings))
+    assert set(DISTRIBUTED) <= set(HANDLERS)
+
+
+def test_every_statement_has_a_handler():
+    missing = [
+        cls.__name__
+        for cls in vars(ast).values()
+        if isinstance(cls, type)
+        and cls in getattr(ast.Statement, "__args__", ())
+        and cls not in HANDLERS
+    ]
+    assert missing == []
+
+
+def test_a_command_holds_the_properties_it_was_issued_with():
+    it = world(S)
+    it.execute(COUNT, **{"ksql.streams.commit.interval.ms": "3", "auto.offset.reset": "latest"})
+    [command] = it.log.commands[1:]
+    assert isinstance(command, Command)
+    assert command.properties == (("auto.offset.reset", "latest"), ("commit.interval.ms", "3"))
+
+
+def test_or_replace_may_be_forbidden():
+    it = World(S, COUNT)
+    it.settings = type(it.settings)({"ksql.create.or.replace.enabled": "false"})
+    assert isinstance(it.refuse(MORE), KsqlError)
+    assert it.refuse(MORE).message.endswith("already exists")
