@@ -80,7 +80,7 @@ class Session:
         """
         self._show.statement(sql)
         headers, rows = self.rows(sql)
-        self._show.table(headers, rows)
+        self._show.table(headers, sorted(rows, key=str))
         return rows
 
     def rows(self, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
@@ -117,14 +117,14 @@ class Session:
     def await_begun(self, query_id: str) -> None:
         """Wait until the query has finished a batch.
 
-        Raises: QueryInTrouble.
+        Raises: QueryInTrouble when nothing happens for long.
         """
         self._await(query_id, lambda now: now.read > 0)
 
     def await_done(self, query_ids: Sequence[str]) -> Mapping[str, int]:
         """Wait until the queries have read all there is; how many records each has read.
 
-        Raises: QueryInTrouble.
+        Raises: QueryInTrouble when nothing happens for long.
         """
         found = {}
         for query_id in query_ids:
@@ -133,10 +133,12 @@ class Session:
         return found
 
     def _await(self, query_id: str, reached: Callable[[Reading], bool]) -> Reading:
-        last, since = -1, time.monotonic()
+        """A failed query is tried again by the service, so only a long rest is trouble."""
+        last, told, since = -1, 0, time.monotonic()
         while not reached(now := self.reading(query_id)):
-            if now.state == "ERROR":
-                raise QueryInTrouble(query_id, "has failed", now.errors)
+            if len(now.errors) > told:
+                told = len(now.errors)
+                self._show.bad(f"{query_id} failed and will be tried again: {now.errors[-1]}")
             if now.read != last:
                 last, since = now.read, time.monotonic()
             elif time.monotonic() - since > _PATIENCE_S:

@@ -77,10 +77,11 @@ class Show:
     def table(
         self, headers: Sequence[str], rows: Sequence[Sequence[object]], right: Sequence[int] = ()
     ) -> None:
-        """Rows under headers; the columns numbered in ``right`` are aligned there."""
+        """Rows under headers; numbers, and the columns numbered in ``right``, are aligned there."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for place, header in enumerate(headers):
-            table.add_column(header, justify="right" if place in right else "left")
+            numeric = all(isinstance(row[place], int | float | None) for row in rows)
+            table.add_column(header, justify="right" if numeric or place in right else "left")
         for row in rows:
             table.add_row(*(v if isinstance(v, Text) else Text(_cell(v)) for v in row))
         self._print(table)
@@ -118,7 +119,7 @@ class Show:
         """Something else takes its time now."""
         if self._status is not None:
             self._status.update(f"{text} ...")
-        elif not self._console.is_terminal:
+        else:
             self.note(f"{text} ...")
 
     @contextmanager

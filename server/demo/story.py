@@ -24,6 +24,7 @@ from server.demo.ticker import Ticker
 _FEED_S = 25.0
 _LEAST_PER_S = 200.0
 _ASKED_CARRIERS = ("UA", "DL", "EV")
+_ZONE = "America/New_York"
 _CATCH_UP_S = 15.0
 
 
@@ -144,7 +145,7 @@ class Story:
         )
         noon = self._noon()
         hours = Counter(
-            row
+            (row[0], _local_hour(int(str(row[1]))), *row[2:])
             for row in expected.hourly(self._switches["HOURLY"]).elements()
             if row[0] == _ASKED_CARRIERS[0] and noon <= int(str(row[1])) < noon + 4 * HOUR_MS
         )
@@ -232,6 +233,11 @@ def _switch(report: JsonObject) -> Offsets:
     return {int(partition): offset for partition, offset in offsets.items()}
 
 
+def _local_hour(start_ms: int) -> str:
+    start = pd.Timestamp(start_ms, unit="ms", tz="UTC").tz_convert(_ZONE)
+    return f"{start.day} {start:%b %H:%M}"
+
+
 def _pull_carriers() -> str:
     names = ", ".join(f"'{name}'" for name in _ASKED_CARRIERS)
     return f"SELECT * FROM carriers WHERE carrier IN ({names});"  # noqa: S608 - our own names
@@ -243,7 +249,9 @@ def _pull_hours(start_ms: int) -> str:
         for ms in (start_ms, start_ms + 4 * HOUR_MS)
     )
     return (
-        "SELECT carrier, WINDOWSTART, departures, delay, average, worst\n"  # noqa: S608 - likewise
+        "SELECT carrier,\n"  # noqa: S608 - likewise
+        f"       FORMAT_TIMESTAMP(FROM_UNIXTIME(WINDOWSTART), 'd MMM HH:mm', '{_ZONE}') AS hour,\n"
+        "       departures, delay, average, worst\n"
         "  FROM hourly\n"
         f"  WHERE carrier = '{_ASKED_CARRIERS[0]}'"
         f" AND WINDOWSTART >= '{first}' AND WINDOWSTART < '{end}';"

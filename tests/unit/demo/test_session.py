@@ -83,11 +83,18 @@ def test_waiting_for_queries(session, monkeypatch):
 def test_a_query_in_trouble(session, monkeypatch):
     monkeypatch.setattr(sessions, "_POLL_S", 0)
     monkeypatch.setattr(sessions, "_PATIENCE_S", 0)
-    with pytest.raises(QueryInTrouble, match="has failed") as told:
+    with pytest.raises(QueryInTrouble) as told:
         session(described(1, 5, "ERROR", ["disk full"])).await_done(["Q"])
     assert "disk full" in told.value.text()
     with pytest.raises(QueryInTrouble, match="stands still at 1 of 5"):
         session(described(1, 5)).await_done(["Q"])
+
+
+def test_a_query_that_recovers(session, out, monkeypatch):
+    monkeypatch.setattr(sessions, "_POLL_S", 0)
+    failed = described(1, 5, "ERROR", ["late worker"])
+    assert session(failed, failed, described(5, 5)).await_done(["Q"]) == {"Q": 5}
+    assert out.getvalue().count("late worker") == 1
 
 
 def test_the_statement_of_a_query(session):
