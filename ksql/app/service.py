@@ -9,7 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ksql.app.book import LedgerBook
 from ksql.app.monitor import KafkaWriter, SparkMonitor
@@ -312,7 +312,9 @@ class KsqlService:
 
     def info(self) -> ServerInfo:
         """Version and identity."""
-        return ServerInfo(version(), self._cluster_id, self.settings.text("ksql.service.id"))
+        service_id = self.settings.text("ksql.service.id")
+        status: Literal["RUNNING", "DEGRADED"] = "RUNNING" if self.log.sound else "DEGRADED"
+        return ServerInfo(version(), self._cluster_id, service_id, status)
 
     def health(self) -> Health:
         """How the parts are doing."""
@@ -320,7 +322,8 @@ class KsqlService:
             kafka = bool(self.admin.cluster_id())
         except KsqlError:
             kafka = False
-        details = {"metastore": True, "kafka": kafka, "commandRunner": not self._replaying}
+        runner = not self._replaying and self.log.sound
+        details = {"metastore": True, "kafka": kafka, "commandRunner": runner}
         return Health(details, "READY" if self._ready.is_set() else "INITIALIZING")
 
     def statuses(self) -> Mapping[str, e.CommandStatus]:

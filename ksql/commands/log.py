@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import ServerError
+from ksql.base.errors import KsqlError, ServerError
 from ksql.commands.record import decode, encode
 from ksql.engine.ports import Command
 from ksql.topics.admin import Admin, TopicChange
@@ -63,6 +63,8 @@ class KafkaCommandLog:
         self._sender = TransactionalSender(settings, self.topic)
         self._reader = Reader(settings)
         self._own: set[int] = set()
+        self.sound = True
+        """Whether all commands that were read could be applied."""
 
     def open(self) -> None:
         """Create the topic if it is missing, take over its writing, replay it whole.
@@ -81,12 +83,21 @@ class KafkaCommandLog:
         self.catch_up()
 
     def catch_up(self) -> int:
-        """Apply what has been written meanwhile; returns the offset behind the last record."""
+        """Apply what has been written meanwhile; returns the offset behind the last record.
+
+        Raises: UnreadableCommand, and every time again: nothing behind such a command is applied.
+        """
         for batch in self._reader.read_to_end():
             for record in batch:
-                if record.offset not in self._own:
-                    self._apply(record.offset, decode(record.offset, record.key, record.value))
+                try:
+                    if record.offset not in self._own:
+                        self._apply(record.offset, decode(record.offset, record.key, record.value))
+                except KsqlError:
+                    self.sound = False
+                    self._reader.assign({(self.topic, 0): record.offset})
+                    raise
         self._own.clear()
+        self.sound = True
         return self._reader.positions[self.topic, 0]
 
     @contextmanager
