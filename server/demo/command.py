@@ -102,6 +102,7 @@ def _signals(show: Show) -> Iterator[None]:
         if asked:
             os._exit(_INTERRUPTED)
         asked = True
+        show.interrupted()
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, ask) for number in _SIGNALS}

@@ -122,6 +122,11 @@ class Show:
         else:
             self.note(f"{text} ...")
 
+    def interrupted(self) -> None:
+        """The user wants the end; safe while something else is being printed."""
+        if self._status is not None:
+            self._status.update("stopping (Ctrl-C again ends it at once) ...")
+
     @contextmanager
     def bar(self, total: int) -> Iterator[Bar]:
         """A bar for the records that come in, with the rows that come out."""

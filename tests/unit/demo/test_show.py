@@ -61,6 +61,8 @@ def test_a_terminal_has_a_bar_and_a_spinner(out):
     show = Show(Console(file=out, force_terminal=True, width=100))
     with show.doing("one"):
         show.now_doing("two")
+        show.interrupted()
+    show.interrupted()
     with show.bar(1000) as bar:
         bar.update(500, 20)
         show.note("between")
