@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from itertools import compress, repeat
+from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.analysis import bound as b
+from ksql.analysis.bound import type_of
 from ksql.dataflow.flow import Flow, conjunction
 from ksql.dataflow.timestamps import extractor
 from ksql.processors.base import Headers, LogError, Row
 from ksql.processors.keys import pack
-from ksql.rows.compile import compile_predicate, compile_stage
+from ksql.rows.compile import Stage, compile_predicate, compile_stage
 from ksql.topics.formats import EncodeError, serde_for
-from ksql.types.model import BIGINT
+from ksql.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP
 from ksql.types.schema import PSEUDO_COLUMNS, WINDOWEND, WINDOWSTART
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ksql.analysis.bound import Bound
     from ksql.dataflow.layout import Arm, Exit
     from ksql.functions.registry import Functions
@@ -24,8 +27,6 @@ if TYPE_CHECKING:
 
 _LONG = struct.Struct(">q")
 _NO_PSEUDO = (None,) * len(PSEUDO_COLUMNS)
-Run = Callable[[Row, LogError], "Row | None"]
-
 Encoded = tuple[bytes | None, bytes | None, int, Headers | None]
 Keyed = tuple[bytes, "Row | None"]
 
@@ -37,11 +38,13 @@ class Code:
         self.functions = functions
         self.settings = settings
 
-    def stage(self, flow: Flow, outputs: Sequence[Bound], label: str, *, where: bool = True) -> Run:
-        """One function for a stretch; it gives None for rows that its conditions drop."""
+    def stage(
+        self, flow: Flow, outputs: Sequence[Bound], label: str, *, where: bool = True
+    ) -> Stage:
+        """The functions for a stretch; they give None for rows that its conditions drop."""
         names = [name for name, _ in flow.entry.columns]
         condition = conjunction(flow.wheres) if where else None
-        return compile_stage(names, condition, outputs, self.functions, self.settings, label).run
+        return compile_stage(names, condition, outputs, self.functions, self.settings, label)
 
     def predicate(self, flow: Flow, label: str) -> Callable[[Row, LogError], bool] | None:
         """The conditions of a stretch alone, if it has any."""
@@ -50,6 +53,10 @@ class Code:
             return None
         names = [name for name, _ in flow.entry.columns]
         return compile_predicate(names, condition, self.functions, self.settings, label)
+
+
+NULL_KEY = "a grouping or joining expression is NULL"
+_PLAIN = frozenset((BOOLEAN, INTEGER, BIGINT, STRING, DATE, TIME, TIMESTAMP))
 
 
 class KeyedArm:
@@ -64,10 +71,13 @@ class KeyedArm:
         self.stage = arm.stage
         self.entry = arm.flow.entry
         self.table = arm.flow.table
-        self._width = len(arm.key)
+        self.width = len(arm.key)
         self._null_keys = null_keys
-        self._run = code.stage(arm.flow, (*arm.key, *arm.carried), "PreProject")
-        self._key = code.stage(arm.flow, arm.key, "PreProject", where=False)
+        stage = code.stage(arm.flow, (*arm.key, *arm.carried), "PreProject")
+        self._run, self._batch = stage.run, stage.batch
+        self._key = code.stage(arm.flow, arm.key, "PreProject", where=False).run
+        #: Whether equal key values have equal packed forms and the other way round.
+        self.plain_key = all(type_of(part) in _PLAIN for part in arm.key)
 
     def keyed(self, row: Row, dead: bool, log: LogError) -> Keyed | None:
         """The packed key and what is carried; None if the row goes nowhere."""
@@ -81,11 +91,23 @@ class KeyedArm:
         out = self._run(row, log)
         if out is None:
             return None
-        key = out[: self._width]
+        key = out[: self.width]
         if None in key and not self._null_keys:
-            log("groupby", "a grouping or joining expression is NULL", row)
+            log("groupby", NULL_KEY, row)
             return None
-        return pack(key), out[self._width :]
+        return pack(key), out[self.width :]
+
+    def projected(self, rows: Sequence[Row], log: LogError) -> list[Row | None]:
+        """Key columns, then what is carried, for each row that is there; None as in ``project``."""
+        found = self._batch(rows, log)
+        if self._null_keys:
+            return found
+        width = self.width
+        for place, out in enumerate(found):
+            if out is not None and (out[0] is None or (width > 1 and None in out[:width])):
+                log("groupby", NULL_KEY, rows[place])
+                found[place] = None
+        return found
 
     def _deletion(self, row: Row, log: LogError) -> Keyed | None:
         key = self._key(row, log)
@@ -101,6 +123,32 @@ No value columns at all (None) is a deletion.
 """
 
 
+class Emission(NamedTuple):
+    """Result rows column by column; no headers or no windows at all: None."""
+
+    keys: Sequence[Row | None]
+    values: Sequence[Row | None]
+    times: Sequence[int]
+    headers: Sequence[Headers | None] | None
+    windows: Sequence[tuple[int, int] | None] | None
+
+    @classmethod
+    def of(cls, rows: Sequence[Emitted]) -> Emission:
+        """The columns of single results."""
+        if not rows:
+            return cls((), (), (), None, None)
+        return cls(*zip(*rows, strict=True))
+
+    def rows(self) -> list[Emitted]:
+        """The single results."""
+        nothing = repeat(None)
+        return list(
+            zip(  # noqa: B905 - constants repeat without end
+                self.keys, self.values, self.times, self.headers or nothing, self.windows or nothing
+            )
+        )
+
+
 class ExitArm:
     """Rows on their way to the sink: projected; then encoded in batches."""
 
@@ -114,9 +162,10 @@ class ExitArm:
         self._windowed = sink.window is not None
         bounds = (b.Column(WINDOWSTART, BIGINT), b.Column(WINDOWEND, BIGINT))
         extra = bounds if self._windowed else ()
-        self._run = code.stage(flow, (*exit_.key, *exit_.value, *extra), "Project")
+        stage = code.stage(flow, (*exit_.key, *exit_.value, *extra), "Project")
+        self._run, self._batch = stage.run, stage.batch
         self._test = code.predicate(flow, "Filter")
-        self._key = code.stage(flow, (*exit_.key, *extra), "Project", where=False)
+        self._key = code.stage(flow, (*exit_.key, *extra), "Project", where=False).run
         self._values = self._width + len(exit_.value)
         self._extract = None
         if sink.timestamp is not None:
@@ -136,6 +185,33 @@ class ExitArm:
             time = found
         window = (out[-2], out[-1]) if self._windowed else None
         return out[: self._width], out[self._width : self._values], time, headers, window
+
+    def emit_all(
+        self,
+        rows: Sequence[Row],
+        times: Sequence[int],
+        headers: Sequence[Headers | None] | None,
+        log: LogError,
+    ) -> Emission:
+        """The results of many rows, without those that the conditions drop."""
+        found = self._batch(rows, log)
+        if self._extract is not None:
+            extract = self._extract
+            new = [None if row is None else extract(row, log) for row in found]
+            found = [None if time is None else row for row, time in zip(found, new, strict=True)]
+            times = [-1 if time is None else time for time in new]
+        if not all(found):
+            times = list(compress(times, found))
+            headers = None if headers is None else list(compress(headers, found))
+        width, end = self._width, self._values
+        kept = [row for row in found if row]
+        return Emission(
+            [row[:width] for row in kept],
+            [row[width:end] for row in kept],
+            times,
+            headers,
+            [(row[-2], row[-1]) for row in kept] if self._windowed else None,
+        )
 
     def without_key(self, emitted: Emitted) -> Emitted:
         """A record that came without a key leaves without one, unless PARTITION BY made it."""
@@ -168,27 +244,27 @@ class Encoder:
         self._windowed = sink.window is not None
         self._single = len(sink.key) <= 1
 
-    def _key_row(self, key: Row | None) -> Row | None:
-        """A single key column that is NULL is no key; several may all be NULL."""
-        if not key or (self._single and key[0] is None):
-            return None
-        return key
-
-    def encode(self, rows: Sequence[Emitted], log: LogError) -> list[Encoded]:
+    def encode(self, rows: Emission, log: LogError) -> list[Encoded]:
         """The records; rows that the format cannot write are dropped and logged."""
         try:
-            keys = self._keys.encode_many([self._key_row(row[0]) for row in rows])
-            values = self._values.encode_many([row[1] for row in rows])
+            keys = self._keys.encode_many(self._key_rows(rows.keys))
+            values = self._values.encode_many(rows.values)
         except EncodeError as error:
-            if len(rows) == 1:
-                log("serializer", error.message, rows[0][1])
+            if len(rows.keys) == 1:
+                log("serializer", error.message, rows.values[0])
                 return []
-            return [record for row in rows for record in self.encode([row], log)]
-        if self._windowed:
-            keys = [self._with_window(k, row[4]) for k, row in zip(keys, rows, strict=True)]
-        return [
-            (key, value, row[2], row[3]) for key, value, row in zip(keys, values, rows, strict=True)
-        ]
+            single = map(Emission.of, ([row] for row in rows.rows()))
+            return [record for row in single for record in self.encode(row, log)]
+        if self._windowed and rows.windows is not None:
+            keys = list(map(self._with_window, keys, rows.windows))
+        headers = repeat(None) if rows.headers is None else rows.headers
+        return list(zip(keys, values, rows.times, headers))  # noqa: B905 - may repeat
+
+    def _key_rows(self, keys: Sequence[Row | None]) -> Sequence[Row | None]:
+        """A single key column that is NULL is no key; several may all be NULL."""
+        if self._single:
+            return [key if key and key[0] is not None else None for key in keys]
+        return [key or None for key in keys]
 
     def _with_window(self, key: bytes | None, window: tuple[int, int] | None) -> bytes | None:
         if key is None or window is None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ksql.analysis.bound import type_of
-from ksql.dataflow.arms import Code, Emitted, Encoder, ExitArm, KeyedArm
+from ksql.dataflow.arms import Code, Emission, Emitted, Encoder, ExitArm, KeyedArm
 from ksql.dataflow.extensions import unpacked
 from ksql.dataflow.layout import Layout, Stateful, key_places, layout, right_width, source_columns
 from ksql.dataflow.program import RawBatch
-from ksql.dataflow.reading import Reader
+from ksql.dataflow.reading import Arrivals, Reader
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan import codec
 from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
 from ksql.processors import aggregate as aggregates
 from ksql.processors import keys
 from ksql.processors.base import LogError, Processor, Record, Store
-from ksql.processors.folds import Folds, Slot, compile_folds
+from ksql.processors.combine import Combine, Combiner, compile_combine
+from ksql.processors.folds import Slot, compile_folds
 from ksql.processors.joins import StreamTableJoin as JoinProcessor
+from ksql.processors.keys import pack
 from ksql.processors.table import TableSource
 from ksql.processors.windows import Windows
 
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ksql.functions.registry import Functions
+
+Item = TypeVar("Item")
+_new = tuple.__new__
 
 PORTS = 8
 """Ports are numbered through the program: stage * PORTS + the port of the stage's operator."""
@@ -58,6 +64,7 @@ class Compiled:
         self._operators = [
             _Operator(node, cut, plan, code, keep_old=self.exit.filtered) for node in cut.stages
         ]
+        self._combine = self._operators[0].combine(self.arms[0]) if self._operators else None
         last = cut.stages[-1] if cut.stages else None
         self._table_key = key_places(last) if isinstance(last, Source) else ()
         self._after = [self._after_stage(stage) for stage in range(self.stages)]
@@ -74,9 +81,9 @@ class Compiled:
         """Whether the way to the sink starts there."""
         return self.exit.entry.kind == kind and self.exit.entry.index == index
 
-    def combiner(self) -> aggregates.Combiner | None:
+    def combiner(self) -> Combiner | None:
         """For a program whose first stage takes combined states."""
-        return self._operators[0].combiner() if self._operators else None
+        return None if self._combine is None else Combiner(self._combine)
 
     def sources_of(self, topic: str) -> list[int]:
         """The numbers of the sources over a topic."""
@@ -95,17 +102,30 @@ class Compiled:
         arm = self._after[stage]
         if arm is not None:
             return [*passing, *arm_records(arm, results, log)]
-        return self.finish(self._exits(results, log), log)
+        return self.finish(self._exits(list(results), log), log)
 
-    def finish(self, rows: Sequence[Emitted], log: LogError) -> Sequence[Any]:
+    def finish(self, rows: Emission, log: LogError) -> Sequence[Any]:
         """Encode, if the program writes a topic."""
-        return rows if self.encoder is None else self.encoder.encode(rows, log)
+        return rows.rows() if self.encoder is None else self.encoder.encode(rows, log)
 
     def _after_stage(self, stage: int) -> KeyedArm | None:
         found = self.arms_from("stage", stage)
         return found[0] if found else None
 
-    def _exits(self, results: Iterable[Record], log: LogError) -> list[Emitted]:
+    def _exits(self, results: Sequence[Record], log: LogError) -> Emission:
+        """The results' rows; where nothing can be deleted, all at once."""
+        exit_ = self.exit
+        rows = [record.row for record in results]
+        if not all(rows) or (exit_.table and exit_.filtered):
+            return Emission.of(self._exits_singly(results, log))
+        width = len(exit_.entry.columns)
+        if rows and len(rows[0]) != width:  # type: ignore[arg-type] # all are there
+            rows = [_whole(record.row, record, width) for record in results]
+        times = [record.timestamp for record in results]
+        headers = [record.headers for record in results]
+        return exit_.emit_all(rows, times, headers if any(headers) else None, log)  # type: ignore[arg-type] # all are there
+
+    def _exits_singly(self, results: Sequence[Record], log: LogError) -> list[Emitted]:
         out: list[Emitted] = []
         exit_ = self.exit
         for record in results:
@@ -190,58 +210,83 @@ class Ingest:
             return []
         out: list[Any] = []
         for arm in arms:
-            out += self._keyed(index, topic, batch, arm, log)
+            out.extend(self._keyed(index, topic, batch, arm, log))
         if program.exits_from("source", index):
             out += program.finish(self._emitted(index, batch, log), log)
         return out
 
     def _combine(self, index: int, batch: RawBatch, arm: KeyedArm, log: LogError) -> None:
         assert self._combiner is not None  # noqa: S101 - the caller has looked
-        add, keyed = self._combiner.add, arm.keyed
-        for _, row, time, _, dead in self._program.readers[index].read(batch, log):
-            found = keyed(row, dead, log)
-            if found is not None:
-                add(found[0], found[1] or (), time, log)
+        found = self._program.readers[index].read(batch, log).alive()
+        self._combiner.add(arm.projected(found.rows, log), found.times, log)
 
     def _keyed(
         self, index: int, topic: str, batch: RawBatch, arm: KeyedArm, log: LogError
-    ) -> list[Record]:
+    ) -> Iterable[Record]:
+        found = self._program.readers[index].read(batch, log)
         number = self._program.topic_numbers[topic]
+        if arm.table:
+            return self._keyed_changes(found, number, batch, arm, log)
+        found = found.alive()
+        rows = arm.projected(found.rows, log)
+        if not all(rows):
+            found = found.kept(rows)
+        width = arm.width
+        places = found.places
+        columns = zip(
+            repeat(arm.stage * PORTS + arm.port),
+            [pack(row[:width]) for row in rows if row],
+            [row[width:] for row in rows if row],
+            found.times,
+            repeat(number),
+            picked(batch.partitions, places),
+            picked(batch.offsets, places),
+            picked(batch.headers, places) if batch.headers else repeat(None),
+            repeat(None),
+        )
+        # the tuple's own constructor: the records are built without a Python-level call each
+        return map(_new, repeat(Record), columns)
+
+    @staticmethod
+    def _keyed_changes(
+        found: Arrivals, number: int, batch: RawBatch, arm: KeyedArm, log: LogError
+    ) -> list[Record]:
+        """A table's records, deletions among them, in their order."""
         port = arm.stage * PORTS + arm.port
         headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
         out = []
-        for i, row, time, keyless, dead in self._program.readers[index].read(batch, log):
-            if arm.table and keyless:
+        for i, row, time, keyless, dead in found.each():
+            if keyless:
                 log("source", "a table's record has no key", row)
                 continue
-            found = arm.keyed(row, dead, log)
-            if found is not None:
-                out.append(
-                    Record(
-                        port,
-                        found[0],
-                        found[1],
-                        time,
-                        number,
-                        partitions[i],
-                        offsets[i],
-                        headers[i] if headers else None,
-                    )
-                )
+            keyed = arm.keyed(row, dead, log)
+            if keyed is not None:
+                header = headers[i] if headers else None
+                out.append(Record(port, *keyed, time, number, partitions[i], offsets[i], header))
         return out
 
-    def _emitted(self, index: int, batch: RawBatch, log: LogError) -> list[Emitted]:
+    def _emitted(self, index: int, batch: RawBatch, log: LogError) -> Emission:
+        """What leaves at once; where no record can be a deletion or lose its key, all together."""
+        exit_ = self._program.exit
+        found = self._program.readers[index].read(batch, log)
+        if exit_.filtered and not exit_.table:
+            found = found.alive()
+        if exit_.table or found.dead or found.keyless:
+            return Emission.of(self._emitted_singly(found, batch, log))
+        headers = picked(batch.headers, found.places) if batch.headers else None
+        return exit_.emit_all(found.rows, found.times, headers, log)
+
+    def _emitted_singly(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Emitted]:
         exit_, headers = self._program.exit, batch.headers
         emit, table, filtered = exit_.emit, exit_.table, exit_.filtered
         out: list[Emitted] = []
-        for i, row, time, keyless, dead in self._program.readers[index].read(batch, log):
+        for i, row, time, keyless, dead in found.each():
             header = headers[i] if headers else None
             if table and keyless:
                 log("source", "a table's record has no key", row)
                 continue
             if dead:
-                if table or not filtered:
-                    out.append(exit_.delete(row, time, header, log))
+                out.append(exit_.delete(row, time, header, log))
                 continue
             emitted = emit(row, time, header, log)
             if emitted is not None:
@@ -249,6 +294,11 @@ class Ingest:
             elif table and filtered and not exit_.passes(row, log):
                 out.append(exit_.delete(row, time, header, log))
         return out
+
+
+def picked(column: Sequence[Item], places: Sequence[int]) -> Sequence[Item]:
+    """The column at those places; itself if these are all."""
+    return column if len(places) == len(column) else [column[place] for place in places]
 
 
 def _by_topic(batch: RawBatch) -> Iterable[tuple[str, RawBatch]]:
@@ -270,32 +320,33 @@ class _Operator:
     def __init__(
         self, node: Stateful, cut: Layout, plan: QueryPlan, code: Code, *, keep_old: bool
     ) -> None:
-        self._folds: Folds | None = None
+        self._slots: list[Slot] = []
         self._combined = False
         self.processor: Processor
         match node:
             case Aggregate():
-                self._folds = _folds(node, code)
+                self._slots = _slots(node, code)
+                folds = compile_folds(self._slots)
                 first = cut.stages[0] is node
                 self._combined = (
                     first
                     and not plan.every_change
                     and node.window is None
-                    and self._folds.merge is not None
+                    and folds.merge is not None
                 )
                 self.processor = aggregates.Aggregate(
-                    self._folds, _windows(node), plan.every_change, self._combined, keep_old
+                    folds, _windows(node), plan.every_change, self._combined, keep_old
                 )
             case Source():
                 self.processor = TableSource(len(source_columns(node)))
             case StreamTableJoin():
                 self.processor = JoinProcessor(node.kind == "LEFT", right_width(node, cut))
 
-    def combiner(self) -> aggregates.Combiner | None:
-        """The combiner of states before the exchange, where the plan allows it."""
-        if not self._combined or self._folds is None:
+    def combine(self, arm: KeyedArm) -> Combine | None:
+        """How states are combined before the exchange, where the plan allows it."""
+        if not self._combined:
             return None
-        return aggregates.Combiner(self._folds, 0)
+        return compile_combine(self._slots, arm.width, plain=arm.plain_key)
 
 
 def _null_keys(stage: int, cut: Layout) -> bool:
@@ -314,7 +365,7 @@ def _windows(node: Aggregate) -> Windows | None:
     return Windows(window.size_ms, window.advance_ms, window.grace_ms, window.retention_ms)
 
 
-def _folds(node: Aggregate, code: Code) -> Folds:
+def _slots(node: Aggregate, code: Code) -> list[Slot]:
     slots, place = [], 0
     for fold in node.folds:
         function = instantiate_aggregate(
@@ -327,7 +378,7 @@ def _folds(node: Aggregate, code: Code) -> Folds:
         width = len(fold.args)
         slots.append(Slot(fold.slot, function, tuple(range(place, place + width))))
         place += width
-    return compile_folds(slots)
+    return slots
 
 
 @lru_cache(maxsize=128)

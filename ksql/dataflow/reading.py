@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress, repeat
+from typing import TYPE_CHECKING, Any
 
 from ksql.dataflow.layout import source_columns
 from ksql.dataflow.timestamps import extractor
 from ksql.processors.base import BadRecord, Headers, LogError, Row
-from ksql.topics.formats import SKIP, DecodeError, serde_for
+from ksql.topics.formats import DecodeError, serde_for
 from ksql.types.schema import Role
 
 if TYPE_CHECKING:
@@ -20,17 +23,44 @@ if TYPE_CHECKING:
 _LONG = struct.Struct(">q")
 
 
-class Arrival(NamedTuple):
-    """A decoded record: ``place`` is its place in the batch, ``row`` has all columns of the source.
+@dataclass(slots=True)
+class Arrivals:
+    """The decoded records of a batch, column by column.
 
-    ``dead`` says that the value was null: its columns are None in ``row``.
+    ``places`` are their places in the batch; a row has all columns of the source. ``dead`` says
+    whose value was null (its columns are None in the row), ``keyless`` whose key; None: nobody's.
     """
 
-    place: int
-    row: Row
-    timestamp: int
-    keyless: bool
-    dead: bool
+    rows: list[Row]
+    times: Sequence[int]
+    places: Sequence[int]
+    keyless: list[bool] | None = None
+    dead: list[bool] | None = None
+
+    def each(self) -> Iterator[tuple[int, Row, int, bool, bool]]:
+        """Place, row, time, whether keyless, whether dead."""
+        never = repeat(False)
+        return zip(  # noqa: B905 - constants repeat without end
+            self.places, self.rows, self.times, self.keyless or never, self.dead or never
+        )
+
+    def kept(self, keep: Sequence[object]) -> Arrivals:
+        """Only those records."""
+        return Arrivals(
+            list(compress(self.rows, keep)),
+            list(compress(self.times, keep)),
+            list(compress(self.places, keep)),
+            None if self.keyless is None else list(compress(self.keyless, keep)),
+            None if self.dead is None else list(compress(self.dead, keep)),
+        )
+
+    def alive(self) -> Arrivals:
+        """Only the records that have a value."""
+        if self.dead is None:
+            return self
+        found = self.kept([not dead for dead in self.dead])
+        found.dead = None
+        return found
 
 
 class Reader:
@@ -44,62 +74,82 @@ class Reader:
         self._values = serde_for(source.value_format, value, "value")
         self._no_key = (None,) * len(key)
         self._no_value = (None,) * len(value)
-        self._row = _row_maker(source)
+        self._rows = _rows_maker(source)
         self._headers = [c for c in source.columns if c.role is Role.HEADERS]
         self._extract = _timestamp_of(source)
         self.columns = source_columns(source)
 
-    def read(self, batch: RawBatch, log: LogError) -> Iterator[Arrival]:
+    def read(self, batch: RawBatch, log: LogError) -> Arrivals:
         """The records of a batch of this source's topic, in order."""
-        raw_keys, bounds = self._unwrapped(batch, log)
-        keys = self._keys.decode_many(raw_keys, self._failed("key", raw_keys, log))
-        values = self._values.decode_many(batch.values, self._failed("value", batch.values, log))
-        make, extract = self._row, self._extract
-        for i, (key, value, time, partition, offset) in enumerate(
-            zip(keys, values, batch.timestamps, batch.partitions, batch.offsets, strict=True)
-        ):
-            if key is SKIP or value is SKIP or time < 0 or (bounds and bounds[i] is None):
-                if key is not SKIP and value is not SKIP and time < 0:
-                    log("source", f"negative timestamp {time}", None)
-                continue
-            row = make(
-                time,
-                partition,
-                offset,
-                bounds[i] if bounds else (),
-                self._no_key if key is None else key,
-                self._no_value if value is None else value,
-                self._header_values(batch, i) if self._headers else (),
-            )
-            if extract is not None:
-                found = extract(row, log)
-                if found is None:
-                    continue
-                row = (found, *row[1:-1], found) if self._source.prefix else (found, *row[1:])
-            yield Arrival(i, row, row[0], key is None, value is None)
+        bad: set[int] = set()
+        raw_keys, bounds = self._unwrapped(batch, bad, log)
+        keys: list[Any] = self._keys.decode_many(raw_keys, self._failed("key", raw_keys, bad, log))
+        values: list[Any] = self._values.decode_many(
+            batch.values, self._failed("value", batch.values, bad, log)
+        )
+        if min(batch.timestamps, default=0) < 0:
+            _refuse_negative(batch.timestamps, bad, log)
+        columns: list[Any] = [
+            range(len(values)),
+            batch.timestamps,
+            batch.partitions,
+            batch.offsets,
+            bounds,
+            keys,
+            values,
+            [self._header_values(batch, i) for i in range(len(values))] if self._headers else (),
+        ]
+        if bad:
+            good = [i not in bad for i in range(len(values))]
+            columns = [list(compress(column, good)) for column in columns]
+        places, times, partitions, offsets, bounds, keys, values, headers = columns
+        keys, keyless = _filled(keys, self._no_key)
+        values, dead = _filled(values, self._no_value)
+        rows = self._rows(times, partitions, offsets, bounds, keys, values, headers)
+        found = Arrivals(rows, times, places, keyless, dead)
+        return found if self._extract is None else self._timed(found, log)
 
-    def _failed(self, target: str, data: Any, log: LogError) -> Callable[[int, DecodeError], None]:
+    def _timed(self, found: Arrivals, log: LogError) -> Arrivals:
+        """The same with the times that the TIMESTAMP column tells."""
+        assert self._extract is not None  # noqa: S101 - the caller has looked
+        extract = self._extract
+        times = [extract(row, log) for row in found.rows]
+        if None in times:
+            found = found.kept([time is not None for time in times])
+        found.times = [time for time in times if time is not None]
+        pairs = zip(found.times, found.rows, strict=True)
+        if self._source.prefix:  # in a join the row's own ROWTIME is the last column
+            found.rows = [(time, *row[1:-1], time) for time, row in pairs]
+        else:
+            found.rows = [(time, *row[1:]) for time, row in pairs]
+        return found
+
+    def _failed(
+        self, target: str, data: Any, bad: set[int], log: LogError
+    ) -> Callable[[int, DecodeError], None]:
         def report(index: int, error: DecodeError) -> None:
-            bad = BadRecord(target, self._source.topic, data[index])
-            log(f"{self._source.name}.deserializer", error.message, bad)
+            bad.add(index)
+            record = BadRecord(target, self._source.topic, data[index])
+            log(f"{self._source.name}.deserializer", error.message, record)
 
         return report
 
     def _unwrapped(
-        self, batch: RawBatch, log: LogError
-    ) -> tuple[Any, list[tuple[int, int] | None] | None]:
-        """Keys without the bounds of their window, and these bounds (None: not a windowed key)."""
+        self, batch: RawBatch, bad: set[int], log: LogError
+    ) -> tuple[Sequence[bytes | None], Sequence[tuple[int, int]]]:
+        """Keys without the bounds of their window, and these bounds."""
         window = self._source.window
         if window is None:
-            return batch.keys, None
+            return batch.keys, ()
         size = 16 if window.kind == "SESSION" else 8
         keys: list[bytes | None] = []
-        bounds: list[tuple[int, int] | None] = []
-        for key in batch.keys:
+        bounds: list[tuple[int, int]] = []
+        for index, key in enumerate(batch.keys):
             if key is None or len(key) < size:
                 log("source", "the key has no window", BadRecord("key", self._source.topic, key))
+                bad.add(index)
                 keys.append(None)
-                bounds.append(None)
+                bounds.append((0, 0))
                 continue
             keys.append(key[:-size])
             start = _LONG.unpack(key[-8:])[0]
@@ -118,20 +168,53 @@ def _header_value(wanted: str | None, headers: Headers) -> Any:
     return next((value for key, value in reversed(headers) if key == wanted), None)
 
 
-def _row_maker(source: Source) -> Callable[..., Row]:
+def _refuse_negative(times: Sequence[int], bad: set[int], log: LogError) -> None:
+    for index, time in enumerate(times):
+        if time < 0 and index not in bad:
+            log("source", f"negative timestamp {time}", None)
+            bad.add(index)
+
+
+def _filled(rows: list[Any], nothing: Row) -> tuple[list[Row], list[bool] | None]:
+    """The rows with ``nothing`` for those that are missing, and which ones these are."""
+    if all(rows) or None not in rows:  # the first is the faster test; rows may have no columns
+        return rows, None
+    missing = [row is None for row in rows]
+    return [nothing if row is None else row for row in rows], missing
+
+
+_ROWS = """\
+def rows(times, partitions, offsets, bounds, keys, values, headers):
+    columns = zip({columns})
+    return [({cells},) for {names}, in columns]
+"""
+
+
+def _rows_maker(source: Source) -> Callable[..., list[Row]]:
     """A generated function that puts key, value and headers into the source's order."""
-    counts = {Role.KEY: 0, Role.VALUE: 0, Role.HEADERS: 0}
-    letters = {Role.KEY: "k", Role.VALUE: "v", Role.HEADERS: "h"}
+    sides = {Role.KEY: "k", Role.VALUE: "v", Role.HEADERS: "h"}
+    parts: dict[str, list[str]] = {side: [] for side in sides.values()}
     cells = ["t", "p", "o"]
     if source.window is not None:
-        cells += ["w[0]", "w[1]"]
+        cells += ["start", "end"]
     for column in source.columns:
-        cells.append(f"{letters[column.role]}[{counts[column.role]}]")
-        counts[column.role] += 1
+        side = sides[column.role]
+        cells.append(f"{side}{len(parts[side])}")
+        parts[side].append(cells[-1])
     if source.prefix:
         cells.append("t")
-    text = f"lambda t, p, o, w, k, v, h: ({', '.join(cells)},)"
-    maker: Callable[..., Row] = eval(text, {})  # noqa: S307 - text made here from the plan
+    names = {"times": "t", "partitions": "p", "offsets": "o"}
+    if source.window is not None:
+        names["bounds"] = "(start, end)"
+    for name, side in (("keys", "k"), ("values", "v"), ("headers", "h")):
+        if parts[side]:
+            names[name] = f"({', '.join(parts[side])},)"
+    text = _ROWS.format(
+        columns=", ".join(names), cells=", ".join(cells), names=", ".join(names.values())
+    )
+    scope: dict[str, Any] = {}
+    exec(compile(text, "<rows of a source>", "exec"), scope)  # noqa: S102 - made from the plan
+    maker: Callable[..., list[Row]] = scope["rows"]
     return maker
 
 

@@ -3,12 +3,13 @@
 Rows in: the arguments of the aggregates; the record's key is the packed group. Rows out: the
 group's values, the aggregates' results, ROWTIME, and for windows WINDOWSTART and WINDOWEND; ``old``
 is the row that this one replaces. A record of the port ``COMBINED`` carries a partial state instead
-of arguments (see ``Combiner``).
+of arguments (see ``combine``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from ksql.processors import keys
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 GROUPS = b"g"
+Place = tuple[bytes, bytes, int, Record]
+"""Space and key of a state, start of its window (or 0), and a record for it."""
+_new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,10 @@ class Aggregate:
         """Fold the records into their groups' states."""
         records = records if self.combined else in_order(records)
         if self.windows is None:
-            store.load(GROUPS, {record.key for record in records})
-            groups = ((GROUPS, record.key, 0, record) for record in records)
-            yield from self._folded(groups, store, log)
+            packed = [record.key for record in records]
+            store.load(GROUPS, set(packed))
+            places: Iterable[Place] = zip(repeat(GROUPS), packed, repeat(0), records)
+            yield from self._folded(places, store, log)
             return
         clock = Clock.read(store, self.windows)
         places = list(self._placed(records, clock, log))
@@ -57,9 +62,7 @@ class Aggregate:
         yield from self._folded(places, store, log)
         clock.write(store)
 
-    def _placed(
-        self, records: Sequence[Record], clock: Clock, log: LogError
-    ) -> Iterator[tuple[bytes, bytes, int, Record]]:
+    def _placed(self, records: Sequence[Record], clock: Clock, log: LogError) -> Iterator[Place]:
         assert self.windows is not None  # noqa: S101 - narrows the type for the only caller
         for record in records:
             clock.advance(record.timestamp)
@@ -69,90 +72,76 @@ class Aggregate:
                     continue
                 yield clock.space(start), keys.with_window(record.key, start), start, record
 
-    def _folded(
-        self, places: Iterable[tuple[bytes, bytes, int, Record]], store: Store, log: LogError
-    ) -> Iterator[Record]:
-        held: dict[tuple[bytes, bytes], tuple[Record, State, Row | None, int]] = {}
-        folds = self.folds
+    def _folded(self, places: Iterable[Place], store: Store, log: LogError) -> Iterator[Record]:
+        groups: dict[bytes, _Group] = {}
+        find, apply, every_change = groups.get, self._apply, self.every_change
         for space, key, start, record in places:
-            entry = held.get((space, key))
-            if entry is None:
-                state = store.get(space, key)
-                fresh = state is None
-                state = folds.init() if fresh else folds.complete(state)
-                old = None if fresh or not self.keep_old else self._row(record, state, start)
-            else:
-                _, state, old, _ = entry
-            if not self._apply(record, state, log):
+            group = find(key)
+            if group is None:
+                group = groups[key] = self._group(space, key, start, record, store)
+            if not apply(record, group.state, log):
                 continue
-            if self.every_change:
-                row = self._row(record, state, start)
-                yield self._change(record, state, row, old)
-                old = row if self.keep_old else None
-            held[space, key] = (record, state, old, start)
-        for (space, key), (record, state, old, start) in held.items():
-            store.put(space, key, state)
-            if not self.every_change:
-                yield self._change(record, state, self._row(record, state, start), old)
+            group.last = record
+            if every_change:
+                yield self._change(group, record)
+        for key, group in groups.items():
+            if group.last is None:
+                continue
+            store.put(group.space, key, group.state)
+            if not every_change:
+                yield self._change(group, group.last)
+
+    def _group(self, space: bytes, key: bytes, start: int, record: Record, store: Store) -> _Group:
+        stored = store.get(space, key)
+        state = self.folds.init() if stored is None else self.folds.complete(stored)
+        bounds = () if self.windows is None else (start, start + self.windows.size_ms)
+        group = _Group(space, state, tuple(keys.unpack(record.key)), bounds)
+        if stored is not None and self.keep_old:
+            group.row = self._row(group)
+        return group
 
     def _apply(self, record: Record, state: State, log: LogError) -> bool:
         folds = self.folds
+        _, _, row, time, _, _, _, _, old = record
         try:
-            if self.combined and record.row is not None:
+            if self.combined and row is not None:
                 assert folds.merge is not None  # noqa: S101 - combined plans have mergeable folds only
-                folds.merge(state, record.row)
+                folds.merge(state, row)
                 return True
-            if record.old is not None and folds.undo is not None:
-                folds.undo(state, record.old)
-            if record.row is not None:
-                folds.step(state, record.row)
-        except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
-            log("aggregate", str(error) or type(error).__name__, record.row)
-            return False
-        if record.timestamp > state[0]:
-            state[0] = record.timestamp
-        return True
-
-    def _row(self, record: Record, state: State, start: int) -> Row:
-        row = (*keys.unpack(record.key), *self.folds.result(state), state[0])
-        return row if self.windows is None else (*row, start, start + self.windows.size_ms)
-
-    def _change(self, record: Record, state: State, row: Row, old: Row | None) -> Record:
-        return Record(
-            self.port,
-            record.key,
-            row,
-            state[0],
-            record.topic,
-            record.partition,
-            record.offset,
-            record.headers,
-            old,
-        )
-
-
-class Combiner:
-    """Folds rows before the exchange, where only the last change per batch will be seen anyway."""
-
-    def __init__(self, folds: Folds, port: int) -> None:
-        self._folds = folds
-        self._port = port
-        self._states: dict[bytes, State] = {}
-
-    def add(self, key: bytes, row: Row, timestamp: int, log: LogError) -> None:
-        """Take a row in."""
-        state = self._states.get(key)
-        if state is None:
-            state = self._states[key] = self._folds.init()
-        try:
-            self._folds.step(state, row)
+            if old is not None and folds.undo is not None:
+                folds.undo(state, old)
+            if row is not None:
+                folds.step(state, row)
         except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
             log("aggregate", str(error) or type(error).__name__, row)
-            return
-        if timestamp > state[0]:
-            state[0] = timestamp
+            return False
+        if time > state[0]:
+            state[0] = time
+        return True
 
-    def finish(self) -> list[Record]:
-        """One record per group, with its partial state as row."""
-        port = self._port
-        return [Record(port, key, tuple(s), s[0]) for key, s in self._states.items()]
+    def _row(self, group: _Group) -> Row:
+        state = group.state
+        return (*group.key, *self.folds.result(state), state[0], *group.bounds)
+
+    def _change(self, group: _Group, record: Record) -> Record:
+        _, key, _, _, topic, partition, offset, headers, _ = record
+        row, old = self._row(group), group.row
+        if self.keep_old:
+            group.row = row
+        values = (self.port, key, row, group.state[0], topic, partition, offset, headers, old)
+        # the tuple's own constructor: there may be a change per record
+        return _new(Record, values)
+
+
+class _Group:
+    """A group (of a window) while its records are folded; ``row`` is what its consumers know."""
+
+    __slots__ = ("bounds", "key", "last", "row", "space", "state")
+
+    def __init__(self, space: bytes, state: State, key: Row, bounds: Row) -> None:
+        self.space = space
+        self.state = state
+        self.key = key
+        self.bounds = bounds
+        self.row: Row | None = None
+        self.last: Record | None = None

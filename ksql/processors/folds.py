@@ -46,12 +46,8 @@ class Folds:
 
 def compile_folds(slots: Sequence[Slot]) -> Folds:
     """Generate the functions for these aggregates."""
-    scope: dict[str, Any] = {}
-    size = 1 + max((slot.number for slot in slots), default=-1) + 1
-    for i, slot in enumerate(slots):
-        f = slot.function
-        scope |= {f"init{i}": f.init, f"step{i}": f.step, f"undo{i}": f.undo}
-        scope |= {f"merge{i}": f.merge, f"result{i}": f.result}
+    scope = functions_of(slots)
+    size = size_of(slots)
     parts = [
         _init(slots, size),
         _complete(slots, size),
@@ -75,11 +71,35 @@ def compile_folds(slots: Sequence[Slot]) -> Folds:
     )
 
 
-def _init(slots: Sequence[Slot], size: int) -> str:
+def functions_of(slots: Sequence[Slot]) -> dict[str, Any]:
+    """The functions that generated code calls, by their names."""
+    scope: dict[str, Any] = {}
+    for i, slot in enumerate(slots):
+        f = slot.function
+        scope |= {f"init{i}": f.init, f"step{i}": f.step, f"undo{i}": f.undo}
+        scope |= {f"merge{i}": f.merge, f"result{i}": f.result}
+    return scope
+
+
+def size_of(slots: Sequence[Slot]) -> int:
+    """How long the state of a group is."""
+    return 1 + max((slot.number for slot in slots), default=-1) + 1
+
+
+def fresh(slots: Sequence[Slot], size: int) -> str:
+    """The code of an empty state."""
     cells = ["-1"] + ["None"] * (size - 1)
     for i, slot in enumerate(slots):
-        cells[1 + slot.number] = f"init{i}()"
-    return f"def init():\n    return [{', '.join(cells)}]"
+        plain = _LITERALS.get(slot.function.init)
+        cells[1 + slot.number] = plain or f"init{i}()"
+    return f"[{', '.join(cells)}]"
+
+
+_LITERALS: dict[Any, str] = {int: "0", float: "0.0", list: "[]", dict: "{}"}
+
+
+def _init(slots: Sequence[Slot], size: int) -> str:
+    return f"def init():\n    return {fresh(slots, size)}"
 
 
 def _complete(slots: Sequence[Slot], size: int) -> str:
@@ -97,20 +117,29 @@ def _complete(slots: Sequence[Slot], size: int) -> str:
 
 
 def _change(name: str, slots: Sequence[Slot]) -> str:
-    lines = [f"def {name}(s, r):"]
-    assigns = []
+    lines, assigns = change(name, slots)
+    body = [f"    {line}" for line in (*lines, *assigns)]
+    return "\n".join([f"def {name}(s, r):", *body, "    return None"])
+
+
+def change(name: str, slots: Sequence[Slot], before: int = 0) -> tuple[list[str], list[str]]:
+    """Lines that compute the slots' new values from a row ``r``, and lines that set them in ``s``.
+
+    The arguments follow ``before`` other columns.
+    """
+    lines, assigns = [], []
     for i, slot in enumerate(slots):
         cell = f"s[{1 + slot.number}]"
         code = slot.function.step_code if name == "step" else None
         names = [f"a{i}_{j}" for j in range(len(slot.args))]
-        lines += [f"    {n} = r[{arg}]" for n, arg in zip(names, slot.args, strict=True)]
+        lines += [f"{n} = r[{before + arg}]" for n, arg in zip(names, slot.args, strict=True)]
         call = code.format(*names, s=cell) if code else f"{name}{i}({', '.join([cell, *names])})"
         if slot.function.skips_null and names:
             guard = " and ".join(f"{n} is not None" for n in names)
             call = f"({call}) if {guard} else {cell}"
-        lines.append(f"    n{i} = {call}")
-        assigns.append(f"    {cell} = n{i}")
-    return "\n".join([*lines, *assigns, "    return None"])
+        lines.append(f"n{i} = {call}")
+        assigns.append(f"{cell} = n{i}")
+    return lines, assigns
 
 
 def _merge(slots: Sequence[Slot]) -> str:

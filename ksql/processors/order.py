@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-import heapq
-from itertools import pairwise
-from operator import attrgetter
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ksql.processors.base import Record
 
-_by_offset = attrgetter("offset")
+_TIME, _OFFSET = 3, 6
+_place = itemgetter(4, 5)
+_time = itemgetter(_TIME)
+_offset = itemgetter(_OFFSET)
 
 
 def in_order(records: Sequence[Record]) -> Sequence[Record]:
     """Per (topic, partition) by offset; these queues merged by their heads' timestamps.
 
     Of two heads with one timestamp the lower topic number, then the lower partition goes first.
+    A record that is older than one before it in its queue leaves right after that one: so the merge
+    is a stable sort by the highest timestamp seen so far in each queue.
+
     Source: Kafka Streams' choice of the next record among a task's partitions.
     """
     queues: dict[tuple[int, int], list[Record]] = {}
-    for record in records:
-        queues.setdefault((record.topic, record.partition), []).append(record)
+    for place, run in groupby(records, _place):
+        queues.setdefault(place, []).extend(run)
     for queue in queues.values():
-        if any(a.offset > b.offset for a, b in pairwise(queue)):
-            queue.sort(key=_by_offset)
+        queue.sort(key=_offset)  # in order already but for a shuffle: then it costs next to nothing
     if len(queues) == 1:
         return next(iter(queues.values()))
-    return list(_merged(queues))
-
-
-def _merged(queues: dict[tuple[int, int], list[Record]]) -> Iterator[Record]:
-    heads = [(queue[0].timestamp, place, 0) for place, queue in queues.items()]
-    heapq.heapify(heads)
-    while heads:
-        _, place, index = heads[0]
-        queue = queues[place]
-        yield queue[index]
-        index += 1
-        if index < len(queue):
-            heapq.heapreplace(heads, (queue[index].timestamp, place, index))
-        else:
-            heapq.heappop(heads)
+    merged: list[Record] = []
+    highest: list[int] = []
+    for _, queue in sorted(queues.items()):
+        merged += queue
+        highest += accumulate(map(_time, queue), max)
+    return [merged[i] for i in sorted(range(len(merged)), key=highest.__getitem__)]
