@@ -13,6 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ksql.spark.chunk import ChunkWriter, unpack_chunks
+from ksql.spark.cycles import no_cycle_search
 from ksql.spark.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
 from ksql.spark.pages import PagedStore
 from ksql.spark.sink import TaskSink
@@ -51,10 +52,13 @@ class StageHost(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803 - Spark's name
     ) -> Iterator[Row]:
         """Process a bucket's records of this batch."""
+        with no_cycle_search():
+            chunks = [row.BLOB for row in rows if row.BLOB]
+            yield from self._processed(chunks, key[0]) if chunks else ()
+
+    def _processed(self, chunks: list[bytes], label: int) -> list[Row]:
         program = self.ship.load()
-        records = unpack_chunks(row.BLOB for row in rows if row.BLOB)
-        if not records:
-            return
+        records = unpack_chunks(chunks)
         store = PagedStore(backend_of(self._state))
         results = program.step(self.stage, records, store, self._log)
         last = self.stage == program.stages - 1
@@ -62,10 +66,10 @@ class StageHost(StatefulProcessor):
         out = list(
             self._tally(cast("Iterable[Output]", results))
             if last
-            else self._chunks(cast("Iterable[Record]", results), key[0])
+            else self._chunks(cast("Iterable[Record]", results), label)
         )
         store.flush()
-        yield from out
+        return out
 
     def close(self) -> None:
         """The task's end: wait until the broker has everything."""

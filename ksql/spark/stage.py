@@ -9,6 +9,7 @@ from pyspark import TaskContext
 
 from ksql.spark.arrow import raw_batch
 from ksql.spark.chunk import ChunkWriter
+from ksql.spark.cycles import no_cycle_search
 from ksql.spark.sink import TaskSink
 from ksql.spark.tasklog import TaskLog
 
@@ -39,10 +40,11 @@ class StatelessRoad:
         ingest = program.ingest()
         log = TaskLog()
         sink = TaskSink(self.ship, program.sink_topic, log)
-        for batch in batches:
-            sink.write(ingest.add(raw_batch(batch), log))  # type: ignore[arg-type] # no stages
-        sink.write(ingest.finish())  # type: ignore[arg-type] # no stages
-        sink.close()
+        with no_cycle_search():
+            for batch in batches:
+                sink.write(ingest.add(raw_batch(batch), log))  # type: ignore[arg-type] # no stages
+            sink.write(ingest.finish())  # type: ignore[arg-type] # no stages
+            sink.close()
         yield pa.RecordBatch.from_pydict({"produced": [sink.written], "errors": [log.untold()]})
 
 
@@ -58,11 +60,12 @@ class IngestStage:
         context = TaskContext.get()
         writer = ChunkWriter(len(self.ship.buckets), context.partitionId() if context else 0)
         log = TaskLog()
-        for batch in batches:
-            records: Iterable[Record] = ingest.add(raw_batch(batch), log)  # type: ignore[assignment]
-            yield from map(self._row, writer.add(records))
-        yield from map(self._row, writer.add(ingest.finish()))
-        yield from map(self._row, writer.finish())
+        with no_cycle_search():
+            for batch in batches:
+                records: Iterable[Record] = ingest.add(raw_batch(batch), log)  # type: ignore[assignment]
+                yield from map(self._row, writer.add(records))
+            yield from map(self._row, writer.add(ingest.finish()))
+            yield from map(self._row, writer.finish())
         if errors := log.untold():
             TaskSink(self.ship, None, log).close()
             yield exchange_row(self.ship.buckets[0], b"", errors)
