@@ -137,6 +137,8 @@ def _checked_replacement(
             raise UpgradeRefused(existing.name, stems, None)
         return plan, prepared
     old = codec.loads(running.plan)
+    if "ksql.query.shuffle.partitions" not in context.settings.overrides:
+        plan = replace(plan, buckets=old.buckets)
     verdict, aligned = validate_upgrade(old, plan, context.functions)
     if stems or not verdict.accepted:
         raise UpgradeRefused(existing.name, stems, verdict)

@@ -17,7 +17,7 @@ windowed rows have WINDOWSTART and WINDOWEND.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal
 
 from ksql.analysis.bound import Bound, Named
@@ -35,9 +35,11 @@ def on_upgrade(
     rule: Literal["match", "grow", "free", "child", "derived"],
     kind: UpgradeKind = "unsupported",
     clause: str = "",
+    *,
+    default: Any = MISSING,
 ) -> Any:
     """The upgrade rule of a plan field; see the module's text."""
-    return field(metadata={"rule": rule, "kind": kind, "clause": clause})
+    return field(default=default, metadata={"rule": rule, "kind": kind, "clause": clause})
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class Sink:
     key_format: Format = on_upgrade("match", "unsupported", "KEY_FORMAT")
     value_format: Format = on_upgrade("match", "unsupported", "VALUE_FORMAT")
     timestamp: TimestampColumn | None = on_upgrade("match", "unsupported", "TIMESTAMP")
-    window: KeyWindow | None = on_upgrade("match", "topology", "WINDOW")
+    window: KeyWindow | None = on_upgrade("derived")
 
 
 Plan = Source | Filter | Rekey | Select | Aggregate | StreamTableJoin | Sink
@@ -167,8 +169,8 @@ class QueryPlan:
     ``settings``: the ``ksql.*`` properties that change results.
     """
 
-    query_id: str
-    sink: Sink
-    buckets: int
-    every_change: bool
-    settings: tuple[tuple[str, str], ...] = ()
+    query_id: str = on_upgrade("derived")
+    sink: Sink = on_upgrade("child")
+    buckets: int = on_upgrade("match", "scaling", "ksql.query.shuffle.partitions")
+    every_change: bool = on_upgrade("derived")
+    settings: tuple[tuple[str, str], ...] = on_upgrade("derived", default=())

@@ -1,4 +1,4 @@
-"""Give the aggregates of a new plan the state slots that their equals have in the running plan."""
+"""Make a new plan the running one's successor: its names, its id and buckets, its state slots."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from ksql.plan.nodes import (
     StreamTableJoin,
 )
 from ksql.plan.walk import nodes
+from ksql.upgrade.naming import named_as
 
 
 def align(old: QueryPlan, new: QueryPlan) -> QueryPlan:
-    """The new plan with the old one's id, buckets and slots.
+    """The new plan with the old one's names, id, buckets and slots.
 
-    Aggregates it adds get numbers never used before.
+    Aggregates it adds get slots whose numbers were never used before.
 
     Example:
         running ``COUNT(*), SUM(A)`` has slots 0, 1; ``SUM(A), MAX(A)`` gets 1, 2.
     """
     running = [node for node in nodes(old.sink) if isinstance(node, Aggregate)]
-    sink = _aligned(new.sink, running)
+    sink = _aligned(named_as(new.sink, old.sink), running)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
     return replace(new, query_id=old.query_id, buckets=old.buckets, sink=sink)
 

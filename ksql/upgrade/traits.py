@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import bound
 from ksql.functions.spec import Scalar
-from ksql.plan.nodes import Aggregate, QueryPlan, StreamTableJoin
+from ksql.plan.nodes import Aggregate, Plan, QueryPlan, Source, StreamTableJoin
 from ksql.plan.walk import nodes
 from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
 
@@ -23,17 +23,25 @@ def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
     all_nodes = list(nodes(plan.sink))
     aggregates = [node for node in all_nodes if isinstance(node, Aggregate)]
     joins = [node for node in all_nodes if isinstance(node, StreamTableJoin)]
-    if aggregates or joins:
+    stages = len(aggregates) + len(joins) + _remembering_sources(all_nodes)
+    if stages:
         found.append("stateful")
     if any(node.window for node in aggregates) or plan.sink.window:
         found.append("windowed")
     if joins:
         found.append("joined")
-    if len(aggregates) + len(joins) > 1:
+    if stages > 1:
         found.append("multistage")
     if any(_volatile(call, functions) for node in all_nodes for call in _calls(node)):
         found.append("nondeterministic")
     return tuple(found) or ("simple",)
+
+
+def _remembering_sources(all_nodes: list[Plan]) -> int:
+    """Tables keep the rows that their changes replace; for a join's right side the join does."""
+    joined = [node.right for node in all_nodes if isinstance(node, StreamTableJoin)]
+    tables = [node for node in all_nodes if isinstance(node, Source) and node.kind == "TABLE"]
+    return sum(all(table is not each for each in joined) for table in tables)
 
 
 def _calls(value: Any) -> Iterator[bound.Call]:

@@ -8,27 +8,27 @@ reference's page on upgrades, section 7.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import trees
+from ksql.analysis.bound import Named
 from ksql.analysis.show import show
 from ksql.base.ident import quote
 from ksql.plan.nodes import (
     Aggregate,
     Filter,
-    Fold,
     Plan,
     QueryPlan,
     Rekey,
     Select,
-    Sink,
     Source,
     StreamTableJoin,
     UpgradeKind,
 )
-from ksql.plan.walk import children, sources
-from ksql.types.schema import Column
+from ksql.plan.walk import children, nodes, result_kind, sources
 from ksql.upgrade.align import align, same_fold
+from ksql.upgrade.texts import shown, shown_fold
 from ksql.upgrade.traits import guarantees, traits
 from ksql.upgrade.verdict import ACCEPTED, Change, UpgradeClass, Verdict
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ksql.functions.registry import Functions
+    from ksql.plan.nodes import Fold
+    from ksql.types.schema import Column
 
 _CLAUSES: dict[type, str] = {
     Aggregate: "GROUP BY",
     Rekey: "PARTITION BY",
     StreamTableJoin: "JOIN",
-    Source: "FROM",
-    Sink: "the sink",
 }
 _ORDER: tuple[UpgradeClass, ...] = (
     "data selection",
@@ -60,7 +60,8 @@ def validate(old: QueryPlan, new: QueryPlan, functions: Functions) -> tuple[Verd
     It runs under the old id, with the old buckets and state slots.
     """
     aligned = align(old, new)
-    changes = tuple(dict.fromkeys(_compare(old.sink, aligned.sink)))
+    found_changes = (*_compare_fields(old, new), *_compare(old.sink, aligned.sink))
+    changes = tuple(dict.fromkeys(found_changes))
     kinds = {change.kind for change in changes}
     classes: tuple[UpgradeClass, ...] = tuple(k for k in _ORDER if k in kinds) or ("transparent",)
     exactly_once = dict(aligned.settings).get("processing.guarantee") == "exactly_once_v2"
@@ -80,19 +81,32 @@ def _refused(kind: UpgradeKind, clause: str, text: str) -> Change:
 # --- walking both plans
 
 
-def _compare(old: Plan, new: Plan) -> Iterator[Change]:
+def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Change]:
+    """``undone``: an aggregate above takes back what it folded when a row of a table changes."""
     old_steps, old_core = _passive(old)
     new_steps, new_core = _passive(new)
-    yield from _compare_filters(old_steps, new_steps)
+    for clause, text in _compare_filters(old_steps, new_steps):
+        if undone:
+            reason = f"{text}; rows that were folded before could not be taken back"
+            yield _refused("topology", clause, reason)
+        else:
+            yield _change("data selection", clause, text)
     yield from _compare_projections(old_steps, new_steps)
     if type(old_core) is not type(new_core):
         yield from _other_shape(old_core, new_core)
         return
     yield from _compare_fields(old_core, new_core)
+    takes_back = False
     if isinstance(old_core, Aggregate) and isinstance(new_core, Aggregate):
-        yield from _compare_folds(old_core, new_core, old_steps, new_steps)
+        takes_back = result_kind(old_core.source) == "TABLE"
+        added = _added(old_core, new_core)
+        yield from _compare_folds(added, old_steps, new_steps)
+        if takes_back:
+            for fold in added.values():
+                text = f"{shown_fold(fold)} would take back rows of a table that it never folded"
+                yield _refused("topology", "SELECT", text)
     for before, after in zip(children(old_core), children(new_core), strict=True):
-        yield from _compare(before, after)
+        yield from _compare(before, after, undone=takes_back)
 
 
 def _passive(plan: Plan) -> tuple[list[Filter | Select], Plan]:
@@ -104,11 +118,19 @@ def _passive(plan: Plan) -> tuple[list[Filter | Select], Plan]:
 
 
 def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
-    for node, verb in ((old, "removed"), (new, "added")):
-        if isinstance(node, StreamTableJoin):
-            yield _refused("source modifying", "JOIN", f"a join was {verb}")
-        elif not isinstance(node, Source):
-            yield _refused("topology", _CLAUSES[type(node)], f"the clause was {verb}")
+    """The steps below differ in kind: which were removed, added or put into another order."""
+    lost, won = (Counter(map(type, nodes(plan))) for plan in (old, new))
+    for counts, verb in ((lost - won, "removed"), (won - lost, "added")):
+        for cls, clause in _CLAUSES.items():
+            if not counts[cls]:
+                continue
+            if cls is StreamTableJoin:
+                yield _refused("source modifying", clause, f"a join was {verb}")
+            else:
+                yield _refused("topology", clause, f"the clause was {verb}")
+    if lost == won:
+        clause = _CLAUSES.get(type(new), "FROM")
+        yield _refused("topology", clause, "the order of the steps changed")
     before, after = ({s.name for s in sources(plan)} for plan in (old, new))
     for name in sorted(before - after):
         yield _refused("source modifying", "FROM", f"{quote(name)} is no longer read")
@@ -116,7 +138,10 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
         yield _refused("source modifying", "FROM", f"{quote(name)} was not read before")
 
 
-def _compare_filters(old: list[Filter | Select], new: list[Filter | Select]) -> Iterator[Change]:
+def _compare_filters(
+    old: list[Filter | Select], new: list[Filter | Select]
+) -> Iterator[tuple[str, str]]:
+    """The clauses whose conditions differ, and how."""
     for clause in ("WHERE", "HAVING"):
         before, after = (
             [
@@ -127,8 +152,7 @@ def _compare_filters(old: list[Filter | Select], new: list[Filter | Select]) -> 
             for steps in (old, new)
         )
         if before != after:
-            text = f"{' AND '.join(before) or 'none'} became {' AND '.join(after) or 'none'}"
-            yield _change("data selection", clause, text)
+            yield clause, f"{' AND '.join(before) or 'none'} became {' AND '.join(after) or 'none'}"
 
 
 def _compare_projections(
@@ -147,7 +171,7 @@ def _compare_projections(
 # --- fields and their rules
 
 
-def _compare_fields(old: Plan, new: Plan) -> Iterator[Change]:
+def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Change]:
     if isinstance(old, Source) and isinstance(new, Source) and old.name != new.name:
         # one reason says it all: topic, columns and formats follow from the name
         text = f"{quote(old.name)} is no longer read, {quote(new.name)} is instead"
@@ -156,10 +180,10 @@ def _compare_fields(old: Plan, new: Plan) -> Iterator[Change]:
     for field in dataclasses.fields(old):
         before, after = getattr(old, field.name), getattr(new, field.name)
         rule, kind, clause = (field.metadata[k] for k in ("rule", "kind", "clause"))
-        if before == after:
+        if _essence(before) == _essence(after):
             continue
         if rule == "match":
-            yield _refused(kind, clause, f"{_text(before)} became {_text(after)}")
+            yield _refused(kind, clause, f"{shown(before)} became {shown(after)}")
         elif rule == "grow":
             yield from _compare_columns(before, after, kind, clause)
 
@@ -187,21 +211,27 @@ def _compare_columns(
         yield _change(kind, clause, f"added {', '.join(added)}")
 
 
+def _added(old: Aggregate, new: Aggregate) -> dict[str, Fold]:
+    """The aggregates whose state starts empty, by the names of their columns."""
+    return {
+        fold.name: fold
+        for fold in new.folds
+        if not any(same_fold(fold, twin) for twin in old.folds)
+    }
+
+
 def _compare_folds(
-    old: Aggregate,
-    new: Aggregate,
+    added: dict[str, Fold],
     old_steps: list[Filter | Select],
     new_steps: list[Filter | Select],
 ) -> Iterator[Change]:
     """Columns that existed before, and HAVING, must not depend on a state that starts empty."""
-    kept = {fold.name for fold in new.folds if any(same_fold(fold, twin) for twin in old.folds)}
-    added = {fold.name: fold for fold in new.folds if fold.name not in kept}
     existing = {n.name for step in old_steps if isinstance(step, Select) for n in step.value}
     for step in new_steps:
         if isinstance(step, Filter):
             for column in trees.columns(step.predicate):
                 if column.name in added:
-                    text = f"needs {_fold_text(added[column.name])}, whose state would start empty"
+                    text = f"needs {shown_fold(added[column.name])}, whose state would start empty"
                     yield _refused("topology", step.clause, text)
             continue
         for named in step.value:
@@ -210,36 +240,14 @@ def _compare_folds(
             for column in trees.columns(named.expr):
                 if column.name in added:
                     text = (
-                        f"{quote(named.name)} is now computed by {_fold_text(added[column.name])}, "
+                        f"{quote(named.name)} is now computed by {shown_fold(added[column.name])}, "
                         "whose state would start empty"
                     )
                     yield _refused("topology", "SELECT", text)
 
 
-def _fold_text(fold: Fold) -> str:
-    return f"{fold.function}({', '.join(map(show, fold.args))})"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(_text, value)) or "none"
-    if isinstance(value, Column):
-        return str(value)
-    if hasattr(value, "expr") and hasattr(value, "name"):
-        return show(value.expr)
-    if value is None:
-        return "none"
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _dataclass_text(value)
-    return str(value)
-
-
-def _dataclass_text(value: Any) -> str:
-    if type(value) in trees.NODES:
-        return show(value)
-    parts = [
-        f"{f.name} {getattr(value, f.name)}"
-        for f in dataclasses.fields(value)
-        if getattr(value, f.name) not in (None, "")
-    ]
-    return ", ".join(parts)
+def _essence(value: Any) -> Any:
+    """What counts: how key columns are computed, not what they are called inside the plan."""
+    if isinstance(value, tuple) and all(isinstance(item, Named) for item in value):
+        return tuple(named.expr for named in value)
+    return value

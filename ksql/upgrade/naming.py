@@ -1,0 +1,138 @@
+"""Tell a new plan in the running plan's names, so that only what differs looks different.
+
+An alias, and the names that follow from it, decide nothing: neither what is computed nor what lies
+in the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.analysis import bound as b
+from ksql.analysis import trees
+from ksql.analysis.bound import Named
+from ksql.analysis.show import show
+from ksql.plan.nodes import (
+    Aggregate,
+    Filter,
+    Fold,
+    Plan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamTableJoin,
+)
+from ksql.plan.walk import nodes, sources
+from ksql.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS
+
+if TYPE_CHECKING:
+    from ksql.analysis.bound import Bound
+
+Names = Mapping[str, str]
+
+
+def named_as(plan: Plan, running: Plan) -> Plan:
+    """The plan with the running one's prefixes and inner names, where they mean the same.
+
+    Example:
+        running ``FROM S A JOIN T B ON A.K = B.ID``; of ``FROM S X JOIN T Y ON X.K = Y.ID`` the
+        columns ``X_K`` and ``Y_ID`` become ``A_K`` and ``B_ID``.
+    """
+    return _Naming(running).visit(plan)[0]
+
+
+class _Naming:
+    def __init__(self, running: Plan) -> None:
+        self._sources = list(sources(running))
+        self._keys = [
+            key
+            for node in nodes(running)
+            if isinstance(node, Aggregate | Rekey)
+            for key in (node.group if isinstance(node, Aggregate) else node.keys)
+        ]
+
+    def visit(self, plan: Plan) -> tuple[Plan, Names]:
+        """The plan, and what became of the names of its columns."""
+        match plan:
+            case Source():
+                return self._source(plan)
+            case Filter():
+                below, names = self.visit(plan.source)
+                predicate = _renamed(plan.predicate, names)
+                return replace(plan, source=below, predicate=predicate), names
+            case Rekey():
+                below, names = self.visit(plan.source)
+                keys, changed = self._named(plan.keys, names)
+                return replace(plan, source=below, keys=keys), {**names, **changed}
+            case Select():
+                below, names = self.visit(plan.source)
+                key, value = (_each(part, names) for part in (plan.key, plan.value))
+                return replace(plan, source=below, key=key, value=value), {}
+            case Aggregate():
+                return self._aggregate(plan)
+            case StreamTableJoin():
+                return self._join(plan)
+            case Sink():
+                below, names = self.visit(plan.source)
+                return replace(plan, source=below), names
+
+    def _source(self, plan: Source) -> tuple[Plan, Names]:
+        twin = next((each for each in self._sources if each.name == plan.name), None)
+        if twin is None:
+            return plan, {}
+        self._sources.remove(twin)
+        columns = [*PSEUDO_COLUMNS, *WINDOW_COLUMNS, *(column.name for column in plan.columns)]
+        names = {plan.prefix + name: twin.prefix + name for name in columns}
+        return replace(plan, prefix=twin.prefix), names
+
+    def _aggregate(self, plan: Aggregate) -> tuple[Plan, Names]:
+        below, names = self.visit(plan.source)
+        group, changed = self._named(plan.group, names)
+        folds = tuple(_fold(fold, names) for fold in plan.folds)
+        changed |= {old.name: new.name for old, new in zip(plan.folds, folds, strict=True)}
+        return replace(plan, source=below, group=group, folds=folds), changed
+
+    def _join(self, plan: StreamTableJoin) -> tuple[Plan, Names]:
+        left, left_names = self.visit(plan.left)
+        right, right_names = self.visit(plan.right)
+        joined = replace(
+            plan,
+            left=left,
+            right=right,
+            left_key=_renamed(plan.left_key, left_names),
+            right_key=_renamed(plan.right_key, right_names),
+            key_name=left_names.get(plan.key_name, plan.key_name),
+        )
+        return joined, {**left_names, **right_names}
+
+    def _named(
+        self, columns: tuple[Named, ...], names: Names
+    ) -> tuple[tuple[Named, ...], dict[str, str]]:
+        """Key columns: those that the running plan computes too get its names."""
+        told = _each(columns, names)
+        found = tuple(next((k for k in self._keys if k.expr == t.expr), t) for t in told)
+        return found, {old.name: new.name for old, new in zip(columns, found, strict=True)}
+
+
+def _renamed(expr: Bound, names: Names) -> Bound:
+    def rename(node: Bound) -> Bound | None:
+        if isinstance(node, b.Column) and node.name in names:
+            return b.Column(names[node.name], node.type)
+        return None
+
+    return trees.rewrite(expr, rename)
+
+
+def _each(columns: tuple[Named, ...], names: Names) -> tuple[Named, ...]:
+    return tuple(Named(column.name, _renamed(column.expr, names)) for column in columns)
+
+
+def _fold(fold: Fold, names: Names) -> Fold:
+    args = tuple(_renamed(arg, names) for arg in fold.args)
+    if args == fold.args:
+        return fold
+    shown = ", ".join([*map(show, args), *map(repr, fold.literals)])
+    return replace(fold, args=args, name=f"{fold.function}({shown})")

@@ -1,0 +1,69 @@
+"""What a plan's fields hold, in the words of the statement, for reasons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ksql.analysis import trees
+from ksql.analysis.bound import Named
+from ksql.analysis.show import show
+from ksql.base.ident import quote
+from ksql.plan.nodes import Fold, TimeWindow
+from ksql.types.format import Format, KeyWindow, TimestampColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def shown(value: Any) -> str:
+    """The value of a field as a user would write it; nothing is ``none``."""
+    match value:
+        case None | ():
+            return "none"
+        case tuple():
+            return ", ".join(map(shown, value))
+        case Named():
+            return show(value.expr)
+        case Format():
+            return ", ".join(_format(value))
+        case TimeWindow():
+            return f"{value.kind} ({', '.join(_window(value))})"
+        case KeyWindow():
+            size = "" if value.size_ms is None else f" ({_ms('SIZE', value.size_ms)})"
+            return value.kind + size
+        case TimestampColumn():
+            return quote(value.name) + (f" as '{value.pattern}'" if value.pattern else "")
+        case _:
+            return show(value) if type(value) in trees.NODES else str(value)
+
+
+def shown_fold(fold: Fold) -> str:
+    """The aggregate's call."""
+    arguments = [*map(show, fold.args), *map(repr, fold.literals)]
+    return f"{fold.function}({', '.join(arguments)})"
+
+
+def _format(value: Format) -> Iterator[str]:
+    yield value.name
+    if value.name == "DELIMITED":
+        yield f"delimiter {value.delimiter!r}"
+    if value.wrap is not None:
+        yield f"single values {'wrapped' if value.wrap else 'not wrapped'}"
+    if value.schema_id is not None:
+        yield f"schema {value.schema_id}"
+    if value.schema_full_name is not None:
+        yield f"schema {value.schema_full_name}"
+    if value.nullable_representation is not None:
+        yield f"nullable as {value.nullable_representation}"
+
+
+def _window(value: TimeWindow) -> Iterator[str]:
+    yield _ms("SIZE", value.size_ms)
+    if value.kind == "HOPPING":
+        yield _ms("ADVANCE BY", value.advance_ms)
+    yield _ms("RETENTION", value.retention_ms)
+    yield _ms("GRACE PERIOD", value.grace_ms)
+
+
+def _ms(word: str, number: int) -> str:
+    return f"{word} {number} MILLISECONDS"

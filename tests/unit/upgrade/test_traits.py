@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from ksql.functions.registry import BUILTINS
+from ksql.upgrade.traits import guarantees, traits
+from tests.unit.upgrade.test_validate import upgrade
+from tests.unit.world import World
+
+SETUP = """
+CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE TABLE T (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
+CREATE STREAM W (K STRING KEY, A BIGINT)
+  WITH (KAFKA_TOPIC='w', PARTITIONS=1, WINDOW_TYPE='SESSION');
+"""
+WINDOWED = "WINDOW TUMBLING (SIZE 1 SECOND)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "select", "expected"),
+    [
+        ("STREAM", "SELECT * FROM S WHERE A > 1", ["simple"]),
+        ("STREAM", "SELECT K, A + RANDOM() FROM S", ["nondeterministic"]),
+        ("STREAM", "SELECT * FROM S WHERE UNIX_TIMESTAMP() > A", ["nondeterministic"]),
+        ("STREAM", "SELECT * FROM W", ["windowed"]),
+        ("TABLE", "SELECT * FROM T", ["stateful"]),
+        ("TABLE", "SELECT K, COUNT(*) FROM S GROUP BY K", ["stateful"]),
+        ("TABLE", f"SELECT K, COUNT(*) FROM S {WINDOWED} GROUP BY K", ["stateful", "windowed"]),
+        ("STREAM", "SELECT * FROM S JOIN T ON S.K = T.ID", ["stateful", "joined"]),
+        (
+            "TABLE",
+            "SELECT N, SUM(A + RANDOM()) FROM S JOIN T ON S.K = T.ID GROUP BY N",
+            ["stateful", "joined", "multistage", "nondeterministic"],
+        ),
+        ("TABLE", "SELECT N, COUNT(*) FROM T GROUP BY N", ["stateful", "multistage"]),
+    ],
+)
+def test_traits(kind, select, expected):
+    world = World(SETUP, f"CREATE {kind} X AS {select};")
+    assert list(traits(world.plan("X"), BUILTINS)) == expected
+
+
+def test_an_unknown_function_is_taken_as_steady():
+    world = World(SETUP, "CREATE STREAM X AS SELECT K, RANDOM() FROM S;")
+    assert list(traits(world.plan("X"), type(BUILTINS)([]))) == ["simple"]
+
+
+@pytest.mark.parametrize(
+    ("plan_traits", "classes", "backfill"),
+    [
+        (("simple",), ("transparent",), True),
+        (("stateful",), ("transparent",), True),
+        (("simple",), ("data selection",), False),
+        (("stateful",), ("schema evolution",), False),
+    ],
+)
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_guarantees(plan_traits, classes, backfill, exactly_once):
+    found = {g.name: g for g in guarantees(plan_traits, classes, exactly_once=exactly_once)}
+    assert {name: g.holds for name, g in found.items()} == {
+        "backfill": backfill,
+        "cascading": True,
+        "exactly once": exactly_once,
+        "ordered": True,
+        "live": False,
+    }
+    if classes == ("schema evolution",):
+        assert "no backfill" in found["backfill"].note
+
+
+def test_the_answer_holds_all_three():
+    verdict = upgrade(
+        "SELECT K, COUNT(*) N FROM S GROUP BY K",
+        "SELECT K, COUNT(*) N, SUM(A) B FROM S GROUP BY K",
+        **{"processing.guarantee": "exactly_once_v2"},
+    )
+    assert verdict.classes == ("schema evolution",)
+    assert verdict.traits == ("stateful",)
+    assert [g.holds for g in verdict.guarantees] == [False, True, True, True, False]
+    assert str(verdict.changes[0]) == "SELECT: added `B` BIGINT (schema evolution)"

@@ -1,0 +1,337 @@
+"""Every class of upgrade: what is accepted, what is refused, and that every reason is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+from hypothesis import given
+
+from ksql.engine.errors import UpgradeRefused
+from ksql.functions.registry import BUILTINS
+from ksql.plan import codec
+from ksql.plan import nodes as n
+from ksql.upgrade.validate import validate
+from ksql.upgrade.verdict import ACCEPTED, UpgradeClass
+from tests.unit.plan.strategies import query_plans
+from tests.unit.world import World
+
+SCRIPT = """
+CREATE STREAM S (K STRING KEY, A BIGINT, B STRING, C INT)
+  WITH (KAFKA_TOPIC='s', PARTITIONS=4);
+CREATE STREAM S2 (K STRING KEY, A BIGINT, B STRING, C INT)
+  WITH (KAFKA_TOPIC='s2', PARTITIONS=4);
+CREATE TABLE T (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
+CREATE TABLE T2 (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t2', PARTITIONS=1);
+"""
+
+
+def upgrade(old, new, between="", **settings):
+    """The verdict on replacing one SELECT by the other; ``X`` is a stream or a table as needed."""
+    world = World(SCRIPT)
+    kind = (
+        "TABLE" if "GROUP BY" in old or "FROM T" in old.replace("FROM T2", "FROM T") else "STREAM"
+    )
+    world.run(_create(kind, old))
+    if between:
+        world.run(between)
+    text = _create(kind, new, replace=True)
+    statement = world.parse(text)
+    try:
+        found = world.engine.dry_run(
+            statement, text, world.settings.with_overrides(settings)
+        ).verdict
+    except UpgradeRefused as refused:
+        found = refused.verdict
+    assert found is not None
+    return found
+
+
+def _create(kind, select, *, replace=False):
+    options, _, query = select.rpartition("|")
+    verb = "CREATE OR REPLACE" if replace else "CREATE"
+    return f"{verb} {kind} X {f'WITH ({options})' if options else ''} AS {query};"
+
+
+ACCEPTED_CASES = [
+    # transparent: the same plan after normalisation
+    ("SELECT * FROM S", "SELECT K, A, B, C FROM S", ["transparent"]),
+    ("SELECT K, A FROM S", "SELECT   z.k , z.a FROM s z EMIT CHANGES", ["transparent"]),
+    ("SELECT A, K FROM S", "SELECT K, A FROM S", ["transparent"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K",
+     "SELECT COUNT(*) N, K FROM S GROUP BY S.K", ["transparent"]),
+    ("SELECT K, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY K",
+     "SELECT K, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 60 SECONDS) GROUP BY K", ["transparent"]),
+    ("SELECT S.K, A, N FROM S JOIN T ON S.K = T.ID",
+     "SELECT X.K, A, N FROM S X JOIN T Y ON Y.ID = X.K", ["transparent"]),
+    ("SELECT S.K, A, N FROM S LEFT JOIN T ON S.K = T.ID WHERE A > 1 AND N <> 'x'",
+     "SELECT X.K, A, N FROM S X LEFT JOIN T Y ON Y.ID = X.K WHERE X.A > 1 AND Y.N <> 'x'",
+     ["transparent"]),
+    ("SELECT * FROM T", "SELECT ID, N FROM T", ["transparent"]),
+    ("SELECT * FROM S PARTITION BY A", "SELECT A, B, C, K FROM S PARTITION BY A", ["transparent"]),
+    # data selection
+    ("SELECT * FROM S", "SELECT * FROM S WHERE A > 1", ["data selection"]),
+    ("SELECT * FROM S WHERE A > 1", "SELECT * FROM S", ["data selection"]),
+    ("SELECT * FROM S WHERE A > 1", "SELECT * FROM S WHERE A > 2", ["data selection"]),
+    ("SELECT * FROM T", "SELECT * FROM T WHERE N = 'x'", ["data selection"]),
+    ("SELECT K, A + 1 AS X FROM S", "SELECT K, A + 2 AS X FROM S", ["data selection"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K",
+     "SELECT K, COUNT(*) N FROM S WHERE C > 1 GROUP BY K", ["data selection"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K",
+     "SELECT K, COUNT(*) N FROM S GROUP BY K HAVING COUNT(*) > 1", ["data selection"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K HAVING COUNT(*) > 1",
+     "SELECT K, COUNT(*) N FROM S GROUP BY K", ["data selection"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K HAVING SUM(A) > 1",
+     "SELECT K, COUNT(*) N FROM S GROUP BY K", ["data selection"]),
+    ("SELECT S.K, A, N FROM S JOIN T ON S.K = T.ID",
+     "SELECT S.K, A, N FROM S JOIN T ON S.K = T.ID WHERE N = 'x'", ["data selection"]),
+    ("SELECT K, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY K",
+     "SELECT K, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 1 MINUTE) WHERE A > 1 GROUP BY K",
+     ["data selection"]),
+    # schema evolution
+    ("SELECT K, A FROM S", "SELECT K, A, B FROM S", ["schema evolution"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K",
+     "SELECT K, COUNT(*) N, SUM(A) X, MAX(A) Y FROM S GROUP BY K", ["schema evolution"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K",
+     "SELECT K, COUNT(*) N, AS_VALUE(K) V FROM S GROUP BY K", ["schema evolution"]),
+    ("SELECT S.K, A FROM S JOIN T ON S.K = T.ID",
+     "SELECT S.K, A, N FROM S JOIN T ON S.K = T.ID", ["schema evolution"]),
+    # both
+    ("SELECT K, A FROM S WHERE A > 1", "SELECT K, A, B FROM S WHERE A > 0",
+     ["data selection", "schema evolution"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K",
+     "SELECT K, COUNT(*) N, SUM(A) X FROM S WHERE C > 1 GROUP BY K",
+     ["data selection", "schema evolution"]),
+]  # fmt: skip
+
+REFUSED_CASES = [
+    # source modifying
+    ("SELECT * FROM S", "SELECT * FROM S2", ["source modifying"],
+     ["FROM: S is no longer read, S2 is instead (source modifying)"]),
+    ("SELECT K, A FROM S", "SELECT S.K AS K, A FROM S JOIN T ON S.K = T.ID",
+     ["source modifying"],
+     ["JOIN: a join was added (source modifying)",
+      "FROM: T was not read before (source modifying)"]),
+    ("SELECT S.K AS K, A FROM S JOIN T ON S.K = T.ID", "SELECT K, A FROM S",
+     ["source modifying"],
+     ["JOIN: a join was removed (source modifying)",
+      "FROM: T is no longer read (source modifying)"]),
+    ("SELECT S.K, A, N FROM S JOIN T ON S.K = T.ID",
+     "SELECT S.K, A, N FROM S JOIN T2 T ON S.K = T.ID", ["source modifying"],
+     ["FROM: T is no longer read, T2 is instead (source modifying)"]),
+    # topology
+    ("SELECT S.K, A, N FROM S JOIN T ON S.K = T.ID",
+     "SELECT S.K, A, N FROM S LEFT JOIN T ON S.K = T.ID", ["topology"],
+     ["JOIN: INNER became LEFT (topology)"]),
+    ("SELECT T.ID, A, N FROM S JOIN T ON S.K + 'x' = T.ID",
+     "SELECT T.ID, A, N FROM S JOIN T ON S.K + 'y' = T.ID", ["topology"],
+     ["ON: (S_K + 'x') became (S_K + 'y') (topology)"]),
+    ("SELECT K, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY K",
+     "SELECT K, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 2 MINUTES) GROUP BY K", ["topology"],
+     ["WINDOW: TUMBLING (SIZE 60000 MILLISECONDS, RETENTION 86400000 MILLISECONDS, "
+      "GRACE PERIOD 86340000 MILLISECONDS) became TUMBLING (SIZE 120000 MILLISECONDS, "
+      "RETENTION 86400000 MILLISECONDS, GRACE PERIOD 86280000 MILLISECONDS) (topology)"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K",
+     "SELECT K, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 2 MINUTES) GROUP BY K", ["topology"],
+     ["WINDOW: none became TUMBLING (SIZE 120000 MILLISECONDS, "
+      "RETENTION 86400000 MILLISECONDS, GRACE PERIOD 86280000 MILLISECONDS) (topology)"]),
+    ("SELECT B AS K, COUNT(*) N FROM S GROUP BY B",
+     "SELECT B + 'x' AS K, COUNT(*) N FROM S GROUP BY B + 'x'", ["topology"],
+     ["GROUP BY: B became (B + 'x') (topology)"]),
+    ("SELECT * FROM S PARTITION BY A", "SELECT A + 1 AS A, B, C, K FROM S PARTITION BY A + 1",
+     ["topology"], ["PARTITION BY: A became (A + 1) (topology)"]),
+    ("SELECT K, A FROM S", "SELECT B AS K, A FROM S PARTITION BY B", ["topology"],
+     ["PARTITION BY: the clause was added (topology)"]),
+    ("SELECT B AS K, A FROM S PARTITION BY B", "SELECT K, A FROM S", ["topology"],
+     ["PARTITION BY: the clause was removed (topology)"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K",
+     "SELECT K, COUNT(*) N FROM S GROUP BY K HAVING SUM(A) > 3", ["data selection", "topology"],
+     ["HAVING: needs SUM(A), whose state would start empty (topology)"]),
+    ("SELECT K, COUNT(*) N FROM S GROUP BY K", "SELECT K, SUM(A) N FROM S GROUP BY K",
+     ["data selection", "topology"],
+     ["SELECT: N is now computed by SUM(A), whose state would start empty (topology)"]),
+    ("SELECT N, COUNT(*) C FROM T GROUP BY N",
+     "SELECT N, COUNT(*) C FROM T WHERE ID <> 'x' GROUP BY N", ["topology"],
+     ["WHERE: none became (ID <> 'x'); rows that were folded before could not be taken back "
+      "(topology)"]),
+    ("SELECT N, COUNT(*) C FROM T GROUP BY N",
+     "SELECT N, COUNT(*) C, COUNT(ID) D FROM T GROUP BY N", ["schema evolution", "topology"],
+     ["SELECT: COUNT(ID) would take back rows of a table that it never folded (topology)"]),
+    # unsupported
+    ("SELECT K, A, B FROM S", "SELECT K, A FROM S", ["unsupported"],
+     ["SELECT: column `B` STRING was removed (unsupported)"]),
+    ("SELECT K, A, B FROM S", "SELECT K, B, A FROM S", ["unsupported"],
+     ["SELECT: column A moved from place 1 to 2 (unsupported)",
+      "SELECT: column B moved from place 2 to 1 (unsupported)"]),
+    ("SELECT K, A FROM S", "SELECT K, CAST(A AS STRING) AS A FROM S",
+     ["data selection", "unsupported"],
+     ["SELECT: column A was BIGINT, is STRING (unsupported)"]),
+    ("SELECT K, A, B FROM S", "SELECT K, A, C, B FROM S", ["schema evolution", "unsupported"],
+     ["SELECT: column B moved from place 2 to 3 (unsupported)"]),
+    ("SELECT K, A FROM S", "SELECT K AS KK, A FROM S", ["unsupported"],
+     ["the key columns: `K` STRING KEY became `KK` STRING KEY (unsupported)"]),
+    ("VALUE_FORMAT='JSON'|SELECT * FROM S", "VALUE_FORMAT='DELIMITED'|SELECT * FROM S",
+     ["unsupported"], ["VALUE_FORMAT: JSON became DELIMITED, delimiter ',' (unsupported)"]),
+    ("KEY_FORMAT='KAFKA'|SELECT * FROM S", "KEY_FORMAT='JSON'|SELECT * FROM S",
+     ["unsupported"], ["KEY_FORMAT: KAFKA became JSON (unsupported)"]),
+    ("VALUE_FORMAT='DELIMITED'|SELECT * FROM S",
+     "VALUE_FORMAT='DELIMITED', VALUE_DELIMITER=';'|SELECT * FROM S",
+     ["unsupported"],
+     ["VALUE_FORMAT: DELIMITED, delimiter ',' became DELIMITED, delimiter ';' (unsupported)"]),
+    ("SELECT * FROM S", "KAFKA_TOPIC='other'|SELECT * FROM S", ["unsupported"],
+     ["KAFKA_TOPIC: X became other (unsupported)"]),
+    ("SELECT * FROM S", "TIMESTAMP='A'|SELECT * FROM S", ["unsupported"],
+     ["TIMESTAMP: none became A (unsupported)"]),
+]  # fmt: skip
+
+
+def ids(cases):
+    return [f"{case[0]} -> {case[1]}" for case in cases]
+
+
+@pytest.mark.parametrize(("old", "new", "classes"), ACCEPTED_CASES, ids=ids(ACCEPTED_CASES))
+def test_accepted(old, new, classes):
+    verdict = upgrade(old, new)
+    assert verdict.reasons == ()
+    assert list(verdict.classes) == classes
+    assert verdict.accepted
+    assert set(verdict.classes) <= ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "classes", "reasons"), REFUSED_CASES, ids=ids(REFUSED_CASES)
+)
+def test_refused(old, new, classes, reasons):
+    verdict = upgrade(old, new)
+    assert list(verdict.reasons) == reasons
+    assert list(verdict.classes) == classes
+    assert not verdict.accepted
+
+
+def test_scaling():
+    verdict = upgrade(
+        "SELECT K, COUNT(*) N FROM S GROUP BY K",
+        "SELECT K, COUNT(*) N FROM S GROUP BY K",
+        **{"ksql.query.shuffle.partitions": "3"},
+    )
+    assert verdict.classes == ("scaling",)
+    assert verdict.reasons == ("ksql.query.shuffle.partitions: 2 became 3 (scaling)",)
+    same = upgrade(
+        "SELECT K, COUNT(*) N FROM S GROUP BY K",
+        "SELECT K, COUNT(*) N FROM S GROUP BY K",
+        **{"ksql.query.shuffle.partitions": "2"},
+    )
+    assert same.classes == ("transparent",)
+
+
+def test_a_grown_source_is_a_schema_evolution_once_the_query_is_submitted_again():
+    alter = "ALTER STREAM S ADD COLUMN D INT;"
+    verdict = upgrade("SELECT * FROM S", "SELECT * FROM S", alter)
+    assert (verdict.classes, verdict.accepted) == (("schema evolution",), True)
+    assert [str(c) for c in verdict.changes] == [
+        "SELECT: added `D` INTEGER (schema evolution)",
+        "FROM: added `D` INTEGER (schema evolution)",
+    ]
+
+
+def test_all_reasons_are_told_at_once():
+    verdict = upgrade(
+        "SELECT K, COUNT(*) N, SUM(A) A FROM S WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY K",
+        "VALUE_FORMAT='DELIMITED'|SELECT B AS K, CAST(COUNT(*) AS STRING) N FROM S2 "
+        "WINDOW TUMBLING (SIZE 2 MINUTES) WHERE C > 1 GROUP BY B",
+    )
+    clauses = sorted({reason.partition(":")[0] for reason in verdict.reasons})
+    assert clauses == ["FROM", "GROUP BY", "SELECT", "VALUE_FORMAT", "WINDOW"]
+    assert verdict.classes == ("data selection", "source modifying", "topology", "unsupported")
+    assert "SELECT: column `A` BIGINT was removed (unsupported)" in verdict.reasons
+    assert "SELECT: column N was BIGINT, is STRING (unsupported)" in verdict.reasons
+    assert len(verdict.reasons) == len(set(verdict.reasons))
+
+
+def test_a_group_by_above_a_join_that_stays():
+    verdict = upgrade(
+        "SELECT S.K, COUNT(*) N FROM S JOIN T ON S.K = T.ID GROUP BY S.K",
+        "SELECT S.K, COUNT(*) N FROM S GROUP BY S.K",
+    )
+    assert verdict.reasons == (
+        "JOIN: a join was removed (source modifying)",
+        "FROM: T is no longer read (source modifying)",
+    )
+
+
+# --- rules at the fields
+
+
+PLAN_NODES = (*typing.get_args(n.Plan), n.QueryPlan)
+
+
+@pytest.mark.parametrize("node", PLAN_NODES, ids=lambda node: node.__name__)
+def test_every_field_says_what_may_become_of_it(node):
+    kinds = typing.get_args(n.UpgradeKind)
+    for field in dataclasses.fields(node):
+        rule = field.metadata.get("rule")
+        assert rule in ("match", "grow", "free", "child", "derived"), field.name
+        if rule in ("match", "grow", "free"):
+            assert field.metadata["kind"] in kinds, field.name
+            assert field.metadata["clause"], field.name
+
+
+@pytest.mark.parametrize("node", PLAN_NODES, ids=lambda node: node.__name__)
+def test_the_plans_below_are_children(node):
+    hints = typing.get_type_hints(node, vars(n))
+    for field in dataclasses.fields(node):
+        is_plan = hints[field.name] in (n.Plan, n.Sink)
+        assert (field.metadata["rule"] == "child") == is_plan, field.name
+
+
+def test_all_classes_of_the_design_are_there_and_tried():
+    classes = {kind for arg in typing.get_args(UpgradeClass) for kind in _literals(arg)}
+    tried = {kind for case in (*ACCEPTED_CASES, *REFUSED_CASES) for kind in case[2]}
+    assert classes == tried | {"scaling"}
+
+
+def _literals(hint):
+    return typing.get_args(hint) or (hint,)
+
+
+# --- properties
+
+
+@given(query_plans)
+def test_a_plan_may_always_replace_itself(plan):
+    verdict, aligned = validate(plan, plan, BUILTINS)
+    assert verdict.classes == ("transparent",)
+    assert verdict.accepted
+    assert verdict.changes == ()
+    assert aligned.buckets == plan.buckets
+
+
+@given(query_plans)
+def test_its_own_id_and_run_time_settings_do_not_matter(plan):
+    other = dataclasses.replace(
+        plan, query_id="CSAS_X_99", every_change=not plan.every_change, settings=()
+    )
+    verdict, aligned = validate(plan, other, BUILTINS)
+    assert verdict.classes == ("transparent",)
+    assert aligned.query_id == plan.query_id
+
+
+@given(query_plans, query_plans)
+def test_any_two_plans_have_a_verdict(old, new):
+    verdict, _ = validate(old, new, BUILTINS)
+    assert verdict.accepted == (set(verdict.classes) <= ACCEPTED)
+    assert all(str(change) for change in verdict.changes)
+    assert len(verdict.guarantees) == 5
+
+
+@pytest.mark.parametrize(("old", "new", "classes"), ACCEPTED_CASES, ids=ids(ACCEPTED_CASES))
+def test_an_accepted_plan_may_be_replaced_by_itself(old, new, classes):
+    world = World(SCRIPT)
+    kind = "TABLE" if "GROUP BY" in old or "FROM T" in old else "STREAM"
+    world.run(_create(kind, old))
+    world.run(_create(kind, new, replace=True))
+    before = world.query("X").plan
+    world.run(_create(kind, new, replace=True))
+    assert world.query("X").plan == before
+    assert codec.loads(before).query_id == world.query("X").id
