@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.kafka.wires import Feeder, await_true, create_topic, read_all, unique
+from tests.kafka.wires import Feeder, await_true, create_topic, produce, read_all, unique
 
 PARTITIONS = 4
 
@@ -116,3 +118,161 @@ def test_a_stateful_query_is_replaced_twice(server, http, source):
     assert pulled == {
         f"k{part}": [count, count - 1, sum(range(first[part], count))] for part in range(PARTITIONS)
     }
+
+
+def test_what_came_before_the_first_batch_is_not_lost_by_a_replacement(server, http, source):
+    """ "latest" is the end at the moment of the CREATE, whoever makes the first batch."""
+    produce(server.bootstrap, source, [("k0", {"P": 0, "N": 0})])
+    sink = unique("late").upper()
+    latest = {"auto.offset.reset": "latest"}
+    http.ksql(f"CREATE STREAM {sink} AS SELECT K, N FROM {source} WHERE N < 0;", latest)
+    produce(server.bootstrap, source, [("k0", {"P": 0, "N": n}) for n in range(1, 50)])
+    entity = http.one(f"CREATE OR REPLACE STREAM {sink} AS SELECT K, N FROM {source};", latest)
+    begin = switch_offsets(entity, source)[0]
+    assert begin in (1, 50)  # before the old plan's only batch, or after it
+    produce(server.bootstrap, source, [("k0", {"P": 0, "N": 50})])
+    seen = await_output(server, sink, lambda seen: seen[-1].value["N"] == 50)
+    assert [s.value["N"] for s in seen] == list(range(begin, 51))
+
+
+def test_a_paused_query_takes_its_new_plan_when_it_goes_on(server, http, source):
+    sink = unique("rest").upper()
+    created = http.one(f"CREATE STREAM {sink} AS SELECT K, N FROM {source};")
+    query_id = created["commandStatus"]["queryId"]
+    produce(server.bootstrap, source, [("k0", {"P": 0, "N": 0})])
+    await_output(server, sink, len)
+    http.ksql(f"PAUSE {query_id};")
+    assert http.queries()[query_id] == "PAUSED"
+    entity = http.one(f"CREATE OR REPLACE STREAM {sink} AS SELECT K, N, P FROM {source};")
+    assert entity["upgrade"]["accepted"]
+    assert "switch" not in entity["upgrade"]
+    assert http.queries()[query_id] == "PAUSED"
+    produce(server.bootstrap, source, [("k0", {"P": 7, "N": 1})])
+    http.ksql(f"RESUME {query_id};")
+    seen = await_output(server, sink, lambda seen: len(seen) == 2)
+    assert [s.value for s in seen] == [{"N": 0}, {"N": 1, "P": 7}]
+
+
+REFUSED = {
+    "a source, a join, the columns": (
+        "SELECT A.K AS K, A.N AS N FROM {source} A JOIN {other} B ON A.K = B.K",
+        ("was not read before", "a join was added", "column `P` INTEGER was removed"),
+    ),
+    "the type and the order": (
+        "SELECT K, N, CAST(P AS BIGINT) AS P FROM {source}",
+        ("was INTEGER, is BIGINT", "moved from place 2 to 1"),
+    ),
+    "the key": ("SELECT P, K, N FROM {source} PARTITION BY P", ("PARTITION BY", "topology")),
+}
+
+
+@pytest.fixture
+def running(server, http, source):
+    """A running query over the source: its sink and its id."""
+    sink = unique("kept").upper()
+    created = http.one(f"CREATE STREAM {sink} AS SELECT K, P, N FROM {source};")
+    return sink, created["commandStatus"]["queryId"]
+
+
+def test_refused_upgrades_name_every_reason_and_touch_nothing(server, http, source, running):
+    sink, query_id = running
+    other = unique("other").upper()
+    http.ksql(
+        f"CREATE TABLE {other} (K STRING PRIMARY KEY, X INT) "
+        f"WITH (KAFKA_TOPIC='{other}', PARTITIONS={PARTITIONS}, VALUE_FORMAT='JSON');"
+    )
+    before = http.one(f"DESCRIBE {sink};")["sourceDescription"]
+    with Feeder(server.bootstrap, source, PARTITIONS, per_second=200) as feeder:
+        await_output(server, sink, len)
+        for select, reasons in REFUSED.values():
+            text = f"CREATE OR REPLACE STREAM {sink} AS {select}"
+            text = f"{text.format(source=source, other=other)};"
+            body = http.refused(text)
+            assert body["error_code"] == 40001
+            assert body["statementText"] == text
+            for reason in reasons:
+                assert reason in body["message"]
+            assert "goes on unchanged" in body["message"]
+            assert http.queries()[query_id] == "RUNNING"
+        feeder.await_sent(50)
+        count = feeder.end()
+    assert http.one(f"DESCRIBE {sink};")["sourceDescription"] == before
+    seen = await_output(server, sink, lambda seen: len(seen) >= count * PARTITIONS)
+    for part in range(PARTITIONS):
+        assert [s.value["N"] for s in seen if s.value["P"] == part] == list(range(count))
+
+
+def test_the_dry_run_tells_the_same_and_does_nothing(http, source, running):
+    sink, query_id = running
+    select = f"SELECT K, P, N, N + 1 AS M FROM {source} WHERE N > 3"
+    asked = http.one(f"EXPLAIN CREATE OR REPLACE STREAM {sink} AS {select};")["queryDescription"]
+    assert asked["upgrade"]["accepted"]
+    assert "switch" not in asked["upgrade"]
+    refused = http.one(f"EXPLAIN CREATE OR REPLACE STREAM {sink} AS SELECT K, N FROM {source};")
+    report = refused["queryDescription"]["upgrade"]
+    assert not report["accepted"]
+    assert any("`P`" in reason for reason in report["reasons"])
+    assert "WHERE" not in http.one(f"EXPLAIN {query_id};")["queryDescription"]["statementText"]
+    done = http.one(f"CREATE OR REPLACE STREAM {sink} AS {select};")
+    for field in ("classes", "traits", "guarantees", "changes", "reasons", "queryId"):
+        assert done["upgrade"][field] == asked["upgrade"][field]
+
+
+def test_a_sink_of_several_queries_is_not_replaced(http, source, running):
+    sink, query_id = running
+    inserted = http.one(f"INSERT INTO {sink} SELECT K, P, N FROM {source};")
+    other_id = inserted["commandStatus"]["queryId"]
+    body = http.refused(f"CREATE OR REPLACE STREAM {sink} AS SELECT K, P, N, 1 FROM {source};")
+    assert query_id in body["message"]
+    assert other_id in body["message"]
+    assert {query_id, other_id} <= set(http.queries())
+
+
+@pytest.fixture
+def broken_plans(server, monkeypatch):
+    """New plans of replaced queries fail in the workers."""
+    runner = server.service.runner
+    ready = runner._spec
+
+    def spec(query):
+        found = ready(query)
+        broken = query.statement.startswith("CREATE OR REPLACE")
+        return replace(found, program="ksql.no_such_plan:load") if broken else found
+
+    monkeypatch.setattr(runner, "_spec", spec)
+
+
+@pytest.mark.parametrize("select", ["K, P, N", "K, COUNT(*) AS C"])
+@pytest.mark.usefixtures("broken_plans")
+def test_a_new_plan_that_fails_gives_way_to_the_old_one(server, http, source, select):
+    sink = unique("back").upper()
+    kind, tail, more = ("STREAM", "", "1")
+    if "COUNT" in select:
+        kind, tail, more = ("TABLE", " GROUP BY K", "MAX(N)")
+    created = http.one(f"CREATE {kind} {sink} AS SELECT {select} FROM {source}{tail};")
+    query_id = created["commandStatus"]["queryId"]
+    with Feeder(server.bootstrap, source, PARTITIONS, per_second=200) as feeder:
+        await_output(server, sink, len)
+        body = http.refused(
+            f"CREATE OR REPLACE {kind} {sink} AS "
+            f"SELECT {select}, {more} AS MORE FROM {source}{tail};"
+        )
+        assert body["error_code"] == 50000
+        assert "the old one runs again" in body["message"]
+        assert "no_such_plan" in body["message"]
+        feeder.await_sent(50)
+        count = feeder.end()
+    assert http.queries()[query_id] == "RUNNING"
+    assert "MORE" not in str(http.one(f"DESCRIBE {sink};"))
+    if kind == "TABLE":
+        await_true(
+            "all are counted",
+            lambda: (
+                dict(http.rows(f"SELECT K, C FROM {sink};"))
+                == {f"k{part}": count for part in range(PARTITIONS)}
+            ),
+        )
+        return
+    seen = await_output(server, sink, lambda seen: len(seen) >= count * PARTITIONS)
+    for part in range(PARTITIONS):
+        assert [s.value["N"] for s in seen if s.value["P"] == part] == list(range(count))

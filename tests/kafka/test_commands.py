@@ -1,0 +1,196 @@
+"""The command topic: the order of statements, what a replay makes of it, what stops it."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ksql.commands.log import topic_name
+from ksql.commands.record import UnreadableCommand
+from tests.kafka.servers import Hosted, Refused, hosted
+from tests.kafka.wires import await_true, produce, read_all, unique
+
+
+def declared(name, modifier="CREATE STREAM"):
+    return (
+        f"{modifier} {name} (K STRING KEY, N INT) "
+        f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+    )
+
+
+def picture(http):
+    """What a user sees of the catalog."""
+    found = {
+        "streams": http.one("SHOW STREAMS;")["streams"],
+        "tables": http.one("SHOW TABLES;")["tables"],
+        "types": http.one("SHOW TYPES;")["types"],
+        "queries": http.one("SHOW QUERIES;")["queries"],
+    }
+    names = [source["name"] for source in (*found["streams"], *found["tables"])]
+    found["described"] = [http.one(f"DESCRIBE `{name}`;")["sourceDescription"] for name in names]
+    return found
+
+
+def test_concurrent_statements_get_one_order(server, http):
+    names = [unique("s").upper() for _ in range(6)]
+    shared, quiet = unique("shared").upper(), unique("quiet").upper()
+    texts = [
+        *map(declared, names),
+        *[declared(shared)] * 4,
+        *[declared(quiet, "CREATE STREAM IF NOT EXISTS")] * 4,
+    ]
+
+    def send(text):
+        try:
+            return http.one(text)
+        except Refused as refused:
+            return refused.body
+
+    with ThreadPoolExecutor(len(texts)) as pool:
+        answers = list(pool.map(send, texts))
+    assert {a["@type"] for a in answers[:6]} == {"currentStatus"}
+    created, refused = sorted_by_type(answers[6:10])
+    assert len(created) == 1
+    assert len(refused) == 3
+    for body in refused:
+        assert f"Cannot add stream '{shared}'" in body["message"]
+        assert "already exists" in body["message"]
+    first, told = sorted_by_type(answers[10:])
+    assert len(first) == 1
+    assert {body["@type"] for body in told} == {"warning_entity"}
+    numbers = [a["commandSequenceNumber"] for a in (*answers[:6], *created, *first)]
+    assert len(set(numbers)) == len(numbers)
+    commands = read_all(
+        server.bootstrap, topic_name(server.service.settings.text("ksql.service.id"))
+    )
+    order = {seen.offset: json.loads(seen.key) for seen in commands}
+    assert [order[a["commandSequenceNumber"]] for a in answers[:6]] == [
+        f"stream/`{name}`/create" for name in names
+    ]
+
+
+def sorted_by_type(answers):
+    """Statements that were carried out, and those that were not."""
+    done = [a for a in answers if a["@type"] == "currentStatus"]
+    return done, [a for a in answers if a["@type"] != "currentStatus"]
+
+
+def test_an_id_is_the_offset_of_its_command(http):
+    source, sink, table = (unique(stem).upper() for stem in ("ids", "idstream", "idtable"))
+    http.ksql(declared(source))
+    stream = http.one(f"CREATE STREAM {sink} AS SELECT * FROM {source};")
+    insert = http.one(f"INSERT INTO {sink} SELECT * FROM {source};")
+    counts = http.one(f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {source} GROUP BY K;")
+    named = http.one(f"INSERT INTO {sink} WITH (QUERY_ID='mine') SELECT * FROM {source};")
+    ids = [a["commandStatus"]["queryId"] for a in (stream, insert, counts, named)]
+    at = [a["commandSequenceNumber"] for a in (stream, insert, counts)]
+    assert ids == [f"CSAS_{sink}_{at[0]}", f"INSERTQUERY_{at[1]}", f"CTAS_{table}_{at[2]}", "MINE"]
+    assert set(ids) <= set(http.queries())
+    for query_id in ids:
+        http.ksql(f"TERMINATE {query_id};")
+    assert not set(ids) & set(http.queries())
+
+
+def test_a_request_waits_for_the_command_it_names(http):
+    source = unique("seq").upper()
+    number = http.one(declared(source))["commandSequenceNumber"]
+    body = {"ksql": f"DESCRIBE {source};", "commandSequenceNumber": number}
+    assert http.client.post("/ksql", json=body).status_code == 200
+    late = http.client.post("/ksql", json={**body, "commandSequenceNumber": number + 1000})
+    assert late.status_code == 503
+    assert late.json()["error_code"] == 50301
+
+
+@pytest.fixture
+def again(broker, runtime, tmp_path):
+    """A service that can be started over and over on its own state."""
+    service_id = unique("again") + "_"
+    return lambda: hosted(broker.bootstrap, runtime, tmp_path / "state", service_id)
+
+
+def test_a_replay_gives_the_same_catalog_and_the_same_queries(again, broker):
+    one, two, out, count, gone, pausing = (
+        unique(stem).upper() for stem in ("one", "two", "out", "count", "gone", "pausing")
+    )
+    with again() as http:
+        http.ksql(declared(one) + declared(two) + "CREATE TYPE Pair AS STRUCT<A INT, B STRING>;")
+        http.ksql(f"ALTER STREAM {two} ADD COLUMN MORE Pair;")
+        http.ksql(
+            f"CREATE STREAM {out} AS SELECT K, N FROM {one};"
+            f"INSERT INTO {out} SELECT K, N FROM {two};"
+            f"CREATE TABLE {count} AS SELECT K, COUNT(*) AS C FROM {out} GROUP BY K;"
+            f"CREATE STREAM {gone} AS SELECT * FROM {one};"
+            f"CREATE STREAM {pausing} AS SELECT * FROM {one};"
+            "CREATE TYPE Passing AS INT; DROP TYPE Passing;"
+            f"DROP STREAM {gone} DELETE TOPIC;"
+        )
+        ids = http.queries()
+        rests = next(i for i in ids if pausing in i)
+        inserts = next(i for i in ids if i.startswith("INSERTQUERY"))
+        http.ksql(f"PAUSE {rests}; PAUSE {inserts}; RESUME {inserts};")
+        ended = http.one(f"INSERT INTO {out} SELECT K, N + 1 AS N FROM {one};")["commandStatus"]
+        http.ksql(f"TERMINATE {ended['queryId']};")
+        assert http.one(declared(one, "CREATE STREAM IF NOT EXISTS"))["@type"] == "warning_entity"
+        http.ksql(f"CREATE OR REPLACE STREAM {pausing} AS SELECT * FROM {one} WHERE N < 3;")
+        produce(broker.bootstrap, one, [("a", {"N": -1}), ("a", {"N": 1})])
+        produce(broker.bootstrap, two, [("b", {"N": 2})])
+        await_counts(http, count, {"a": 2, "b": 1})
+        before = picture(http)
+    with again() as http:
+        assert picture(http) == before
+        assert http.queries()[rests] == "PAUSED"
+        assert http.queries()[inserts] == "RUNNING"
+        produce(broker.bootstrap, one, [("a", {"N": -2}), ("a", {"N": 3})])
+        produce(broker.bootstrap, two, [("b", {"N": 4})])
+        await_counts(http, count, {"a": 4, "b": 2})
+        numbers = [seen.value["N"] for seen in read_all(broker.bootstrap, out)]
+        assert sorted(numbers) == [-2, -1, 1, 2, 3, 4]
+        http.ksql(f"RESUME {rests};")
+        await_true("the rested one goes on", lambda: len(read_all(broker.bootstrap, pausing)) == 3)
+        statuses = http.client.get("/status").json()["commandStatuses"]
+        assert set(statuses.values()) == {"SUCCESS"}
+        assert f"stream/`{gone}`/drop" in statuses
+
+
+def await_counts(http, table, wanted):
+    await_true(
+        f"the counts {wanted}", lambda: dict(http.rows(f"SELECT K, C FROM {table};")) == wanted
+    )
+
+
+DAMAGE = {
+    "newer": (
+        b'{"version":99,"statement":"","changes":[],"streamsProperties":{}}',
+        "version is 99",
+    ),
+    "damaged": (b'{"version":1,"sta', "JSON"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_command_that_cannot_be_read_stops_the_statements_behind_it(
+    broker, runtime, tmp_path, kind
+):
+    value, reason = DAMAGE[kind]
+    service_id = unique("bad") + "_"
+    where = broker.bootstrap, runtime, tmp_path / "state", service_id
+    source = unique("bad").upper()
+    with hosted(*where) as http:
+        http.ksql(declared(source))
+        produce(broker.bootstrap, topic_name(service_id), [('"stream/`X`/create"', value)])
+        for _ in range(2):
+            body = http.refused(declared(unique("never").upper()))
+            assert body["error_code"] == 50000
+            assert "of the command topic cannot be read" in body["message"]
+            assert reason in body["message"]
+            assert "Start a server version that knows it" in body["message"]
+        assert http.one(f"DESCRIBE {source};")["@type"] == "sourceDescription"
+        assert http.client.get("/info").json()["KsqlServerInfo"]["serverStatus"] == "DEGRADED"
+        health = http.client.get("/healthcheck")
+        assert health.status_code == 503
+        assert not health.json()["details"]["commandRunner"]["isHealthy"]
+    again = Hosted(*where)
+    with pytest.raises(UnreadableCommand, match="cannot be read"):
+        again.service.start()
