@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError, StatementError
@@ -27,23 +27,22 @@ if TYPE_CHECKING:
 
 @dataclass
 class SandboxTopics:
-    """The real topics plus those that statements before would create."""
+    """The real topics, and what statements before would make of them (None: deleted)."""
 
     real: Topics
-    made: dict[str, Topic]
+    changed: dict[str, Topic | None] = field(default_factory=dict)
 
     def describe(self, name: str) -> Topic | None:
         """The topic as it would be."""
-        return self.made.get(name) or self.real.describe(name)
+        return self.changed[name] if name in self.changed else self.real.describe(name)
 
     def create(self, topic: Topic) -> None:
         """Pretend to create it."""
-        self.made[topic.name] = topic
+        self.changed[topic.name] = topic
 
     def delete(self, names: Iterable[str]) -> None:
         """Pretend to delete."""
-        for name in names:
-            self.made.pop(name, None)
+        self.changed |= dict.fromkeys(names)
 
 
 def run(
@@ -111,7 +110,7 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
     Raises: RequestFailed for the first that could not be executed.
     """
     context = request.engine.context(request.settings, 0)
-    context = replace(context, topics=SandboxTopics(context.topics, {}))
+    context = replace(context, topics=SandboxTopics(context.topics))
     for each in raw:
         try:
             statement = parsed_one(each, request, context.catalog).statement
@@ -120,6 +119,12 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
             context = _pretend(statement, each.text, request, context)
         except KsqlError as error:
             raise RequestFailed(error, each.text) from error
+
+
+def _is_push(statement: ast.QueryControl, context: Context) -> bool:
+    """Whether it may mean a push query, which no command knows."""
+    wanted = statement.query_id
+    return wanted is not None and context.catalog.query(wanted) is None
 
 
 def _pretend(statement: ast.Statement, text: str, request: Request, context: Context) -> Context:
@@ -131,7 +136,7 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
             HANDLERS[type(statement)](statement, request)
             return context
         case _ if isinstance(statement, DISTRIBUTED):
-            if isinstance(statement, ast.QueryControl):
+            if isinstance(statement, ast.QueryControl) and _is_push(statement, context):
                 return context
             try:
                 prepared = prepare(statement, text, context)
@@ -143,6 +148,7 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
                 catalog = applied(catalog, change)
             for topic in prepared.new_topics:
                 context.topics.create(topic)
+            context.topics.delete(prepared.doomed_topics)
             return replace(context, catalog=catalog, offset=context.offset + 1)
         case _:
             return context

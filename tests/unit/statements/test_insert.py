@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+from ksql.statements.answers import RequestFailed
+from tests.unit.world import World
+
+SETUP = """
+CREATE STREAM S (K STRING KEY, A BIGINT, D DECIMAL(4,2), ST STRUCT<X INT>)
+  WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE TABLE T (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
+CREATE STREAM H (A INT, HD BYTES HEADER('h')) WITH (KAFKA_TOPIC='h', PARTITIONS=1);
+CREATE STREAM W (K STRING KEY, A INT)
+  WITH (KAFKA_TOPIC='w', PARTITIONS=1, WINDOW_TYPE='SESSION');
+CREATE SOURCE STREAM R (A INT) WITH (KAFKA_TOPIC='r', PARTITIONS=1);
+CREATE STREAM L (A INT) WITH (KAFKA_TOPIC='_confluent-x', PARTITIONS=1);
+CREATE STREAM `low` (A INT) WITH (KAFKA_TOPIC='low', PARTITIONS=1);
+CREATE STREAM N (A STRING) WITH (KAFKA_TOPIC='n', PARTITIONS=1, VALUE_FORMAT='KAFKA');
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "topic", "expected"),
+    [
+        ("INSERT INTO S VALUES ('k', 1, 2.5, STRUCT(X := 3));", "s",
+         ("k", {"A": 1, "D": 2.50, "ST": {"X": 3}}, 1000)),
+        ("INSERT INTO S (A, K) VALUES (1 + 2, 'a' + 'b');", "s",
+         ("ab", {"A": 3, "D": None, "ST": None}, 1000)),
+        ("INSERT INTO S (ROWTIME, A) VALUES (7, 1);", "s",
+         (None, {"A": 1, "D": None, "ST": None}, 7)),
+        ("INSERT INTO S (K, D) VALUES ('k', 1);", "s",
+         ("k", {"A": None, "D": 1.00, "ST": None}, 1000)),
+        ("INSERT INTO T (ID, N) VALUES ('k', NULL);", "t", ("k", {"N": None}, 1000)),
+        ("INSERT INTO T (ID) VALUES ('k');", "t", ("k", {"N": None}, 1000)),
+        ("INSERT INTO H (A) VALUES (1);", "h", (None, {"A": 1}, 1000)),
+        ("INSERT INTO H VALUES (1);", "h", (None, {"A": 1}, 1000)),
+    ],
+)  # fmt: skip
+def test_written(text, topic, expected):
+    world = World(SETUP)
+    assert world.run(text) == []
+    assert world.out(topic) == [expected]
+    assert len(world.log.commands) == len(world.catalog.sources)
+
+
+def test_queries_see_the_record():
+    world = World(SETUP, "CREATE STREAM C AS SELECT K, A * 2 AS B FROM S;")
+    world.run("INSERT INTO S (K, A) VALUES ('k', 4);")
+    world.drain()
+    assert world.out("C") == [("k", {"B": 8}, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("INSERT INTO X VALUES (1);",
+         "Cannot insert values into an unknown stream/table: `X`", None),
+        ("INSERT INTO `s` VALUES (1);",
+         "Cannot insert values into an unknown stream/table: `s`",
+         "Did you mean S? Hint: try removing double quotes from the source name."),
+        ("INSERT INTO LOW VALUES (1);",
+         "Cannot insert values into an unknown stream/table: `LOW`",
+         'Did you mean "low"? Hint: wrap the source name in double quotes to make it '
+         "case-sensitive."),
+        ("INSERT INTO R VALUES (1);", "Cannot insert values into read-only stream: R", ""),
+        ("INSERT INTO W VALUES ('k', 1);",
+         "Cannot insert values into windowed stream/table: W", ""),
+        ("INSERT INTO L VALUES (1);",
+         "Cannot insert values into read-only topic: _confluent-x", ""),
+        ("INSERT INTO H VALUES (1, 'x');", "Cannot insert into HEADER columns: HD", ""),
+        ("INSERT INTO H (HD) VALUES ('x');", "Cannot insert into HEADER columns: HD", ""),
+        ("INSERT INTO S VALUES ('k', 1);",
+         "Expected a value for each column. Expected Columns: [K, A, D, ST]. Got 2 values.", ""),
+        ("INSERT INTO S (KK) VALUES ('k');", "Column name `KK` does not exist.",
+         "Did you mean K?"),
+        ("INSERT INTO S (ROWPARTITION) VALUES (1);",
+         "Column name `ROWPARTITION` does not exist.", ""),
+        ("INSERT INTO T (N) VALUES ('x');",
+         "Failed to insert values into 'T'. Value for primary key column(s) ID is required for "
+         "tables", ""),
+        ("INSERT INTO S (A) VALUES ('x');", None, None),
+        ("INSERT INTO S (D) VALUES (123.45);", None, None),
+        ("INSERT INTO S (A) VALUES (K);", None, None),
+    ],
+)  # fmt: skip
+def test_refused(text, message, hint):
+    world = World(SETUP)
+    with pytest.raises(RequestFailed) as caught:
+        world.run(text)
+    if message is not None:
+        assert caught.value.error.message == message
+    if hint is not None:
+        assert caught.value.error.hint == hint
+    assert all(world.out(topic) == [] for topic in world.topics.known)
+
+
+def test_it_can_be_switched_off():
+    with pytest.raises(RequestFailed, match="disabled INSERT INTO"):
+        World(SETUP).run(
+            "INSERT INTO H (A) VALUES (1);", **{"ksql.insert.into.values.enabled": "false"}
+        )
