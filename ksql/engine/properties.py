@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ksql.base.ident import near
 from ksql.engine.errors import BadProperty
 from ksql.functions.timeformat import timestamp_parser
 from ksql.syntax import ast
@@ -76,7 +77,11 @@ class With:
         known = _COMMON | _DDL_ONLY if ddl else _COMMON
         unknown = [p.name for p in properties if p.name.upper() not in known]
         if unknown:
-            raise BadProperty(f"Invalid config variable(s) in the WITH clause: {','.join(unknown)}")
+            close = near(unknown[0], known)
+            raise BadProperty(
+                f"Invalid config variable(s) in the WITH clause: {','.join(unknown)}",
+                hint=f"Did you mean {close[0]}?" if close else "",
+            )
         for each in properties:
             self._values[each.name.upper()] = _literal(each)
         if "CLEANUP_POLICY" in self._values:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from ksql.base.errors import RegistryMissing, StatementError
+from ksql.base.ident import near
 from ksql.topics.serde import (
     avro,
     delimited,
@@ -190,7 +191,9 @@ class UnknownFormat(StatementError):
     """A format that does not exist."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"Unknown format: {name}")
+        close = near(name, FORMATS)
+        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(FORMATS)}."
+        super().__init__(f"Unknown format: {name}", hint=hint)
 
 
 class UnfitSchema(StatementError):
