@@ -101,7 +101,7 @@ class Aggregate:
         return group
 
     def _apply(self, record: Record, state: State, log: LogError) -> bool:
-        folds = self.folds
+        folds, undone = self.folds, False
         _, _, row, time, _, _, _, _, old = record
         try:
             if self.combined and row is not None:
@@ -110,10 +110,13 @@ class Aggregate:
                 return True
             if old is not None and folds.undo is not None:
                 folds.undo(state, old)
+                undone = True
             if row is not None:
                 folds.step(state, row)
         except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
             log("aggregate", str(error) or type(error).__name__, row)
+            if undone and old is not None:
+                folds.step(state, old)
             return False
         if time > state[0]:
             state[0] = time

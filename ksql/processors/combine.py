@@ -30,6 +30,8 @@ def combine(rows, times, states, log):
 {lines}
         except Exception as error:
             log("aggregate", str(error) or type(error).__name__, r[{width}:])
+            if s[0] < 0:
+                del states[k]
             continue
 {assigns}
         if t > s[0]:

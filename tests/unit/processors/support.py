@@ -1,0 +1,63 @@
+"""Aggregates, records and logs for the tests of the processors."""
+
+from __future__ import annotations
+
+from ksql.functions.instantiate import instantiate_aggregate
+from ksql.functions.registry import BUILTINS
+from ksql.functions.spec import Aggregate
+from ksql.processors.base import Record
+from ksql.processors.folds import Slot
+from ksql.processors.keys import pack
+from ksql.types.model import BIGINT
+
+
+def aggregate(name, *types, literals=()):
+    """The overload of a built-in aggregate for these column types."""
+    function = BUILTINS.get(name)
+    for index in range(len(function.overloads)):
+        try:
+            return instantiate_aggregate(function, index, list(types), literals, {})
+        except Exception:  # noqa: BLE001, PERF203 - the next overload may fit
+            continue
+    raise LookupError(name)
+
+
+COUNT = instantiate_aggregate(BUILTINS.get("COUNT"), 0, [], (), {})
+SUM = instantiate_aggregate(BUILTINS.get("SUM"), 1, [BIGINT], (), {})
+FUSSY = Aggregate(
+    ("BIGINT",),
+    "BIGINT",
+    init=lambda: 0,
+    step=lambda s, x: s + _refused(x),
+    undo=lambda s, x: s - x,
+    merge=lambda s, o: s + o,
+)
+"""A sum that refuses 13."""
+
+
+def _refused(value):
+    if value == 13:
+        raise ValueError("thirteen")
+    return value
+
+
+def slots(*functions):
+    """Slots 0, 1, ..; functions with parameters read the row's columns in turn."""
+    made, column = [], 0
+    for number, function in enumerate(functions):
+        width = len(function.params)
+        made.append(Slot(number, function, tuple(range(column, column + width))))
+        column += width
+    return made
+
+
+def record(key, row, time=0, offset=0, **more):
+    """A record whose key is packed from one value."""
+    return Record(0, pack((key,)), row, time, offset=offset, **more)
+
+
+class Log(list):
+    """A processing log."""
+
+    def __call__(self, operator, message, row):
+        self.append((operator, message, row))

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from ksql.functions.spec import Aggregate
+from ksql.processors.folds import Slot, compile_folds
+from tests.unit.processors.support import COUNT, FUSSY, SUM, slots
+
+LIST = Aggregate(("T",), "ARRAY<T>", init=list, step=lambda s, x: [*s, x], skips_null=False)
+
+
+def test_a_group_from_birth_to_result():
+    folds = compile_folds(slots(COUNT, SUM))
+    state = folds.init()
+    assert state == [-1, 0, 0]
+    folds.step(state, (4,))
+    folds.step(state, (None,))
+    folds.step(state, (6,))
+    assert folds.result(state) == (3, 10)
+    folds.undo(state, (4,))
+    assert folds.result(state) == (2, 6)
+
+
+def test_states_do_not_share_what_they_hold():
+    folds = compile_folds(slots(LIST))
+    first, second = folds.init(), folds.init()
+    folds.step(first, (1,))
+    assert (folds.result(first), folds.result(second)) == (([1],), ([],))
+
+
+def test_null_reaches_only_those_that_want_it():
+    folds = compile_folds(slots(LIST, SUM))
+    state = folds.init()
+    folds.step(state, (None, None))
+    assert folds.result(state) == ([None], 0)
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        ([5], [5, 0, None, 0]),
+        ([5, 7], [5, 7, None, 0]),
+        ([5, 7, "old"], [5, 7, "old", 0]),
+        ([5, 7, "old", 9], [5, 7, "old", 9]),
+        ([5, 7, "old", 9, "newer"], [5, 7, "old", 9, "newer"]),
+    ],
+)
+def test_a_state_of_another_plan_is_completed(stored, expected):
+    folds = compile_folds([Slot(0, COUNT, ()), Slot(2, SUM, (0,))])
+    assert folds.complete(stored) == expected
+    assert folds.init() == [-1, 0, None, 0]
+
+
+def test_a_completed_state_goes_on():
+    folds = compile_folds([Slot(2, SUM, (0,)), Slot(0, COUNT, ())])
+    state = folds.complete([5, 7])
+    folds.step(state, (3,))
+    assert folds.result(state) == (3, 8)
+
+
+def test_a_step_that_fails_changes_no_slot():
+    folds = compile_folds(slots(COUNT, FUSSY, SUM))
+    state = folds.init()
+    folds.step(state, (1, 1))
+    before = list(state)
+    with pytest.raises(ValueError, match="thirteen"):
+        folds.step(state, (13, 1))
+    assert state == before
+
+
+def test_merging_keeps_the_later_time():
+    folds = compile_folds(slots(COUNT, SUM))
+    first, second = [5, 2, 10], [3, 1, 4]
+    folds.merge(first, second)
+    assert first == [5, 3, 14]
+    folds.merge(second, [9, 1, 1])
+    assert second == [9, 2, 5]
+
+
+def test_what_one_cannot_none_can():
+    folds = compile_folds(slots(COUNT, LIST))
+    assert folds.undo is None
+    assert folds.merge is None
+
+
+def test_no_aggregate_at_all():
+    folds = compile_folds([])
+    assert folds.result(folds.init()) == ()
