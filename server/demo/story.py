@@ -107,6 +107,7 @@ class Story:
         self._replace("HOURLY", script.HOURLY_WORST)
         feed.allow(self._total)
         feed.await_sent(share(80))
+        self._session.await_begun(self._ids["CARRIERS"])
         self._session.pull(_pull_carriers())
         feed.await_sent(self._total)
 

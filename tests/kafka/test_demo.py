@@ -55,7 +55,7 @@ def test_a_small_run(demo, tmp_path):
     assert len(re.findall(r"flights: partition 0 at \d+, 1 at \d+, 2 at \d+, 3 at \d+", said)) == 2
     assert "Cannot upgrade data source: DELAYED." in said
     assert "(source modifying)" in said
-    results = re.findall(r"^ *(\S+|pull \S+) .* (equal|different)$", said, re.MULTILINE)
+    results = re.findall(r"^ *(pull \S+|\S+) .* (equal|different)$", said, re.MULTILINE)
     assert results == [
         (name, "equal")
         for name in (
