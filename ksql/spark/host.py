@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -16,7 +17,7 @@ from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.cycles import no_cycle_search
 from ksql.spark.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
 from ksql.spark.pages import PagedStore
-from ksql.spark.sink import TaskSink
+from ksql.spark.sink import TaskSink, open_sink
 from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
@@ -90,5 +91,7 @@ class StageHost(StatefulProcessor):
 
     def _task_sink(self) -> TaskSink:
         if self._sink is None:
-            self._sink = TaskSink(self.ship, self.ship.load().sink_topic, self._log)
+            context = TaskContext.get()
+            task = f"stage-{context.partitionId() if context else 0}"
+            self._sink = open_sink(self.ship, self.ship.load().sink_topic, self._log, task)
         return self._sink

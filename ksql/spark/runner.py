@@ -131,6 +131,7 @@ class SparkRunner:
         settings = Settings(around.settings.server, dict(query.properties))
         text = with_functions(query.plan, around.functions)
         program = load(text)
+        service_id = around.settings.text("ksql.service.id")
         guarantee = dict(plan.settings).get("processing.guarantee")
         return QuerySpec(
             query.id,
@@ -146,6 +147,7 @@ class SparkRunner:
             settings.number("ksql.query.max.records.per.batch"),
             fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),
             log_topic=around.log_topic,
+            application_id=f"_confluent-ksql-{service_id}query_{query.id}",
             space=around.space,
             log_rows=settings.flag("ksql.logging.processing.rows.include"),
         )

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import ksql
 from ksql.base.errors import StartError
+from ksql.spark.localfiles import local_files_conf
 from ksql.spark.shipping import package_zip
 
 
@@ -179,6 +180,7 @@ def _conf(settings: SparkSettings) -> dict[str, str]:
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
         conf["spark.executorEnv.PYTHONPATH"] = root
+        conf.update(local_files_conf(scratch))
     conf.update(settings.conf)
     return conf
 

@@ -21,6 +21,7 @@ class Shipment:
 
     Attributes:
         query_id: The persistent query's id.
+        application_id: The query's name towards Kafka, unique among all services of a cluster.
         plan_json: The plan; ``program`` compiles it.
         topics: The source topics, in the order of their indices.
         buckets: Row labels of the exchange; empty for a stateless query.
@@ -32,6 +33,7 @@ class Shipment:
     """
 
     query_id: str
+    application_id: str
     plan_json: str
     topics: tuple[str, ...]
     producer: tuple[tuple[str, str], ...]

@@ -11,8 +11,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from pyspark import TaskContext
+
+from ksql.base.errors import ServerError
 from ksql.spark.tasklog import log_records
 from ksql.topics.producer import WorkerProducer, worker_producer
+from ksql.topics.transactions import TaskTransactions, begin_batch, keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +66,65 @@ class TaskSink:
 
     def _rejected(self, message: str) -> None:
         self._log("sink", message, None)
+
+
+class TransactionSink(TaskSink):
+    """The same, but a task's records and its batch's number count together, and only once.
+
+    ``task`` names the task the same way each time the batch is run. Entries of the processing log
+    are not part of the transaction.
+    """
+
+    def __init__(self, ship: Shipment, topic: str, log: TaskLog, task: str, batch: int) -> None:
+        super().__init__(ship, topic, log)
+        self._sink_topic = topic
+        self._task_id = f"{ship.application_id}-{task}"
+        self._batch = batch
+        self._transaction: TaskTransactions | None = None
+        self._written_before = False
+
+    def write(self, outputs: Iterable[Output]) -> None:
+        """Send records, unless an earlier run of this batch has."""
+        records = list(outputs)
+        if not records or self._written_before:
+            return
+        if self._transaction is None:
+            self._transaction = begin_batch(
+                dict(self._ship.producer), self._task_id, self._sink_topic, self._batch
+            )
+            self._written_before = self._transaction is None
+        if self._transaction is not None:
+            self.written += self._transaction.send(self._sink_topic, records, self._rejected)
+
+    def close(self) -> None:
+        """Commit, then write the log."""
+        if self._transaction is not None:
+            self._transaction.commit(self._rejected)
+            keep(self._task_id, self._transaction)
+        super().close()
+
+
+def open_sink(ship: Shipment, topic: str | None, log: TaskLog, task: str) -> TaskSink:
+    """The sink that the query's guarantee asks for."""
+    if not ship.exactly_once or topic is None:
+        return TaskSink(ship, topic, log)
+    return TransactionSink(ship, topic, log, task, batch_id())
+
+
+def batch_id() -> int:
+    """The number of the micro-batch that this task belongs to."""
+    context = TaskContext.get()
+    found = context.getLocalProperty("streaming.sql.batchId") if context else None
+    if found is None:
+        raise NoBatch
+    return int(found)
+
+
+class NoBatch(ServerError):
+    """A stage that writes exactly once was run outside of a streaming query."""
+
+    def __init__(self) -> None:
+        super().__init__("writing exactly once needs a streaming query")
 
 
 def _ignore(_message: str) -> None:

@@ -35,6 +35,7 @@ class QuerySpec:
         fail_on_data_loss: Whether records that the broker has already deleted stop the query.
         log_topic: The processing log's topic.
         log_rows: Whether the processing log shows the rows that failed.
+        application_id: The query's name towards Kafka: groups, transactions.
         program: ``module:function`` that compiles the plan.
         space: Tells the queries of services apart that share a session.
     """
@@ -59,7 +60,9 @@ class QuerySpec:
     def name(self) -> str:
         """What Spark calls the query; ``space`` makes it unique in a shared session."""
         return self.space + self.query_id
+
     log_rows: bool = False
+    application_id: str = ""
 
 
 class State(Enum):

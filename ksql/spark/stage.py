@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from ksql.spark.arrow import raw_batch
 from ksql.spark.chunk import ChunkWriter
 from ksql.spark.cycles import no_cycle_search
-from ksql.spark.sink import TaskSink
+from ksql.spark.sink import TaskSink, open_sink
 from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatch
 
+    from ksql.dataflow.program import RawBatch
     from ksql.processors.base import Record
     from ksql.spark.shipment import Shipment
 
@@ -39,13 +40,22 @@ class StatelessRoad:
         program = self.ship.load()
         ingest = program.ingest()
         log = TaskLog()
-        sink = TaskSink(self.ship, program.sink_topic, log)
+        sink: TaskSink | None = None
         with no_cycle_search():
             for batch in batches:
-                sink.write(ingest.add(raw_batch(batch), log))  # type: ignore[arg-type] # no stages
+                raw = raw_batch(batch)
+                if sink is None:
+                    sink = open_sink(self.ship, program.sink_topic, log, self._task(raw))
+                sink.write(ingest.add(raw, log))  # type: ignore[arg-type] # no stages
+            if sink is None:
+                return
             sink.write(ingest.finish())  # type: ignore[arg-type] # no stages
             sink.close()
         yield pa.RecordBatch.from_pydict({"produced": [sink.written], "errors": [log.untold()]})
+
+    def _task(self, raw: RawBatch) -> str:
+        """A task reads one partition: that names it, whichever its number is in this run."""
+        return f"{self.ship.topics.index(raw.topics[0])}-{raw.partitions[0]}"
 
 
 class IngestStage:
