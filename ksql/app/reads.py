@@ -115,17 +115,13 @@ class Reads:
 
         Raises: TableNotReady.
         """
-        self._await_table(source)
-        found = self._materializer.table(source.name)
+        found = self._materializer.table(source)
+        if found is None:  # just made; no answer is better than a wrong one
+            ends = self._admin.end_offsets([source.topic])
+            found = self._materializer.await_table(source, ends, _READY_S)
         if found is None:
             raise TableNotReady(source.name)
         return found.stores
-
-    def _await_table(self, source: DataSource) -> None:
-        """A table that was just made is opened soon; no answer is better than a wrong one."""
-        if self._materializer.table(source.name) is None:
-            ends = self._admin.end_offsets([source.topic])
-            self._materializer.await_ends(ends, _READY_S)
 
     def _pull(self, query: ast.Query, request: Request) -> ResultStream:
         query_id = f"query_{self._now_ms()}"

@@ -111,6 +111,7 @@ class KsqlService:
         self._progress("replaying the command topic")
         self.log.open()
         self._replaying = False
+        self.materializer.start()
         self.book.rebuild()
         self.runner.sweep(self.engine.catalog.queries)
         self._progress("starting the queries")
@@ -175,7 +176,6 @@ class KsqlService:
             self.runtime, around, self.admin.end_offsets, self.admin.begin_offsets
         )
         self.materializer = Materializer(self.kafka, state.stores)
-        self.materializer.start()
         self._closers.append(self.materializer.close)
         self.log = KafkaCommandLog(
             self.kafka,

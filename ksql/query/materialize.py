@@ -60,7 +60,7 @@ class Materializer:
         self._thread = threading.Thread(target=self._run, name="materializer", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Begin to follow; the catalog must be whole: stores of other tables are deleted."""
         self._thread.start()
 
     def follow(self, catalog: Catalog) -> None:
@@ -72,19 +72,24 @@ class Materializer:
             self._wanted = wanted
         self._changed.set()
 
-    def table(self, name: str) -> Materialized | None:
+    def table(self, source: DataSource) -> Materialized | None:
         """The stores of a table; None while it is not (yet) followed."""
-        return self._tables.get(name)
+        found = self._tables.get(source.name)
+        return found if found is not None and _home(found.source) == _home(source) else None
 
-    def await_ends(self, ends: Mapping[tuple[str, int], int], timeout_s: float) -> bool:
-        """Wait until these offsets are in the stores; False when the time is over."""
+    def await_table(
+        self, source: DataSource, ends: Mapping[tuple[str, int], int], timeout_s: float
+    ) -> Materialized | None:
+        """The table's stores once they hold what lies before these offsets; None if never."""
         deadline = time.monotonic() + timeout_s
         with self._progress:
-            while any(self._positions.get(place, 0) < end for place, end in ends.items()):
+            while self.table(source) is None or any(
+                self._positions.get(place, 0) < end for place, end in ends.items()
+            ):
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._progress.wait(left):
-                    return False
-        return True
+                    return None
+        return self.table(source)
 
     def close(self) -> None:
         """Stop following and close the stores."""
@@ -124,9 +129,10 @@ class Materializer:
     def _assign(self, reader: Reader, admin: Admin) -> None:
         with self._lock:
             wanted = dict(self._wanted)
-        for name in [n for n in self._tables if n not in wanted]:
-            _close(self._tables.pop(name))
-            shutil.rmtree(self._directory / name, ignore_errors=True)
+        for name, old in list(self._tables.items()):
+            if name not in wanted or _home(old.source) != _home(wanted[name]):
+                _close(self._tables.pop(name))
+        self._sweep({_home(source) for source in wanted.values()})
         topics = admin.topics()
         offsets: dict[tuple[str, int], int] = {}
         for name, source in wanted.items():
@@ -146,10 +152,17 @@ class Materializer:
         reader.assign(offsets)
         self._note(offsets)
 
+    def _sweep(self, homes: set[str]) -> None:
+        """Delete the stores of tables that are no more."""
+        if self._directory.is_dir():
+            for left in self._directory.iterdir():
+                if left.name not in homes:
+                    shutil.rmtree(left, ignore_errors=True)
+
     def _open(self, source: DataSource, partitions: int) -> dict[int, Store]:
         stores: dict[int, Store] = {}
         for partition in range(partitions):
-            path = self._directory / source.name / str(partition)
+            path = self._directory / _home(source) / str(partition)
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 stores[partition] = DiskStore.open(path, self._budget)
@@ -183,6 +196,11 @@ class Materializer:
 def is_materialized(source: DataSource) -> bool:
     """Whether pull queries can read the table: a query writes it."""
     return source.kind == "TABLE" and source.created_by is not None
+
+
+def _home(source: DataSource) -> str:
+    """Where its stores lie: by the query, as a dropped table's name may come again."""
+    return str(source.created_by)
 
 
 def _close(table: Materialized) -> None:
