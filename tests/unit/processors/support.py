@@ -10,18 +10,6 @@ from ksql.processors.folds import Slot
 from ksql.processors.keys import pack
 from ksql.types.model import BIGINT
 
-
-def aggregate(name, *types, literals=()):
-    """The overload of a built-in aggregate for these column types."""
-    function = BUILTINS.get(name)
-    for index in range(len(function.overloads)):
-        try:
-            return instantiate_aggregate(function, index, list(types), literals, {})
-        except Exception:  # noqa: BLE001, PERF203 - the next overload may fit
-            continue
-    raise LookupError(name)
-
-
 COUNT = instantiate_aggregate(BUILTINS.get("COUNT"), 0, [], (), {})
 SUM = instantiate_aggregate(BUILTINS.get("SUM"), 1, [BIGINT], (), {})
 FUSSY = Aggregate(
