@@ -263,14 +263,17 @@ def _query_plan(query_id: str, sink: Sink, built: Built, context: Context) -> Qu
 
 
 def transient_plan(query_id: str, built: Built, context: Context) -> QueryPlan:
-    """The plan of a push query: its rows go to the client, not to a topic."""
+    """The plan of a push query: its rows go to the client, not to a topic.
+
+    All columns are in the value; those of the key are there twice, for the deletions of a table.
+    """
     window: KeyWindow | None = None
     sink = Sink(
         built.plan,
         query_id,
         built.kind,
         None,
-        (),
+        _columns(built.key, Role.KEY),
         _columns(built.value, Role.VALUE),
         Format("NONE"),
         Format("JSON"),

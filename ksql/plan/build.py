@@ -50,8 +50,8 @@ _BindItem = Callable[[ex.Expr], Bound]
 class Built:
     """A query without its sink: what it computes and the shape of the result.
 
-    ``states`` are the types that the aggregates keep. ``key`` is empty for keyless streams and for
-    transient queries, whose columns are all in ``value``.
+    ``states`` are the types that the aggregates keep. ``key`` is empty for keyless streams. All
+    columns of a transient query are in ``value``; a table's keys are told in ``key`` as well.
     """
 
     plan: Plan
@@ -214,7 +214,7 @@ class _Builder:
         )
         kind = result_kind(plan)
         if not self.persistent:
-            return self._transient(plan, projected, kind)
+            return self._transient(plan, projected, kind, parts)
         if parts:
             key, value = keys.split(projected, parts, origin, self.sink)
         else:
@@ -301,11 +301,11 @@ class _Builder:
         plan = Aggregate(plan, named, folds, window, len(folds))
         if having is not None:
             plan = Filter(plan, having, "HAVING")
-        if not self.persistent:
-            return self._transient(plan, projected, "TABLE")
         parts = [
             keys.KeyPart((b.Column(key.name, type_of(key.expr)),), (shown,)) for key, shown in group
         ]
+        if not self.persistent:
+            return self._transient(plan, projected, "TABLE", parts)
         key, value = keys.split(projected, parts, "grouping expression", self.sink)
         bounds = KeyWindow(window.kind, window.size_ms or None) if window else None
         built = self._finish(plan, key, value, "TABLE", bounds, keyless=False)
@@ -404,10 +404,19 @@ class _Builder:
             raise CannotInfer
         return named
 
-    def _transient(self, plan: Plan, projected: Sequence[Named], kind: SourceKind) -> Built:
+    def _transient(
+        self,
+        plan: Plan,
+        projected: Sequence[Named],
+        kind: SourceKind,
+        parts: Sequence[keys.KeyPart],
+    ) -> Built:
         value = tuple(projected)
         projection.check_unique((), ((n.name, type_of(n.expr)) for n in value))
-        return Built(Select(plan, (), value), (), value, kind, None, self.relation.sources, True)
+        key = tuple(n for n in value if any(n.expr in part.exprs for part in parts))
+        if kind == "STREAM":
+            key = ()
+        return Built(Select(plan, (), value), key, value, kind, None, self.relation.sources, True)
 
     def _finish(
         self,

@@ -48,6 +48,8 @@ class PushQuery:
         self.columns = columns
         self.final_message: str | None = None
         self._program = Compiled(plan, functions, rows=True)
+        names = [column.name for column in columns]
+        self._key_places = [names.index(column.name) for column in plan.sink.key]
         self._stores = [MemoryStore() for _ in range(self._program.stages)]
         self._until = until
         self._limit = limit
@@ -101,11 +103,16 @@ class PushQuery:
         for stage, store in enumerate(self._stores):
             if flowing:
                 flowing = list(self._program.step(stage, flowing, store, _ignore))
-        width = len(self.columns)
         return [
-            ResultRow((None,) * width, tombstone=True) if value is None else ResultRow(value)
-            for _, value, _, _, _ in flowing
+            self._tombstone(key) if value is None else ResultRow(value)
+            for key, value, _, _, _ in flowing
         ]
+
+    def _tombstone(self, key: tuple[Any, ...] | None) -> ResultRow:
+        row = [None] * len(self.columns)
+        for place, value in zip(self._key_places, key or (), strict=False):
+            row[place] = value
+        return ResultRow(tuple(row), tombstone=True)
 
 
 def _ignore(_operator: str, _message: str, _row: object) -> None:

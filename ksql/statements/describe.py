@@ -165,7 +165,9 @@ def _tasks(query: PersistentQuery, request: Request) -> tuple[e.TaskMetadata, ..
 
 
 def _of_plan(plan: QueryPlan, text: str, sink: str) -> e.QueryDescription:
-    columns: tuple[Column, ...] = (*plan.sink.key, *plan.sink.value)
+    columns: tuple[Column, ...] = plan.sink.value
+    if plan.sink.topic is not None:
+        columns = (*plan.sink.key, *columns)
     stages = f"buckets: {plan.buckets}, every change: {str(plan.every_change).lower()}"
     return e.QueryDescription(
         id=plan.query_id,
