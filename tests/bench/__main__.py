@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if unknown := set(given.workloads) - set(NAMES):
         parser.error(f"unknown workloads: {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, _end)  # so that what was started is stopped and removed
     _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     results = run(given.workloads or NAMES, given.records)
     if given.report:
@@ -57,6 +59,10 @@ def run(names: Sequence[str], records: int) -> list[Result]:
 def _shown(result: Result) -> Result:
     _say(result.line())
     return result
+
+
+def _end(_number: int, _frame: object) -> None:
+    sys.exit(128 + signal.SIGTERM)
 
 
 def _say(line: str) -> None:

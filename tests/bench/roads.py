@@ -83,7 +83,7 @@ class Meter:
     def __call__(self, step: str, work: Callable[[], Found]) -> Found:
         start = time.process_time()
         found = work()
-        self.spent[step] += time.process_time() - start  # type: ignore[assignment]
+        self.spent[step] += time.process_time() - start
         return found
 
     def show(self, name: str, records: int) -> None:
@@ -126,8 +126,8 @@ def stateless(records: int) -> None:
     meter = Meter()
     ingest = program.ingest()
     for batch in arrow_batches(records, 10_000):
-        raw = meter("arrow", lambda batch=batch: raw_batch(batch))  # type: ignore[misc]
-        meter("program", lambda raw=raw: ingest.add(raw, silent))  # type: ignore[misc]
+        raw = meter("arrow", lambda batch=batch: raw_batch(batch))
+        meter("program", lambda raw=raw: ingest.add(raw, silent))
     meter.show("stateless", records)
 
 
@@ -157,9 +157,9 @@ def _ingested(
             chunks[bucket].append(chunk)
 
     for batch in batches:
-        raw = meter("arrow", lambda batch=batch: raw_batch(batch))  # type: ignore[misc]
-        some = meter("ingest", lambda raw=raw: ingest.add(raw, silent))  # type: ignore[misc]
-        meter("chunk", lambda some=some: write(some))  # type: ignore[misc]
+        raw = meter("arrow", lambda batch=batch: raw_batch(batch))
+        some = meter("ingest", lambda raw=raw: ingest.add(raw, silent))
+        meter("chunk", lambda some=some: write(some))
     rest = meter("ingest", ingest.finish)
     meter("chunk", lambda: write(rest))
     for bucket, chunk in meter("chunk", lambda: list(writer.finish())):
