@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from ksql.plan.nodes import (
     Aggregate,
@@ -19,6 +20,8 @@ from ksql.plan.nodes import (
 from ksql.plan.walk import nodes
 from ksql.upgrade.naming import named_as
 
+N = TypeVar("N", Aggregate, StreamTableJoin)
+
 
 def align(old: QueryPlan, new: QueryPlan) -> QueryPlan:
     """The new plan with the old one's names, id, buckets and slots.
@@ -28,28 +31,34 @@ def align(old: QueryPlan, new: QueryPlan) -> QueryPlan:
     Example:
         running ``COUNT(*), SUM(A)`` has slots 0, 1; ``SUM(A), MAX(A)`` gets 1, 2.
     """
-    running = [node for node in nodes(old.sink) if isinstance(node, Aggregate)]
-    sink = _aligned(named_as(new.sink, old.sink), running)
+    sink = _aligned(named_as(new.sink, old.sink), old.sink)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
     return replace(new, query_id=old.query_id, buckets=old.buckets, sink=sink)
 
 
-def _aligned(plan: Plan, running: list[Aggregate]) -> Plan:
+def _aligned(plan: Plan, old: Plan) -> Plan:
     match plan:
         case Source():
             return plan
         case Aggregate():
-            below = _aligned(plan.source, running[1:])
-            if not running:
-                return replace(plan, source=below)
-            folds, next_slot = _slots(plan.folds, running[0])
+            running = _first(Aggregate, old)
+            if running is None:
+                return replace(plan, source=_aligned(plan.source, old))
+            folds, next_slot = _slots(plan.folds, running)
+            below = _aligned(plan.source, running.source)
             return replace(plan, source=below, folds=folds, next_slot=next_slot)
         case StreamTableJoin():
-            return replace(
-                plan, left=_aligned(plan.left, running), right=_aligned(plan.right, running)
-            )
+            join = _first(StreamTableJoin, old)
+            sides = (join.left, join.right) if join else (old, old)
+            left, right = _aligned(plan.left, sides[0]), _aligned(plan.right, sides[1])
+            return replace(plan, left=left, right=right)
         case Filter() | Rekey() | Select() | Sink():
-            return replace(plan, source=_aligned(plan.source, running))
+            return replace(plan, source=_aligned(plan.source, old))
+
+
+def _first(kind: type[N], plan: Plan) -> N | None:
+    """The topmost node of that class."""
+    return next((node for node in nodes(plan) if isinstance(node, kind)), None)
 
 
 def _slots(folds: tuple[Fold, ...], running: Aggregate) -> tuple[tuple[Fold, ...], int]:
