@@ -1,0 +1,111 @@
+"""Queries hosted in memory: what comes out of their topics."""
+
+from __future__ import annotations
+
+import struct
+
+from ksql.local.driver import MemoryTopics
+from tests.unit.world import World
+
+S = "CREATE STREAM S (K STRING KEY, A BIGINT, B STRING) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+T = "CREATE TABLE T (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);"
+
+
+def test_queries_feed_each_other_until_nothing_is_left():
+    world = World(
+        S,
+        "CREATE STREAM S1 AS SELECT * FROM S WHERE A > 1;",
+        "CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S1 GROUP BY K;",
+        "CREATE TABLE BIG AS SELECT * FROM N WHERE C > 1;",
+    )
+    world.feed("s", *(("k", {"A": a}, a) for a in range(4)))
+    assert world.out("S1") == [
+        ("k", {"A": 2, "B": None}, 2),
+        ("k", {"A": 3, "B": None}, 3),
+    ]
+    assert world.out("N") == [("k", {"C": 1}, 2), ("k", {"C": 2}, 3)]
+    assert world.out("BIG") == [("k", {"C": 2}, 3)]
+
+
+def test_several_topics_are_read_in_the_order_of_writing():
+    world = World(S, T, "CREATE STREAM J AS SELECT S.K, A, N FROM S LEFT JOIN T ON S.K = T.ID;")
+    world.feed("s", ("k", {"A": 1}, 9))
+    world.feed("t", ("k", {"N": "x"}, 5))
+    world.feed("s", ("k", {"A": 2}, 1))
+    assert world.out("J") == [
+        ("k", {"A": 1, "N": None}, 9),
+        ("k", {"A": 2, "N": "x"}, 1),
+    ]
+
+
+def test_windowed_keys_carry_their_start():
+    world = World(
+        S,
+        "CREATE TABLE W AS SELECT K, COUNT(*) AS C FROM S "
+        "WINDOW TUMBLING (SIZE 10 MILLISECONDS) GROUP BY K;",
+        "CREATE STREAM R (K STRING KEY, C BIGINT) WITH (KAFKA_TOPIC='W', "
+        "WINDOW_TYPE='TUMBLING', WINDOW_SIZE='10 MILLISECONDS');",
+        "CREATE STREAM RR AS SELECT K, WINDOWSTART AS WS, WINDOWEND AS WE, C FROM R;",
+    )
+    world.feed("s", ("k", {"A": 1}, 13), ("k", {"A": 1}, 17))
+    keys = [r.key for r in world.topics.records["W"]]
+    assert keys == [b"k" + struct.pack(">q", 10)] * 2
+    assert [r.value for r in world.topics.records["RR"]] == [
+        b'{"WS":10,"WE":20,"C":1}',
+        b'{"WS":10,"WE":20,"C":2}',
+    ]
+
+
+def test_a_tables_filter_deletes_what_passes_no_more():
+    world = World(T, "CREATE TABLE X AS SELECT * FROM T WHERE N = 'x';")
+    world.feed(
+        "t", ("a", {"N": "x"}, 1), ("a", {"N": "y"}, 2), ("a", {"N": "y"}, 3), ("a", None, 4)
+    )
+    assert world.out("X") == [("a", {"N": "x"}, 1), ("a", None, 2)]
+
+
+def test_a_count_over_a_table_follows_its_changes():
+    world = World(T, "CREATE TABLE X AS SELECT N, COUNT(*) AS C FROM T GROUP BY N;")
+    world.feed("t", ("a", {"N": "x"}, 1), ("b", {"N": "x"}, 2), ("a", {"N": "y"}, 3))
+    world.feed("t", ("b", None, 4))
+    assert world.last("X") == {"x": {"C": 0}, "y": {"C": 1}}
+
+
+def test_times_from_a_column_and_records_before_the_epoch():
+    world = World(
+        "CREATE STREAM E (A BIGINT) WITH (KAFKA_TOPIC='e', PARTITIONS=1, TIMESTAMP='A');",
+        "CREATE STREAM X AS SELECT A, ROWTIME AS R FROM E;",
+    )
+    world.feed("e", (None, {"A": 5}, 1), (None, {"A": None}, 2), (None, {"A": -3}, 3))
+    assert world.out("X") == [(None, {"A": 5, "R": 5}, 5)]
+    assert len(world.runner.errors()) == 2
+
+
+def test_errors_of_expressions_are_told_and_give_null():
+    world = World(S, "CREATE STREAM X AS SELECT K, CAST(B AS INT) + 1 AS C, A / 0 AS D FROM S;")
+    world.feed("s", ("k", {"A": 1, "B": "no"}, 1))
+    assert world.out("X") == [("k", {"C": None, "D": None}, 1)]
+    assert world.runner.errors()
+
+
+def test_what_an_unknown_query_is_told():
+    world = World(S)
+    world.runner.stop("NOTHING")
+    world.runner.forget("NOTHING")
+    world.runner.drain(["NOTHING"])
+    assert world.runner.errors() == []
+
+
+def test_topics():
+    topics = MemoryTopics()
+    topics.append("t", b"k", None, 3, [("h", None)])
+    [stored] = topics.records["t"]
+    assert (stored.key, stored.value, stored.timestamp, stored.headers) == (
+        b"k",
+        None,
+        3,
+        [("h", None)],
+    )
+    assert topics.describe("t") is None
+    topics.delete(["t", "x"])
+    assert topics.records == {}
