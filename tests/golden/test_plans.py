@@ -1,0 +1,58 @@
+"""Plans of queries, and what the validator says of replacing one by another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ksql.base.errors import KsqlError
+from ksql.engine.errors import UpgradeRefused
+from ksql.plan.explain import explain
+from ksql.statements.answers import RequestFailed
+from ksql.syntax.parser import split
+from tests.unit.world import World
+
+HERE = Path(__file__).parent
+SETUP = (HERE / "setup.sql").read_text("utf-8")
+
+
+def plan(text: str) -> str:
+    world = World(SETUP)
+    try:
+        outcome = world.execute(text)
+    except KsqlError as error:
+        return error.text()
+    query = world.catalog.queries[outcome.prepared.query_id]
+    return explain(world.plan(query.sink).sink)
+
+
+def verdict(text: str) -> str:
+    """Two statements or more: all run, the last is judged."""
+    world = World(SETUP)
+    *before, last = [each.text for each in split(text)]
+    world.run("\n".join(before))
+    statement = world.parse(last)
+    try:
+        found = world.engine.dry_run(statement, last, world.settings).verdict
+    except UpgradeRefused as refused:
+        found = refused.verdict
+        if found is None:
+            return refused.text()
+    except (KsqlError, RequestFailed) as error:
+        return error.text()
+    answer = "accepted" if found.accepted else "refused"
+    kept = ", ".join(g.name for g in found.guarantees if g.holds)
+    return "\n".join(
+        [
+            f"{answer}: {', '.join(found.classes)}",
+            f"the query is {', '.join(found.traits)}; kept: {kept}",
+            *(f"{'+' if change.allowed else '-'} {change}" for change in found.changes),
+        ]
+    )
+
+
+def test_plans(golden):
+    golden(HERE / "plans.sql", plan)
+
+
+def test_upgrades(golden):
+    golden(HERE / "upgrades.sql", verdict)
