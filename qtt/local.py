@@ -85,6 +85,11 @@ class NoMonitor:
         del query_id
         return QueryHealth("RUNNING")
 
+    def skipped(self, query_id: str) -> int:
+        """None."""
+        del query_id
+        return 0
+
     def committed(self, query_id: str) -> dict[str, dict[int, int]]:
         """Nothing."""
         del query_id

@@ -10,6 +10,7 @@ from ksql.statements.services import Offsets, QueryHealth
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ksql.app.skipped import SkippedRecords
     from ksql.engine.engine import Engine
     from ksql.processors.base import Headers
     from ksql.spark.runner import SparkRunner
@@ -20,10 +21,17 @@ if TYPE_CHECKING:
 class SparkMonitor:
     """The ``Monitor`` protocol over Spark's queries and Kafka's administration."""
 
-    def __init__(self, runner: SparkRunner, admin: Admin, failed: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        runner: SparkRunner,
+        admin: Admin,
+        skipped: SkippedRecords,
+        failed: Mapping[str, str],
+    ) -> None:
         """``failed`` tells of queries that could not even be started."""
         self._runner = runner
         self._admin = admin
+        self._skipped = skipped
         self._failed = failed
         self.engine: Engine | None = None
 
@@ -43,8 +51,11 @@ class SparkMonitor:
             progress.batch if progress else None,
             progress.rows_in if progress else 0,
             progress.rows_out if progress else 0,
-            progress.errors if progress else 0,
         )
+
+    def skipped(self, query_id: str) -> int:
+        """How many records it could not handle since this server began."""
+        return self._skipped.count(query_id)
 
     def committed(self, query_id: str) -> Offsets:
         """How far it has read."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from ksql.app.book import LedgerBook
 from ksql.app.monitor import KafkaWriter, SparkMonitor
 from ksql.app.reads import Reads
+from ksql.app.skipped import SkippedRecords
 from ksql.app.state import StateDir
 from ksql.base.config import Settings, check
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
@@ -32,6 +33,7 @@ from ksql.query.materialize import Materializer
 from ksql.spark.runner import SparkRunner, Surroundings
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.session import SparkSettings
+from ksql.spark.spec import RetryPolicy
 from ksql.statements import entities as e
 from ksql.statements import execute as requests
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
@@ -133,10 +135,18 @@ class KsqlService:
             self.settings.text("ksql.spark.driver.memory"),
             conf={k: v for k, v in self.settings.server.items() if k.startswith("spark.")},
         )
-        runtime = SparkRuntime(settings, self._partitions)
+        runtime = SparkRuntime(settings, self._partitions, self._retries())
         self._closers.append(runtime.close)
         runtime.open()
         return runtime
+
+    def _retries(self) -> RetryPolicy:
+        """How failed queries are tried again."""
+        return RetryPolicy(
+            self.settings.number("ksql.query.retry.backoff.initial.ms"),
+            self.settings.number("ksql.query.retry.backoff.max.ms"),
+            self.settings.number("ksql.query.error.max.queue.size"),
+        )
 
     def _open_kafka(self, state: StateDir) -> KafkaSettings:
         properties = dict(self.settings.server)
@@ -198,7 +208,8 @@ class KsqlService:
         self._closers.append(self._stop_queries)
         sender = Sender(self.kafka)
         self._closers.append(sender.close)
-        monitor = SparkMonitor(self.runner, self.admin, self._failed)
+        skipped = SkippedRecords(self.kafka, self.admin, self.log_topic)
+        monitor = SparkMonitor(self.runner, self.admin, skipped, self._failed)
         monitor.engine = self.engine
         self.services = Services(
             self.engine,

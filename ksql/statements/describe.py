@@ -68,7 +68,7 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         write_queries=tuple(query_info(query, request) for query in writers),
         timestamp=source.timestamp.name if source.timestamp else "",
         statistics=_statistics(source, writers, request) if extended else "",
-        error_stats=_faults(writers, request) if extended else "",
+        error_stats=_faults((*writers, *readers), request) if extended else "",
         extended=extended,
         partitions=source.partitions if extended else 0,
         replication=source.replicas if extended else 0,
@@ -91,12 +91,12 @@ def _statistics(source: DataSource, writers: tuple[PersistentQuery, ...], reques
     return "\n".join(lines)
 
 
-def _faults(writers: tuple[PersistentQuery, ...], request: Request) -> str:
+def _faults(queries: tuple[PersistentQuery, ...], request: Request) -> str:
     rows = []
-    for query in writers:
-        health = request.services.monitor.health(query.id)
-        rows.append(f"{query.id}: records-skipped-in-last-batch: {health.faults}")
-        for when, text in health.errors:
+    monitor = request.services.monitor
+    for query in queries:
+        rows.append(f"{query.id}: records-skipped: {monitor.skipped(query.id)}")
+        for when, text in monitor.health(query.id).errors:
             moment = datetime.fromtimestamp(when / 1000, UTC).isoformat(timespec="seconds")
             rows.append(f"  {moment} {text}")
     return "\n".join(rows)

@@ -24,7 +24,6 @@ class QueryHealth:
     batch: int | None = None
     rows_in: int = 0
     rows_out: int = 0
-    faults: int = 0
 
 
 class Monitor(Protocol):
@@ -32,6 +31,9 @@ class Monitor(Protocol):
 
     def health(self, query_id: str) -> QueryHealth:
         """How the query does; state ``PAUSED`` or ``ERROR`` if it does not run."""
+
+    def skipped(self, query_id: str) -> int:
+        """How many records it could not handle since this server began."""
 
     def committed(self, query_id: str) -> Offsets:
         """How far it has read: topic -> partition -> next offset."""

@@ -96,6 +96,15 @@ def logger_name(query_id: str, *operators: str) -> str:
     return ".".join(("processing", query_id, *operators))
 
 
+def query_of(entry: bytes) -> str:
+    """The query that an entry of the log is about; empty if it cannot be told."""
+    try:
+        logger = str(orjson.loads(entry)["logger"])
+    except (KeyError, TypeError, ValueError):
+        return ""
+    return (*logger.split("."), "")[1]
+
+
 def entry(logger: str, time_ms: int, message: Message, level: str = "ERROR") -> bytes:
     """The bytes of one record of the log."""
     return orjson.dumps(

@@ -100,6 +100,7 @@ _SCOPES: Final = {
     "admin": ("ksql.streams.admin.", "ksql.streams.", ""),
 }
 
+_TIMEOUT: Final = "default.api.timeout.ms"
 _QUIET: Final[Config] = {"log_level": 0, "allow.auto.create.topics": False}
 _PRODUCER: Final[Config] = {
     "enable.idempotence": True,
@@ -136,6 +137,13 @@ class KeystoreNotSupported(StartError):
         )
 
 
+class BadTimeout(StartError):
+    """A time that is none."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__(f"{_TIMEOUT} must be a number of milliseconds above 0, not '{value}'")
+
+
 @dataclass(frozen=True)
 class KafkaSettings:
     """Where the brokers are and how to talk to them."""
@@ -148,13 +156,15 @@ class KafkaSettings:
     def from_properties(cls, properties: Mapping[str, object]) -> KafkaSettings:
         """Read the service's properties: plain client names and those under ``ksql.streams.``.
 
-        Raises: NoBroker, KeystoreNotSupported.
+        ``default.api.timeout.ms`` says how long the brokers may be out of reach.
+
+        Raises: NoBroker, KeystoreNotSupported, BadTimeout.
         """
         texts = {name: str(value) for name, value in properties.items() if value is not None}
         bootstrap = texts.get("bootstrap.servers") or texts.get("ksql.streams.bootstrap.servers")
         if not bootstrap:
             raise NoBroker
-        settings = cls(bootstrap, texts)
+        settings = cls(bootstrap, texts, _patience_s(texts))
         settings.admin()
         return settings
 
@@ -210,6 +220,16 @@ class KafkaSettings:
 
     def _store_type(self, kind: str) -> str:
         return self.properties.get(f"ssl.{kind}.type", "JKS").upper()
+
+
+def _patience_s(texts: Mapping[str, str]) -> float:
+    for prefix in _SCOPES["admin"]:
+        value = texts.get(f"{prefix}{_TIMEOUT}")
+        if value is not None:
+            if not value.isdecimal() or not int(value):
+                raise BadTimeout(value)
+            return int(value) / 1000
+    return KafkaSettings.timeout_s
 
 
 _KEYSTORE: Final = ("ssl.certificate.location", "ssl.key.location")

@@ -31,6 +31,9 @@ class StillMonitor:
     def health(self, query_id):
         return QueryHealth("RUNNING")
 
+    def skipped(self, query_id):
+        return 0
+
     def committed(self, query_id):
         return {}
 

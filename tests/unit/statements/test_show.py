@@ -24,8 +24,11 @@ class BusyMonitor(StillMonitor):
 
     def health(self, query_id):
         if query_id == "CSAS_C_2":
-            return QueryHealth("RUNNING", ((0, "went wrong"),), 7, 30, 20, 1)
+            return QueryHealth("RUNNING", ((0, "went wrong"),), 7, 30, 20)
         return QueryHealth("ERROR")
+
+    def skipped(self, query_id):
+        return 1 if query_id == "CSAS_C_2" else 0
 
     def committed(self, query_id):
         return {"s": {0: 5, 1: 0}} if query_id == "CSAS_C_2" else {}
@@ -133,7 +136,7 @@ def test_describe_extended():
         "topic-end-offsets: 9\nCSAS_C_2: last-batch: 7  rows-in: 30  rows-out: 20"
     )
     assert found.error_stats == (
-        "CSAS_C_2: records-skipped-in-last-batch: 1\n  1970-01-01T00:00:00+00:00 went wrong"
+        "CSAS_C_2: records-skipped: 1\n  1970-01-01T00:00:00+00:00 went wrong"
     )
     [summary] = found.query_offset_summaries
     assert summary.topic_summaries[0].offsets == (

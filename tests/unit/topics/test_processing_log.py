@@ -100,3 +100,10 @@ def test_the_statement_for_the_stream():
     text = log.stream_statement("it's")
     assert text.startswith("CREATE STREAM KSQL_PROCESSING_LOG (`LOGGER` STRING, ")
     assert text.endswith("WITH (KAFKA_TOPIC='it''s', VALUE_FORMAT='JSON', KEY_FORMAT='KAFKA');")
+
+
+def test_an_entry_tells_its_query():
+    about = log.entry(log.logger_name("CSAS_X_1", "Project"), 5, log.production_error("no"))
+    assert log.query_of(about) == "CSAS_X_1"
+    for strange in (b"", b"no JSON", b"[]", b"{}", b'{"logger": "processing"}', b'{"logger": 1}'):
+        assert log.query_of(strange) == ""

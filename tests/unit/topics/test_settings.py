@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.topics.settings import KafkaSettings, KeystoreNotSupported, NoBroker
+from ksql.topics.settings import BadTimeout, KafkaSettings, KeystoreNotSupported, NoBroker
 
 
 def settings(**properties):
@@ -26,6 +26,15 @@ def test_defaults():
     assert found.producer(**{"linger.ms": 0})["linger.ms"] == 0
     assert found.consumer()["isolation.level"] == "read_committed"
     assert found.admin() == {"bootstrap.servers": "a:1", "log_level": 0}
+
+
+def test_how_long_brokers_may_be_out_of_reach():
+    assert settings().timeout_s == 30
+    assert settings(default__api__timeout__ms="1500").timeout_s == 1.5
+    assert settings(ksql__streams__default__api__timeout__ms=2000).timeout_s == 2
+    for wrong in ("soon", "0", "-1"):
+        with pytest.raises(BadTimeout, match=wrong):
+            settings(default__api__timeout__ms=wrong)
 
 
 def test_the_longest_prefix_wins_and_strangers_stay_out():
