@@ -2,17 +2,25 @@
 
 Hadoop's own sets each new file's permissions; without its native library it does so by running
 ``chmod``, and looks for links by running ``readlink``: forty processes and two thirds of the time
-of a small stateful batch. Ours leaves permissions to the process' umask. It is one Java class of
-two methods,
+of a small stateful batch. Ours leaves permissions to the process' umask, and writes no checksums
+beside files (RocksDB's and Spark's files have their own). Two small Java classes,
 
-    public class LocalFiles extends RawLocalFileSystem {
+    public class RawFiles extends RawLocalFileSystem {
         public void setPermission(Path path, FsPermission permission) {}
     }
+    public class LocalFiles extends LocalFileSystem {  // Hadoop casts local file systems to this
+        public LocalFiles() {
+            super(new RawFiles());
+            setWriteChecksum(false);
+            setVerifyChecksum(false);
+        }
+    }
 
-written out here as a class file, since a Java runtime brings no compiler. Used for ``local``
+written out here as class files, since a Java runtime brings no compiler. Used for ``local``
 masters only.
 
-Source: Hadoop's RawLocalFileSystem; The Java Virtual Machine Specification, chapter 4.
+Source: Hadoop's RawLocalFileSystem and FileSystem.getLocal; The Java Virtual Machine
+Specification, chapter 4.
 """
 
 from __future__ import annotations
@@ -26,7 +34,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CLASS = "ksql.LocalFiles"
-_PARENT = "org/apache/hadoop/fs/RawLocalFileSystem"
+_THIS = "ksql/LocalFiles"
+_PARENT = "org/apache/hadoop/fs/LocalFileSystem"
+_RAW = "ksql/RawFiles"
+_RAW_PARENT = "org/apache/hadoop/fs/RawLocalFileSystem"
 _SET_PERMISSION = "(Lorg/apache/hadoop/fs/Path;Lorg/apache/hadoop/fs/permission/FsPermission;)V"
 _MANAGER = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -41,7 +52,8 @@ def local_files_conf(folder: Path) -> Mapping[str, str]:
     """Write the class into a jar in ``folder``; returns the settings that make Spark use it."""
     jar = folder / "local-files.jar"
     with zipfile.ZipFile(jar, "w") as out:
-        out.writestr(f"{CLASS.replace('.', '/')}.class", class_file())
+        out.writestr(f"{_RAW}.class", raw_class())
+        out.writestr(f"{_THIS}.class", local_class())
     return {
         "spark.driver.extraClassPath": str(jar),
         "spark.hadoop.fs.file.impl": CLASS,
@@ -76,17 +88,39 @@ class _Pool:
         return struct.pack(">H", len(self._entries) + 1) + b"".join(self._entries)
 
 
-def class_file() -> bytes:
-    """The compiled class."""
+def raw_class() -> bytes:
+    """``RawFiles``, compiled."""
     pool = _Pool()
-    this, parent = pool.class_(CLASS.replace(".", "/")), pool.class_(_PARENT)
-    parent_init = pool.method(_PARENT, "<init>", "()V")
-    # aload_0; invokespecial parent; return
-    init = b"\x2a\xb7" + struct.pack(">H", parent_init) + b"\xb1"
+    # aload_0; invokespecial super.<init>; return
+    init = b"\x2a\xb7" + _ref(pool.method(_RAW_PARENT, "<init>", "()V")) + b"\xb1"
     methods = (
         _method(pool, "<init>", "()V", code=init, stack=1, locals_=1),
         _method(pool, "setPermission", _SET_PERMISSION, code=b"\xb1", stack=0, locals_=3),
     )
+    return _class(pool, _RAW, _RAW_PARENT, methods)
+
+
+def local_class() -> bytes:
+    """``LocalFiles``, compiled."""
+    pool = _Pool()
+    raw_init = pool.method(_RAW, "<init>", "()V")
+    parent_init = pool.method(_PARENT, "<init>", "(Lorg/apache/hadoop/fs/FileSystem;)V")
+    # aload_0; new RawFiles; dup; invokespecial RawFiles.<init>; invokespecial super.<init>
+    code = b"\x2a\xbb" + _ref(pool.class_(_RAW)) + b"\x59\xb7" + _ref(raw_init)
+    code += b"\xb7" + _ref(parent_init)
+    for switch in ("setWriteChecksum", "setVerifyChecksum"):
+        # aload_0; iconst_0; invokevirtual
+        code += b"\x2a\x03\xb6" + _ref(pool.method(_PARENT, switch, "(Z)V"))
+    init = _method(pool, "<init>", "()V", code=code + b"\xb1", stack=3, locals_=1)
+    return _class(pool, _THIS, _PARENT, (init,))
+
+
+def _ref(index: int) -> bytes:
+    return struct.pack(">H", index)
+
+
+def _class(pool: _Pool, name: str, parent_name: str, methods: tuple[bytes, ...]) -> bytes:
+    this, parent = pool.class_(name), pool.class_(parent_name)
     body = struct.pack(">HHHHHH", _PUBLIC | _SUPER, this, parent, 0, 0, len(methods))
     head = struct.pack(">IHH", 0xCAFEBABE, 0, _JAVA_8)
     return head + pool.bytes() + body + b"".join(methods) + struct.pack(">H", 0)
