@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _CAUSE = re.compile(
-    r"^(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$", re.MULTILINE
+    r"^(?:Caused by: )?(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$",
+    re.MULTILINE,
 )
 _DATA_LOST = re.compile(
     r"data (?:may have been|was) (?:lost|missed)|DATA_LOSS|partitions? .{0,80}gone", re.IGNORECASE

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from ksql.spark.failures import reason
+
+PYTHON = """org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "worker.py", line 3, in main
+    process()
+  File "stage.py", line 9, in __call__
+    raise ValueError("x")
+ksql.topics.producer.DeliveryFailed: cannot write to topic "OUT"
+
+\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:561)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+"""
+JAVA = """[STREAM_FAILED] Query [id = 1] terminated with exception: boom SQLSTATE: XXKST
+Caused by: java.lang.IllegalStateException: the store is gone
+\tat a.b.C.d(C.scala:1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "text"),
+    [
+        (PYTHON, 'cannot write to topic "OUT"'),
+        (JAVA, "the store is gone"),
+        ("plain words\nand more", "plain words"),
+        ("Traceback (most recent call last)\n  File x\nKeyError", "KeyError"),
+        (
+            "KafkaIllegalStateException: Partitions [t-0] are gone. Some data may have been missed",
+            "gone from the broker",
+        ),
+        (
+            "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not "
+            "host this topic-partition.",
+            "a topic that the query reads does not exist",
+        ),
+    ],
+)
+def test_a_user_reads_one_sentence(trace, text):
+    assert text in reason(trace)
+    assert "\n" not in reason(trace)
+    assert "Exception" not in reason(trace)

@@ -1,0 +1,87 @@
+"""The stateful operator in PySpark's own tester: no JVM, and no pipelined socket."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from ksql.processors.base import Record
+from ksql.spark.buckets import bucket_labels
+from ksql.spark.chunk import pack_records, unpack_chunks
+from ksql.spark.host import StageHost
+from ksql.spark.shipment import Shipment
+
+
+class Numbering:
+    """Stage 0 of two: numbers the records of each key and sends them on under another key."""
+
+    stages = 2
+    sink_topic = None
+
+    def step(self, stage, records, store, log):
+        out = []
+        for record in records:
+            if record.row is None:
+                log("numbering", "no row", None)
+                continue
+            number = (store.get(b"n", record.key) or 0) + 1
+            store.put(b"n", record.key, number)
+            out.append(record._replace(key=b"n%d" % number, row=(record.key.decode(), number)))
+        return out
+
+
+def load(_plan):
+    return Numbering()
+
+
+def ship():
+    return Shipment(
+        query_id="q",
+        application_id="q",
+        plan_json=json.dumps({}),
+        topics=("t",),
+        producer=(),
+        buckets=bucket_labels(4),
+        program=f"{__name__}:load",
+    )
+
+
+def rows(*chunks, label=7):
+    return [Row(B=label, ERRORS=0, BLOB=chunk) for chunk in chunks]
+
+
+def record(key, offset, row=("x",)):
+    return Record(0, key, row, 0, offset=offset)
+
+
+def sent(answer):
+    return unpack_chunks(row.BLOB for row in answer)
+
+
+def test_state_is_kept_per_bucket_and_results_go_to_their_buckets():
+    tester = TwsTester(StageHost(ship(), 0))
+    first = tester.test(7, rows(pack_records([record(b"a", 0), record(b"b", 1)], 0, 1)))
+    again = tester.test(7, rows(pack_records([record(b"a", 2)], 0, 1)))
+    other = tester.test(9, rows(pack_records([record(b"a", 3)], 0, 1), label=9))
+    assert [r.row for r in sent(first)] == [("a", 1), ("b", 1)]
+    assert [r.row for r in sent(again)] == [("a", 2)]
+    assert [r.row for r in sent(other)] == [("a", 1)]
+    assert {row.B for row in first} <= set(bucket_labels(4))
+
+
+def test_chunks_are_taken_in_their_senders_order():
+    chunks = [pack_records([record(b"a", n, (n,))], 0, n) for n in range(3)]
+    answer = TwsTester(StageHost(ship(), 0)).test(7, rows(*reversed(chunks)))
+    assert [r.offset for r in sorted(sent(answer), key=lambda r: r.row[1])] == [0, 1, 2]
+
+
+def test_rows_that_only_tell_errors_call_no_program():
+    assert TwsTester(StageHost(ship(), 0)).test(7, rows(b"")) == []
+
+
+def test_errors_are_told_once():
+    tester = TwsTester(StageHost(ship(), 0))
+    chunk = pack_records([record(b"a", 0, None), record(b"a", 1), record(b"b", 2)], 0, 1)
+    assert sum(row.ERRORS for row in tester.test(7, rows(chunk))) == 1

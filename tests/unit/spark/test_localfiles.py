@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import struct
+import zipfile
+
+from ksql.spark.localfiles import CLASS, local_files_conf
+
+
+def test_the_jar_holds_class_files_under_their_names(tmp_path):
+    conf = local_files_conf(tmp_path)
+    with zipfile.ZipFile(conf["spark.driver.extraClassPath"]) as jar:
+        names = set(jar.namelist())
+        heads = {struct.unpack(">IHH", jar.read(name)[:8]) for name in names}
+    assert f"{CLASS.replace('.', '/')}.class" in names
+    assert heads == {(0xCAFEBABE, 0, 52)}
+    assert conf["spark.hadoop.fs.file.impl"] == CLASS
