@@ -91,6 +91,18 @@ class Http:
         found = self.one("SHOW QUERIES;")["queries"]
         return {q["id"]: q["state"] for q in found if q["queryType"] == "PERSISTENT"}
 
+    def catalog(self) -> dict[str, Any]:
+        """What a user sees of sources, types and queries."""
+        found = {
+            "streams": self.one("SHOW STREAMS;")["streams"],
+            "tables": self.one("SHOW TABLES;")["tables"],
+            "types": self.one("SHOW TYPES;")["types"],
+            "queries": self.one("SHOW QUERIES;")["queries"],
+        }
+        names = [source["name"] for source in (*found["streams"], *found["tables"])]
+        found["described"] = [self.one(f"DESCRIBE `{n}`;")["sourceDescription"] for n in names]
+        return found
+
     def _sent(self, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
         response = self.client.post(path, json=body)
         if response.is_error:

@@ -20,19 +20,6 @@ def declared(name, modifier="CREATE STREAM"):
     )
 
 
-def picture(http):
-    """What a user sees of the catalog."""
-    found = {
-        "streams": http.one("SHOW STREAMS;")["streams"],
-        "tables": http.one("SHOW TABLES;")["tables"],
-        "types": http.one("SHOW TYPES;")["types"],
-        "queries": http.one("SHOW QUERIES;")["queries"],
-    }
-    names = [source["name"] for source in (*found["streams"], *found["tables"])]
-    found["described"] = [http.one(f"DESCRIBE `{name}`;")["sourceDescription"] for name in names]
-    return found
-
-
 def test_concurrent_statements_get_one_order(server, http):
     names = [unique("s").upper() for _ in range(6)]
     shared, quiet = unique("shared").upper(), unique("quiet").upper()
@@ -137,9 +124,9 @@ def test_a_replay_gives_the_same_catalog_and_the_same_queries(again, broker):
         produce(broker.bootstrap, one, [("a", {"N": -1}), ("a", {"N": 1})])
         produce(broker.bootstrap, two, [("b", {"N": 2})])
         await_counts(http, count, {"a": 2, "b": 1})
-        before = picture(http)
+        before = http.catalog()
     with again() as http:
-        assert picture(http) == before
+        assert http.catalog() == before
         assert http.queries()[rests] == "PAUSED"
         assert http.queries()[inserts] == "RUNNING"
         produce(broker.bootstrap, one, [("a", {"N": -2}), ("a", {"N": 3})])
