@@ -11,7 +11,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench lock \
-	proof-fresh
+	proof-fresh proof-crash proof-qtt
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -55,18 +55,24 @@ golden: setup ## statement and expected text
 	$(PYTEST) -q tests/golden
 
 spark: setup ## one Spark session
-	$(PYTEST) -q tests/spark
+	$(PYTEST) -q -m "not proof" tests/spark
 
-kafka: setup ## broker, server, CLI; crash and replay
-	$(PYTEST) -q tests/kafka
+kafka: setup ## broker, server, CLI, replay
+	$(PYTEST) -q -m "not proof" tests/kafka
+
+proof-crash: setup ## crashes, restarts, bad surroundings, a standalone master, the demo: long
+	$(PYTEST) -q -m proof tests/spark tests/kafka
 
 # The corpus is not part of the project; without it only our own cases run.
 QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
-QTT_SAMPLE ?= 60
+QTT_SAMPLE ?= 40
 
 qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 	$(RUN) -m qtt --driver local --jobs $(JOBS) $(QTT_PATHS)
 	$(RUN) -m qtt --driver spark --jobs $(JOBS) --sample $(QTT_SAMPLE) $(QTT_PATHS)
+
+proof-qtt: setup ## every test file on Spark: hours
+	$(RUN) -m qtt --driver spark --jobs $(JOBS) $(QTT_PATHS)
 
 bench: setup ## the numbers
 	$(RUN) -m tests.bench

@@ -13,11 +13,12 @@ Source: KIP-98 and KIP-447.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ksql.topics.kafka_errors import FENCED, error_of
 from ksql.topics.producer import DeliveryFailed, WorkerProducer
@@ -55,8 +56,7 @@ class TaskTransactions(WorkerProducer):
             # first shut out whoever holds the id, then ask how far they came
             self._producer.init_transactions(_CALL_S)
             self._group = group.consumer_group_metadata()
-            (found,) = group.committed([TopicPartition(marker, 0)], _CALL_S)
-            self._next_batch = max(found.offset, 0)
+            self._next_batch = max(_committed(group, marker), 0)
         except KafkaException as problem:
             raise self._failure(problem) from problem
         finally:
@@ -134,6 +134,27 @@ def keep(task_id: str, transactions: TaskTransactions) -> None:
         while len(_kept) > _KEPT_PRODUCERS:
             _kept.popitem(last=False)
 
+
+def _committed(group: Consumer, marker: str) -> int:
+    """The group's offset; a coordinator that is still being loaded is asked again."""
+    deadline = time.monotonic() + _CALL_S
+    while True:
+        try:
+            (found,) = group.committed([TopicPartition(marker, 0)], _CALL_S)
+        except KafkaException as problem:
+            if problem.args[0].code() not in _LOADING or time.monotonic() > deadline:
+                raise
+            time.sleep(_LOADING_S)
+        else:
+            return int(found.offset)
+
+
+_LOADING: Final = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+_LOADING_S: Final = 0.1
 
 _PRODUCER_ONLY: Final = (
     "acks",

@@ -1,4 +1,6 @@
-"""Golden files: an input and, in lines that start with ``-->``, what comes of it; blank lines between.
+"""Golden files: an input and, in lines that start with ``-->``, what comes of it.
+
+Blank lines stand between them.
 
 ``pytest tests/golden --update-golden`` writes the files anew; the difference is read in review.
 """

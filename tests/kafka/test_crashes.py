@@ -11,6 +11,8 @@ import pytest
 from tests.kafka.servers import ServerProcess, hosted
 from tests.kafka.wires import await_true, produce, read_all, topics, unique
 
+pytestmark = pytest.mark.proof
+
 
 class Scene:
     """One state directory over the shared broker, and the servers that come and go on it."""

@@ -1,4 +1,4 @@
-"""What a server cannot help: taken ports, foreign directories, bad records, a ledger that is gone."""
+"""What a server cannot help: taken ports, foreign directories, bad records, a lost ledger."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ksql.base.errors import StartError
 from ksql.ledger.store import Ledger
 from tests.kafka.servers import Hosted, hosted, run_command
 from tests.kafka.wires import await_true, produce, read_all, unique
+
+pytestmark = pytest.mark.proof
 
 
 def test_a_port_in_use_is_told_before_anything_starts(tmp_path):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.kafka.servers import ServerProcess
 from tests.kafka.wires import Feeder, await_true, read_all
+
+pytestmark = pytest.mark.proof
 
 PARTITIONS = 4
 SETUP = f"""

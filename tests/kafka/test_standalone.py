@@ -17,6 +17,8 @@ import pytest
 from tests.kafka.servers import ROOT, ServerProcess
 from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
 
+pytestmark = pytest.mark.proof
+
 _HOME = Path(pyspark.__file__).parent
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from ksql.base.ids import QueryId
 from ksql.local.driver import MemoryTopics
 from tests.unit.world import World
 
@@ -92,7 +93,7 @@ def test_what_an_unknown_query_is_told():
     world = World(S)
     world.runner.stop("NOTHING")
     world.runner.forget("NOTHING")
-    world.runner.drain(["NOTHING"])
+    world.runner.drain([QueryId("NOTHING")])
     assert world.runner.errors() == []
 
 

@@ -1,0 +1,112 @@
+"""The grammar and its builders belong together."""
+
+from __future__ import annotations
+
+import threading
+from typing import get_args
+
+import pytest
+
+from ksql.base.ident import RESERVED, quote
+from ksql.syntax import ast
+from ksql.syntax.build import BUILDERS
+from ksql.syntax.explain_error import levenshtein
+from ksql.syntax.machine import grammar
+from ksql.syntax.parser import parse, parse_expression
+
+
+def test_every_builder_serves_a_rule_and_every_rule_has_one():
+    built = set()
+    for row in grammar().actions.values():
+        for action in row.values():
+            if not isinstance(action, int) and action.build is not None:
+                built.add(action.origin)
+    handed_on = {
+        action.origin
+        for row in grammar().actions.values()
+        for action in row.values()
+        if not isinstance(action, int) and action.build is None
+    }
+    rules = {name for name in built - handed_on if not name.startswith("_")}
+    assert rules
+    parsed = {type(parse(text, test_statements=True)[0].statement) for text in STATEMENTS}
+    assert parsed == set(get_args(ast.Statement))
+    assert all(callable(build) for build in vars(BUILDERS).values())
+
+
+STATEMENTS = [
+    "SELECT 1 FROM s;",
+    "CREATE STREAM s;",
+    "CREATE TABLE t AS SELECT 1 FROM s;",
+    "INSERT INTO s SELECT 1 FROM t;",
+    "INSERT INTO s VALUES (1);",
+    "ALTER STREAM s ADD a INT;",
+    "DROP STREAM s;",
+    "PAUSE ALL;",
+    "EXPLAIN q;",
+    "SHOW TABLES;",
+    "DESCRIBE s;",
+    "DESCRIBE TABLES;",
+    "DESCRIBE FUNCTION f;",
+    "DESCRIBE CONNECTOR c;",
+    "PRINT t;",
+    "CREATE TYPE t AS INT;",
+    "DROP TYPE t;",
+    "CREATE SOURCE CONNECTOR c WITH (a = 1);",
+    "DROP CONNECTOR c;",
+    "SET 'a' = 'b';",
+    "UNSET 'a';",
+    "ALTER SYSTEM 'a' = 'b';",
+    "DEFINE a = 'b';",
+    "UNDEFINE a;",
+    "ASSERT TOPIC t;",
+    "ASSERT SCHEMA ID 1;",
+    "ASSERT VALUES s VALUES (1);",
+    "ASSERT NULL VALUES s KEY (1);",
+    "ASSERT TABLE t;",
+    "RUN SCRIPT 'x';",
+]
+
+
+def test_keywords_of_the_grammar_that_are_reserved():
+    keywords = set(grammar().lexer.keywords)
+    assert {"SELECT", "FROM", "STREAM", "DECIMAL"} <= keywords & RESERVED
+    assert {"EMIT", "KEY", "MAP", "ID"} <= keywords - RESERVED
+
+
+@pytest.mark.parametrize(
+    "name", ["A", "2ND", "1E5", "12", "1E", "a", "SELECT", "X Y", "_@1", "5E5X"]
+)
+def test_a_quoted_name_reads_back(name):
+    assert parse_expression(quote(name)).name == name
+
+
+def test_parsing_from_several_threads():
+    found = []
+
+    def work(n):
+        variables = {"v": f"s{n}"}
+        for _ in range(20):
+            [parsed] = parse("SELECT ${v}.a FROM ${v};", variables=variables)
+            found.append(parsed.statement.source.name == f"S{n}")
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 160
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "distance"),
+    [
+        ("", "", 0),
+        ("A", "", 1),
+        ("SELECT", "SELECT", 0),
+        ("SELEKT", "SELECT", 1),
+        ("DORP", "DROP", 2),
+    ],
+)
+def test_levenshtein(left, right, distance):
+    assert levenshtein(left, right) == levenshtein(right, left) == distance

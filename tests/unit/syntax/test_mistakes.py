@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+
+import pytest
+
+from ksql.base.errors import ParseError
+from ksql.syntax import mistakes
+from ksql.syntax.parser import parse
+
+ENTRIES = tomllib.loads(resources.files("grammar").joinpath("bad.toml").read_text("utf-8"))
+EXAMPLES = [
+    (example, entry["hint"], entry.get("context", 1))
+    for entry in ENTRIES["mistake"]
+    for example in entry.get("examples", ())
+]
+
+
+@pytest.mark.parametrize(("example", "hint", "context"), EXAMPLES)
+def test_every_example_gets_its_hint(example, hint, context):
+    with pytest.raises(ParseError) as caught:
+        parse(example)
+    assert caught.value.hint == hint
+
+
+def test_no_place_has_two_hints():
+    said = {}
+    for example, hint, context in EXAMPLES:
+        assert said.setdefault(mistakes.place(example, context), hint) == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("SELECT a FROM s x ORDER BY a;", "no ORDER BY"),
+        ("SELECT a FROM s GROUP BY a ORDER BY a;", "no ORDER BY"),
+        ("SELECT a FROM s UNION SELECT b FROM t;", "no UNION"),
+        ("SELECT sum(a) OVER (PARTITION BY b) FROM s;", "no window functions"),
+        ("SELECT a FROM s LIMIT 1 OFFSET 2;", "no OFFSET"),
+        ("CREATE TABLE t AS SELECT DISTINCT a FROM s;", "no SELECT DISTINCT"),
+        ("CREATE STREAM t AS SELECT * FROM x, y WHERE x.a = y.a;", "join them"),
+        ("CREATE STREAM s (a INT) WITH (kafka_topic = topic_1);", "is a literal"),
+    ],
+)
+def test_like_mistakes_get_the_hint(text, part):
+    with pytest.raises(ParseError) as caught:
+        parse(text)
+    assert part in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["DROP STREAM a, b;", "DESCRIBE a, b;", "SELECT a b c FROM s;"])
+def test_other_mistakes_get_none(text):
+    with pytest.raises(ParseError) as caught:
+        parse(text)
+    assert caught.value.hint == ""
+
+
+def test_an_example_must_be_broken():
+    with pytest.raises(ValueError, match="no mistake"):
+        mistakes.place("SHOW TABLES;", 1)
