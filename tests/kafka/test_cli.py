@@ -9,6 +9,8 @@ import pytest
 from tests.kafka.servers import run_command
 from tests.kafka.wires import produce, unique
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(scope="module")
 def stream(server):

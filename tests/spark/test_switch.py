@@ -12,6 +12,8 @@ import pytest
 from ksql.spark.checkpoint import committed
 from ksql.spark.spec import State
 
+pytestmark = pytest.mark.proof
+
 
 @contextmanager
 def load(desk, topic):
