@@ -54,10 +54,14 @@ class Story:
     def tell(self) -> list[Check]:
         """All of it; what was compared, for the exit status."""
         self._declare()
-        with contextlib.closing(Sender(self._stage.kafka)) as sender:
+        with (
+            contextlib.closing(Sender(self._stage.kafka)) as sender,
+            contextlib.closing(self._feed_of(sender)) as feed,
+        ):
             self._load_airlines(sender)
+            self._first_records(feed)
             self._start_queries()
-            self._feed(sender)
+            self._feed(feed)
         read = self._settle()
         expected = self._expected()
         pulls = self._ask(expected)
@@ -78,36 +82,45 @@ class Story:
         sender.flush()
         self._show.note(f"{len(self._data.airlines)} airlines sent to Kafka")
 
+    def _feed_of(self, sender: Sender) -> Feed:
+        per_second = max(self._total / _FEED_S, _LEAST_PER_S)
+        return Feed(sender, "flights", self._data.flight_records(), per_second)
+
+    def _first_records(self, feed: Feed) -> None:
+        first = self._share(10)
+        feed.start(first)
+        feed.await_sent(first)
+        self._show.note(f"{first:,} departures sent, the others will follow")
+
     def _start_queries(self) -> None:
+        """One after the other has its first batch: all at once would ask much of a small machine."""
         self._show.section("Four queries, each a running Spark stream")
         for sink, sql in script.QUERIES.items():
             answer = self._session.run(sql)
-            self._ids[sink] = answer["commandStatus"]["queryId"]
+            self._ids[sink] = query_id = answer["commandStatus"]["queryId"]
+            with self._show.doing("reading the first departures"):
+                self._session.await_begun(query_id)
 
-    def _feed(self, sender: Sender) -> None:
+    def _feed(self, feed: Feed) -> None:
         self._show.section("Records come in, and queries are replaced meanwhile")
-        per_second = max(self._total / _FEED_S, _LEAST_PER_S)
-        feed = Feed(sender, "flights", self._data.flight_records(), per_second)
         with (
             self._show.bar(self._total) as bar,
-            contextlib.closing(feed),
             Ticker(0.5, lambda: bar.update(feed.sent, self._rows_out())),
         ):
             self._scenes(feed)
 
     def _scenes(self, feed: Feed) -> None:
         share = self._share
-        feed.start(share(45))
-        feed.await_sent(share(20))
+        feed.allow(share(50))
+        feed.await_sent(share(25))
         self._replace("DELAYED", script.DELAYED_MORE)
         feed.allow(share(75))
-        feed.await_sent(share(45))
+        feed.await_sent(share(40))
         self._refuse("DELAYED", script.DELAYED_ELSEWHERE, script.DELAYED_MORE)
         feed.await_sent(share(55))
         self._replace("HOURLY", script.HOURLY_WORST)
         feed.allow(self._total)
         feed.await_sent(share(80))
-        self._session.await_begun(self._ids["CARRIERS"])
         self._session.pull(_pull_carriers())
         feed.await_sent(self._total)
 
@@ -116,7 +129,6 @@ class Story:
 
     def _replace(self, sink: str, sql: str) -> None:
         query_id = self._ids[sink]
-        self._session.await_begun(query_id)
         report = self._session.replace(sql, query_id)
         self._switches[sink] = _switch(report)
 
