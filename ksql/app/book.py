@@ -18,15 +18,26 @@ if TYPE_CHECKING:
 class LedgerBook:
     """The engine's ``UpgradeBook`` over the ledger."""
 
-    def __init__(self, ledger: ResilientLedger, service_id: str, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        ledger: ResilientLedger,
+        service_id: str,
+        now_ms: Callable[[], int],
+        known: list[UpgradeEntry],
+    ) -> None:
+        """``known`` is kept up to date: what the command topic knows, for a ledger that is lost."""
         self._ledger = ledger
         self._service_id = service_id
         self._now_ms = now_ms
-        self._known: list[UpgradeEntry] = []
+        self._known = known
+        self._begun: dict[UpgradeId, UpgradeEntry] = {}
 
     def begun(self, upgrade: Upgrade) -> UpgradeId:
         """An upgrade starts."""
-        return self._ledger.record_upgrade(self._entry(upgrade))
+        entry = self._entry(upgrade)
+        upgrade_id = self._ledger.record_upgrade(entry)
+        self._begun[upgrade_id] = entry
+        return upgrade_id
 
     def refused(self, upgrade: Upgrade) -> None:
         """The validator refused it."""
@@ -39,7 +50,6 @@ class LedgerBook:
     def rebuild(self) -> None:
         """After the replay: what the command topic knows and a lost ledger does not."""
         self._ledger.rebuild(self._known)
-        self._known = []
 
     def _entry(self, upgrade: Upgrade) -> UpgradeEntry:
         return UpgradeEntry.of(
@@ -55,6 +65,10 @@ class LedgerBook:
 
     def finished(self, token: object, switch: Switch | None, error: str | None) -> None:
         """It has ended."""
+        upgrade_id = UpgradeId(str(token))
+        entry = self._begun.pop(upgrade_id)
+        if switch is not None:
+            self._known.append(entry)
         offsets = None
         if switch is not None:
             offsets = {
@@ -69,4 +83,4 @@ class LedgerBook:
             switch.gap_ms if switch else None,
             error or "",
         )
-        self._ledger.finish_upgrade(UpgradeId(str(token)), outcome)
+        self._ledger.finish_upgrade(upgrade_id, outcome)

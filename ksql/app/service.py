@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from ksql.catalog.catalog import Catalog
     from ksql.engine.ports import Command
+    from ksql.ledger.entries import UpgradeEntry
     from ksql.query.results import ResultStream, TextStream
 
 _log = logging.getLogger(__name__)
@@ -164,7 +165,8 @@ class KsqlService:
     def _compose(self, state: StateDir) -> None:
         service_id = self.settings.text("ksql.service.id")
         url = self.settings.text("ksql.ledger.url") or default_url(state.root)
-        self.ledger = ResilientLedger.open(url)
+        upgrades: list[UpgradeEntry] = []
+        self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
         self._closers.append(self.ledger.close)
         self.log_topic = topic_name(service_id)
         self._create_log_topic()
@@ -202,7 +204,7 @@ class KsqlService:
             parallelism=max(2, os.cpu_count() or 2),
             on_change=self.materializer.follow,
         )
-        self.book = LedgerBook(self.ledger, service_id, self._now_ms)
+        self.book = LedgerBook(self.ledger, service_id, self._now_ms, upgrades)
         self.engine.book = self.book
         self.engine.on_command = self._snapshot
         self._closers.append(self._stop_queries)
