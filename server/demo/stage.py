@@ -26,6 +26,7 @@ from server.listeners import bind, parse_listeners, url_of
 
 _ANYWHERE_FREE = "http://127.0.0.1:0"
 _POLL_S = 0.02
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -108,15 +109,23 @@ def _end(http: uvicorn.Server, thread: threading.Thread, door: Door) -> None:
 
 @contextlib.contextmanager
 def _log_file(path: Path) -> Iterator[None]:
-    """What the service logs goes to a file, not between the demo's own lines."""
+    """What the service logs, or a thread dies of, goes to a file, not between the demo's lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     handler.setLevel(logging.WARNING)
     root = logging.getLogger()
     root.addHandler(handler)
+    hook, threading.excepthook = threading.excepthook, _log_death
     try:
         yield
     finally:
+        threading.excepthook = hook
         root.removeHandler(handler)
         handler.close()
+
+
+def _log_death(died: threading.ExceptHookArgs) -> None:
+    value = died.exc_value
+    trace = (died.exc_type, value, died.exc_traceback) if value is not None else None
+    _log.error("thread_died", exc_info=trace, extra={"thread": getattr(died.thread, "name", "")})

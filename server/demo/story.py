@@ -93,7 +93,7 @@ class Story:
         self._show.note(f"{first:,} departures sent, the others will follow")
 
     def _start_queries(self) -> None:
-        """One after the other has its first batch: all at once would ask much of a small machine."""
+        """One after the other has its first batch: all at once is much for a small machine."""
         self._show.section("Four queries, each a running Spark stream")
         for sink, sql in script.QUERIES.items():
             answer = self._session.run(sql)
