@@ -102,6 +102,8 @@ def string(value: str) -> str:
 
 def qualified(source: str, name: str) -> str:
     """``source.name``, each quoted only where it must be."""
+    if name[:1].isdigit() and quote(name) == name:
+        return f"{quote(source)}.`{name}`"  # after a point, digits open a number
     return f"{quote(source)}.{quote(name)}"
 
 
@@ -111,9 +113,9 @@ def comma(exprs: Iterable[Expr]) -> str:
 
 
 def _operand(expr: ex.Unary) -> str:
-    """What a sign stands before: two minuses would open a comment, `-5` would be one literal."""
+    """What a sign stands before: two minuses open a comment, and `-5` is a literal."""
     text = expression(expr.operand)
-    if isinstance(expr.operand, (ex.IntLit, ex.DecimalLit, ex.DoubleLit)) and text[0] != "-":
+    if text[0].isdigit():
         return f"({text})"
     return " " + text if text[0] == "-" else text
 

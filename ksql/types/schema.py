@@ -78,5 +78,3 @@ class Schema:
 def quote_always(name: str) -> str:
     """The name in backticks, as schemas are printed."""
     return "`" + name.replace("`", "``") + "`"
-
-
