@@ -128,4 +128,4 @@ def _log_file(path: Path) -> Iterator[None]:
 def _log_death(died: threading.ExceptHookArgs) -> None:
     value = died.exc_value
     trace = (died.exc_type, value, died.exc_traceback) if value is not None else None
-    _log.error("thread_died", exc_info=trace, extra={"thread": getattr(died.thread, "name", "")})
+    _log.error("thread_died", exc_info=trace, extra={"who": getattr(died.thread, "name", "")})

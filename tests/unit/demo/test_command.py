@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,13 @@ def test_a_directory_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(DirectoryUnusable), stage.directory(tmp_path / "file" / "below"):
         pass
+
+
+def test_a_threads_death_goes_to_the_log(tmp_path, capsys):
+    path = tmp_path / "logs" / "service.log"
+    with stage._log_file(path):
+        dying = threading.Thread(target=lambda: 1 / 0)
+        dying.start()
+        dying.join()
+    assert "ZeroDivisionError" in path.read_text()
+    assert capsys.readouterr().err == ""
