@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -131,7 +132,7 @@ def open_session(settings: SparkSettings) -> SparkSession:
         try:
             gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
             context = SparkContext(conf=conf, gateway=gateway)
-        except (PySparkException, OSError, RuntimeError) as problem:
+        except (PySparkException, Py4JError, OSError, RuntimeError) as problem:
             raise SparkUnavailable(str(problem).split("\n", 1)[0], settings.log_file) from problem
     if not _is_local(settings.master):
         context.addPyFile(str(package_zip(Path(ksql.__file__).parent, settings.scratch)))
