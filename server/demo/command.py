@@ -16,6 +16,7 @@ from types import FrameType
 from ksql.base.errors import KsqlError
 from server.cli.client import ServerFailure, Unreachable
 from server.demo.data import TOTAL, load
+from server.demo.errors import Defect
 from server.demo.memory import PeakMemory
 from server.demo.show import Show, make_console
 from server.demo.stage import directory, service
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "Interrupted. Everything is stopped" + ("." if options.keep else " and removed.")
             )
             return _INTERRUPTED
-        except (KsqlError, ServerFailure, Unreachable) as error:
+        except Exception as error:  # noqa: BLE001 - the last place where it can be put into words
             show.bad(f"ksql demo: {_text(error)}")
             if options.keep is None:
                 show.note("To look at the service's logs, run it again with --keep DIR.")
@@ -150,5 +151,7 @@ def _text(error: Exception) -> str:
             return error.text()
         case ServerFailure():
             return error.message
-        case _:
+        case Unreachable():
             return str(error)
+        case _:
+            return Defect(error).text()

@@ -47,5 +47,13 @@ class QueryInTrouble(DemoFailed):
         super().__init__(f"the query {query_id} {what}", detail="\n".join(reasons))
 
 
+class Defect(DemoFailed):
+    """An error that is not meant for a user."""
+
+    def __init__(self, problem: Exception) -> None:
+        said = str(problem).split("\n", 1)[0]
+        super().__init__("it failed on its own account", detail=f"{type(problem).__name__}: {said}")
+
+
 class Unexpected(DemoFailed):
     """The service did something else than the demo is made to show."""

@@ -119,6 +119,9 @@ def _log_file(path: Path) -> Iterator[None]:
     hook, threading.excepthook = threading.excepthook, _log_death
     try:
         yield
+    except Exception:
+        _log.exception("demo_failed")
+        raise
     finally:
         threading.excepthook = hook
         root.removeHandler(handler)

@@ -53,6 +53,7 @@ def test_a_count_that_cannot_be(count, capsys):
         (StartError("no Java", hint="Install it."), "ksql demo: no Java"),
         (ServerFailure(40001, "bad statement"), "ksql demo: bad statement"),
         (Unreachable("no answer"), "ksql demo: no answer"),
+        (ZeroDivisionError("by zero"), "failed on its own account\n  ZeroDivisionError: by zero"),
     ],
 )
 def test_errors_are_told_in_words(running, capsys, error, said):
