@@ -56,8 +56,8 @@ def mistakes() -> Mistakes:
     text = resources.files("grammar").joinpath("bad.toml").read_text("utf-8")
     found = Mistakes({}, [])
     for entry in tomllib.loads(text)["mistake"]:
-        if "words" in entry:
-            found.phrases.append((entry["words"].split(), entry["hint"]))
+        for words in entry.get("words", ()):
+            found.phrases.append((words.split(), entry["hint"]))
         for example in entry.get("examples", ()):
             found.places[place(example, entry.get("context", 1))] = entry["hint"]
     return found

@@ -111,10 +111,24 @@ class _Naming:
     def _named(
         self, columns: tuple[Named, ...], names: Names
     ) -> tuple[tuple[Named, ...], dict[str, str]]:
-        """Key columns: those that the running plan computes too get its names."""
+        """Key columns: those that the running plan computes too get its names, each name once."""
         told = _each(columns, names)
-        found = tuple(next((k for k in self._keys if k.expr == t.expr), t) for t in told)
-        return found, {old.name: new.name for old, new in zip(columns, found, strict=True)}
+        free = list(self._keys)
+        found = []
+        for key in told:
+            twin = _twin(key, free)
+            if twin in free:
+                free.remove(twin)
+            found.append(twin)
+        if len({key.name for key in found}) < len(found):
+            found = list(told)
+        return tuple(found), {old.name: new.name for old, new in zip(columns, found, strict=True)}
+
+
+def _twin(key: Named, running: list[Named]) -> Named:
+    """What computes the same, under the same name if there is a choice."""
+    same = [each for each in running if each.expr == key.expr]
+    return key if key in same or not same else same[0]
 
 
 def _renamed(expr: Bound, names: Names) -> Bound:

@@ -35,6 +35,9 @@ def test_no_place_has_two_hints():
     [
         ("SELECT a FROM s x ORDER BY a;", "no ORDER BY"),
         ("SELECT a FROM s GROUP BY a ORDER BY a;", "no ORDER BY"),
+        ("SELECT a FROM s UNION SELECT a FROM t;", "no UNION"),
+        ("SELECT a FROM s UNION ALL SELECT a FROM t;", "no UNION"),
+        ("SELECT a FROM s x UNION SELECT a FROM t;", "no UNION"),
         ("SELECT sum(a) OVER (PARTITION BY b) FROM s;", "no window functions"),
         ("SELECT a FROM s LIMIT 1 OFFSET 2;", "no OFFSET"),
         ("CREATE TABLE t AS SELECT DISTINCT a FROM s;", "no SELECT DISTINCT"),

@@ -4,8 +4,11 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from ksql.plan.nodes import Aggregate
+from ksql.analysis.bound import Const, Named
+from ksql.plan.nodes import Aggregate, Rekey, Source
 from ksql.plan.walk import nodes
+from ksql.types.format import Format
+from ksql.types.model import INTEGER
 from ksql.upgrade.align import align
 from ksql.upgrade.naming import named_as
 from tests.unit.plan.strategies import plans, query_plans
@@ -80,4 +83,11 @@ def test_a_plan_aligned_to_itself_is_itself(plan):
 
 @given(plans)
 def test_a_plan_has_its_own_names(plan):
+    assert named_as(plan, plan) == plan
+
+
+def test_two_keys_that_compute_the_same_keep_their_two_names():
+    source = Source("S", "STREAM", "s", "S_", (), Format("JSON"), Format("JSON"), None, None)
+    one = Const(1, INTEGER)
+    plan = Rekey(source, (Named("A", one), Named("B", one)))
     assert named_as(plan, plan) == plan
