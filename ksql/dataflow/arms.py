@@ -13,7 +13,8 @@ from ksql.dataflow.timestamps import extractor
 from ksql.processors.base import Headers, LogError, Row
 from ksql.processors.keys import pack
 from ksql.rows.compile import Stage, compile_predicate, compile_stage
-from ksql.topics.formats import EncodeError, serde_for
+from ksql.topics.formats import EncodeError
+from ksql.topics.schemas import topic_serde
 from ksql.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP
 from ksql.types.schema import PSEUDO_COLUMNS, WINDOWEND, WINDOWSTART
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import Sink
 
+    from ksql.topics.registry import Registry
 _LONG = struct.Struct(">q")
 _NO_PSEUDO = (None,) * len(PSEUDO_COLUMNS)
 Encoded = tuple[bytes | None, bytes | None, int, Headers | None]
@@ -237,9 +239,10 @@ class ExitArm:
 class Encoder:
     """Result rows as records of the sink topic."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._keys = serde_for(sink.key_format, sink.key, "key")
-        self._values = serde_for(sink.value_format, sink.value, "value")
+    def __init__(self, sink: Sink, registry: Registry | None = None) -> None:
+        topic = sink.topic or ""
+        self._keys = topic_serde(sink.key_format, sink.key, "key", topic, registry)
+        self._values = topic_serde(sink.value_format, sink.value, "value", topic, registry)
         self._session = sink.window is not None and sink.window.size_ms is None
         self._windowed = sink.window is not None
         self._single = len(sink.key) <= 1

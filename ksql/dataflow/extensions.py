@@ -1,14 +1,15 @@
-"""User functions on their way to where plans run: the texts of their files travel with the plan.
+"""What travels with a plan to where it runs: user functions, and where the schema registry is.
 
-So an executor on another machine needs no copy of the directory, and one that lives on across an
-upgrade never runs old code: another text is another program.
+The texts of the functions' files travel, so that an executor on another machine needs no copy of
+the directory, and one that lives on across an upgrade never runs old code: another text is another
+program.
 """
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.udf import load_sources
@@ -16,18 +17,47 @@ from ksql.functions.udf import load_sources
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-def with_functions(plan_json: str, sources: Mapping[str, str]) -> str:
-    """A stored plan together with the texts of the user functions' files."""
-    return json.dumps({"plan": plan_json, "functions": sources}) if sources else plan_json
+    from ksql.topics.registry import Registry
+    from ksql.topics.registry_client import RegistrySettings
 
 
-def unpacked(text: str) -> tuple[str, Functions]:
-    """The stored plan and the functions that it may call."""
+class Unpacked(NamedTuple):
+    """A stored plan, the functions that it may call, the registry of its formats."""
+
+    plan: str
+    functions: Functions
+    registry: Registry | None
+
+
+def packed(
+    plan_json: str, sources: Mapping[str, str], registry: RegistrySettings | None = None
+) -> str:
+    """A stored plan together with the texts of the user functions' files and the registry."""
+    if not sources and registry is None:
+        return plan_json
+    where = None if registry is None else [registry.url, registry.options]
+    return json.dumps({"plan": plan_json, "functions": sources, "registry": where})
+
+
+def unpacked(text: str) -> Unpacked:
+    """What ``packed`` has packed, or a plan alone."""
     body = json.loads(text)
     if "functions" not in body:
-        return text, BUILTINS
-    return body["plan"], extended(json.dumps(body["functions"], sort_keys=True))
+        return Unpacked(text, BUILTINS, None)
+    functions = extended(json.dumps(body["functions"], sort_keys=True))
+    return Unpacked(body["plan"], functions, _registry(body["registry"]))
+
+
+def _registry(where: list[Any] | None) -> Registry | None:
+    if where is None:
+        return None
+    from ksql.topics.registry_client import (  # noqa: PLC0415 - brings an HTTP client
+        RegistrySettings,
+        registry_of,
+    )
+
+    url, options = where
+    return registry_of(RegistrySettings(url, tuple((name, value) for name, value in options)))
 
 
 @lru_cache(maxsize=8)

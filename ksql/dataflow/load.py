@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ksql.functions.registry import Functions
+    from ksql.topics.registry import Registry
 
 Item = TypeVar("Item")
 _new = tuple.__new__
@@ -44,7 +45,14 @@ class Compiled:
     window.
     """
 
-    def __init__(self, plan: QueryPlan, functions: Functions, *, rows: bool = False) -> None:
+    def __init__(
+        self,
+        plan: QueryPlan,
+        functions: Functions,
+        *,
+        rows: bool = False,
+        registry: Registry | None = None,
+    ) -> None:
         self.plan = plan
         self.query_id = plan.query_id
         self.sink_topic = plan.sink.topic
@@ -52,7 +60,7 @@ class Compiled:
         cut = layout(plan.sink)
         assert cut.exit is not None  # noqa: S101 - layout always ends in an exit
         self.stages = len(cut.stages)
-        self.readers = [Reader(source) for source in cut.sources]
+        self.readers = [Reader(source, registry) for source in cut.sources]
         self._by_topic: dict[str, list[int]] = {}
         for index, source in enumerate(cut.sources):
             self._by_topic.setdefault(source.topic, []).append(index)
@@ -60,7 +68,7 @@ class Compiled:
         self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
         self.arms = [KeyedArm(arm, code, null_keys=_null_keys(arm.stage, cut)) for arm in cut.arms]
         self.exit = ExitArm(cut.exit, plan.sink, code)
-        self.encoder = None if rows else Encoder(plan.sink)
+        self.encoder = None if rows else Encoder(plan.sink, registry)
         self._operators = [
             _Operator(node, cut, plan, code, keep_old=self.exit.filtered) for node in cut.stages
         ]
@@ -383,9 +391,9 @@ def _slots(node: Aggregate, code: Code) -> list[Slot]:
 
 @lru_cache(maxsize=128)
 def load(text: str) -> Compiled:
-    """The program of a stored plan, alone or with user functions.
+    """The program of a stored plan, alone or with user functions and the place of the registry.
 
     Compiled once per process and text.
     """
-    plan_json, functions = unpacked(text)
-    return Compiled(codec.loads(plan_json), functions)
+    found = unpacked(text)
+    return Compiled(codec.loads(found.plan), found.functions, registry=found.registry)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ksql.dataflow.layout import source_columns
 from ksql.dataflow.timestamps import extractor
 from ksql.processors.base import BadRecord, Headers, LogError, Row
-from ksql.topics.formats import DecodeError, serde_for
+from ksql.topics.formats import DecodeError
+from ksql.topics.schemas import topic_serde
 from ksql.types.schema import Role
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from ksql.dataflow.program import RawBatch
     from ksql.plan.nodes import Source
+    from ksql.topics.registry import Registry
 
 _LONG = struct.Struct(">q")
 
@@ -66,12 +68,14 @@ class Arrivals:
 class Reader:
     """Decodes the records of one source; skips those that do not decode, and logs them."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, registry: Registry | None = None) -> None:
         self._source = source
         key = tuple(c for c in source.columns if c.role is Role.KEY)
         value = tuple(c for c in source.columns if c.role is Role.VALUE)
-        self._keys = serde_for(source.key_format, key, "key")
-        self._values = serde_for(source.value_format, value, "value")
+        self._keys = topic_serde(source.key_format, key, "key", source.topic, registry)
+        self._values = topic_serde(
+            source.value_format, value, "value", source.topic, registry
+        )
         self._no_key = (None,) * len(key)
         self._no_value = (None,) * len(value)
         self._rows = _rows_maker(source)

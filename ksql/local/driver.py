@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ksql.catalog.model import PersistentQuery
     from ksql.functions.registry import Functions
     from ksql.processors.base import Headers
+    from ksql.topics.registry import Registry
 
 
 class Stored(NamedTuple):
@@ -87,9 +88,15 @@ class _Running:
 class MemoryRunner:
     """Hosts queries; ``drain`` lets them read what is there."""
 
-    def __init__(self, topics: MemoryTopics, functions: Functions = BUILTINS) -> None:
+    def __init__(
+        self,
+        topics: MemoryTopics,
+        functions: Functions = BUILTINS,
+        registry: Registry | None = None,
+    ) -> None:
         self._topics = topics
         self._functions = functions
+        self._registry = registry
         self.running: dict[QueryId, _Running] = {}
         self._resting: dict[QueryId, _Running] = {}
 
@@ -110,7 +117,7 @@ class MemoryRunner:
         self.running[query.id] = _Running(program, stores, positions)
 
     def _program(self, query: PersistentQuery) -> Compiled:
-        return Compiled(codec.loads(query.plan), self._functions)
+        return Compiled(codec.loads(query.plan), self._functions, registry=self._registry)
 
     def stop(self, query_id: QueryId) -> None:
         """Stop; the state stays."""

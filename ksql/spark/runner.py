@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ksql.spark.checkpoint import Offsets
     from ksql.spark.running import RunningQuery
     from ksql.spark.runtime import SparkRuntime
+    from ksql.topics.registry_client import RegistrySettings
 
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
@@ -36,7 +37,7 @@ class Surroundings:
     """What every query of this server shares: clients' properties, directory, processing log.
 
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
-    share a session.
+    share a session; ``registry`` is where the schema registry is.
     """
 
     settings: Settings
@@ -46,6 +47,11 @@ class Surroundings:
     log_topic: str | None
     space: str = ""
     functions: Mapping[str, str] = field(default_factory=dict)
+    registry: RegistrySettings | None = None
+
+    def packed(self, plan_json: str) -> str:
+        """A stored plan with all that its workers need."""
+        return packed(plan_json, self.functions, self.registry)
 
 
 class SparkRunner:

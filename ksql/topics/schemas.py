@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 from ksql.base.errors import StatementError
 from ksql.topics import avro_schema, json_schema, proto_schema
 from ksql.topics.connect import ConnectType, Group, NotInferable, sql_type
-from ksql.topics.formats import Columns, Side, format_info, is_unwrapped
+from ksql.topics.formats import Columns, Side, format_info, is_unwrapped, serde_for
 from ksql.topics.registry import Registry, Schema, SchemaKind, referenced, subject_name
 from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
+    from ksql.topics.wire import Serde
     from ksql.types.format import Format
 
 KINDS: Final[dict[str, SchemaKind]] = {"AVRO": "AVRO", "PROTOBUF": "PROTOBUF", "JSON_SR": "JSON"}
@@ -75,6 +76,18 @@ class SchemaDiffers(StatementError):
             f"[{', '.join(map(str, columns))}]. "
             f"Schema from schema registry is [{', '.join(map(str, found))}]"
         )
+
+
+def topic_serde(
+    format_: Format, columns: Columns, side: Side, topic: str, registry: Registry | None
+) -> Serde:
+    """The serde of a side of a topic; only formats with schemas look at topic and registry.
+
+    Raises: StatementError, RegistryMissing; see ``serde_for``.
+    """
+    if not format_info(format_.name).needs_registry:
+        return serde_for(format_, columns, side)
+    return serde_for(format_, columns, side, registry, subject_name(topic, side))
 
 
 def connect_type(schema: Schema, registry: Registry, full_name: str | None = None) -> ConnectType:
