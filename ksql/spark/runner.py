@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
-from ksql.dataflow.extensions import with_functions
+from ksql.dataflow.extensions import packed
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
@@ -108,7 +108,7 @@ class SparkRunner:
 
         Raises: KsqlError if the new plan cannot be started; the old one runs again then.
         """
-        load(with_functions(new.plan, self._around.functions))
+        load(self._around.packed(new.plan))
         self.stop(old.id)
         began = time.monotonic()
         position = checkpoint.committed(self.checkpoint(old.id))
@@ -135,7 +135,7 @@ class SparkRunner:
         plan = plan_of(query)
         around = self._around
         settings = Settings(around.settings.server, dict(query.properties))
-        text = with_functions(query.plan, around.functions)
+        text = around.packed(query.plan)
         program = load(text)
         service_id = around.settings.text("ksql.service.id")
         guarantee = dict(plan.settings).get("processing.guarantee")
