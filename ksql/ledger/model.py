@@ -9,6 +9,7 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
+    ForeignKey,
     Integer,
     MetaData,
     String,
@@ -30,6 +31,7 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
             "uq": "uq_%(table_name)s_%(column_0_name)s",
             "ix": "ix_%(table_name)s_%(column_0_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
         }
     )
 
@@ -115,3 +117,49 @@ class SnapshotRow(Base):
     format_version: Mapped[int] = mapped_column(Integer)
     catalog: Mapped[str] = mapped_column(JsonText)
     taken_ms: Mapped[int] = mapped_column(BigInteger)
+
+
+class SchemaRow(Base):
+    """A schema of the embedded registry; never deleted, so that no id is given twice."""
+
+    __tablename__ = "registry_schemas"
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    guid: Mapped[str] = mapped_column(String(36), unique=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    text: Mapped[str] = mapped_column(SafeText)
+
+
+class SchemaReferenceRow(Base):
+    """What a schema imports, and under which name."""
+
+    __tablename__ = "registry_references"
+
+    schema_id: Mapped[int] = mapped_column(ForeignKey("registry_schemas.id"), primary_key=True)
+    position: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    name: Mapped[str] = mapped_column(SafeText)
+    subject: Mapped[str] = mapped_column(String(600), index=True)
+    version: Mapped[int] = mapped_column(Integer)
+
+
+class SubjectRow(Base):
+    """A subject's settings and the last version it ever had; the subject "" is for all others."""
+
+    __tablename__ = "registry_subjects"
+
+    subject: Mapped[str] = mapped_column(String(600), primary_key=True)
+    last_version: Mapped[int] = mapped_column(Integer, default=0)
+    compatibility: Mapped[str | None] = mapped_column(String(32))
+    mode: Mapped[str | None] = mapped_column(String(16))
+    normalize: Mapped[bool | None] = mapped_column(Boolean)
+
+
+class SubjectVersionRow(Base):
+    """A version of a subject; ``deleted`` ones are still found by who asks for them."""
+
+    __tablename__ = "registry_versions"
+
+    subject: Mapped[str] = mapped_column(ForeignKey("registry_subjects.subject"), primary_key=True)
+    version: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    schema_id: Mapped[int] = mapped_column(ForeignKey("registry_schemas.id"), index=True)
+    deleted: Mapped[bool] = mapped_column(Boolean, default=False)

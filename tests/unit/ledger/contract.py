@@ -187,8 +187,10 @@ class LedgerContract:
 
     def test_an_older_schema_is_brought_up_to_date(self, url):
         Ledger.open(url).close()
+        registry = ("versions", "subjects", "references", "schemas")
         execute(
             url,
+            *(f"DROP TABLE registry_{name}" for name in registry),
             "DROP TABLE catalog_snapshots",
             "UPDATE alembic_version SET version_num = '0001'",
         )
