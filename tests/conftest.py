@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 _HERE = Path(__file__).parent
 _RINGS = ("spark", "kafka")
+
+
+def pytest_configure():
+    # a shell's background jobs ignore it, and so would every process that tests interrupt
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

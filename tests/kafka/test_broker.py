@@ -139,7 +139,10 @@ def test_it_ends_with_its_parent_however_that_ends(tmp_path, end):
     ) as parent:
         pid = int(parent.stdout.readline())
         parent.send_signal(end)
-        parent.wait(PATIENCE_SECONDS)
+        try:
+            parent.wait(PATIENCE_SECONDS)
+        finally:
+            parent.kill()
     # A lock file left behind stops nobody; the next start waits for a JVM that is just ending.
     with EmbeddedBroker(tmp_path) as successor:
         assert not is_running(pid)
