@@ -15,6 +15,7 @@ from ksql.analysis.describe import describe
 from ksql.analysis.infer import bind
 from ksql.analysis.scope import Scope
 from ksql.analysis.show import show
+from ksql.analysis.tables import is_table_function
 from ksql.base.errors import StatementError
 from ksql.functions.registry import Functions
 from ksql.functions.resolve import resolve
@@ -157,16 +158,25 @@ def is_aggregate(call: ex.Call, functions: Functions) -> bool:
 def refuse_aggregates(
     functions: Functions, clause: str, scope: Scope
 ) -> Callable[[ex.Expr], Bound | None]:
-    """An intercept for clauses without aggregates; what is wrong inside of one comes first."""
+    """An intercept for clauses that look at single rows, each of which stays one row.
+
+    What is wrong inside of an aggregate or a table function comes first.
+    """
 
     def intercept(expr: ex.Expr) -> Bound | None:
-        if isinstance(expr, ex.Call) and is_aggregate(expr, functions):
-            for arg in expr.args:
-                bind(arg, scope, functions)
-            raise StatementError(
-                f"{clause} does not support aggregate functions: "
-                f"{expr.name} is an aggregate function."
-            )
+        if not isinstance(expr, ex.Call):
+            return None
+        for kind, belongs in _OTHER_KINDS.items():
+            if belongs(expr, functions):
+                for arg in expr.args:
+                    bind(arg, scope, functions)
+                noun = kind.partition(" ")[2]
+                raise StatementError(
+                    f"{clause} does not support {noun}s: {expr.name} is {kind}.", span=expr.span
+                )
         return None
 
     return intercept
+
+
+_OTHER_KINDS = {"an aggregate function": is_aggregate, "a table function": is_table_function}

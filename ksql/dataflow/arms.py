@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import type_of
+from ksql.dataflow.explode import LABEL, Exploder
 from ksql.dataflow.flow import Flow, conjunction
 from ksql.dataflow.timestamps import extractor
 from ksql.processors.base import Headers, LogError, Row
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from ksql.dataflow.layout import Arm, Exit
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import Sink
-
     from ksql.topics.registry import Registry
+
 _LONG = struct.Struct(">q")
 _NO_PSEUDO = (None,) * len(PSEUDO_COLUMNS)
 Encoded = tuple[bytes | None, bytes | None, int, Headers | None]
@@ -47,6 +48,15 @@ class Code:
         names = [name for name, _ in flow.entry.columns]
         condition = conjunction(flow.wheres) if where else None
         return compile_stage(names, condition, outputs, self.functions, self.settings, label)
+
+    def exploder(self, flow: Flow) -> Exploder | None:
+        """What makes several rows of one where the stretch begins, if anything does."""
+        explosion = flow.entry.explosion
+        if explosion is None:
+            return None
+        arguments = [arg for call in explosion.calls for arg in call.args]
+        stage = self.stage(explosion.flow, arguments, LABEL)
+        return Exploder(explosion, stage, self.functions)
 
     def predicate(self, flow: Flow, label: str) -> Callable[[Row, LogError], bool] | None:
         """The conditions of a stretch alone, if it has any."""
@@ -159,6 +169,11 @@ class ExitArm:
         self.entry = flow.entry
         self.table = flow.table
         self.filtered = bool(flow.wheres)
+        self._exploder = code.exploder(flow)
+        #: Whether a record may give several rows, or none; those without value give none.
+        self.explodes = self._exploder is not None
+        #: How many columns the rows have that come here.
+        self.columns = self._exploder.width if self._exploder else len(flow.entry.columns)
         self._width = len(exit_.key)
         self._rekeyed = exit_.rekeyed
         self._windowed = sink.window is not None
@@ -196,6 +211,10 @@ class ExitArm:
         log: LogError,
     ) -> Emission:
         """The results of many rows, without those that the conditions drop."""
+        if self._exploder is not None:
+            rows, places = self._exploder.rows(rows, log)
+            times = [times[place] for place in places]
+            headers = None if headers is None else [headers[place] for place in places]
         found = self._batch(rows, log)
         if self._extract is not None:
             extract = self._extract

@@ -13,18 +13,33 @@ from ksql.analysis import bound as b
 from ksql.analysis import trees
 from ksql.analysis.bound import Bound, Named
 from ksql.base.errors import ServerError
-from ksql.plan.nodes import Filter, Rekey, Select
+from ksql.plan.nodes import Explode, Filter, Rekey, Select, TableCall
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import ROWTIME
 
 
 @dataclass(frozen=True, slots=True)
+class Explosion:
+    """Rows of ``flow`` become several, each with the values of the calls at its end.
+
+    The arguments of the calls are over the columns of the flow's entry.
+    """
+
+    flow: Flow
+    calls: tuple[TableCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """Where rows come in: source number ``index``, or the output of stage ``index``."""
+    """Where rows come in: source number ``index``, or the output of stage ``index``.
+
+    With an ``explosion`` the rows are those that come out of it.
+    """
 
     kind: str  # "source" or "stage"
     index: int
     columns: tuple[tuple[str, SqlType], ...]
+    explosion: Explosion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +80,17 @@ def extend(flow: Flow, node: Filter | Rekey | Select) -> Flow:
             return replace(flow, items=_with(flow, node.keys))
         case Select():
             return replace(flow, items=_with(flow, (*node.key, *node.value), alone=True))
+
+
+def exploded(flow: Flow, node: Explode) -> Flow:
+    """The flow behind table functions: its rows have one more column for each."""
+    calls = tuple(replace(c, args=tuple(map(flow.over_entry, c.args))) for c in node.calls)
+    added = tuple((call.name, call.type) for call in calls)
+    entry = replace(
+        flow.entry, columns=(*flow.entry.columns, *added), explosion=Explosion(flow, calls)
+    )
+    columns = tuple(Named(name, b.Column(name, type_)) for name, type_ in added)
+    return Flow(entry, (), (*flow.items, *columns), flow.table)
 
 
 def _with(flow: Flow, named: tuple[Named, ...], *, alone: bool = False) -> tuple[Named, ...]:

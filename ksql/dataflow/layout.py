@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ksql.analysis.bound import Bound, type_of
-from ksql.dataflow.flow import Entry, Flow, entering, extend
+from ksql.dataflow.flow import Entry, Flow, entering, exploded, extend
 from ksql.plan.nodes import (
     Aggregate,
+    Explode,
     Filter,
     Plan,
     Rekey,
@@ -85,6 +86,8 @@ def _flow(plan: Plan, out: Layout) -> Flow:
             return _table_flow(plan, flow, out) if plan.kind == "TABLE" else flow
         case Filter() | Rekey() | Select():
             return extend(_flow(plan.source, out), plan)
+        case Explode():
+            return exploded(_flow(plan.source, out), plan)
         case Aggregate():
             return _aggregate_flow(plan, out)
         case StreamTableJoin():

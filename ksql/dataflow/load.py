@@ -17,7 +17,7 @@ from ksql.plan import codec
 from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
 from ksql.processors import aggregate as aggregates
 from ksql.processors import keys
-from ksql.processors.base import LogError, Processor, Record, Store
+from ksql.processors.base import Headers, LogError, Processor, Record, Store
 from ksql.processors.combine import Combine, Combiner, compile_combine
 from ksql.processors.folds import Slot, compile_folds
 from ksql.processors.joins import StreamTableJoin as JoinProcessor
@@ -126,7 +126,7 @@ class Compiled:
         rows = [record.row for record in results]
         if not all(rows) or (exit_.table and exit_.filtered):
             return Emission.of(self._exits_singly(results, log))
-        width = len(exit_.entry.columns)
+        width = exit_.columns
         if rows and len(rows[0]) != width:  # type: ignore[arg-type] # all are there
             rows = [_whole(record.row, record, width) for record in results]
         times = [record.timestamp for record in results]
@@ -137,7 +137,7 @@ class Compiled:
         out: list[Emitted] = []
         exit_ = self.exit
         for record in results:
-            row = _whole(record.row, record, len(exit_.entry.columns))
+            row = _whole(record.row, record, exit_.columns)
             emitted = None
             if row is not None:
                 emitted = exit_.emit(row, record.timestamp, record.headers, log)
@@ -156,7 +156,7 @@ class Compiled:
         """
         if record.row is not None or self.exit.filtered:
             return None
-        row: list[Any] = [None] * len(self.exit.entry.columns)
+        row: list[Any] = [None] * self.exit.columns
         for place, value in zip(self._table_key, keys.unpack(record.key), strict=True):
             row[place] = value
         return tuple(row)
@@ -277,7 +277,7 @@ class Ingest:
         """What leaves at once; where no record can be a deletion or lose its key, all together."""
         exit_ = self._program.exit
         found = self._program.readers[index].read(batch, log)
-        if exit_.filtered and not exit_.table:
+        if exit_.explodes or (exit_.filtered and not exit_.table):
             found = found.alive()
         if exit_.table or found.dead or found.keyless:
             return Emission.of(self._emitted_singly(found, batch, log))
@@ -286,6 +286,8 @@ class Ingest:
 
     def _emitted_singly(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Emitted]:
         exit_, headers = self._program.exit, batch.headers
+        if exit_.explodes:
+            return self._exploded_singly(found, headers, log)
         emit, table, filtered = exit_.emit, exit_.table, exit_.filtered
         out: list[Emitted] = []
         for i, row, time, keyless, dead in found.each():
@@ -301,6 +303,17 @@ class Ingest:
                 out.append(emitted if not keyless else exit_.without_key(emitted))
             elif table and filtered and not exit_.passes(row, log):
                 out.append(exit_.delete(row, time, header, log))
+        return out
+
+    def _exploded_singly(
+        self, found: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+    ) -> list[Emitted]:
+        """Records of which some have no key: what follows from those has none either."""
+        exit_ = self._program.exit
+        out: list[Emitted] = []
+        for i, row, time, keyless, _dead in found.each():
+            rows = exit_.emit_all([row], [time], [headers[i]] if headers else None, log).rows()
+            out += map(exit_.without_key, rows) if keyless else rows
         return out
 
 

@@ -50,7 +50,7 @@ def instantiate_scalar(function: Function, index: int, arg_types: Sequence[SqlTy
     return RunScalar(row, code, overload.nulls, overload.volatile)
 
 
-def _primitives(overload: Scalar, count: int) -> frozenset[int]:
+def _primitives(overload: Scalar | Table, count: int) -> frozenset[int]:
     each = spread(parameters(overload), count) or ()
     return frozenset(i for i, param in enumerate(each) if param.primitive)
 
@@ -102,7 +102,8 @@ def instantiate_table(
     rows = overload.typed(tuple(arg_types)) if overload.typed else overload.rows
     if rows is None:
         raise TypeError(f"overload {index} of {function.name} has no implementation")
-    return rows
+    primitive = _primitives(overload, len(arg_types))
+    return _guarded(function.name, rows, primitive, False) if primitive else rows
 
 
 def function_settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:

@@ -14,11 +14,13 @@ from ksql.analysis.errors import CannotInfer
 from ksql.analysis.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.relation import FromSource, Relation, bind_relation
+from ksql.analysis.tables import BoundTableCall, TableCalls, has_table_functions
 from ksql.analysis.windows import sizes
 from ksql.base.errors import NotSupportedYet, StatementError
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan.nodes import (
     Aggregate,
+    Explode,
     Filter,
     Fold,
     Plan,
@@ -26,6 +28,7 @@ from ksql.plan.nodes import (
     Select,
     Source,
     StreamTableJoin,
+    TableCall,
     TimeWindow,
 )
 from ksql.plan.walk import result_kind
@@ -100,8 +103,14 @@ class _Builder:
     def build(self) -> Built:
         self._check_clauses()
         plan = self._filtered(self._read())
-        if self._is_grouped():
+        grouped = self._is_grouped()
+        tables = has_table_functions(self._selected(), self.functions)
+        if grouped:
+            if tables:
+                raise StatementError("Table functions cannot be used with aggregations.")
             return self._grouped(plan)
+        if tables and result_kind(plan) == "TABLE":
+            raise StatementError("Table source is not supported with table functions")
         return self._plain(plan)
 
     # --- clauses that do not go together
@@ -132,18 +141,27 @@ class _Builder:
             )
 
     def _aggregates(self) -> list[ex.Call]:
-        exprs = [item.expr for item in self.query.select if isinstance(item, ast.SelectItem)]
+        return [
+            node
+            for expr in self._selected()
+            for node in collect(expr, ex.Call)
+            if self.functions.get(node.name, node.span).kind == "AGGREGATE"
+        ]
+
+    def _selected(self) -> list[ex.Expr]:
+        """The expressions of SELECT and HAVING."""
+        exprs: list[ex.Expr] = []
+        for item in self.query.select:
+            match item:
+                case ast.SelectItem():
+                    exprs.append(item.expr)
+                case ast.SelectStructStar():
+                    exprs.append(item.base)
+                case ast.SelectStar():
+                    continue
         if self.query.having is not None:
             exprs.append(self.query.having)
-        found: list[ex.Call] = []
-        for expr in exprs:
-            for node in collect(expr, ex.Call):
-                function = self.functions.get(node.name, node.span)
-                if function.kind == "TABLE":
-                    raise NotSupportedYet(f"the table function {node.name}", span=node.span)
-                if function.kind == "AGGREGATE":
-                    found.append(node)
-        return found
+        return exprs
 
     def _is_grouped(self) -> bool:
         calls = self._aggregates()
@@ -209,9 +227,10 @@ class _Builder:
         parts, origin, keyless = self._plain_key()
         if self.query.partition_by is not None:
             plan = Rekey(plan, tuple(Named(self._key_name(p), p.exprs[0]) for p in parts))
-        projected = self._project(
-            lambda expr: bind(expr, self.scope, self.functions), rekeyed=self._rekeyed()
-        )
+        tables = TableCalls(self.scope, self.functions)
+        projected = self._project(tables.bind, rekeyed=self._rekeyed())
+        if tables.calls:
+            plan = Explode(plan, tuple(map(_table_call, tables.calls)))
         kind = result_kind(plan)
         if not self.persistent:
             return self._transient(plan, projected, kind, parts)
@@ -395,7 +414,7 @@ class _Builder:
         items = projection.items(
             self.query.select,
             self.relation,
-            lambda expr: type_of(bind(expr, self.scope, self.functions)),
+            lambda expr: type_of(TableCalls(self.scope, self.functions).bind(expr)),
             persistent=self.persistent,
             rekeyed=rekeyed,
         )
@@ -442,6 +461,10 @@ class _Builder:
                 f"Source(s) {', '.join(names)} are using the 'KAFKA' value format. "
                 f"This format does not yet support {clause}."
             )
+
+
+def _table_call(call: BoundTableCall) -> TableCall:
+    return TableCall(call.name, call.function, call.overload, call.args, call.type)
 
 
 def _refuse_repeats(found: Sequence[Bound], exprs: Sequence[ex.Expr], clause: str) -> None:

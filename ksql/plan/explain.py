@@ -5,6 +5,7 @@ from __future__ import annotations
 from ksql.analysis.show import show
 from ksql.plan.nodes import (
     Aggregate,
+    Explode,
     Filter,
     Plan,
     Rekey,
@@ -36,6 +37,8 @@ def _line(plan: Plan) -> str:
         case Rekey():
             keys = ", ".join(f"{show(key.expr)} AS {key.name}" for key in plan.keys)
             return f"[ REKEY ] PARTITION BY {keys or 'NULL'}"
+        case Explode():
+            return f"[ EXPLODE ] {', '.join(call.name for call in plan.calls)}"
         case Select():
             items = ", ".join(f"{show(n.expr)} AS {n.name}" for n in (*plan.key, *plan.value))
             return f"[ PROJECT ] {items}"

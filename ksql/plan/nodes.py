@@ -77,6 +77,28 @@ class Rekey:
 
 
 @dataclass(frozen=True, slots=True)
+class TableCall:
+    """One table function; its values make the column ``name`` of the rows that follow."""
+
+    name: str
+    function: str
+    overload: int
+    args: tuple[Bound, ...]
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Explode:
+    """Table functions: as many rows for one as the longest list that they give.
+
+    Nothing is remembered, so calls may come, change and go: other rows are emitted from there on.
+    """
+
+    source: Plan = on_upgrade("child")
+    calls: tuple[TableCall, ...] = on_upgrade("free", "data selection", "SELECT")
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """The projection: the result's key and value columns."""
 
@@ -157,7 +179,7 @@ class Sink:
     window: KeyWindow | None = on_upgrade("derived")
 
 
-Plan = Source | Filter | Rekey | Select | Aggregate | StreamTableJoin | Sink
+Plan = Source | Filter | Rekey | Explode | Select | Aggregate | StreamTableJoin | Sink
 
 
 @dataclass(frozen=True, slots=True)

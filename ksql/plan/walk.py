@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.plan.nodes import (
     Aggregate,
+    Explode,
     Filter,
     Plan,
     Rekey,
@@ -26,7 +27,7 @@ def children(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Source():
             return ()
-        case Filter() | Rekey() | Select() | Aggregate() | Sink():
+        case Filter() | Rekey() | Explode() | Select() | Aggregate() | Sink():
             return (plan.source,)
         case StreamTableJoin():
             return (plan.left, plan.right)
@@ -53,5 +54,5 @@ def result_kind(plan: Plan) -> SourceKind:
             return "TABLE"
         case StreamTableJoin():
             return "STREAM"
-        case Filter() | Rekey() | Select():
+        case Filter() | Rekey() | Explode() | Select():
             return result_kind(plan.source)

@@ -46,13 +46,13 @@ def reporter(context: str, nodes: Sequence[Bound]) -> Failed:
     """What compiled code calls when the expression of that number has failed."""
 
     def failed(log: Log, index: int, error: Exception, row: Any) -> None:
-        log(context, f"Error computing expression {show(nodes[index])}: {_cause(error)}", row)
+        log(context, f"Error computing expression {show(nodes[index])}: {cause(error)}", row)
 
     return failed
 
 
-def _cause(error: Exception) -> str:
-    """Python words a NULL operand in its own way."""
+def cause(error: Exception) -> str:
+    """What the error says; Python words a NULL operand in its own way."""
     text = str(error)
     if isinstance(error, TypeError | AttributeError) and "NoneType" in text:
         return str(NullOperand())

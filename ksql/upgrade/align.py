@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ksql.plan.nodes import (
     Aggregate,
+    Explode,
     Filter,
     Fold,
     Plan,
@@ -52,7 +53,7 @@ def _aligned(plan: Plan, old: Plan) -> Plan:
             sides = (join.left, join.right) if join else (old, old)
             left, right = _aligned(plan.left, sides[0]), _aligned(plan.right, sides[1])
             return replace(plan, left=left, right=right)
-        case Filter() | Rekey() | Select() | Sink():
+        case Filter() | Rekey() | Explode() | Select() | Sink():
             return replace(plan, source=_aligned(plan.source, old))
 
 

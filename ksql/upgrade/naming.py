@@ -16,6 +16,7 @@ from ksql.analysis.bound import Named
 from ksql.analysis.show import show
 from ksql.plan.nodes import (
     Aggregate,
+    Explode,
     Filter,
     Fold,
     Plan,
@@ -24,6 +25,7 @@ from ksql.plan.nodes import (
     Sink,
     Source,
     StreamTableJoin,
+    TableCall,
 )
 from ksql.plan.walk import nodes, sources
 from ksql.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS
@@ -67,6 +69,11 @@ class _Naming:
                 below, names = self.visit(plan.source)
                 keys, changed = self._named(plan.keys, names)
                 return replace(plan, source=below, keys=keys), {**names, **changed}
+            case Explode():
+                below, names = self.visit(plan.source)
+                calls = tuple(_call(call, names) for call in plan.calls)
+                told = {old.name: new.name for old, new in zip(plan.calls, calls, strict=True)}
+                return replace(plan, source=below, calls=calls), {**names, **told}
             case Select():
                 below, names = self.visit(plan.source)
                 key, value = (_each(part, names) for part in (plan.key, plan.value))
@@ -150,3 +157,10 @@ def _fold(fold: Fold, names: Names) -> Fold:
         return fold
     shown = ", ".join([*map(show, args), *map(repr, fold.literals)])
     return replace(fold, args=args, name=f"{fold.function}({shown})")
+
+
+def _call(call: TableCall, names: Names) -> TableCall:
+    args = tuple(_renamed(arg, names) for arg in call.args)
+    if args == call.args:
+        return call
+    return replace(call, args=args, name=f"{call.function}({', '.join(map(show, args))})")

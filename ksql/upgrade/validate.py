@@ -17,6 +17,7 @@ from ksql.analysis.show import show
 from ksql.base.ident import quote
 from ksql.plan.nodes import (
     Aggregate,
+    Explode,
     Filter,
     Plan,
     QueryPlan,
@@ -52,6 +53,10 @@ _ORDER: tuple[UpgradeClass, ...] = (
     "scaling",
     "unsupported",
 )
+
+
+_Passive = Filter | Explode | Select
+"""Steps that remember nothing: they may come, change and go."""
 
 
 def validate(old: QueryPlan, new: QueryPlan, functions: Functions) -> tuple[Verdict, QueryPlan]:
@@ -91,6 +96,7 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Change]:
             yield _refused("topology", clause, reason)
         else:
             yield _change("data selection", clause, text)
+    yield from _compare_explosions(old_steps, new_steps)
     yield from _compare_projections(old_steps, new_steps)
     if type(old_core) is not type(new_core):
         yield from _other_shape(old_core, new_core)
@@ -109,9 +115,9 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Change]:
         yield from _compare(before, after, undone=takes_back)
 
 
-def _passive(plan: Plan) -> tuple[list[Filter | Select], Plan]:
-    steps: list[Filter | Select] = []
-    while isinstance(plan, Filter | Select):
+def _passive(plan: Plan) -> tuple[list[_Passive], Plan]:
+    steps: list[_Passive] = []
+    while isinstance(plan, _Passive):
         steps.append(plan)
         plan = plan.source
     return steps, plan
@@ -139,7 +145,7 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
 
 
 def _compare_filters(
-    old: list[Filter | Select], new: list[Filter | Select]
+    old: list[_Passive], new: list[_Passive]
 ) -> Iterator[tuple[str, str]]:
     """The clauses whose conditions differ, and how."""
     for clause in ("WHERE", "HAVING"):
@@ -155,8 +161,19 @@ def _compare_filters(
             yield clause, f"{' AND '.join(before) or 'none'} became {' AND '.join(after) or 'none'}"
 
 
+def _compare_explosions(old: list[_Passive], new: list[_Passive]) -> Iterator[Change]:
+    before, after = (
+        [call.name for step in steps if isinstance(step, Explode) for call in step.calls]
+        for steps in (old, new)
+    )
+    if before != after:
+        shown_before, shown_after = (", ".join(names) or "none" for names in (before, after))
+        text = f"table functions: {shown_before} became {shown_after}"
+        yield _change("data selection", "SELECT", text)
+
+
 def _compare_projections(
-    old: list[Filter | Select], new: list[Filter | Select]
+    old: list[_Passive], new: list[_Passive]
 ) -> Iterator[Change]:
     before, after = (
         {n.name: n.expr for step in steps if isinstance(step, Select) for n in step.value}
@@ -222,8 +239,8 @@ def _added(old: Aggregate, new: Aggregate) -> dict[str, Fold]:
 
 def _compare_folds(
     added: dict[str, Fold],
-    old_steps: list[Filter | Select],
-    new_steps: list[Filter | Select],
+    old_steps: list[_Passive],
+    new_steps: list[_Passive],
 ) -> Iterator[Change]:
     """Columns that existed before, and HAVING, must not depend on a state that starts empty."""
     existing = {n.name for step in old_steps if isinstance(step, Select) for n in step.value}
@@ -233,6 +250,8 @@ def _compare_folds(
                 if column.name in added:
                     text = f"needs {shown_fold(added[column.name])}, whose state would start empty"
                     yield _refused("topology", step.clause, text)
+            continue
+        if isinstance(step, Explode):
             continue
         for named in step.value:
             if named.name not in existing:

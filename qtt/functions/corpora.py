@@ -131,6 +131,7 @@ def _to_struct(value: str) -> StructA:
 
 # --- table functions -----------------------------------------------------------------------------
 
+_PRIMITIVES = {"INT": "int", "BIGINT": "long", "DOUBLE": "double", "BOOLEAN": "boolean"}
 _KINDS = ("INT", "BIGINT", "DOUBLE", "BOOLEAN", "STRING", "DECIMAL", "STRUCT<A STRING>")
 
 
@@ -140,7 +141,8 @@ def _same(value: Any) -> Any:
 
 for _kind in _KINDS:
     _returns = "DECIMAL(30, 10)" if _kind == "DECIMAL" else _kind
-    udtf(name="test_udtf", params=(f"{_kind} val",), returns=_returns)(_same)
+    _param = _PRIMITIVES.get(_kind, _kind)
+    udtf(name="test_udtf", params=(f"{_param} val",), returns=_returns)(_same)
 
 
 def _shown(value: Any) -> str:

@@ -77,3 +77,30 @@ INSERT INTO A SELECT ID, AMOUNT FROM RETURNS;
 CREATE OR REPLACE STREAM A AS SELECT ID, AMOUNT FROM ORDERS WHERE AMOUNT > 1;
 --> REPLACE for sink A is not supported because there are multiple queries writing into it: [CSAS_A_3, INSERTQUERY_4]
 --> Terminate the INSERT queries first.
+
+CREATE STREAM A AS SELECT ID, TAGS[1] AS TAG FROM ORDERS;
+CREATE OR REPLACE STREAM A AS SELECT ID, EXPLODE(TAGS) AS TAG, AMOUNT FROM ORDERS;
+--> accepted: data selection, schema evolution
+--> the query is simple; kept: cascading, ordered
+--> + SELECT: added `AMOUNT` DECIMAL(9, 2) (schema evolution)
+--> + SELECT: table functions: none became EXPLODE(TAGS) (data selection)
+--> + SELECT: TAG was TAGS[1], is `EXPLODE(TAGS)` (data selection)
+
+CREATE STREAM A AS SELECT ID, EXPLODE(TAGS) AS TAG FROM ORDERS O;
+CREATE OR REPLACE STREAM A AS SELECT ID, EXPLODE(X.TAGS) AS TAG FROM ORDERS X;
+--> accepted: transparent
+--> the query is simple; kept: backfill, cascading, ordered
+
+CREATE STREAM A AS SELECT O.CUSTOMER, EXPLODE(O.TAGS) AS TAG FROM ORDERS O
+  JOIN CUSTOMERS C ON O.CUSTOMER = C.ID;
+CREATE OR REPLACE STREAM A AS SELECT X.CUSTOMER, EXPLODE(X.TAGS) AS TAG FROM ORDERS X
+  JOIN CUSTOMERS Y ON X.CUSTOMER = Y.ID;
+--> accepted: transparent
+--> the query is stateful, joined; kept: backfill, cascading, ordered
+
+CREATE STREAM A AS SELECT CUSTOMER, EXPLODE(TAGS) AS TAG FROM ORDERS PARTITION BY CUSTOMER;
+CREATE OR REPLACE STREAM A AS SELECT CUSTOMER, TAGS[1] AS TAG FROM ORDERS PARTITION BY CUSTOMER;
+--> accepted: data selection
+--> the query is simple; kept: cascading, ordered
+--> + SELECT: table functions: EXPLODE(TAGS) became none (data selection)
+--> + SELECT: TAG was `EXPLODE(TAGS)`, is TAGS[1] (data selection)

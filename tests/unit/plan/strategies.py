@@ -32,6 +32,7 @@ def tuples(inner):
 
 
 folds = st.builds(n.Fold, small, names, names, small, tuples(expressions), tuples(constants), types)
+calls = st.builds(n.TableCall, names, names, small, tuples(expressions), types)
 windows = st.none() | st.builds(
     n.TimeWindow, st.sampled_from(["TUMBLING", "HOPPING"]), small, small, small, small
 )
@@ -44,6 +45,7 @@ def _grown(plan):
     return st.one_of(
         st.builds(n.Filter, plan, expressions, st.sampled_from(["WHERE", "HAVING"])),
         st.builds(n.Rekey, plan, tuples(named)),
+        st.builds(n.Explode, plan, tuples(calls)),
         st.builds(n.Select, plan, tuples(named), tuples(named)),
         st.builds(n.Aggregate, plan, tuples(named), tuples(folds), windows, small),
         st.builds(

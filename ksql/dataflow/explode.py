@@ -1,0 +1,69 @@
+"""Table functions over a batch: rows in, more or fewer rows out."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from ksql.analysis.bound import type_of
+from ksql.functions.instantiate import instantiate_table
+from ksql.rows.errors import cause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ksql.dataflow.flow import Explosion
+    from ksql.functions.registry import Functions
+    from ksql.plan.nodes import TableCall
+    from ksql.processors.base import LogError, Row
+    from ksql.rows.compile import Stage
+
+LABEL = "FlatMap"
+
+
+class Exploder:
+    """Runs the calls of a step; ``stage`` gives their arguments, or None for rows it drops.
+
+    Calls are zipped: the shorter lists end in NULLs. A call that fails gives no values and is
+    logged.
+    """
+
+    def __init__(self, explosion: Explosion, stage: Stage, functions: Functions) -> None:
+        self.width = len(explosion.flow.entry.columns)
+        self._arguments = stage.batch
+        self._calls: list[tuple[str, Callable[..., list[Any]], slice]] = []
+        place = 0
+        for call in explosion.calls:
+            end = place + len(call.args)
+            self._calls.append((call.function, _rows(call, functions), slice(place, end)))
+            place = end
+
+    def rows(self, rows: Sequence[Row], log: LogError) -> tuple[list[Row], list[int]]:
+        """The rows that follow, and for each the place of the row from which it does."""
+        out: list[Row] = []
+        places: list[int] = []
+        arguments = self._arguments(rows, log)
+        for place, (row, args) in enumerate(zip(rows, arguments, strict=True)):
+            if args is None:
+                continue
+            lists = [self._called(call, args, row, log) for call in self._calls]
+            found = [(*row, *values) for values in zip_longest(*lists)]
+            out += found
+            places += [place] * len(found)
+        return out, places
+
+    @staticmethod
+    def _called(
+        call: tuple[str, Callable[..., list[Any]], slice], args: Row, row: Row, log: LogError
+    ) -> list[Any]:
+        name, function, own = call
+        try:
+            return function(*args[own])
+        except Exception as error:  # noqa: BLE001 - whatever a function raises is logged
+            log(LABEL, f"Table function {name} threw an exception: {cause(error)}", row)
+            return []
+
+
+def _rows(call: TableCall, functions: Functions) -> Callable[..., list[Any]]:
+    function = functions.get(call.function)
+    return instantiate_table(function, call.overload, [type_of(arg) for arg in call.args])
