@@ -144,7 +144,8 @@ def _expected(item: dict[str, Any] | None) -> Expected | None:
     if item is None:
         return None
     kind = item.get("type")
-    return Expected(kind.rsplit(".", 1)[-1] if kind else None, item.get("message"))
+    short = kind.rsplit(".", 1)[-1] if kind else None
+    return Expected(short, item.get("message"), item.get("causeMessage"))
 
 
 def _sql_blocks(path: Path, root: Path) -> Iterator[Case]:

@@ -33,10 +33,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The exception that a case expects."""
+    """The exception that a case expects; ``cause`` is a part of what its cause says."""
 
     type: str | None
     message: str | None
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
-from ksql.base.errors import KsqlError
+from ksql.base.errors import KsqlError, QueryFailed
 from ksql.base.jars import jars
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
@@ -36,7 +36,6 @@ from qtt.compare import Actual
 from qtt.driver import Driver, RawInput, in_runs
 from qtt.extensions import FUNCTIONS, SOURCES
 from qtt.local import NoMonitor
-from qtt.model import Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,7 +180,7 @@ class SparkDriver:
             status = running.status()
             if len(status.failures) > _FAILURES or time.monotonic() > deadline:
                 reason = status.last_error or status.state.value
-                raise Mismatch(f"{query.id} did not finish: {reason}")
+                raise QueryFailed(f"{query.id} did not finish: {reason}")
             time.sleep(_REST_S)
 
     def records(self, topic: str) -> list[Actual]:

@@ -112,6 +112,16 @@ class ServerError(KsqlError):
     code = 50000
 
 
+class QueryFailed(KsqlError):
+    """A record that a running query may not skip: the query ends here until it can go on."""
+
+    code = 50000
+
+    def __str__(self) -> str:
+        """Fact and detail: all that is left of it once a worker's stack trace has been read."""
+        return f"{self.message}: {self.detail}" if self.detail else self.message
+
+
 class CommandTimeout(KsqlError):
     """The command sequence number that was asked for did not arrive in time."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import type_of
+from ksql.base.errors import QueryFailed
 from ksql.dataflow.explode import LABEL, Exploder
 from ksql.dataflow.flow import Flow, conjunction
 from ksql.dataflow.timestamps import extractor
@@ -255,6 +256,15 @@ class ExitArm:
         return self._test is None or self._test(row, log)
 
 
+class Unwritable(QueryFailed):
+    """A result that the sink's format cannot hold: it must not get lost."""
+
+    def __init__(self, error: EncodeError) -> None:
+        super().__init__(
+            "Exception caught in process", detail=f"Unable to serialize record: {error.message}"
+        )
+
+
 class Encoder:
     """Result rows as records of the sink topic."""
 
@@ -267,14 +277,17 @@ class Encoder:
         self._single = len(sink.key) <= 1
 
     def encode(self, rows: Emission, log: LogError) -> list[Encoded]:
-        """The records; rows that the format cannot write are dropped and logged."""
+        """The records.
+
+        Raises: Unwritable for a row that the format cannot write; it is logged.
+        """
         try:
             keys = self._keys.encode_many(self._key_rows(rows.keys))
             values = self._values.encode_many(rows.values)
         except EncodeError as error:
             if len(rows.keys) == 1:
                 log("serializer", error.message, rows.values[0])
-                return []
+                raise Unwritable(error) from error
             single = map(Emission.of, ([row] for row in rows.rows()))
             return [record for row in single for record in self.encode(row, log)]
         if self._windowed and rows.windows is not None:

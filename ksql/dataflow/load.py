@@ -60,7 +60,7 @@ class Compiled:
         cut = layout(plan.sink)
         assert cut.exit is not None  # noqa: S101 - layout always ends in an exit
         self.stages = len(cut.stages)
-        self.readers = [Reader(source, registry) for source in cut.sources]
+        self.readers = [Reader(source, registry, code.settings) for source in cut.sources]
         self._by_topic: dict[str, list[int]] = {}
         for index, source in enumerate(cut.sources):
             self._by_topic.setdefault(source.topic, []).append(index)

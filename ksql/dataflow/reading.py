@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any
 
+from ksql.base.errors import QueryFailed
 from ksql.dataflow.layout import source_columns
 from ksql.dataflow.timestamps import extractor
 from ksql.processors.base import BadRecord, Headers, LogError, Row
@@ -16,7 +17,7 @@ from ksql.topics.schemas import topic_serde
 from ksql.types.schema import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ksql.dataflow.program import RawBatch
     from ksql.plan.nodes import Source
@@ -65,11 +66,30 @@ class Arrivals:
         return found
 
 
-class Reader:
-    """Decodes the records of one source; skips those that do not decode, and logs them."""
+class Undecodable(QueryFailed):
+    """A record that does not decode, where the settings do not want it skipped."""
 
-    def __init__(self, source: Source, registry: Registry | None = None) -> None:
+    def __init__(self, target: str, topic: str, error: DecodeError) -> None:
+        super().__init__(
+            "Deserialization exception handler is set to fail upon a deserialization error.",
+            detail=f"the {target} of a record of topic {topic}: {error.message}",
+        )
+
+
+class Reader:
+    """Decodes the records of one source.
+
+    Those that do not decode are skipped and logged, or end the query if its settings say so.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        registry: Registry | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self._source = source
+        self._strict = _is_on(settings, "ksql.fail.on.deserialization.error")
         key = tuple(c for c in source.columns if c.role is Role.KEY)
         value = tuple(c for c in source.columns if c.role is Role.VALUE)
         self._keys = topic_serde(source.key_format, key, "key", source.topic, registry)
@@ -80,7 +100,9 @@ class Reader:
         self._no_value = (None,) * len(value)
         self._rows = _rows_maker(source)
         self._headers = [c for c in source.columns if c.role is Role.HEADERS]
-        self._extract = _timestamp_of(source)
+        self._extract = _timestamp_of(
+            source, fatal=_is_on(settings, "ksql.timestamp.throw.on.invalid")
+        )
         self.columns = source_columns(source)
 
     def read(self, batch: RawBatch, log: LogError) -> Arrivals:
@@ -132,6 +154,8 @@ class Reader:
         self, target: str, data: Any, bad: set[int], log: LogError
     ) -> Callable[[int, DecodeError], None]:
         def report(index: int, error: DecodeError) -> None:
+            if self._strict:
+                raise Undecodable(target, self._source.topic, error)
             bad.add(index)
             record = BadRecord(target, self._source.topic, data[index])
             log(f"{self._source.name}.deserializer", error.message, record)
@@ -222,10 +246,16 @@ def _rows_maker(source: Source) -> Callable[..., list[Row]]:
     return maker
 
 
-def _timestamp_of(source: Source) -> Callable[[Row, LogError], int | None] | None:
+def _timestamp_of(
+    source: Source, *, fatal: bool
+) -> Callable[[Row, LogError], int | None] | None:
     if source.timestamp is None:
         return None
     names = [name for name, _ in source_columns(source)]
     index = names.index(source.prefix + source.timestamp.name)
     type_ = dict(source_columns(source))[source.prefix + source.timestamp.name]
-    return extractor(index, type_, source.timestamp.pattern)
+    return extractor(index, type_, source.timestamp.pattern, fatal=fatal)
+
+
+def _is_on(settings: Mapping[str, str] | None, name: str) -> bool:
+    return (settings or {}).get(name, "false").lower() == "true"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.base.errors import QueryFailed
 from ksql.functions.timeformat import timestamp_parser
 from ksql.types.model import STRING, SqlType
 
@@ -16,25 +17,39 @@ if TYPE_CHECKING:
     from ksql.processors.base import LogError, Row
 
 
+class BadTimestamp(QueryFailed):
+    """A record without a time, where the settings do not want it skipped."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "Fatal user code error in TimestampExtractor callback for record", detail=why
+        )
+
+
 def extractor(
-    index: int, type_: SqlType, pattern: str | None
+    index: int, type_: SqlType, pattern: str | None, *, fatal: bool = False
 ) -> Callable[[Row, LogError], int | None]:
-    """A function that gives the time in column ``index``, or logs why not and gives None."""
+    """A function that gives the time in column ``index``, or logs why not and gives None.
+
+    If ``fatal`` it raises BadTimestamp instead.
+    """
     parse = timestamp_parser(pattern) if type_ == STRING and pattern else None
 
     def extract(row: Row, log: LogError) -> int | None:
         value = row[index]
-        if value is None:
-            log("timestamp", "the timestamp column is null", row)
-            return None
-        try:
-            time = int(value) if parse is None else parse(value)
-        except ValueError as error:
-            log("timestamp", str(error), row)
-            return None
-        if time < 0:
-            log("timestamp", f"negative timestamp {time}", row)
-            return None
-        return time
+        why = "the timestamp column is null"
+        if value is not None:
+            try:
+                time = int(value) if parse is None else parse(value)
+            except ValueError as error:
+                why = str(error)
+            else:
+                if time >= 0:
+                    return time
+                why = f"negative timestamp {time}"
+        if fatal:
+            raise BadTimestamp(why)
+        log("timestamp", why, row)
+        return None
 
     return extract

@@ -7,6 +7,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from ksql.base.errors import QueryFailed
 from ksql.functions.errors import EvaluationError
 from ksql.types.ints import LONG_MAX, LONG_MIN, saturate
 
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
 WIDE = decimal.Context(prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-class NumericOverflow(EvaluationError):
-    """A DECIMAL has more digits than its type."""
+class NumericOverflow(QueryFailed):
+    """The DECIMAL that an aggregate keeps has more digits than its type.
+
+    Unlike an expression, a group has no NULL to fall back to.
+    """
 
     def __init__(self) -> None:
-        super().__init__("Numeric field overflow")
+        super().__init__("Exception caught in process", detail="Numeric field overflow")
 
 
 class NotANumber(EvaluationError):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from ksql.base.errors import QueryFailed
 from ksql.processors import keys
 from ksql.processors.base import LogError, Record, Row, Store
 from ksql.processors.folds import Folds, State
@@ -113,6 +114,8 @@ class Aggregate:
                 undone = True
             if row is not None:
                 folds.step(state, row)
+        except QueryFailed:
+            raise
         except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
             log("aggregate", str(error) or type(error).__name__, row)
             if undone and old is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ksql.base.errors import QueryFailed
 from ksql.processors.base import LogError, Record, Row
 from ksql.processors.folds import Slot, State, change, fresh, functions_of, size_of
 from ksql.processors.keys import pack
@@ -28,6 +29,8 @@ def combine(rows, times, states, log):
             s = states[k] = {fresh}
         try:
 {lines}
+        except QueryFailed:
+            raise
         except Exception as error:
             log("aggregate", str(error) or type(error).__name__, r[{width}:])
             if s[0] < 0:
@@ -56,7 +59,7 @@ def compile_combine(slots: Sequence[Slot], width: int, *, plain: bool) -> Combin
         assigns="\n".join(f"        {line}" for line in assigns),
         width=width,
     )
-    scope = {**functions_of(slots), "pack": pack}
+    scope = {**functions_of(slots), "pack": pack, "QueryFailed": QueryFailed}
     exec(compile(source, "<combine>", "exec"), scope)  # noqa: S102 - source made here
     if not plain:
         return scope["combine"], bytes

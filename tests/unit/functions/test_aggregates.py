@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ksql.base.errors import QueryFailed
 from ksql.functions.errors import BadConstant, EvaluationError
 from ksql.functions.registry import BUILTINS
 from ksql.functions.spec import Aggregate
@@ -234,7 +235,7 @@ def test_caps_come_from_the_settings():
 def test_sum_of_decimals_overflows():
     made, _ = aggregate("SUM", "DECIMAL(3, 1)")
     state = fold(made, [D("99.0")])
-    with pytest.raises(EvaluationError, match="Numeric field overflow"):
+    with pytest.raises(QueryFailed, match="Numeric field overflow"):
         made.step(state, D("1.0"))
     assert result(made, state) == D("99.0")
 

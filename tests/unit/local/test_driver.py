@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import struct
 
+import pytest
+
+from ksql.base.errors import QueryFailed
 from ksql.base.ids import QueryId
 from ksql.local.driver import MemoryTopics
 from tests.unit.world import World
@@ -110,3 +113,62 @@ def test_topics():
     assert topics.describe("t") is None
     topics.delete(["t", "x"])
     assert topics.records == {}
+
+
+TS = """
+CREATE STREAM TS (K STRING KEY, T STRING, D DECIMAL(3, 1), A ARRAY<INT>) WITH (
+  KAFKA_TOPIC='ts', PARTITIONS=1, TIMESTAMP='t', TIMESTAMP_FORMAT='yyyy-MM-dd');
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "query", "record", "message", "detail"),
+    [
+        (
+            {"ksql.timestamp.throw.on.invalid": "true"},
+            "CREATE STREAM X AS SELECT * FROM TS;",
+            {"T": "never"},
+            "Fatal user code error in TimestampExtractor callback for record",
+            "never",
+        ),
+        (
+            {"ksql.timestamp.throw.on.invalid": "true"},
+            "CREATE STREAM X AS SELECT * FROM TS;",
+            {"T": None},
+            "Fatal user code error in TimestampExtractor callback for record",
+            "the timestamp column is null",
+        ),
+        (
+            {"ksql.fail.on.deserialization.error": "true"},
+            "CREATE STREAM X AS SELECT * FROM TS;",
+            {"T": "2020-01-01", "A": 1},
+            "Deserialization exception handler is set to fail upon a deserialization error.",
+            "the value of a record of topic ts",
+        ),
+        (
+            {},
+            "CREATE TABLE X AS SELECT K, SUM(D) AS S FROM TS GROUP BY K;",
+            {"T": "2020-01-01", "D": 90},
+            "Exception caught in process",
+            "Numeric field overflow",
+        ),
+    ],
+)
+def test_records_that_end_the_query(settings, query, record, message, detail):
+    world = World(TS)
+    world.run(query, **settings)
+    good = ("k", {"T": "2020-01-01", "D": 60, "A": [1]}, 0)
+    world.feed("ts", good)
+    with pytest.raises(QueryFailed) as caught:
+        world.feed("ts", ("k", record, 1))
+    assert caught.value.message == message
+    assert detail in caught.value.detail
+    assert str(caught.value) == f"{message}: {caught.value.detail}"
+    assert len(world.out("X")) == 1
+
+
+def test_the_same_records_are_skipped_otherwise():
+    world = World(TS, "CREATE STREAM X AS SELECT * FROM TS;")
+    world.feed("ts", ("k", {"T": "never"}, 1), ("k", {"T": "2020-01-01", "A": 1}, 2))
+    assert world.out("X") == []
+    assert [operator for operator, _ in world.runner.errors()] == ["timestamp", "TS.deserializer"]
