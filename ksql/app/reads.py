@@ -132,7 +132,13 @@ class Reads:
             check_clauses(query, request.settings)
             return self._pull_stream(query, query_id, request)
         pull: PullQuery = bind_pull(
-            query, self._engine.catalog, self._engine.functions, request.settings, self, query_id
+            query,
+            self._engine.catalog,
+            self._engine.functions,
+            request.settings,
+            self,
+            query_id,
+            self._engine.registry,
         )
         return pull
 
@@ -148,6 +154,7 @@ class Reads:
             self._admin.begin_offsets(topics),
             until=self._admin.end_offsets(topics),
             limit=query.limit,
+            registry=self._engine.registry,
         )
 
     # --- push
@@ -169,6 +176,7 @@ class Reads:
             self._starts(plan),
             limit=query.limit,
             on_end=self._ended,
+            registry=self._engine.registry,
         )
         with self._lock:
             self._open[query_id] = push
@@ -199,7 +207,13 @@ class Reads:
                 span=stmt.span,
             )
         ask = self._admin.begin_offsets if stmt.from_beginning else self._admin.end_offsets
-        return PrintQuery(self._kafka, ask([stmt.topic]), interval=stmt.interval, limit=stmt.limit)
+        return PrintQuery(
+            self._kafka,
+            ask([stmt.topic]),
+            interval=stmt.interval,
+            limit=stmt.limit,
+            registry=self._engine.registry,
+        )
 
 
 def _transient(

@@ -9,7 +9,9 @@ from ksql.base.config import Settings
 from ksql.catalog.catalog import Catalog
 from ksql.dataflow.ports import Topic, Topics
 from ksql.engine.changes import Change
+from ksql.engine.schemas import Registration
 from ksql.functions.registry import Functions
+from ksql.topics.registry import Registry
 from ksql.upgrade.verdict import Verdict
 
 
@@ -18,7 +20,7 @@ class Context:
     """The catalog of this moment, the functions, the request's settings, the topics.
 
     ``offset`` is the offset that the statement's command would get; ``parallelism`` how many tasks
-    run at once.
+    run at once; ``registry`` is the schema registry, if there is one.
     """
 
     catalog: Catalog
@@ -27,6 +29,7 @@ class Context:
     topics: Topics
     offset: int
     parallelism: int = 2
+    registry: Registry | None = None
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,9 @@ class Prepared:
     """A statement that may be executed.
 
     ``changes`` is all it does to the catalog; ``new_topics`` and ``doomed_topics`` what it does to
-    Kafka; ``message`` what the user is told; ``warning`` that nothing is to be done (IF NOT
-    EXISTS). ``verdict`` is the upgrade's, with the plans before and after in ``plans``.
+    Kafka, ``registrations`` and ``doomed_subjects`` to the schema registry; ``message`` what the
+    user is told; ``warning`` that nothing is to be done (IF NOT EXISTS). ``verdict`` is the
+    upgrade's, with the plans before and after in ``plans``.
     """
 
     command_id: str = ""
@@ -44,6 +48,8 @@ class Prepared:
     query_id: str | None = None
     new_topics: tuple[Topic, ...] = ()
     doomed_topics: tuple[str, ...] = ()
+    registrations: tuple[Registration, ...] = ()
+    doomed_subjects: tuple[str, ...] = ()
     warning: str | None = None
     verdict: Verdict | None = None
     plans: Mapping[str, str] = field(default_factory=dict)

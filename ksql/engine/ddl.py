@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.base.errors import StatementError
 from ksql.base.ident import near, quote
 from ksql.catalog.model import DataSource
 from ksql.dataflow.ports import Topic
+from ksql.engine import schemas
 from ksql.engine.changes import DropSource, DropType, EndQuery, PutSource, PutType
 from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, StillUsed, UpgradeRefused
 from ksql.engine.properties import With, configured_formats
+from ksql.syntax import printer
 from ksql.topics.formats import format_info, validate
+from ksql.topics.registry import subject_name
 from ksql.types import model
 from ksql.types.schema import SYSTEM_NAMES, Column, Role, Schema
 
@@ -37,7 +40,7 @@ def create_source(stmt: ast.CreateSource, text: str, context: Context) -> Prepar
         if not stmt.or_replace:
             raise AlreadyExists(stmt.kind, stmt.name, existing)
     _refuse_read_only_replacement(stmt, existing)
-    source, new_topic = _declared(stmt, text, context)
+    source, new_topic, registrations = _declared(stmt, text, context)
     if existing is not None:
         stems = check_replacement(existing, source)
         if stems:
@@ -48,6 +51,7 @@ def create_source(stmt: ast.CreateSource, text: str, context: Context) -> Prepar
         (PutSource(source),),
         f"{stmt.kind.capitalize()} created",
         new_topics=(new_topic,) if new_topic else (),
+        registrations=registrations,
     )
 
 
@@ -63,16 +67,17 @@ def _refuse_read_only_replacement(stmt: ast.CreateSource, existing: DataSource |
 
 def _declared(
     stmt: ast.CreateSource, text: str, context: Context
-) -> tuple[DataSource, Topic | None]:
+) -> tuple[DataSource, Topic | None, tuple[schemas.Registration, ...]]:
     options = With(stmt.properties, ddl=True)
     if not options.topic:
         raise BadProperty('Missing required property "KAFKA_TOPIC" which has no default value.')
-    columns = columns_of(stmt.columns)
+    whole = schemas.completed(stmt, options, context)
+    columns = columns_of(whole.columns)
     schema = Schema(columns)
     key_format, value_format = configured_formats(
-        options, context.settings, has_key=bool(schema.key)
+        options, context.settings, stmt.name, has_key=bool(schema.key)
     )
-    _check_columns(stmt, schema, format_info(value_format.name).infers)
+    _check_columns(stmt, schema, by_id=value_format.schema_id is not None)
     validate(key_format, schema.key, "key")
     validate(value_format, schema.value, "value")
     window = options.window()
@@ -93,9 +98,13 @@ def _declared(
         timestamp,
         window,
         stmt.read_only,
-        statement=text,
+        statement=text if whole is stmt else f"{printer.statement(whole)};",
     )
-    return source, topic if new else None
+    sides: tuple[schemas.SideOf, ...] = (
+        ("key", key_format, schema.key),
+        ("value", value_format, schema.value),
+    )
+    return source, topic if new else None, schemas.of_declared(topic.name, sides, context)
 
 
 def columns_of(defs: Iterable[ast.ColumnDef]) -> tuple[Column, ...]:
@@ -149,15 +158,21 @@ def quote_column(name: str) -> str:
     return f"`{name}`"
 
 
-def _check_columns(stmt: ast.CreateSource, schema: Schema, infers: bool) -> None:
-    if stmt.kind == "TABLE" and not schema.key:
-        if infers:
-            raise NotSupportedYet("schema inference", span=stmt.span)
-        raise StatementError("Tables require a PRIMARY KEY. Please define the PRIMARY KEY.")
+def _check_columns(stmt: ast.CreateSource, schema: Schema, *, by_id: bool) -> None:
     if not schema.columns:
-        if infers:
-            raise NotSupportedYet("schema inference", span=stmt.span)
-        raise StatementError("The statement does not define any columns.")
+        raise StatementError(
+            "The statement does not define any columns.", detail="No columns supplied."
+        )
+    if stmt.kind == "TABLE" and not schema.key:
+        hint = (
+            "Use a partial schema to define the primary key and still load the value columns from "
+            f"the Schema Registry, for example: CREATE TABLE {quote(stmt.name)} "
+            "(ID INT PRIMARY KEY) WITH (...);"
+        )
+        raise StatementError(
+            "Tables require a PRIMARY KEY. Please define the PRIMARY KEY.",
+            hint=hint if by_id else "",
+        )
 
 
 def check_timestamp(name: str, pattern: str | None, columns: Iterable[Column]) -> None:
@@ -305,11 +320,22 @@ def drop_source(stmt: ast.DropSource, context: Context) -> Prepared:
         changes.append(EndQuery(source.created_by))
     changes.append(DropSource(source.name))
     doomed = (_doomed_topic(source, context),) if stmt.delete_topic else ()
+    subjects = _subjects(source) if stmt.delete_topic else ()
     return Prepared(
         command_id(stmt.kind.lower(), stmt.name, "drop"),
         tuple(changes),
         f"Source {quote_column(stmt.name)} (topic: {source.topic}) was dropped.",
         doomed_topics=doomed,
+        doomed_subjects=subjects,
+    )
+
+
+def _subjects(source: DataSource) -> tuple[str, ...]:
+    """Where the topic's schemas are registered."""
+    key, value = source.key_format.name, source.value_format.name
+    return (
+        *((subject_name(source.topic, "key"),) if format_info(key).needs_registry else ()),
+        *((subject_name(source.topic, "value"),) if format_info(value).needs_registry else ()),
     )
 
 

@@ -13,12 +13,14 @@ from ksql.base.errors import KsqlError, ServerError
 from ksql.catalog.catalog import Catalog
 from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.ports import Runner, Switch, Topics
+from ksql.engine import schemas
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
 from ksql.engine.ports import Command, CommandLog
 from ksql.engine.prepare import prepare
 from ksql.functions.registry import Functions
 from ksql.plan import codec
+from ksql.topics.registry import Registry
 from ksql.upgrade.validate import validate
 from ksql.upgrade.verdict import Verdict
 
@@ -110,8 +112,8 @@ class Engine:
     """The engine of one server.
 
     Statements are prepared against the catalog as it is once the log has been read to its end; then
-    topics are made, queries switched, the command committed. A crash before the commit leaves the
-    old plan, after it the new one.
+    topics are made, schemas registered, queries switched, the command committed. A crash before the
+    commit leaves the old plan, after it the new one.
     """
 
     functions: Functions
@@ -120,6 +122,7 @@ class Engine:
     runner: Runner
     book: UpgradeBook = field(default_factory=NoBook)
     parallelism: int = 2
+    registry: Registry | None = None
     on_change: Callable[[Catalog], None] = lambda _catalog: None
     on_command: Callable[[int, Catalog], None] = lambda _offset, _catalog: None
     catalog: Catalog = field(default_factory=Catalog)
@@ -133,7 +136,13 @@ class Engine:
     def context(self, settings: Settings, offset: int = -1) -> Context:
         """What a statement sees now; for everything that only looks."""
         return Context(
-            self.catalog, self.functions, settings, self.topics, offset, self.parallelism
+            self.catalog,
+            self.functions,
+            settings,
+            self.topics,
+            offset,
+            self.parallelism,
+            self.registry,
         )
 
     def dry_run(self, statement: ast.Statement, text: str, settings: Settings) -> Prepared:
@@ -159,12 +168,17 @@ class Engine:
                 prepared.changes,
                 tuple(sorted(settings.overrides.items())),
             )
-            self._create_topics(prepared)
-            switched = self._carry_out(prepared, text, transaction.offset)
+            subjects = self._create(prepared)
+            try:
+                switched = self._carry_out(prepared, text, transaction.offset)
+            except KsqlError:
+                self._uncreate(prepared, subjects)
+                raise
             try:
                 transaction.append(command)
             except KsqlError as error:
                 self._take_back(prepared)
+                self._uncreate(prepared, subjects)
                 if switched is not None:
                     self.book.finished(switched.token, None, error.text())
                 raise
@@ -177,9 +191,22 @@ class Engine:
             self.on_command(transaction.offset, self.catalog)
             return Outcome(prepared, transaction.offset, switch)
 
-    def _create_topics(self, prepared: Prepared) -> None:
+    def _create(self, prepared: Prepared) -> list[str]:
+        """Make topics and register schemas; the subjects that are new."""
         for topic in prepared.new_topics:
             self.topics.create(topic)
+        try:
+            return schemas.register(prepared.registrations, self.registry)
+        except KsqlError:
+            self._uncreate(prepared, [])
+            raise
+
+    def _uncreate(self, prepared: Prepared, subjects: list[str]) -> None:
+        self.topics.delete(topic.name for topic in prepared.new_topics)
+        try:
+            schemas.forget(subjects, self.registry)
+        except KsqlError:  # the error that leads here is the one to tell
+            _log.exception("subjects_left", extra={"subjects": subjects})
 
     def _carry_out(self, prepared: Prepared, text: str, offset: int) -> _Switched | None:
         """Start what is new and switch what is replaced; ends are carried out after the commit."""
@@ -189,7 +216,7 @@ class Engine:
                 continue
             old = self.catalog.queries.get(change.query.id)
             if old is None:
-                self._start(change.query, prepared)
+                self._start(change.query)
             elif old.plan != change.query.plan and not old.paused:
                 if prepared.verdict is None:
                     raise ServerError(f"the upgrade of {old.id} was not validated")
@@ -197,12 +224,11 @@ class Engine:
                 switched = self._switch(upgrade, change.query)
         return switched
 
-    def _start(self, query: PersistentQuery, prepared: Prepared) -> None:
+    def _start(self, query: PersistentQuery) -> None:
         try:
             self.runner.start(query)
         except KsqlError:
             self.runner.forget(query.id)
-            self.topics.delete(topic.name for topic in prepared.new_topics)
             raise
 
     def _switch(self, upgrade: Upgrade, new: PersistentQuery) -> _Switched:
@@ -230,7 +256,6 @@ class Engine:
                 self.runner.forget(change.query.id)
             elif old.plan != change.query.plan and not old.paused:
                 self.runner.replace(change.query, old)
-        self.topics.delete(topic.name for topic in prepared.new_topics)
 
     def _commit(self, prepared: Prepared) -> None:
         for change in prepared.changes:
@@ -241,6 +266,10 @@ class Engine:
                 self._pause(change)
         self._apply(prepared.changes)
         self.topics.delete(prepared.doomed_topics)
+        try:
+            schemas.forget(prepared.doomed_subjects, self.registry)
+        except KsqlError:  # the source is gone already: what is left harms nobody
+            _log.exception("subjects_left", extra={"subjects": prepared.doomed_subjects})
 
     def _pause(self, change: PauseQuery) -> None:
         query = self.catalog.queries.get(change.query_id)

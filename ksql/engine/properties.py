@@ -11,6 +11,7 @@ from ksql.functions.timeformat import timestamp_parser
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.topics.formats import FORMATS, UnknownFormat
+from ksql.topics.schemas import avro_key_name
 from ksql.types.format import Format, KeyWindow, TimestampColumn
 
 if TYPE_CHECKING:
@@ -238,8 +239,11 @@ def format_of(
     inherited: Format | None,
     *,
     wrap: bool | None = None,
+    key_of: str | None = None,
 ) -> Format:
     """One side's format; what is inheritable comes from ``inherited`` if the name is the same.
+
+    ``key_of`` is the source whose key it is: AVRO names the key's record after it.
 
     Raises: BadProperty if no name is given anywhere.
     """
@@ -248,26 +252,24 @@ def format_of(
         raise BadProperty("Statement is missing the 'VALUE_FORMAT' property from the WITH clause.")
     same = inherited if inherited is not None and inherited.name == name else None
     delimiter = clause.delimiter or (same.delimiter if same else ",")
+    full_name = clause.schema_full_name
+    if key_of is not None and name == "AVRO":
+        full_name = full_name or avro_key_name(key_of)
     return Format(
         name,  # type: ignore[arg-type] # checked against FORMATS
         delimiter=delimiter,
         wrap=wrap,
         schema_id=clause.schema_id,
-        schema_full_name=clause.schema_full_name,
+        schema_full_name=full_name,
         nullable_representation=clause.nullable_representation
         or (same.nullable_representation if same else None),
     )
 
 
-def configured_formats(
-    options: With, settings: Settings, *, has_key: bool
-) -> tuple[Format, Format]:
-    """The formats of a declared source."""
-    key_clause = options.clause("KEY")
-    if not has_key and key_clause.name is None:
-        key = Format("NONE")
-    else:
-        key = format_of(key_clause, settings.text("ksql.persistence.default.format.key"), None)
+def declared_formats(options: With, settings: Settings, name: str) -> tuple[Format, Format]:
+    """The formats of a declared source, its columns aside."""
+    default = settings.text("ksql.persistence.default.format.key")
+    key = format_of(options.clause("KEY"), default, None, key_of=name)
     value = format_of(
         options.clause("VALUE"),
         settings.text("ksql.persistence.default.format.value"),
@@ -275,3 +277,12 @@ def configured_formats(
         wrap=options.wrap,
     )
     return key, value
+
+
+def configured_formats(
+    options: With, settings: Settings, name: str, *, has_key: bool
+) -> tuple[Format, Format]:
+    """The formats of a declared source; without key columns it has a key format only if stated."""
+    key, value = declared_formats(options, settings, name)
+    stated = has_key or options.clause("KEY").name is not None
+    return (key if stated else Format("NONE")), value

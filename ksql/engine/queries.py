@@ -17,6 +17,7 @@ from ksql.base.ident import near
 from ksql.base.ids import QueryId, persistent_query_id
 from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.dataflow.ports import Topic
+from ksql.engine import schemas
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, PutSource
 from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
@@ -70,7 +71,7 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
         raise keys.wrong_kind(built.kind)
     running = _running(stmt.name, existing, context)
     options = With(stmt.properties, ddl=False)
-    key_format, value_format = _sink_formats(options, built, context)
+    key_format, value_format = _sink_formats(stmt.name, options, built, context)
     _check_states(built)
     sink, topic, is_new = _sink(stmt, built, options, (key_format, value_format), context)
     kind = "CSAS" if stmt.kind == "STREAM" else "CTAS"
@@ -82,6 +83,10 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
             existing, running, plan, topic, text, context, prepared
         )
     source = _source_of(sink, topic, query_id, built, text)
+    sides: tuple[schemas.SideOf, ...] = (
+        ("key", key_format, sink.key),
+        ("value", value_format, sink.value),
+    )
     query = PersistentQuery(
         query_id,
         "CSAS" if stmt.kind == "STREAM" else "CTAS",
@@ -101,6 +106,7 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
         message=f"Created query with ID {query_id}",
         query_id=query_id,
         plans={**prepared.plans, "new": query.plan},
+        registrations=schemas.of_sink(topic.name, sides, context),
     )
 
 
@@ -145,7 +151,9 @@ def _checked_replacement(
     return aligned, replace(prepared, verdict=verdict, plans={"old": running.plan})
 
 
-def _sink_formats(options: With, built: Built, context: Context) -> tuple[Format, Format]:
+def _sink_formats(
+    name: str, options: With, built: Built, context: Context
+) -> tuple[Format, Format]:
     first = built.sources[0].source
     key_clause = options.clause("KEY")
     if not built.key:
@@ -155,7 +163,7 @@ def _sink_formats(options: With, built: Built, context: Context) -> tuple[Format
     else:
         inherited = first.key_format if first.key_format.name != "NONE" else None
         default = context.settings.text("ksql.persistence.default.format.key")
-        key = format_of(key_clause, default, inherited)
+        key = format_of(key_clause, default, inherited, key_of=name)
     wrap = options.wrap
     value_clause = options.clause("VALUE")
     value = format_of(value_clause, None, first.value_format, wrap=wrap)

@@ -11,11 +11,16 @@ import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ksql.base.errors import KsqlError
 from ksql.topics.client import RawRecord, Reader
+from ksql.topics.formats import serde_for
+from ksql.topics.written import Written
+from ksql.types.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ksql.topics.registry import Registry
     from ksql.topics.settings import KafkaSettings
 
 _POLL_S = 0.25
@@ -33,6 +38,7 @@ class PrintQuery:
         *,
         interval: int,
         limit: int | None,
+        registry: Registry | None = None,
     ) -> None:
         self._reader = Reader(settings)
         self._reader.assign(start)
@@ -40,6 +46,7 @@ class PrintQuery:
         self._limit = limit
         self._closed = threading.Event()
         self._formats: tuple[str, str] | None = None
+        self._written = None if registry is None else Written(registry)
 
     def lines(self) -> Iterator[list[str]]:
         """Lines as records come; first the guessed formats."""
@@ -50,8 +57,8 @@ class PrintQuery:
                 records = self._reader.poll(timeout_s=_POLL_S)
                 if records and self._formats is None:
                     self._formats = (
-                        guess([r.key for r in records]),
-                        guess([r.value for r in records]),
+                        guess([r.key for r in records], self._written),
+                        guess([r.value for r in records], self._written),
                     )
                     out += [f"Key format: {self._formats[0]}", f"Value format: {self._formats[1]}"]
                 for record in records:
@@ -59,7 +66,7 @@ class PrintQuery:
                     if (seen - 1) % self._interval == 0 and (
                         self._limit is None or sent < self._limit
                     ):
-                        out.append(_line(record, self._formats or ("", "")))
+                        out.append(_line(record, self._formats or ("", ""), self._written))
                         sent += 1
                 yield out
         finally:
@@ -70,11 +77,14 @@ class PrintQuery:
         self._closed.set()
 
 
-def guess(samples: list[bytes | None]) -> str:
+def guess(samples: list[bytes | None], written: Written | None = None) -> str:
     """The formats that fit all samples, joined by "or"; ``undetermined`` without any sample."""
     present = [s for s in samples if s is not None]
     if not present:
         return "¯\\_(ツ)_/¯ - no data processed"
+    kinds = {_registered(sample, written) for sample in present}
+    if kinds != {None}:
+        return "MIXED" if len(kinds) > 1 else str(kinds.pop())
     found = [name for name, fits in _GUESSES if all(fits(sample) for sample in present)]
     return " or ".join(found) if found else "UNRECOGNISED_BYTES"
 
@@ -97,6 +107,16 @@ def _is_tagged(data: bytes) -> bool:
     return len(data) > 5 and data[0] == 0 and not _is_text(data)
 
 
+def _registered(data: bytes, written: Written | None) -> str | None:
+    """The format of the schema that the record begins with, if it begins with one."""
+    if written is None or not _is_tagged(data):
+        return None
+    try:
+        return written.kind(data)
+    except KsqlError:  # no such id, or nobody to ask: then it is looked at as plain bytes
+        return None
+
+
 _GUESSES = (
     ("JSON", _is_json),
     ("KAFKA_STRING", lambda data: _is_text(data) and not _is_json(data)),
@@ -109,18 +129,32 @@ _GUESSES = (
 )
 
 
-def _line(record: RawRecord, formats: tuple[str, str]) -> str:
+def _line(record: RawRecord, formats: tuple[str, str], written: Written | None) -> str:
     moment = datetime.fromtimestamp(record.timestamp / 1000, UTC)
     time = moment.strftime("%Y/%m/%d %H:%M:%S.") + f"{record.timestamp % 1000:03d} Z"
-    key, value = _shown(record.key, formats[0]), _shown(record.value, formats[1])
+    key = _shown(record.key, formats[0], written)
+    value = _shown(record.value, formats[1], written)
     return f"rowtime: {time}, key: {key}, value: {value}, partition: {record.partition}"
 
 
-def _shown(data: bytes | None, format_: str) -> str:
+def _shown(data: bytes | None, format_: str, written: Written | None) -> str:
     if data is None:
         return "<null>"
+    if written is not None and _registered(data, written) is not None:
+        return _shown_as_written(data, written)
     if format_ == "KAFKA_INT":
         return str(struct.unpack(">i", data)[0])
     if format_.startswith("KAFKA_BIGINT"):
         return str(struct.unpack(">q", data)[0])
     return data.decode(errors="backslashreplace")
+
+
+def _shown_as_written(data: bytes, written: Written) -> str:
+    """All that the record's own schema tells, as JSON."""
+    try:
+        shape, row = written.read(data)
+        plain = Format("JSON", wrap=False if shape.alone else None)
+        text = serde_for(plain, shape.columns, "value").encode(row)
+    except KsqlError:  # broken, or of a kind that has no columns
+        return data.decode(errors="backslashreplace")
+    return "<null>" if text is None else text.decode()

@@ -23,7 +23,8 @@ from ksql.rows.compile import Stage, compile_stage
 from ksql.stores import windowed
 from ksql.stores.base import Row, Store
 from ksql.syntax import ast
-from ksql.topics.formats import DecodeError, Serde, serde_for
+from ksql.topics.formats import DecodeError, Serde
+from ksql.topics.schemas import topic_serde
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import ROWTIME, WINDOW_COLUMNS, Column, Role
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ksql.base.config import Settings
     from ksql.catalog.catalog import Catalog
     from ksql.functions.registry import Functions
+    from ksql.topics.registry import Registry
 
 _BATCH = 1000
 _MOST_LOOKUPS = 1000
@@ -57,6 +59,7 @@ class PullQuery:
     keys: list[tuple[Any, ...]] | None
     limit: int | None
     stores: Mapping[int, Store]
+    serdes: tuple[Serde, Serde]
     kind: Literal["pull", "push"] = "pull"
     final_message: str | None = None
     _closed: bool = field(default=False)
@@ -75,13 +78,8 @@ class PullQuery:
         self._closed = True
 
     def _results(self) -> Iterator[ResultRow]:
-        source = self.source
-        decoders = (
-            serde_for(source.key_format, source.schema.key, "key"),
-            serde_for(source.value_format, source.schema.value, "value"),
-        )
-        for stored in self._stored(decoders[0]):
-            row = _decoded(source, stored, decoders)
+        for stored in self._stored(self.serdes[0]):
+            row = _decoded(self.source, stored, self.serdes)
             found = self.stage.run(row, _ignore) if row is not None else None
             if found is not None:
                 yield ResultRow(found)
@@ -139,11 +137,12 @@ def bind_pull(
     settings: Settings,
     tables: Tables,
     query_id: str,
+    registry: Registry | None = None,
 ) -> PullQuery:
     """Check and bind a pull query over a table.
 
     Raises: StatementError for clauses that pull queries do not have, for tables that no query
-    writes.
+    writes; RegistryMissing for formats that need a schema registry.
     """
     relation = bind_relation(query.source, catalog, functions, frozenset())
     source = relation.sources[0].source
@@ -177,6 +176,10 @@ def bind_pull(
         keys,
         query.limit,
         tables.stores(source),
+        (
+            topic_serde(source.key_format, source.schema.key, "key", source.topic, registry),
+            topic_serde(source.value_format, source.schema.value, "value", source.topic, registry),
+        ),
     )
 
 

@@ -20,6 +20,7 @@ from ksql.topics.client import RawRecord, Reader
 if TYPE_CHECKING:
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import QueryPlan
+    from ksql.topics.registry import Registry
     from ksql.topics.settings import KafkaSettings
     from ksql.types.schema import Column
 
@@ -42,12 +43,13 @@ class PushQuery:
         until: Offsets | None = None,
         limit: int | None = None,
         on_end: Callable[[str], None] = lambda _query_id: None,
+        registry: Registry | None = None,
     ) -> None:
         self.kind: Literal["pull", "push"] = "push" if until is None else "pull"
         self.query_id = plan.query_id
         self.columns = columns
         self.final_message: str | None = None
-        self._program = Compiled(plan, functions, rows=True)
+        self._program = Compiled(plan, functions, rows=True, registry=registry)
         names = [column.name for column in columns]
         self._key_places = [names.index(column.name) for column in plan.sink.key]
         self._stores = [MemoryStore() for _ in range(self._program.stages)]

@@ -10,11 +10,13 @@ from ksql.dataflow.ports import Topic, Topics
 from ksql.engine.changes import applied
 from ksql.engine.errors import UpgradeRefused
 from ksql.engine.prepare import DISTRIBUTED, prepare
+from ksql.engine.schemas import forget
 from ksql.statements.answers import RequestFailed
 from ksql.statements.services import Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
+from ksql.topics.registry import SandboxRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -110,7 +112,8 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
     Raises: RequestFailed for the first that could not be executed.
     """
     context = request.engine.context(request.settings, 0)
-    context = replace(context, topics=SandboxTopics(context.topics))
+    registry = None if context.registry is None else SandboxRegistry(context.registry)
+    context = replace(context, topics=SandboxTopics(context.topics), registry=registry)
     for each in raw:
         try:
             statement = parsed_one(each, request, context.catalog).statement
@@ -149,6 +152,10 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
             for topic in prepared.new_topics:
                 context.topics.create(topic)
             context.topics.delete(prepared.doomed_topics)
+            if context.registry is not None:
+                for each in prepared.registrations:
+                    context.registry.register(each.subject, each.schema)
+                forget(prepared.doomed_subjects, context.registry)
             return replace(context, catalog=catalog, offset=context.offset + 1)
         case _:
             return context

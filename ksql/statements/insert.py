@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ksql.base.errors import StatementError
 from ksql.base.ident import near
 from ksql.rows.constants import constant_value
-from ksql.topics.formats import EncodeError, serde_for
+from ksql.topics.formats import EncodeError, Serde, format_info
+from ksql.topics.registry import subject_name
+from ksql.topics.schemas import key_schema_fits, schema_for, topic_serde
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME, SYSTEM_NAMES, Column, quote_always
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
     from ksql.statements.services import Request
     from ksql.syntax import ast
+    from ksql.topics.registry import Registry
 
 
 class CannotInsert(StatementError):
@@ -39,14 +42,42 @@ def insert_values(stmt: ast.InsertValues, request: Request) -> None:
             f"{names} is required for tables"
         )
     try:
-        key_bytes = serde_for(source.key_format, source.schema.key, "key").encode(key or None)
-        value_bytes = serde_for(source.value_format, source.schema.value, "value").encode(value)
+        keys, values_ = _serdes(source, request)
+        key_bytes, value_bytes = keys.encode(key or None), values_.encode(value)
     except EncodeError as error:
         raise CannotInsert(
             f"Failed to insert values into '{source.name}'. {error.message}"
         ) from error
     time = request.services.now_ms() if timestamp is None else timestamp
     request.services.writer.write(source.topic, key_bytes, value_bytes, time)
+
+
+def _serdes(source: DataSource, request: Request) -> tuple[Serde, Serde]:
+    registry, schema = request.engine.registry, source.schema
+    _check_key_schema(source, registry)
+    return (
+        topic_serde(source.key_format, schema.key, "key", source.topic, registry),
+        topic_serde(source.value_format, schema.value, "value", source.topic, registry),
+    )
+
+
+def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
+    """Keys are written only with a schema like the registered one: other bytes are another key.
+
+    Raises: CannotInsert.
+    """
+    format_, columns = source.key_format, source.schema.key
+    if registry is None or not columns or not format_info(format_.name).needs_registry:
+        return
+    if format_.schema_id is not None or key_schema_fits(format_, columns, source.topic, registry):
+        return
+    found = registry.latest(subject_name(source.topic, "key"))
+    raise CannotInsert(
+        f"Cannot INSERT VALUES into data source {quote_always(source.name)}. "
+        "ksqlDB generated schema would overwrite existing key schema.",
+        detail=f"\tExisting Schema: {found.schema.text if found else 'none'}\n"
+        f"\tksqlDB Generated: {schema_for(format_, columns, 'key').text}",
+    )
 
 
 def _target(stmt: ast.InsertValues, request: Request) -> DataSource:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Literal, Protocol
 
-from ksql.base.errors import KsqlError, ServerError
+from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.topics.wire import DecodeError
 
 SchemaKind = Literal["AVRO", "PROTOBUF", "JSON"]
@@ -60,7 +60,7 @@ class SchemaNotFound(KsqlError):
     """A schema id or a version that the registry does not know."""
 
 
-class SchemaRejected(KsqlError):
+class SchemaRejected(StatementError):
     """A schema that the registry does not take: broken, or not compatible with its subject."""
 
     def __init__(self, subject: str, reason: str) -> None:
@@ -71,6 +71,9 @@ class SchemaRejected(KsqlError):
 
 class Registry(Protocol):
     """What we need of a registry. Every method may raise RegistryUnreachable."""
+
+    def __hash__(self) -> int:
+        """One registry is not another, whatever they hold."""
 
     def by_id(self, schema_id: int) -> Schema:
         """The schema of that id.
@@ -134,6 +137,49 @@ def frame_id(data: bytes, hint: str = "") -> int:
     if len(data) < PREFIX_BYTES or data[0] != 0:
         raise DecodeError(f"Unknown magic byte{hint}!")
     return int.from_bytes(data[1:PREFIX_BYTES], "big")
+
+
+class SandboxRegistry:
+    """The real registry, and what statements before would make of it.
+
+    What they would register has no id yet: it gets one below zero.
+    """
+
+    def __init__(self, real: Registry) -> None:
+        self._real = real
+        self._changed: dict[str, Registered | None] = {}
+
+    def by_id(self, schema_id: int) -> Schema:
+        """See Registry."""
+        return self._real.by_id(schema_id)
+
+    def latest(self, subject: str) -> Registered | None:
+        """See Registry."""
+        if subject in self._changed:
+            return self._changed[subject]
+        return self._real.latest(subject)
+
+    def version(self, subject: str, version: int) -> Registered:
+        """See Registry."""
+        return self._real.version(subject, version)
+
+    def register(self, subject: str, schema: Schema) -> int:
+        """Pretend to register it."""
+        made = Registered(schema, -1 - len(self._changed), subject, 1)
+        self._changed[subject] = made
+        return made.id
+
+    def ids(self, subject: str) -> list[int]:
+        """See Registry."""
+        return self._real.ids(subject)
+
+    def subjects(self) -> list[str]:
+        """See Registry."""
+        return self._real.subjects()
+
+    def delete(self, subject: str) -> None:
+        """Pretend to delete it."""
+        self._changed[subject] = None
 
 
 class MemoryRegistry:

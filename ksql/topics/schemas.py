@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.base.errors import StatementError
+from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.topics import avro_schema, json_schema, proto_schema
 from ksql.topics.connect import ConnectType, Group, NotInferable, sql_type
 from ksql.topics.formats import Columns, Side, format_info, is_unwrapped, serde_for
-from ksql.topics.registry import Registry, Schema, SchemaKind, referenced, subject_name
+from ksql.topics.registry import (
+    Registry,
+    Schema,
+    SchemaKind,
+    SchemaNotFound,
+    referenced,
+    subject_name,
+)
 from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
@@ -25,15 +32,18 @@ _ROLES: Final[dict[Side, Role]] = {"key": Role.KEY, "value": Role.VALUE}
 
 
 class SchemaMissing(StatementError):
-    """A topic whose columns are to be inferred has no schema."""
+    """A topic whose columns are to be inferred has no schema, or none of that id."""
 
-    def __init__(self, topic: str, side: Side) -> None:
+    def __init__(self, topic: str, side: Side, schema_id: int | None = None) -> None:
+        id_ = f"Schema Id: {schema_id}\n" if schema_id is not None else ""
         super().__init__(
             f"Schema for message {side}s on topic '{topic}' does not exist in the Schema Registry.",
-            detail=f"Subject: {subject_name(topic, side)}\n"
-            "Possible causes: the topic does not exist; its messages are written in a format "
-            "without schemas; the schema was registered under another subject.",
-            hint=f"Declare the columns, or check the topic with PRINT '{topic}' FROM BEGINNING;",
+            detail=f"Subject: {subject_name(topic, side)}\n{id_}"
+            "Possible causes include:\n"
+            "- The topic itself does not exist: SHOW TOPICS; tells\n"
+            f"- Its messages have no registered schema: PRINT '{topic}' FROM BEGINNING; shows them"
+            "\n- The schema is registered under another subject, or with another registry",
+            hint="Declare the columns, or register the schema first.",
         )
 
 
@@ -43,27 +53,33 @@ class WrongSchemaKind(StatementError):
     def __init__(self, topic: str, side: Side, format_: str, found: SchemaKind) -> None:
         names = [name for name, kind in KINDS.items() if kind == found]
         super().__init__(
-            f"{side.capitalize()} schema of topic '{topic}' is not in {format_} format but {found}",
-            hint=f"Use {side.upper()}_FORMAT='{names[0]}'.",
+            f"{side.capitalize()} schema is not in the expected format. "
+            f"You may want to set {side.upper()}_FORMAT to '{names[0]}'.",
+            detail=f"topic: {topic}\nsubject: {subject_name(topic, side)}\n"
+            f"expected format: {format_}\nactual format from Schema Registry: {found}",
         )
 
 
 class UnfitForColumns(StatementError):
     """A schema that no columns can be made of."""
 
-    def __init__(self, reason: str, schema: Schema) -> None:
+    def __init__(self, topic: str, side: Side, reason: str, schema: Schema) -> None:
         super().__init__(
-            f"Schema is not compatible with ksqlDB: {reason}", detail=f"Schema: {schema.text}"
+            f"Unable to verify if the {side} schema for topic: {topic} is compatible with ksqlDB.",
+            detail=f"Reason: {reason}\nSchema: {schema.text}",
+            hint="Declare the columns that are to be read.",
         )
 
 
 class SeveralKeyFields(StatementError):
     """A key schema with several fields cannot be inferred."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, topic: str, schema: Schema) -> None:
         super().__init__(
-            "The key schema has several fields: keys of several columns must be declared",
+            f"The key schema for topic: {topic} contains multiple columns, "
+            "which is not supported by ksqlDB at this time.",
             detail=f"Schema: {schema.text}",
+            hint="Declare the key columns.",
         )
 
 
@@ -115,46 +131,54 @@ def inferred_columns(
     They come from the schema that the format names by id, whose names keep their case, else from
     the latest one of the topic's subject, in upper case.
 
-    Raises: SchemaMissing, SchemaNotFound, WrongSchemaKind, UnfitForColumns, SeveralKeyFields,
-        RegistryUnreachable.
+    Raises: SchemaMissing, WrongSchemaKind, UnfitForColumns, SeveralKeyFields, RegistryUnreachable.
     """
-    by_id = format_.schema_id is not None
-    if format_.schema_id is not None:
-        schema = registry.by_id(format_.schema_id)
-    else:
-        latest = registry.latest(subject_name(topic, side))
-        if latest is None:
-            raise SchemaMissing(topic, side)
-        schema = latest.schema
+    schema = _found(format_, side, topic, registry)
     if schema.kind != KINDS.get(format_.name):
         raise WrongSchemaKind(topic, side, format_.name, schema.kind)
-    found = connect_type(schema, registry, format_.schema_full_name)
-    return _columns(format_, side, schema, found, upper=not by_id), schema
-
-
-def _columns(
-    format_: Format, side: Side, schema: Schema, found: ConnectType, *, upper: bool
-) -> Columns:
-    role = _ROLES[side]
+    upper = format_.schema_id is None
     alone = format_info(format_.name).unwraps_keys if side == "key" else format_.wrap is False
     try:
-        if alone:
-            name = ROWKEY if side == "key" else ROWVAL
-            return (Column(name, sql_type(found, upper=upper), role),)
-        if not isinstance(found, Group):
-            raise NotInferable("its top level is not a record")
-        if side == "key" and len(found.members) != 1:
-            raise SeveralKeyFields(schema)
-        return tuple(
-            Column(
-                member.name.upper() if upper else member.name,
-                sql_type(member.type, upper=upper),
-                role,
-            )
-            for member in found.members
+        found = connect_type(schema, registry, format_.schema_full_name)
+        columns = columns_of(found, side, alone=alone, upper=upper)
+    except ServerError:
+        raise
+    except KsqlError as error:
+        raise UnfitForColumns(topic, side, error.text(), schema) from error
+    if side == "key" and len(columns) != 1:
+        raise SeveralKeyFields(topic, schema)
+    return columns, schema
+
+
+def _found(format_: Format, side: Side, topic: str, registry: Registry) -> Schema:
+    if format_.schema_id is not None:
+        try:
+            return registry.by_id(format_.schema_id)
+        except SchemaNotFound as error:
+            raise SchemaMissing(topic, side, format_.schema_id) from error
+    latest = registry.latest(subject_name(topic, side))
+    if latest is None:
+        raise SchemaMissing(topic, side)
+    return latest.schema
+
+
+def columns_of(found: ConnectType, side: Side, *, alone: bool, upper: bool) -> Columns:
+    """The columns that a schema's type becomes; ``alone``: the whole of it is one column.
+
+    Raises: NotInferable.
+    """
+    role = _ROLES[side]
+    if alone:
+        name = ROWKEY if side == "key" else ROWVAL
+        return (Column(name, sql_type(found, upper=upper), role),)
+    if not isinstance(found, Group):
+        raise NotInferable("Its top level is not a record")
+    return tuple(
+        Column(
+            member.name.upper() if upper else member.name, sql_type(member.type, upper=upper), role
         )
-    except NotInferable as error:
-        raise UnfitForColumns(error.message, schema) from error
+        for member in found.members
+    )
 
 
 def check_given_schema(
@@ -177,6 +201,24 @@ def check_given_schema(
     )
     if wrong:
         raise SchemaDiffers(side, wrong, found)
+
+
+def key_schema_fits(format_: Format, columns: Columns, topic: str, registry: Registry) -> bool:
+    """Whether the latest key schema of the topic has these columns: names, types, order."""
+    latest = registry.latest(subject_name(topic, "key"))
+    if latest is None or latest.schema.kind != KINDS[format_.name]:
+        return False
+    wanted = [(c.name, c.type) for c in columns]
+    try:
+        type_ = connect_type(latest.schema, registry, format_.schema_full_name)
+        alone = is_unwrapped(format_, columns, "key")
+        for upper in (False, True):
+            found = [(c.name, c.type) for c in columns_of(type_, "key", alone=alone, upper=upper)]
+            if found == wanted or (alone and found[0][1] == wanted[0][1]):
+                return True
+    except NotInferable:
+        return False
+    return False
 
 
 def schema_for(format_: Format, columns: Columns, side: Side) -> Schema:

@@ -47,11 +47,22 @@ class StillMonitor:
 class World:
     """An engine over memory with everything around it."""
 
-    def __init__(self, *scripts, log=None, runner=None, book=None, functions=BUILTINS, **settings):
+    def __init__(
+        self,
+        *scripts,
+        log=None,
+        runner=None,
+        book=None,
+        functions=BUILTINS,
+        registry=None,
+        **settings,
+    ):
         self.topics = MemoryTopics()
         self.log = log or MemoryLog()
-        self.runner = runner(self.topics) if runner else MemoryRunner(self.topics, functions)
-        self.engine = Engine(functions, self.topics, self.log, self.runner)
+        self.runner = (
+            runner(self.topics) if runner else MemoryRunner(self.topics, functions, registry)
+        )
+        self.engine = Engine(functions, self.topics, self.log, self.runner, registry=registry)
         if book is not None:
             self.engine.book = book
         self.settings = Settings(SETTINGS).with_overrides(settings)

@@ -52,7 +52,7 @@ def _number(data: bytes, place: int) -> tuple[int, int]:
             raise ValueError("a number has more than ten bytes")
 
 
-def _message_path(data: bytes) -> tuple[tuple[int, ...], int]:
+def message_path(data: bytes) -> tuple[tuple[int, ...], int]:
     """Which message it is, and where it begins; a lone zero is short for the first message."""
     count, place = _number(data, PREFIX_BYTES)
     if count == 0:
@@ -97,7 +97,7 @@ def _reader(messages: Messages, columns: tuple[Column, ...]) -> Callable[[bytes]
             raise ValueError(error.message) from error
 
     def read(data: bytes) -> Row:
-        path, place = _message_path(data)
+        path, place = message_path(data)
         row = readers.get(path)
         if row is None:
             row = readers[path] = made(path)
