@@ -72,13 +72,14 @@ def parse(text: str, name: str = "schema.proto") -> ProtoFile:
 
     Raises: BrokenProtobuf.
     """
-    if (found := _from_base64(text)) is not None:
+    if (found := from_base64(text)) is not None:
         found.name = name
         return ProtoFile(found)
     return _Parser(text, name).file()
 
 
-def _from_base64(text: str) -> FileDescriptorProto | None:
+def from_base64(text: str) -> FileDescriptorProto | None:
+    """The descriptor that a text is in Base64; None for any other text."""
     try:
         return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, BrokenMessage):
@@ -87,7 +88,7 @@ def _from_base64(text: str) -> FileDescriptorProto | None:
 
 class _Parser:
     def __init__(self, text: str, name: str) -> None:
-        self._tokens = _tokens(text)
+        self._tokens = tokens(text)
         self._at = 0
         self._depth = 0
         self._result = ProtoFile(FileDescriptorProto(name=name, syntax="proto2"))
@@ -369,17 +370,21 @@ class _Parser:
         return "".join(parts)
 
 
-def _tokens(text: str) -> list[str]:
-    tokens = []
+def tokens(text: str) -> list[str]:
+    """The words and marks of a text; white space and comments are left out.
+
+    Raises: BrokenProtobuf.
+    """
+    words: list[str] = []
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
             _unreadable(text, at)
         if word := found.group("text") or found.group("word") or found.group("mark"):
-            tokens.append(word)
+            words.append(word)
         at = found.end()
-    return tokens
+    return words
 
 
 def _unreadable(text: str, at: int) -> NoReturn:
