@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from ksql.types.model import SqlType
 
 
+_INEXACT, _TOO_LONG = 2.0**53, 2.0**63
+_TOLD_BITS = 55
+
+
 def java_double(value: float) -> str:
     """A double as ``Double.toString`` prints it: 1.0E10, 0.001, 1.0E-4."""
     if math.isnan(value):
@@ -39,8 +43,13 @@ def java_double(value: float) -> str:
 def _shortest(value: float) -> str:
     """The shortest text that reads back, but of two digits at least.
 
-    The nearest such (4.9E-324, not 5E-324).
+    The nearest such (4.9E-324, not 5E-324). Of an integer that a double no longer tells apart from
+    its neighbours Java drops only as many digits as the lost bits are worth.
     """
+    if _INEXACT <= value < _TOO_LONG:
+        whole = int(value)
+        lost = len(str(1 << max(whole.bit_length() - _TOLD_BITS, 0))) - 1
+        return f"{(whole + 10**lost // 2) // 10**lost}e{lost}"
     two = f"{value:.1e}"
     return two if float(two) == value else repr(value)
 

@@ -67,3 +67,20 @@ STRUCT = model.Struct((model.Field("F0", model.INTEGER), model.Field("f1", model
 )
 def test_values(value, type_, text):
     assert java_string(value, type_) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (2.0**62, "4.6116860184273879E18"),
+        (-(2.0**62), "-4.6116860184273879E18"),
+        (2.0**53, "9.007199254740992E15"),
+        (2.0**53 + 2, "9.007199254740994E15"),
+        (1e18, "1.0E18"),
+        (1.2345678901234568e17, "1.2345678901234568E17"),
+        (2.0**63, "9.223372036854776E18"),
+    ],
+)
+def test_integers_beyond_what_a_double_tells_apart(value, text):
+    assert java_double(value) == text
+    assert float(text) == value
