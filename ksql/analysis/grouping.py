@@ -74,7 +74,9 @@ class Grouping:
         Raises: NotGrouped; StatementError for nested aggregates.
         """
         scope = replace(self.scope, clause=clause, intercept=self._intercept)
-        if self.windowed and clause == "SELECT":
+        if self.windowed and scope.joined:
+            scope = replace(scope, later=frozenset())  # a join's rows never have bounds
+        elif self.windowed and clause == "SELECT":
             first, *others = scope.sources
             bounded = replace(first, columns={**first.columns, **WINDOW_COLUMNS})
             scope = replace(scope, sources=(bounded, *others), later=frozenset())

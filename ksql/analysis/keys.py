@@ -25,7 +25,11 @@ KeyOrigin = Literal[
 
 
 class KeyMissing(StatementError):
-    """The projection of a persistent query leaves a key column out."""
+    """The projection of a persistent query leaves a key column out; ``found`` is what it has."""
+
+    def __init__(self, message: str, found: Sequence[Named]) -> None:
+        super().__init__(message)
+        self.found = tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ def split(
         key.append(Named(projected[hits[0]].name, part.exprs[0]))
     if missing:
         listed = missing if origin == "grouping expression" else list(parts)
-        raise _missing(listed, origin, sink)
+        raise KeyMissing(_missing(listed, origin, sink), projected)
     value = tuple(named for i, named in enumerate(projected) if i not in used)
     if not value:
         raise StatementError("The projection contains no value columns.")
@@ -84,7 +88,7 @@ def _twice(names: list[str], part: KeyPart, origin: KeyOrigin) -> StatementError
     )
 
 
-def _missing(parts: list[KeyPart], origin: KeyOrigin, sink: str) -> KeyMissing:
+def _missing(parts: list[KeyPart], origin: KeyOrigin, sink: str) -> str:
     if origin == "join expression":
         options = list(parts[0].shown)
         plural, shown = len(options) > 1, _or(options)
@@ -93,7 +97,7 @@ def _missing(parts: list[KeyPart], origin: KeyOrigin, sink: str) -> KeyMissing:
         options = [part.shown[0] for part in parts]
         plural, shown, example = len(options) > 1, _and(options), ", ".join(options)
     noun = origin + ("s" if plural else "")
-    return KeyMissing(
+    return (
         "Key missing from projection (ie, SELECT). See https://cnfl.io/2LV7ouS.\n"
         f"The query used to build {quote_always(sink)} must include the {noun} {shown} "
         f"in its projection (eg, SELECT {example}...)."

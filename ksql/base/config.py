@@ -213,6 +213,13 @@ PROPERTIES: dict[str, Property] = {
             editable=True,
         ),
         _p(
+            "ksql.new.query.planner.enabled",
+            "bool",
+            "false",
+            "key columns of a result come in the order of SELECT",
+            editable=True,
+        ),
+        _p(
             "ksql.timestamp.throw.on.invalid",
             "bool",
             "false",

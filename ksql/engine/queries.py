@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ksql.analysis import bound as b
 from ksql.analysis import keys
 from ksql.analysis.bound import Named, type_of
+from ksql.analysis.describe import place
 from ksql.base.errors import StatementError
 from ksql.base.ident import near
 from ksql.base.ids import QueryId, persistent_query_id
@@ -34,7 +35,7 @@ from ksql.topics.formats import configured_wrap, validate
 from ksql.types.coerce import can_coerce
 from ksql.types.format import Format, KeyWindow
 from ksql.types.model import Decimal, SqlType
-from ksql.types.schema import Column, Role, Schema
+from ksql.types.schema import Column, Role, Schema, quote_always
 from ksql.upgrade.validate import validate as validate_upgrade
 
 if TYPE_CHECKING:
@@ -66,11 +67,11 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
                 f"Cannot add {kind} '{stmt.name}': "
                 f"CREATE OR REPLACE is not supported on source {kind}s."
             )
-    built = build(stmt.query, context.catalog, context.functions, sink=stmt.name)
+    options = With(stmt.properties, ddl=False)
+    built = _built(stmt, options, context)
     if built.kind != stmt.kind:
         raise keys.wrong_kind(built.kind)
     running = _running(stmt.name, existing, context)
-    options = With(stmt.properties, ddl=False)
     key_format, value_format = _sink_formats(stmt.name, options, built, context)
     _check_states(built)
     sink, topic, is_new = _sink(stmt, built, options, (key_format, value_format), context)
@@ -108,6 +109,24 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
         plans={**prepared.plans, "new": query.plan},
         registrations=schemas.of_sink(topic.name, sides, context),
     )
+
+
+def _built(stmt: ast.CreateAsSelect, options: With, context: Context) -> Built:
+    """The query's plan; a TIMESTAMP column that is nowhere comes before a key that is not there."""
+    in_text_order = context.settings.flag("ksql.new.query.planner.enabled")
+    try:
+        return build(
+            stmt.query,
+            context.catalog,
+            context.functions,
+            sink=stmt.name,
+            keys_as_written=in_text_order,
+        )
+    except keys.KeyMissing as error:
+        timestamp = options.timestamp()
+        if timestamp is not None:
+            check_timestamp(timestamp.name, timestamp.pattern, _columns(error.found, Role.VALUE))
+        raise
 
 
 def _running(name: str, existing: DataSource | None, context: Context) -> PersistentQuery | None:
@@ -297,7 +316,7 @@ def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
     if target is None:
         close = near(stmt.name, context.catalog.sources)
         raise DoesNotExist(
-            f"Source {stmt.name} does not exist.",
+            f"{place(stmt.target)}Source {quote_always(stmt.name)} does not exist.",
             hint=f"Did you mean {close[0]}?" if close else "",
         )
     if target.kind == "TABLE":

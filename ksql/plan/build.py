@@ -74,13 +74,16 @@ def build(
     *,
     sink: str = "",
     persistent: bool = True,
+    keys_as_written: bool = False,
 ) -> Built:
     """Plan a query; ``sink`` is the name of its result, for messages.
+
+    The result's keys come in the order of the source or GROUP BY, unless ``keys_as_written``.
 
     Raises: StatementError for everything that the language refuses, NotSupportedYet for what is not
     run yet.
     """
-    return _Builder(query, catalog, functions, sink, persistent).build()
+    return _Builder(query, catalog, functions, sink, persistent, keys_as_written).build()
 
 
 class _Builder:
@@ -91,8 +94,10 @@ class _Builder:
         functions: Functions,
         sink: str,
         persistent: bool,
+        keys_as_written: bool,
     ) -> None:
         self.query = query
+        self.keys_as_written = keys_as_written
         self.functions = functions
         self.sink = sink
         self.persistent = persistent
@@ -235,7 +240,7 @@ class _Builder:
         if not self.persistent:
             return self._transient(plan, projected, kind, parts)
         if parts:
-            key, value = keys.split(projected, parts, origin, self.sink)
+            key, value = self._split(projected, parts, origin)
         else:
             key, value = (), tuple(projected)
         value = self._without_bounds(value)
@@ -325,7 +330,7 @@ class _Builder:
         ]
         if not self.persistent:
             return self._transient(plan, projected, "TABLE", parts)
-        key, value = keys.split(projected, parts, "grouping expression", self.sink)
+        key, value = self._split(projected, parts, "grouping expression")
         bounds = KeyWindow(window.kind, window.size_ms or None) if window else None
         built = self._finish(plan, key, value, "TABLE", bounds, keyless=False)
         return replace(built, states=tuple(call.state for call in grouping.calls))
@@ -395,6 +400,15 @@ class _Builder:
         )
 
     # --- SELECT
+
+    def _split(
+        self, projected: list[Named], parts: list[keys.KeyPart], origin: keys.KeyOrigin
+    ) -> tuple[tuple[Named, ...], tuple[Named, ...]]:
+        key, value = keys.split(projected, parts, origin, self.sink)
+        if self.keys_as_written:
+            place = {each.name: number for number, each in enumerate(projected)}
+            key = tuple(sorted(key, key=lambda each: place[each.name]))
+        return key, value
 
     def _rekeyed(self) -> list[projection.Item] | None:
         """The columns that PARTITION BY adds to the row, for ``*``."""

@@ -6,11 +6,11 @@ names are upper case (as written for connectors), values are literals.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from ksql.base.errors import Span
-from ksql.syntax.expr import Expr, Literal, Variable, place
+from ksql.syntax.expr import NOWHERE, Expr, Literal, Variable, place
 from ksql.types.model import SqlType
 
 SourceKind = OneOf["STREAM", "TABLE"]
@@ -199,11 +199,12 @@ class CreateAsSelect:
 
 @dataclass(frozen=True, slots=True)
 class InsertInto:
-    """INSERT INTO name [WITH (QUERY_ID = ..)] SELECT .."""
+    """INSERT INTO name [WITH (QUERY_ID = ..)] SELECT ..; ``target`` is the place of the name."""
 
     name: str
     query: Query
     properties: tuple[Property, ...] = ()
+    target: Span = field(default=NOWHERE, compare=False, repr=False)
     span: Span = place()
 
 

@@ -216,20 +216,33 @@ def drop_source(
     return ast.DropSource(kind, name, missing is not None, topic is not None, span=span)
 
 
+class Target(NamedTuple):
+    """The source that an INSERT names, and where it does."""
+
+    name: str
+    span: Span
+
+
+@rule("target")
+def target(span: Span, name: str) -> Target:
+    """What stands behind ``INSERT INTO``."""
+    return Target(name, span)
+
+
 @rule("insert_select")
 def insert_select(
-    span: Span, name: str, properties: tuple[ast.Property, ...] | None, query: ast.Query
+    span: Span, into: Target, properties: tuple[ast.Property, ...] | None, query: ast.Query
 ) -> ast.InsertInto:
     """INSERT INTO .. SELECT."""
-    return ast.InsertInto(name, query, properties or (), span=span)
+    return ast.InsertInto(into.name, query, properties or (), into.span, span=span)
 
 
 @rule("insert_values")
 def insert_values(
-    span: Span, name: str, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
+    span: Span, into: Target, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
 ) -> ast.InsertValues:
     """INSERT INTO .. VALUES."""
-    return ast.InsertValues(name, columns or (), values or (), span=span)
+    return ast.InsertValues(into.name, columns or (), values or (), span=span)
 
 
 # --- queries that run, and the catalogue

@@ -6,6 +6,7 @@ import pytest
 
 from ksql.base.errors import KsqlError, NotSupportedYet
 from ksql.functions.registry import BUILTINS
+from ksql.plan import codec
 from ksql.plan.build import build
 from ksql.plan.explain import explain
 from ksql.plan.nodes import TimeWindow
@@ -233,6 +234,33 @@ def test_what_is_not_run_yet_is_told_apart():
 )  # fmt: skip
 def test_the_columns_of_a_result(text, key, value):
     assert columns(built(text)) == (key, value)
+
+
+def test_keys_as_written():
+    world = World(
+        "CREATE STREAM M (A INT KEY, B INT KEY, V INT) "
+        "WITH (KAFKA_TOPIC='m', PARTITIONS=1, FORMAT='JSON');",
+    )
+    text = "CREATE STREAM X AS SELECT B, V, A FROM M;"
+    assert [c.name for c in _sink(world, text).key] == ["A", "B"]
+    planner = {"ksql.new.query.planner.enabled": "true"}
+    assert [c.name for c in _sink(world, text, **planner).key] == ["B", "A"]
+
+
+def _sink(world, text, **settings):
+    settings = world.settings.with_overrides(settings)
+    prepared = world.engine.dry_run(world.parse(text), text, settings)
+    return codec.loads(prepared.plans["new"]).sink
+
+
+def test_the_bounds_of_a_window_over_a_join_are_unknown():
+    text = (
+        "SELECT S.K, COUNT(*), WINDOWSTART AS W FROM S JOIN T ON S.K = T.ID "
+        "WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY S.K"
+    )
+    with pytest.raises(KsqlError) as caught:
+        built(text)
+    assert "SELECT column 'WINDOWSTART' cannot be resolved." in caught.value.message
 
 
 def test_a_generated_name_never_hides_a_column():
