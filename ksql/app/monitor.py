@@ -44,13 +44,15 @@ class SparkMonitor:
         if running is None:
             reason = self._failed.get(query_id, "the query does not run")
             return QueryHealth("ERROR", ((0, reason),))
-        status, progress = running.status(), running.progress()
+        status, totals = running.status(), running.totals()
         return QueryHealth(
             "RUNNING" if status.state is State.RUNNING else "ERROR",
             tuple((f.when_ms, f.message) for f in status.failures),
-            progress.batch if progress else None,
-            progress.rows_in if progress else 0,
-            progress.rows_out if progress else 0,
+            totals.rows_in,
+            totals.rows_out,
+            totals.rows_in_per_s,
+            totals.rows_out_per_s,
+            totals.last_ms,
         )
 
     def skipped(self, query_id: str) -> int:

@@ -5,6 +5,7 @@ Source: ksqlDB's command topic; the reference's page on operations, section 2.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from ksql.topics.client import Reader, TransactionalSender
 if TYPE_CHECKING:
     from ksql.topics.settings import KafkaSettings
 
+_PAUSE_S = 0.005
 _CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 
@@ -85,8 +87,10 @@ class KafkaCommandLog:
     def catch_up(self) -> int:
         """Apply what has been written meanwhile; returns the offset behind the last record.
 
-        Raises: UnreadableCommand, and every time again: nothing behind such a command is applied.
+        Raises: UnreadableCommand, and every time again: nothing behind such a command is applied;
+            CommandTopicBroken.
         """
+        self._await_settled()
         for batch in self._reader.read_to_end():
             for record in batch:
                 try:
@@ -99,6 +103,23 @@ class KafkaCommandLog:
         self._own.clear()
         self.sound = True
         return self._reader.positions[self.topic, 0]
+
+    def _await_settled(self) -> None:
+        """Wait for the markers of a transaction, which the broker writes after it has answered.
+
+        Until then its records are not readable, and the next offset is not known.
+        """
+        place = (self.topic, 0)
+        deadline = time.monotonic() + self._settings.timeout_s
+        while True:
+            readable = self._admin.end_offsets([self.topic])[place]
+            if readable == self._admin.end_offsets([self.topic], committed=False)[place]:
+                return
+            if time.monotonic() > deadline:
+                raise CommandTopicBroken(
+                    f"a transaction on the command topic {self.topic} stays open"
+                )
+            time.sleep(_PAUSE_S)
 
     @contextmanager
     def begin(self) -> Iterator[_Pen]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 
@@ -40,6 +41,22 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
         return True  # the end that was set, or one that came before
     except Py4JError:
         return False
+
+
+def batches_after(query: StreamingQuery, batch: int) -> list[dict[str, Any]]:
+    """What Spark tells of the finished batches behind that one, as far as it still knows them.
+
+    The public way turns every number of every batch that Spark remembers into an object by calls
+    of their own.
+    """
+    found = []
+    recent: Any = query._jsq.recentProgress()  # noqa: SLF001 - see above
+    for index in range(len(recent) - 1, -1, -1):
+        told = orjson.loads(recent[index].json())
+        if told["batchId"] <= batch:
+            break
+        found.append(told)
+    return found[::-1]
 
 
 @contextmanager

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections import deque
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
 from ksql.spark import checkpoint
 from ksql.spark.failures import reason
 from ksql.spark.internals import finish_batch_and_stop
-from ksql.spark.spec import Failure, Progress, RetryPolicy, State, Status
+from ksql.spark.spec import Failure, RetryPolicy, State, Status
+from ksql.spark.tally import Tally, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,6 +45,7 @@ class RunningQuery:
         self._attempt = 0
         self._next_try: float | None = None
         self._stopped = False
+        self._tally = Tally()
         self._batch_at_start = self._last_batch()
         self._query = launch(spec)
 
@@ -77,20 +79,11 @@ class RunningQuery:
             wait = max(0.0, (self._next_try or 0.0) - time.monotonic())
             return Status(State.ERROR, failures or self._current_failure(), int(wait * 1000))
 
-    def progress(self) -> Progress | None:
-        """The last finished batch since the last start; None before the first."""
-        last: Any = self._query.lastProgress
-        if last is None:
-            return None
-        seen = {name: row.asDict() for name, row in last.observedMetrics.items()}
-        return Progress(
-            batch=last["batchId"],
-            offsets=self.committed_offsets(),
-            rows_in=last["numInputRows"],
-            rows_out=seen.get("tally", {}).get("produced") or 0,
-            errors=sum(counts.get("errors") or 0 for counts in seen.values()),
-            duration_ms=last["batchDuration"],
-        )
+    def totals(self) -> Totals:
+        """What it has read and written since this server began."""
+        with self._lock:
+            self._tally.add(self._query)
+            return self._tally.totals
 
     def committed_offsets(self) -> checkpoint.Offsets:
         """Where the last finished batch ended; empty before the first."""
@@ -128,6 +121,7 @@ class RunningQuery:
             if self._stopped:
                 return
             if self._next_try is None:
+                self._tally.update(self._query)
                 if not self._query.isActive:
                     self._note_failure()
             elif time.monotonic() >= self._next_try:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -77,7 +79,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.ui.retainedTasks": "100",
     "spark.ui.liveUpdate.period": "-1",
     "spark.sql.ui.retainedExecutions": "1",
-    "spark.sql.streaming.numRecentProgressUpdates": "2",
+    "spark.sql.streaming.numRecentProgressUpdates": "50",
     "spark.locality.wait": "0",
     "spark.sql.adaptive.enabled": "false",
     # streaming
@@ -128,7 +130,7 @@ def open_session(settings: SparkSettings) -> SparkSession:
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_PYTHON"] = settings.python  # the driver asks the environment, not the conf
     conf = SparkConf(loadDefaults=False).setAll(list(_conf(settings).items()))
-    with settings.log_file.open("ab") as log:
+    with settings.log_file.open("ab") as log, _home(settings):
         try:
             gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
             context = SparkContext(conf=conf, gateway=gateway)
@@ -151,6 +153,32 @@ def close_session(session: SparkSession, settings: SparkSettings) -> None:
             process.wait(timeout=30)
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that another may open
     shutil.rmtree(settings.scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _home(settings: SparkSettings) -> Iterator[None]:
+    """Within it, the JVM is started from a home without the zipped PySpark.
+
+    So workers import the installed one, whose bytecode is there: 0.17 s of CPU instead of 0.83 s,
+    and every stateful query starts a worker of its own. Source: PythonUtils.sparkPythonPath.
+    """
+    if not _is_local(settings.master):
+        yield
+        return
+    home = settings.scratch / "home"
+    home.mkdir(exist_ok=True)
+    for part in ("bin", "jars"):
+        (home / part).unlink(missing_ok=True)
+        (home / part).symlink_to(Path(pyspark.__file__).parent / part)
+    before = os.environ.get("SPARK_HOME")
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SPARK_HOME"]
+        else:
+            os.environ["SPARK_HOME"] = before
 
 
 def _is_local(master: str) -> bool:

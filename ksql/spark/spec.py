@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from ksql.base.errors import ServerError
-from ksql.spark.checkpoint import Offsets
 from ksql.spark.shipment import DEFAULT_PROGRAM
 
 StartAt = Literal["earliest", "latest"] | Mapping[int, int]
@@ -94,18 +93,6 @@ class Status:
     def last_error(self) -> str | None:
         """The newest failure's text."""
         return self.failures[-1].message if self.failures else None
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The last finished batch of a running query."""
-
-    batch: int
-    offsets: Offsets
-    rows_in: int
-    rows_out: int
-    errors: int
-    duration_ms: int
 
 
 @dataclass(frozen=True)

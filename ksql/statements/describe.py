@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ksql.catalog.model import DataSource, PersistentQuery
     from ksql.engine.context import Context
     from ksql.plan.nodes import QueryPlan
-    from ksql.statements.services import Request
+    from ksql.statements.services import QueryHealth, Request
     from ksql.types.schema import Column
 
 
@@ -56,6 +56,7 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
     """All about a source; the numbers only when ``extended``."""
     catalog = request.engine.catalog
     readers, writers = catalog.readers(source.name), catalog.writers(source.name)
+    statistics = _statistics(writers, readers, request) if extended else ()
     return e.SourceDescription(
         name=source.name,
         type=source.kind,
@@ -67,7 +68,7 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         read_queries=tuple(query_info(query, request) for query in readers),
         write_queries=tuple(query_info(query, request) for query in writers),
         timestamp=source.timestamp.name if source.timestamp else "",
-        statistics=_statistics(source, writers, request) if extended else "",
+        statistics=_told(statistics),
         error_stats=_faults((*writers, *readers), request) if extended else "",
         extended=extended,
         partitions=source.partitions if extended else 0,
@@ -75,20 +76,45 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         statement=source.statement,
         query_offset_summaries=_offsets((*writers, *readers), request) if extended else (),
         source_constraints=catalog.derived(source.name),
+        cluster_statistics=statistics,
     )
 
 
-def _statistics(source: DataSource, writers: tuple[PersistentQuery, ...], request: Request) -> str:
-    ends = request.services.monitor.ends([source.topic])
-    total = sum(end for _, end in ends.values())
-    lines = [f"topic-end-offsets: {total}"]
-    for query in writers:
-        health = request.services.monitor.health(query.id)
-        lines.append(
-            f"{query.id}: last-batch: {health.batch if health.batch is not None else '-'}  "
-            f"rows-in: {health.rows_in}  rows-out: {health.rows_out}"
-        )
+def _statistics(
+    writers: tuple[PersistentQuery, ...], readers: tuple[PersistentQuery, ...], request: Request
+) -> tuple[e.HostStatistic, ...]:
+    """What this server's queries wrote to and read from a source, since the server began."""
+    written = [request.services.monitor.health(query.id) for query in writers]
+    read = [request.services.monitor.health(query.id) for query in readers]
+    named: list[tuple[str, float, list[QueryHealth]]] = []
+    if written:
+        named += [
+            ("messages-per-sec", sum(h.rows_out_per_s for h in written), written),
+            ("total-messages", sum(h.rows_out for h in written), written),
+        ]
+    if read:
+        named += [
+            ("consumer-messages-per-sec", sum(h.rows_in_per_s for h in read), read),
+            ("consumer-total-messages", sum(h.rows_in for h in read), read),
+        ]
+    host = request.services.host
+    return tuple(
+        e.HostStatistic(host, name, round(value, 2), max(h.last_ms for h in healths))
+        for name, value, healths in named
+    )
+
+
+def _told(statistics: tuple[e.HostStatistic, ...]) -> str:
+    """Statistics as one text; when anything last came, if ever."""
+    lines = [f"{each.name}: {each.value:g}" for each in statistics]
+    last = max((each.timestamp for each in statistics), default=0)
+    if last:
+        lines.append(f"last-message: {_moment(last)}")
     return "\n".join(lines)
+
+
+def _moment(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def _faults(queries: tuple[PersistentQuery, ...], request: Request) -> str:
@@ -97,8 +123,7 @@ def _faults(queries: tuple[PersistentQuery, ...], request: Request) -> str:
     for query in queries:
         rows.append(f"{query.id}: records-skipped: {monitor.skipped(query.id)}")
         for when, text in monitor.health(query.id).errors:
-            moment = datetime.fromtimestamp(when / 1000, UTC).isoformat(timespec="seconds")
-            rows.append(f"  {moment} {text}")
+            rows.append(f"  {_moment(when)} {text}")
     return "\n".join(rows)
 
 

@@ -17,13 +17,19 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class QueryHealth:
-    """How a persistent query does; errors are (time in ms, text)."""
+    """How a persistent query does; errors are (time in ms, text).
+
+    The counts are of this server, since it began: records of all its sources together, records
+    written, both also per second of the last half minute, and when it last read any (0: never).
+    """
 
     state: str
     errors: tuple[tuple[int, str], ...] = ()
-    batch: int | None = None
     rows_in: int = 0
     rows_out: int = 0
+    rows_in_per_s: float = 0.0
+    rows_out_per_s: float = 0.0
+    last_ms: int = 0
 
 
 class Monitor(Protocol):

@@ -89,7 +89,8 @@ def _queries(title: str, queries: list[JsonObject]) -> list[RenderableType]:
 def _statistics(source: JsonObject) -> RenderableType:
     lines = [source.get("statistics"), source.get("errorStats")]
     cluster = [*(source.get("clusterStatistics") or ()), *(source.get("clusterErrorStats") or ())]
-    lines += [f"{item['host']}  {item['name']}: {_number(item['value'])}" for item in cluster]
+    if not source.get("statistics") or len({item["host"] for item in cluster}) > 1:
+        lines += [f"{item['host']}  {item['name']}: {_number(item['value'])}" for item in cluster]
     shown = [f"  {clean(line)}" for line in lines if line]
     return Text("\n".join(shown) or "  none yet")
 

@@ -50,6 +50,14 @@ def drain(reader):
     return [record for batch in reader.read_to_end() for record in batch]
 
 
+def settle(admin, topic):
+    """Waits for the markers of transactions, which the broker writes after it has answered."""
+    deadline = time.monotonic() + 30
+    while admin.end_offsets([topic]) != admin.end_offsets([topic], committed=False):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def nowhere():
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -173,6 +181,7 @@ def test_a_transaction_counts_whole_or_not_at_all(kafka, admin, topic):
     with contextlib.suppress(ZeroDivisionError), sender.transaction():
         sender.send(topic, None, b"never", partition=0)
         raise ZeroDivisionError
+    settle(admin, topic)
     with Reader(kafka) as reader:
         reader.assign_topics([topic])
         assert sorted(r.value or b"" for r in drain(reader)) == [b"a", b"b"]
@@ -180,6 +189,7 @@ def test_a_transaction_counts_whole_or_not_at_all(kafka, admin, topic):
         assert reader.positions == admin.end_offsets([topic])
         with sender.transaction():
             sender.send(topic, None, b"c", partition=0)
+        settle(admin, topic)
         assert [r.value for r in drain(reader)] == [b"c"]
 
 
@@ -194,10 +204,11 @@ def test_what_is_not_committed_is_not_read(kafka, admin, topic):
             assert admin.end_offsets([topic])[topic, 0] == 0
             assert admin.end_offsets([topic], committed=False)[topic, 0] == 1
             assert drain(reader) == []
+        settle(admin, topic)
         assert [r.value for r in drain(reader)] == [b"a"]
 
 
-def test_a_second_producer_fences_the_first(kafka, topic):
+def test_a_second_producer_fences_the_first(kafka, admin, topic):
     first = TransactionalSender(kafka, f"tx-{topic}")
     first.start()
     with first.transaction():
@@ -208,6 +219,7 @@ def test_a_second_producer_fences_the_first(kafka, topic):
         first.send(topic, None, b"b", partition=0)
     with second.transaction():
         second.send(topic, None, b"c", partition=0)
+    settle(admin, topic)
     with Reader(kafka) as reader:
         reader.assign_topics([topic])
         assert [r.value for r in drain(reader)] == [b"a", b"c"]

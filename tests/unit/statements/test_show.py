@@ -24,7 +24,7 @@ class BusyMonitor(StillMonitor):
 
     def health(self, query_id):
         if query_id == "CSAS_C_2":
-            return QueryHealth("RUNNING", ((0, "went wrong"),), 7, 30, 20)
+            return QueryHealth("RUNNING", ((0, "went wrong"),), 30, 20, 2.5, 2.0, 1000)
         return QueryHealth("ERROR")
 
     def skipped(self, query_id):
@@ -133,10 +133,12 @@ def test_describe_extended():
     found = one("DESCRIBE C EXTENDED;").source_description
     assert (found.partitions, found.replication) == (2, 1)
     assert found.statistics == (
-        "topic-end-offsets: 9\nCSAS_C_2: last-batch: 7  rows-in: 30  rows-out: 20"
+        "messages-per-sec: 2\ntotal-messages: 20\nlast-message: 1970-01-01T00:00:01.000+00:00"
     )
+    read = one("DESCRIBE S EXTENDED;").source_description.statistics
+    assert "consumer-messages-per-sec: 2.5\nconsumer-total-messages: 30" in read
     assert found.error_stats == (
-        "CSAS_C_2: records-skipped: 1\n  1970-01-01T00:00:00+00:00 went wrong"
+        "CSAS_C_2: records-skipped: 1\n  1970-01-01T00:00:00.000+00:00 went wrong"
     )
     [summary] = found.query_offset_summaries
     assert summary.topic_summaries[0].offsets == (

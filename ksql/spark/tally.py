@@ -1,0 +1,76 @@
+"""How much a query has done since this server began: sums over its finished batches."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ksql.spark.internals import batches_after
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LOOK_S = 1.0
+_WINDOW_S = 30.0
+
+
+class Totals(NamedTuple):
+    """Sums over batches; ``last_ms`` is when the last one that read something began."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    errors: int = 0
+    last_ms: int = 0
+    rows_in_per_s: float = 0.0
+    rows_out_per_s: float = 0.0
+
+
+class Tally:
+    """Sums of one query; looked at about once a second."""
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self._batch = -1
+        self._samples: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
+
+    def update(self, query: StreamingQuery) -> None:
+        """Add the batches that have ended since the last look, if that was a while ago."""
+        if time.monotonic() - self._samples[-1][0] >= LOOK_S:
+            self.add(query)
+
+    def add(self, query: StreamingQuery) -> None:
+        """Add the batches that have ended since the last look."""
+        for batch in batches_after(query, self._batch):
+            self._batch = max(self._batch, batch["batchId"])
+            self._count(batch)
+        self._sample(time.monotonic())
+
+    def _count(self, batch: Mapping[str, Any]) -> None:
+        seen = batch.get("observedMetrics") or {}
+        rows_in, before = batch["numInputRows"], self.totals
+        self.totals = before._replace(
+            rows_in=before.rows_in + rows_in,
+            rows_out=before.rows_out + ((seen.get("tally") or {}).get("produced") or 0),
+            errors=before.errors + sum(each.get("errors") or 0 for each in seen.values()),
+            last_ms=_millis(batch["timestamp"]) if rows_in else before.last_ms,
+        )
+
+    def _sample(self, now: float) -> None:
+        totals, samples = self.totals, self._samples
+        samples.append((now, totals.rows_in, totals.rows_out))
+        while len(samples) > 2 and now - samples[1][0] >= _WINDOW_S:
+            samples.popleft()
+        since, rows_in, rows_out = samples[0]
+        passed = max(now - since, LOOK_S)
+        self.totals = totals._replace(
+            rows_in_per_s=(totals.rows_in - rows_in) / passed,
+            rows_out_per_s=(totals.rows_out - rows_out) / passed,
+        )
+
+
+def _millis(timestamp: str) -> int:
+    return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
