@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ksql.topics.written import Written
 from qtt import tokens, wire
 from qtt.model import Case, Mismatch, Record
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.catalog.model import DataSource
+    from ksql.topics.registry import Registry
 
 
 class Actual(NamedTuple):
@@ -24,15 +26,20 @@ class Actual(NamedTuple):
 
 
 def check_topic(
-    case: Case, source: DataSource, expected: Sequence[Record], actual: Sequence[Actual]
+    case: Case,
+    source: DataSource,
+    expected: Sequence[Record],
+    actual: Sequence[Actual],
+    registry: Registry | None = None,
 ) -> None:
     """Compare one topic's log, record by record.
 
     Raises: Mismatch at the first difference.
     """
+    written = None if registry is None else Written(registry)
     for index, (want, got) in enumerate(zip(expected, actual, strict=False)):
         where = f"topic {source.topic}, record {index}"
-        _check_record(where, case, source, want, got)
+        _check_record(where, case, source, want, got, written)
     if len(expected) != len(actual):
         raise Mismatch(
             f"topic {source.topic}: {len(expected)} records expected, {len(actual)} found"
@@ -48,13 +55,15 @@ def _rest(source: DataSource, expected: Sequence[Record], actual: Sequence[Actua
     return f"; the first missing is key={missing.key!r} value={missing.value!r}"
 
 
-def _check_record(where: str, case: Case, source: DataSource, want: Record, got: Actual) -> None:
+def _check_record(
+    where: str, case: Case, source: DataSource, want: Record, got: Actual, written: Written | None
+) -> None:
     schema = source.schema
     key, window = wire.split_window(got.key, source)
     if want.window != window:
         raise Mismatch(f"{where}: window {want.window} expected, {window} found")
-    actual_key = wire.decode(key, source.key_format, schema.key, "key")
-    actual_value = wire.decode(got.value, source.value_format, schema.value, "value")
+    actual_key = wire.decode(key, source.key_format, schema.key, "key", written)
+    actual_value = wire.decode(got.value, source.value_format, schema.value, "value", written)
     exact = case.exact_numbers
     if not same(want.key, actual_key, exact=exact):
         raise Mismatch(f"{where}: key {_show(want.key)} expected, {_show(actual_key)} found")
@@ -104,8 +113,8 @@ def _same_number(want: str, got: str, *, exact: bool) -> bool:
         a, b = Decimal(want), Decimal(got)
     except InvalidOperation:
         return want == got
-    if not exact:
-        return abs(a - b) < Decimal("1e-6")
+    if not exact or isinstance(got, tokens.Double):
+        return a == b or abs(a - b) < Decimal("1e-6")
     if _is_integer(got):
         return int(a) == int(b)
     if _is_integer(want):

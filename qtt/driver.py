@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
     from ksql.dataflow.ports import Topic
     from ksql.syntax import ast
+    from ksql.topics.formats import Side
+    from ksql.topics.registry import Reference, Registered, Registry, Schema
     from qtt.compare import Actual
 
 RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
@@ -25,6 +27,22 @@ class Driver(Protocol):
     @property
     def catalog(self) -> Catalog:
         """What exists now."""
+
+    @property
+    def registry(self) -> Registry | None:
+        """The schema registry, if there is one."""
+
+    def refer(self, name: str, schema: Schema) -> Reference:
+        """Register a schema that others import under that name."""
+
+    def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
+        """Register a schema before the first statement.
+
+        ``schema_id`` is the id by which the case's statements know it.
+        """
+
+    def latest(self, topic: str, side: Side) -> Registered | None:
+        """The latest schema of a side of a topic."""
 
     def create_topic(self, topic: Topic) -> None:
         """Make a topic before the first statement."""

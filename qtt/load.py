@@ -7,15 +7,24 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from qtt import tokens
-from qtt.model import Case, Expected, Record, Statement, Step, TopicDef, Window
+from qtt.model import Case, Expected, Record, SchemaDef, Statement, Step, TopicDef, Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ksql.topics.registry import SchemaKind
+
 _HARNESS = "use.exact.numeric.comparison"
 _SCRIPT = "test-script.sql"  # no test: what RUN SCRIPT runs
 _SQL_CORPUS = "sql-tests"
+_KINDS: dict[str, SchemaKind] = {
+    "AVRO": "AVRO",
+    "PROTOBUF": "PROTOBUF",
+    "JSON": "JSON",
+    "JSON_SR": "JSON",
+}
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 _DIRECTIVE = re.compile(r"^--@(\w+(?:\.\w+)*):\s*(.*?)\s*$", re.IGNORECASE)
 
 
@@ -134,10 +143,37 @@ def _window(item: dict[str, Any]) -> Window:
 
 
 def _topic(item: dict[str, Any]) -> TopicDef:
-    schema = any(item.get(k) is not None for k in ("keySchema", "valueSchema"))
     return TopicDef(
-        item["name"], int(item.get("partitions", 1)), int(item.get("replicas", 1)), schema
+        item["name"],
+        int(item.get("partitions", 1)),
+        int(item.get("replicas", 1)),
+        _schema(item, "key"),
+        _schema(item, "value"),
     )
+
+
+def _schema(item: dict[str, Any], side: str) -> SchemaDef | None:
+    schema, given = item.get(f"{side}Schema"), item.get(f"{side}SchemaId")
+    if schema is None:
+        return None
+    kind = _kind(item.get(f"{side}Format"))
+    references = tuple(
+        (each["name"], _kind(each.get("format")), _schema_text(each["schema"]))
+        for each in item.get(f"{side}SchemaReferences") or ()
+    )
+    return SchemaDef(kind, _schema_text(schema), None if given is None else int(given), references)
+
+
+def _kind(format_: str | None) -> SchemaKind:
+    """The kind of a schema of that format; without one it is Avro's."""
+    return _KINDS[(format_ or "AVRO").upper()]
+
+
+def _schema_text(schema: Any) -> str:
+    """Protobuf's schemas are texts, the others JSON, in which a plain name is a text too."""
+    if isinstance(schema, str) and not _AVRO_NAME.match(schema):
+        return schema
+    return tokens.dump(schema)
 
 
 def _expected(item: dict[str, Any] | None) -> Expected | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from typing import TYPE_CHECKING, Final
 
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.local.driver import MemoryRunner, MemoryTopics
 from ksql.statements.services import QueryHealth, Request, Services
 from ksql.statements.table import HANDLERS
+from ksql.topics.registry import MemoryRegistry, Reference, subject_name
 from qtt.compare import Actual
+from qtt.extensions import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +21,11 @@ if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
     from ksql.dataflow.ports import Topic
     from ksql.syntax import ast
+    from ksql.topics.formats import Side
+    from ksql.topics.registry import Registered, Registry, Schema
     from qtt.driver import Driver, RawInput
-from qtt.extensions import FUNCTIONS
+
+_REFERENCES: Final = 1_000_000  # their ids begin here
 
 
 class LocalDriver:
@@ -30,14 +36,36 @@ class LocalDriver:
 
     def __init__(self) -> None:
         self._topics = MemoryTopics()
-        self._runner = MemoryRunner(self._topics, FUNCTIONS)
-        self._engine = Engine(FUNCTIONS, self._topics, MemoryLog(), self._runner)
+        self._registry = MemoryRegistry()
+        self._runner = MemoryRunner(self._topics, FUNCTIONS, self._registry)
+        self._engine = Engine(
+            FUNCTIONS, self._topics, MemoryLog(), self._runner, registry=self._registry
+        )
+        self._references = itertools.count(_REFERENCES)
         self._services = Services(self._engine, NoMonitor(), self, lambda: 0)
 
     @property
     def catalog(self) -> Catalog:
         """The catalog of this moment."""
         return self._engine.catalog
+
+    @property
+    def registry(self) -> Registry | None:
+        """The registry of this case alone."""
+        return self._registry
+
+    def refer(self, name: str, schema: Schema) -> Reference:
+        """Register a schema that others import; its id is out of the way of the others."""
+        self._registry.register(name, schema, next(self._references))
+        return Reference(name, name, 1)
+
+    def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
+        """Register a schema under that id."""
+        self._registry.register(subject_name(topic, side), schema, schema_id)
+
+    def latest(self, topic: str, side: Side) -> Registered | None:
+        """The latest schema of a side of a topic."""
+        return self._registry.latest(subject_name(topic, side))
 
     def create_topic(self, topic: Topic) -> None:
         """Make a topic."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ksql.topics.registry import SchemaKind
+
 Status = Literal["passed", "failed", "unsupported"]
 
 
@@ -41,13 +43,27 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaDef:
+    """A schema that is registered for a topic.
+
+    ``references`` are name, kind and text of the schemas that it imports.
+    """
+
+    kind: SchemaKind
+    text: str
+    id: int | None = None
+    references: tuple[tuple[str, SchemaKind, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TopicDef:
-    """A topic that the case lists."""
+    """A topic that the case lists or implies."""
 
     name: str
     partitions: int = 1
     replicas: int = 1
-    has_schema: bool = False
+    key: SchemaDef | None = None
+    value: SchemaDef | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,37 +4,114 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ksql.syntax import ast
 from ksql.syntax.parser import parse_one, split
-from ksql.topics.formats import serde_features
+from ksql.topics.formats import Side, serde_features
 from ksql.types.schema import Column, Role
+from qtt import tokens
 from qtt.model import Case, Mismatch, Unsupported
 
 if TYPE_CHECKING:
-    from ksql.catalog.catalog import Catalog
+    from collections.abc import Sequence
+
     from ksql.catalog.model import DataSource
+    from ksql.types.format import Format
+    from qtt.driver import Driver
 
 
-def check_post(case: Case, catalog: Catalog) -> None:
+_INTERNAL: Final = re.compile(r"-(repartition|changelog)\Z")
+_SIDES: Final[tuple[Side, ...]] = ("key", "value")
+
+
+def check_post(case: Case, driver: Driver) -> None:
     """Check ``post.sources`` and ``post.topics``.
 
     Raises: Mismatch, Unsupported.
     """
+    catalog = driver.catalog
     for wanted in case.post.get("sources") or ():
         if not any(_fits(wanted, source) for source in catalog.sources.values()):
             shown = "; ".join(_shown(source) for source in catalog.sources.values())
             raise Mismatch(f"no source is like {wanted}; there are {shown}")
     topics: Mapping[str, Any] = case.post.get("topics") or {}
-    if topics.get("topics"):
-        raise Unsupported("the names and schemas of Kafka Streams' internal topics")
+    _check_topics(topics.get("topics") or (), driver)
     pattern = topics.get("blacklist")
     if pattern:
         known = {source.topic for source in catalog.sources.values()}
         found = [name for name in known if re.search(pattern, name)]
         if found:
             raise Mismatch(f"topics {found} should not be there")
+
+
+def _check_topics(wanted: Sequence[Mapping[str, Any]], driver: Driver) -> None:
+    sources = {source.topic: source for source in driver.catalog.sources.values()}
+    for each in wanted:
+        source = sources.get(each["name"])
+        if source is None:
+            if _INTERNAL.search(each["name"]):
+                raise Unsupported("the names and schemas of Kafka Streams' internal topics")
+            raise Mismatch(f"there is no topic {each['name']}")
+        actual = _topic_facts(source, driver)
+        for fact, found in actual.items():
+            expected = each.get(fact)
+            given = expected is not None or fact.endswith(("Format", "Id"))
+            if given and _comparable(expected) != _comparable(found):
+                raise Mismatch(f"topic {source.topic}: {fact} {expected} expected, {found} found")
+
+
+def _topic_facts(source: DataSource, driver: Driver) -> dict[str, Any]:
+    """What is known of a topic, in the words of the test files."""
+    facts: dict[str, Any] = {"partitions": str(source.partitions)}
+    for side in _SIDES:
+        format_ = source.key_format if side == "key" else source.value_format
+        columns = source.schema.key if side == "key" else source.schema.value
+        facts[f"{side}Format"] = _format_facts(format_, serde_features(format_, columns, side))
+        facts[f"{side}SchemaId"] = None if format_.schema_id is None else str(format_.schema_id)
+        latest = driver.latest(source.topic, side) if driver.registry else None
+        facts[f"{side}Schema"] = None if latest is None else latest.schema.text
+    window = source.window
+    if window is not None:
+        size = {} if window.size_ms is None else {"size": str(window.size_ms)}
+        facts["keyFormat"]["windowInfo"] = {"type": window.kind, **size}
+    return facts
+
+
+def _format_facts(format_: Format, features: tuple[str, ...]) -> dict[str, Any]:
+    properties: dict[str, str] = {}
+    if format_.schema_full_name is not None:
+        properties["fullSchemaName"] = format_.schema_full_name
+    if format_.name == "PROTOBUF":
+        properties["unwrapPrimitives"] = "true"
+    if format_.nullable_representation is not None:
+        properties["nullableRepresentation"] = format_.nullable_representation.lower()
+    if format_.name == "DELIMITED" and format_.delimiter != ",":
+        properties["delimiter"] = format_.delimiter
+    facts: dict[str, Any] = {"format": format_.name}
+    if properties:
+        facts["properties"] = properties
+    if features:
+        facts["features"] = list(features)
+    return facts
+
+
+def _comparable(fact: Any) -> Any:
+    """Schemas as what they mean: Connect's remarks in them do not count, nor does white space."""
+    if isinstance(fact, str) and fact.startswith(("{", "[", '"')):
+        try:
+            return _comparable(tokens.parse(fact))
+        except ValueError:
+            pass
+    if isinstance(fact, Mapping):
+        return {
+            name: _comparable(each)
+            for name, each in fact.items()
+            if not name.startswith("connect.")
+        }
+    if isinstance(fact, list):
+        return [_comparable(each) for each in fact]
+    return None if fact is None else " ".join(str(fact).split())
 
 
 def _shown(source: DataSource) -> str:

@@ -14,19 +14,15 @@ from ksql.base.errors import (
     QueryFailed,
     StatementError,
 )
-from ksql.dataflow.ports import Topic
 from ksql.syntax import ast
-from ksql.syntax import expr as ex
 from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
 from ksql.topics.formats import NoRegistry
-from qtt import sqlfile, wire
+from qtt import sqlfile, topics, wire
 from qtt.compare import check_topic
 from qtt.model import Case, Expected, Mismatch, Record, Result, Step, Unsupported
 from qtt.post import check_post
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ksql.catalog.model import DataSource
     from qtt.driver import Driver, Drivers, RawInput
 
@@ -77,7 +73,7 @@ def _run(case: Case, driver: Driver, partitions: int) -> None:
     if case.expected is None:
         _play(case, driver, partitions)
         _check_outputs(case, driver)
-        check_post(case, driver.catalog)
+        check_post(case, driver)
         return
     try:
         _play(case, driver, partitions)
@@ -109,8 +105,8 @@ def check_exception(expected: Expected, error: Exception) -> None:
 
 
 def _play(case: Case, driver: Driver, partitions: int) -> None:
-    _create_topics(case, driver, partitions)
     settings = Settings().with_overrides(BASE) if not case.properties else _settings(case)
+    topics.prepare(case, driver, settings, partitions)
     for step in case.steps:
         settings = _statements(step, driver, settings)
         driver.feed([_raw(record, driver) for record in step.inputs])
@@ -121,48 +117,6 @@ def _settings(case: Case) -> Settings:
     return Settings(
         {}, {**BASE, **{k.removeprefix("ksql.streams."): v for k, v in case.properties.items()}}
     )
-
-
-def _create_topics(case: Case, driver: Driver, partitions: int) -> None:
-    listed = {topic.name: topic for topic in case.topics}
-    if any(topic.has_schema for topic in case.topics):
-        raise Unsupported("topics with registered schemas")
-    for topic in listed.values():
-        driver.create_topic(Topic(topic.name, topic.partitions, topic.replicas))
-    for name, count in _implied(case):
-        if name not in listed:
-            driver.create_topic(Topic(name, count or partitions))
-
-
-def _implied(case: Case) -> Iterator[tuple[str, int | None]]:
-    """Topics of CREATE statements with columns; then those that inputs and outputs name."""
-    created = _sinks(case)
-    for statement in _parsed_quietly(case):
-        if isinstance(statement, ast.CreateSource) and statement.columns:
-            values = {p.name.upper(): p.value for p in statement.properties}
-            topic, count = values.get("KAFKA_TOPIC"), values.get("PARTITIONS")
-            if isinstance(topic, ex.StringLit):
-                yield topic.value, count.value if isinstance(count, ex.IntLit) else None
-    for step in case.steps:
-        for record in step.inputs:
-            if record.topic not in created:
-                yield record.topic, None
-
-
-def _sinks(case: Case) -> set[str]:
-    return {s.name for s in _parsed_quietly(case) if isinstance(s, ast.CreateAsSelect)}
-
-
-def _parsed_quietly(case: Case) -> list[ast.Statement]:
-    """The statements that parse; errors come up when the case runs."""
-    found = []
-    for step in case.steps:
-        for statement in step.statements:
-            try:
-                found += [parse_one(raw, variables=None).statement for raw in split(statement.sql)]
-            except KsqlError:
-                continue
-    return found
 
 
 def _statements(step: Step, driver: Driver, settings: Settings) -> Settings:
@@ -219,8 +173,8 @@ def _raw(record: Record, driver: Driver) -> RawInput:
     source = source_of(record.topic, driver)
     return (
         record.topic,
-        wire.encode_key(record, source),
-        wire.encode_value(record, source),
+        wire.encode_key(record, source, driver),
+        wire.encode_value(record, source, driver),
         record.timestamp or 0,
         list(record.headers) or None,
     )
@@ -242,7 +196,9 @@ def _check_outputs(case: Case, driver: Driver) -> None:
     for record in case.outputs:
         by_topic.setdefault(record.topic, []).append(record)
     for topic, expected in by_topic.items():
-        check_topic(case, source_of(topic, driver), expected, driver.records(topic))
+        check_topic(
+            case, source_of(topic, driver), expected, driver.records(topic), driver.registry
+        )
 
 
 def matches(case: Case, pattern: str | None) -> bool:

@@ -31,6 +31,9 @@ from ksql.syntax import expr as ex
 from ksql.topics.admin import Admin
 from ksql.topics.broker import EmbeddedBroker
 from ksql.topics.client import Reader, Sender
+from ksql.topics.formats import NoRegistry
+from ksql.topics.registry import Reference, subject_name
+from ksql.topics.registry_client import registry_of
 from ksql.topics.settings import KafkaSettings
 from qtt.compare import Actual
 from qtt.driver import Driver, RawInput, in_runs
@@ -38,16 +41,20 @@ from qtt.extensions import FUNCTIONS, SOURCES
 from qtt.local import NoMonitor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ksql.catalog.catalog import Catalog
     from ksql.catalog.model import PersistentQuery
     from ksql.dataflow.ports import Topic
     from ksql.processors.base import Headers
+    from ksql.topics.formats import Side
+    from ksql.topics.registry import Registered, Registry, Schema
+    from ksql.topics.registry_client import RegistrySettings
 
 _TIMEOUT_S = 120.0
 _FAILURES = 3  # a worker that starts too slowly on a busy machine is started again
 _REST_S = 0.1
+_IDS = frozenset({"KEY_SCHEMA_ID", "VALUE_SCHEMA_ID"})
 _SETTINGS = {"ksql.query.trigger.interval.ms": "10"}
 
 
@@ -56,7 +63,9 @@ class SparkDrivers:
 
     default_partitions = 1
 
-    def __init__(self) -> None:
+    def __init__(self, registry: RegistrySettings | None = None) -> None:
+        """``registry``: a registry that enforces no compatibility, for all cases."""
+        self.registry = registry
         self._directory = Path(tempfile.mkdtemp(prefix="qtt-"))
         self._broker = EmbeddedBroker(self._directory / "broker")
         self._numbers = itertools.count()
@@ -102,12 +111,17 @@ class SparkDriver:
             None,
             prefix,
             SOURCES,
+            shared.registry,
         )
         self._runner = SparkRunner(shared.runtime, around, shared.admin.end_offsets)
         self._topics = KafkaTopics(shared.admin)
-        self._engine = Engine(FUNCTIONS, self._topics, MemoryLog(), self._runner)
+        self._registry = None if shared.registry is None else registry_of(shared.registry)
+        self._engine = Engine(
+            FUNCTIONS, self._topics, MemoryLog(), self._runner, registry=self._registry
+        )
         self._services = Services(self._engine, NoMonitor(), self, lambda: 0)
         self._created: set[str] = set()
+        self._ids: dict[int, int] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -119,6 +133,32 @@ class SparkDriver:
         }
         return replace(catalog, sources=sources)
 
+    @property
+    def registry(self) -> Registry | None:
+        """The registry of all cases."""
+        return self._registry
+
+    def _needed(self) -> Registry:
+        if self._registry is None:
+            raise NoRegistry("of a registered schema")
+        return self._registry
+
+    def refer(self, name: str, schema: Schema) -> Reference:
+        """Register a schema that others import."""
+        subject = self._prefix + name
+        self._needed().register(subject, schema)
+        found = self._needed().latest(subject)
+        return Reference(name, subject, found.version if found else 1)
+
+    def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
+        """Register a schema; in statements its id takes the place of the case's."""
+        subject = subject_name(self._prefix + topic, side)
+        self._ids[schema_id] = self._needed().register(subject, schema)
+
+    def latest(self, topic: str, side: Side) -> Registered | None:
+        """The latest schema of a side of a topic."""
+        return self._needed().latest(subject_name(self._prefix + topic, side))
+
     def create_topic(self, topic: Topic) -> None:
         """Make a topic."""
         self._created.add(self._prefix + topic.name)
@@ -127,7 +167,7 @@ class SparkDriver:
     def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
         """Run a statement."""
         sinks = settings.text("ksql.output.topic.name.prefix")
-        own = prefixed(statement, self._prefix, sinks)
+        own = with_ids(prefixed(statement, self._prefix, sinks), self._ids)
         request = Request(self._services, Settings(_SETTINGS, settings.overrides), text=text)
         try:
             HANDLERS[type(statement)](own, request)
@@ -200,6 +240,10 @@ class SparkDriver:
             self._runner.running.pop(query_id).stop(graceful=False)
         names = {s.topic for s in self._engine.catalog.sources.values()} | self._created
         self._topics.delete(sorted(names))
+        if self._registry is not None:
+            for subject in self._registry.subjects():
+                if subject.startswith(self._prefix):
+                    self._registry.delete(subject)
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
@@ -217,6 +261,21 @@ def prefixed(statement: ast.Statement, prefix: str, sinks: str = "") -> ast.Stat
             )
         case ast.Explain(target=target) if not isinstance(target, str):
             return replace(statement, target=prefixed(target, prefix, sinks))
+        case _:
+            return statement
+
+
+def with_ids(statement: ast.Statement, ids: Mapping[int, int]) -> ast.Statement:
+    """The statement with the registry's ids in the place of the case's."""
+    match statement:
+        case ast.CreateSource() | ast.CreateAsSelect():
+            properties = tuple(
+                replace(each, value=ex.IntLit(ids.get(each.value.value, each.value.value)))
+                if each.name.upper() in _IDS and isinstance(each.value, ex.IntLit)
+                else each
+                for each in statement.properties
+            )
+            return replace(statement, properties=properties)
         case _:
             return statement
 

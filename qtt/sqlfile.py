@@ -14,7 +14,8 @@ from ksql.engine.properties import With
 from ksql.rows.constants import constant_value
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, parse_one, split
-from ksql.topics.formats import NoRegistry, serde_for
+from ksql.topics.formats import NoRegistry
+from ksql.topics.schemas import topic_serde
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME
 from qtt import run as runs
@@ -123,7 +124,10 @@ class _Block:
         if record.value is None:
             raise Mismatch("Expected record does not match actual. It is a tombstone")
         schema = source.schema
-        values = serde_for(source.value_format, schema.value, "value").decode(record.value) or ()
+        serde = topic_serde(
+            source.value_format, schema.value, "value", source.topic, self._driver.registry
+        )
+        values = serde.decode(record.value) or ()
         actual = self._key(source, record.key) | dict(
             zip((c.name for c in schema.value), values, strict=False)
         )
@@ -144,7 +148,8 @@ class _Block:
         if key is not None and source.window is not None:
             key = key[:-16] if source.window.size_ms is None else key[:-8]
         columns = source.schema.key
-        values = serde_for(source.key_format, columns, "key").decode(key)
+        serde = topic_serde(source.key_format, columns, "key", source.topic, self._driver.registry)
+        values = serde.decode(key)
         return dict(zip((c.name for c in columns), values or (None,) * len(columns), strict=True))
 
     def _assert_tombstone(self, stmt: ast.AssertNullValues) -> None:

@@ -21,6 +21,12 @@ class Decimal(Number):
     __slots__ = ()
 
 
+class Double(Number):
+    """A number of a format whose doubles are not compared digit by digit."""
+
+    __slots__ = ()
+
+
 def parse(text: str) -> Any:
     """A JSON text with its numbers as ``Number``.
 

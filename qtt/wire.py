@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import base64
 import struct
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
-from ksql.topics.formats import is_unwrapped
+from ksql.topics.formats import NoRegistry, Side, is_unwrapped, serde_for
+from ksql.topics.written import Written, shape
 from ksql.types import model
 from ksql.types.render import java_double
 from qtt import tokens
-from qtt.model import Mismatch, Record, Unsupported, Window
+from qtt.model import Mismatch, Record, Window
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ksql.catalog.model import DataSource
     from ksql.types.format import Format
     from ksql.types.schema import Column
+    from qtt.driver import Driver
 
 _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
 
 
-def encode_key(record: Record, source: DataSource) -> bytes | None:
+def encode_key(record: Record, source: DataSource, driver: Driver) -> bytes | None:
     """The key's bytes, with its window."""
-    key = _encode(record.key, source.key_format, source.schema.key)
+    key = _encode(record.key, source, "key", driver)
     return key if key is None else key + _suffix(record.window)
 
 
-def encode_value(record: Record, source: DataSource) -> bytes | None:
+def encode_value(record: Record, source: DataSource, driver: Driver) -> bytes | None:
     """The value's bytes."""
-    return _encode(record.value, source.value_format, source.schema.value)
+    return _encode(record.value, source, "value", driver)
 
 
 def _suffix(window: Window | None) -> bytes:
@@ -48,9 +53,12 @@ def split_window(key: bytes | None, source: DataSource) -> tuple[bytes | None, W
     return key[:-8], Window(start, start + source.window.size_ms, "time")
 
 
-def _encode(value: Any, format_: Format, columns: tuple[Column, ...]) -> bytes | None:
+def _encode(value: Any, source: DataSource, side: Side, driver: Driver) -> bytes | None:
     if value is None:
         return None
+    key = side == "key"
+    format_ = source.key_format if key else source.value_format
+    columns = source.schema.key if key else source.schema.value
     match format_.name:
         case "JSON":
             return tokens.dump(value).encode()
@@ -60,8 +68,82 @@ def _encode(value: Any, format_: Format, columns: tuple[Column, ...]) -> bytes |
             return _encode_kafka(value, columns)
         case "NONE":
             return None
-        case other:
-            raise Unsupported(f"the format {other}")
+        case "PROTOBUF_NOSR":
+            serde = serde_for(format_, columns, side)
+            return serde.encode(row_of(value, columns, unwrapped(format_, columns, side)))
+        case "AVRO" | "PROTOBUF" | "JSON_SR":
+            return _encode_as_registered(value, format_, source.topic, side, driver)
+
+
+def _encode_as_registered(
+    value: Any, format_: Format, topic: str, side: Side, driver: Driver
+) -> bytes | None:
+    """The value as the latest schema of the topic wants it."""
+    found, registry = driver.latest(topic, side), driver.registry
+    if registry is None:
+        raise NoRegistry(format_.name)
+    if found is None:
+        raise Mismatch(f"no schema is registered for the {side}s of topic {topic}")
+    full_name = format_.schema_full_name if format_.name == "PROTOBUF" else None
+    looks = shape(found.schema, registry, full_name)
+    row = row_of(value, looks.columns, looks.alone)
+    return looks.serde(registry, found.id, full_name).encode(row)
+
+
+def row_of(value: Any, columns: tuple[Column, ...], alone: bool) -> tuple[Any, ...]:
+    """A test's value as a row; ``alone``: it is the value of the only column."""
+    if alone:
+        return (typed(value, columns[0].type),)
+    if not isinstance(value, dict):
+        raise Mismatch(f"an object with the fields of {columns} is needed, not {value}")
+    by_name = {name.upper(): each for name, each in value.items()}
+    return tuple(typed(by_name.get(c.name.upper()), c.type) for c in columns)
+
+
+def typed(value: Any, type_: model.SqlType) -> Any:
+    """A test's value as a value of the type: numbers and booleans are read from their text."""
+    if value is None:
+        return None
+    match type_:
+        case model.Array(model.Struct(fields)) if isinstance(value, dict):  # a map of any keys
+            types = {f.name: f.type for f in fields}
+            return [
+                {"key": typed(k, types["key"]), "value": typed(v, types["value"])}
+                for k, v in value.items()
+            ]
+        case model.Array(item):
+            return [typed(each, item) for each in value]
+        case model.Map(_, inner):
+            return {k: typed(v, inner) for k, v in value.items()}
+        case model.Struct(fields):
+            by_name = {name.upper(): each for name, each in value.items()}
+            return {f.name: typed(by_name.get(f.name.upper()), f.type) for f in fields}
+        case model.Decimal(_, scale):
+            return Decimal(value).quantize(Decimal(1).scaleb(-scale), context=_WIDE)
+        case _:
+            return _PARSERS[type_](value)
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else tokens.dump(value)
+
+
+def _whole(value: Any) -> int:
+    return int(Decimal(value))
+
+
+_WIDE = Context(prec=1000)
+_PARSERS: dict[model.SqlType, Callable[[Any], Any]] = {
+    model.BOOLEAN: lambda value: _text(value).lower() == "true",
+    model.INTEGER: _whole,
+    model.BIGINT: _whole,
+    model.DOUBLE: float,
+    model.STRING: _text,
+    model.BYTES: base64.b64decode,
+    model.DATE: _whole,
+    model.TIME: _whole,
+    model.TIMESTAMP: _whole,
+}
 
 
 def _encode_kafka(value: Any, columns: tuple[Column, ...]) -> bytes:
@@ -77,7 +159,13 @@ def _encode_kafka(value: Any, columns: tuple[Column, ...]) -> bytes:
             return str(value).encode()
 
 
-def decode(data: bytes | None, format_: Format, columns: tuple[Column, ...], side: str) -> Any:
+def decode(
+    data: bytes | None,
+    format_: Format,
+    columns: tuple[Column, ...],
+    side: Side,
+    written: Written | None = None,
+) -> Any:
     """What the bytes say, in the form that expectations have."""
     if data is None:
         return None
@@ -90,8 +178,50 @@ def decode(data: bytes | None, format_: Format, columns: tuple[Column, ...], sid
             return _decode_kafka(data, columns)
         case "NONE":
             raise Mismatch(f"a {side} was written although its format is NONE: {data!r}")
-        case other:
-            raise Unsupported(f"the format {other}")
+        case "PROTOBUF_NOSR":
+            row = serde_for(format_, columns, side).decode(data)
+            return shown_row(row, columns, unwrapped(format_, columns, side))
+        case "AVRO" | "PROTOBUF" | "JSON_SR":
+            if written is None:
+                raise NoRegistry(format_.name)
+            looks, row = written.read(data)
+            return shown_row(row, looks.columns, looks.alone)
+
+
+def shown_row(row: tuple[Any, ...] | None, columns: tuple[Column, ...], alone: bool) -> Any:
+    """A row in the form that expectations have."""
+    if row is None:
+        return None
+    found = [shown(value, c.type) for value, c in zip(row, columns, strict=True)]
+    # bytes that are none at all read as null there
+    found = [
+        None if v == "" and c.type == model.BYTES else v
+        for v, c in zip(found, columns, strict=True)
+    ]
+    return found[0] if alone else dict(zip((c.name for c in columns), found, strict=True))
+
+
+def shown(value: Any, type_: model.SqlType) -> Any:
+    """A value in the form that expectations have."""
+    if value is None:
+        return None
+    match type_:
+        case model.Array(item):
+            return [shown(each, item) for each in value]
+        case model.Map(_, inner):
+            return {k: shown(v, inner) for k, v in value.items()}
+        case model.Struct(fields):
+            return {f.name: shown(value[f.name], f.type) for f in fields}
+        case model.Decimal():
+            return tokens.Decimal(format(value, "f"))
+        case model.DOUBLE:
+            return tokens.Double(java_double(value))
+        case model.BYTES:
+            return base64.b64encode(value).decode()
+        case model.BOOLEAN | model.STRING:
+            return value
+        case _:
+            return tokens.Number(value)
 
 
 def _typed(value: Any, columns: tuple[Column, ...], unwrapped: bool) -> Any:
@@ -119,9 +249,9 @@ def _typed_value(value: Any, type_: model.SqlType) -> Any:
             return value
 
 
-def unwrapped(format_: Format, columns: tuple[Column, ...], side: str) -> bool:
+def unwrapped(format_: Format, columns: tuple[Column, ...], side: Side) -> bool:
     """Whether the one column stands alone."""
-    return is_unwrapped(format_, columns, side)  # type: ignore[arg-type] # key or value
+    return is_unwrapped(format_, columns, side)
 
 
 def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:

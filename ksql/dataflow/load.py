@@ -296,7 +296,8 @@ class Ingest:
                 log("source", "a table's record has no key", row)
                 continue
             if dead:
-                out.append(exit_.delete(row, time, header, log))
+                gone = exit_.delete(row, time, header, log)
+                out.append(exit_.without_key(gone) if keyless else gone)
                 continue
             emitted = emit(row, time, header, log)
             if emitted is not None:

@@ -363,7 +363,8 @@ _TYPES: Final[dict[SqlType, Json]] = {
 }
 
 
-def _type_for(type_: SqlType, names: _Names, name: str) -> Json:
+def _type_for(type_: SqlType, names: _Names, name: str, *, inside: bool = False) -> Json:
+    """The schema of a type; ``inside`` a record the namespace is that record's."""
     match type_:
         case model.Primitive():
             return _TYPES[type_]
@@ -378,20 +379,20 @@ def _type_for(type_: SqlType, names: _Names, name: str) -> Json:
                 },
             }
         case model.Array(item):
-            return {"type": "array", "items": ["null", _type_for(item, names, name)]}
+            return {"type": "array", "items": ["null", _type_for(item, names, name, inside=inside)]}
         case model.Map(_, value):
-            inner = _type_for(value, names, f"{name}_MapValue")
+            inner = _type_for(value, names, f"{name}_MapValue", inside=inside)
             return {"type": "map", "values": ["null", inner]}
         case model.Struct(fields):
             name = names.take(name)
             return {
                 "type": "record",
                 "name": _checked(name),
-                **({"namespace": names.space} if names.space else {}),
+                **({"namespace": names.space} if names.space and not inside else {}),
                 "fields": [
                     {
                         "name": _checked(f.name),
-                        "type": ["null", _type_for(f.type, names, f"{name}_{f.name}")],
+                        "type": ["null", _type_for(f.type, names, f"{name}_{f.name}", inside=True)],
                         "default": None,
                     }
                     for f in fields

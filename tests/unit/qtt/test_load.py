@@ -5,7 +5,7 @@ import json
 import pytest
 
 from qtt.load import load
-from qtt.model import Expected, Window
+from qtt.model import Expected, SchemaDef, TopicDef, Window
 
 
 @pytest.fixture
@@ -107,16 +107,30 @@ def test_what_stands_beside_the_statements(cases):
             "name": "n",
             "statements": ["A;"],
             "properties": {"use.exact.numeric.comparison": False},
-            "topics": [{"name": "t", "partitions": 3}, {"name": "u", "valueSchema": {}}],
+            "topics": [
+                {"name": "t", "partitions": 3},
+                {
+                    "name": "u",
+                    "keySchema": "int",
+                    "valueFormat": "PROTOBUF",
+                    "valueSchema": "message M {}",
+                    "valueSchemaId": 7,
+                    "valueSchemaReferences": [{"name": "n", "format": "JSON_SR", "schema": {}}],
+                },
+            ],
             "expectedException": {"type": "io.x.KsqlException", "message": "why"},
         }
     )
     assert not case.exact_numbers
     assert case.properties == {}
-    assert [(t.name, t.partitions, t.has_schema) for t in case.topics] == [
-        ("t", 3, False),
-        ("u", 1, True),
-    ]
+    assert case.topics == (
+        TopicDef("t", 3),
+        TopicDef(
+            "u",
+            key=SchemaDef("AVRO", '"int"'),
+            value=SchemaDef("PROTOBUF", "message M {}", 7, (("n", "JSON", "{}"),)),
+        ),
+    )
     assert case.expected == Expected("KsqlException", "why")
 
 

@@ -4,11 +4,14 @@ import struct
 
 import pytest
 
+from ksql.topics.formats import NoRegistry
 from ksql.types import model
 from ksql.types.format import Format
+from ksql.types.model import Struct
 from ksql.types.schema import Column
 from qtt import tokens, wire
-from qtt.model import Mismatch, Unsupported
+from qtt.model import Mismatch
+from qtt.post import columns_of
 
 KAFKA, JSON = Format("KAFKA"), Format("JSON")
 
@@ -42,6 +45,41 @@ def test_a_key_without_format_must_not_be_written():
         wire.decode(b"x", Format("NONE"), (), "key")
 
 
-def test_formats_to_come_are_named():
-    with pytest.raises(Unsupported, match="the format MORSE"):
-        wire.decode(b"x", Format("MORSE"), (), "value")
+VALUES = [
+    ("INTEGER", "7", "7"),
+    ("BOOLEAN", True, True),
+    ("STRING", "7", "7"),
+    ("STRING", tokens.Number("7.0"), "7.0"),
+    ("DOUBLE", tokens.Number("1"), "1.0"),
+    ("DECIMAL(4,2)", tokens.Number("1.5"), "1.50"),
+    ("BYTES", "AQI=", "AQI="),
+    ("BYTES", "", None),
+    ("TIMESTAMP", tokens.Number("12"), "12"),
+    ("ARRAY<INTEGER>", [tokens.Number("1"), None], ["1", None]),
+    ("MAP<STRING, BIGINT>", {"a": tokens.Number("1")}, {"a": "1"}),
+    ("STRUCT<`a` INTEGER, B INTEGER>", {"A": tokens.Number("1"), "c": "x"}, {"a": "1", "B": None}),
+]
+
+
+@pytest.mark.parametrize(("type_", "given", "expected"), VALUES)
+def test_values_of_columns(type_, given, expected):
+    column = columns_of(f"V {type_}")[0]
+    row = wire.row_of({"v": given, "more": "x"}, (column,), False)
+    assert wire.shown_row(row, (column,), False) == {"V": expected}
+    assert wire.row_of(given, (column,), True) == row
+
+
+def test_a_map_whose_keys_are_no_texts_is_an_array_of_entries():
+    entry = Struct((model.Field("key", model.INTEGER), model.Field("value", model.STRING)))
+    found = wire.typed({"1": "a"}, model.Array(entry))
+    assert found == [{"key": 1, "value": "a"}]
+
+
+def test_an_object_is_needed_for_columns():
+    with pytest.raises(Mismatch, match="an object"):
+        wire.row_of("x", (Column("V", model.STRING),), False)
+
+
+def test_formats_with_schemas_need_a_registry():
+    with pytest.raises(NoRegistry):
+        wire.decode(b"x", Format("AVRO"), (), "value")

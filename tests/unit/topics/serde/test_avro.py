@@ -383,7 +383,6 @@ def test_our_schema():
     inner = {
         "type": "record",
         "name": "Thing_S",
-        "namespace": "my.space",
         "fields": [{"name": "x", "type": ["null", x], "default": None}],
         "connect.name": "my.space.Thing_S",
     }

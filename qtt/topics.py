@@ -1,0 +1,151 @@
+"""What is there before a case's first statement: its topics and their registered schemas.
+
+Source: the corpora's rules, sections 2.2 and 2.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from ksql.base.errors import KsqlError
+from ksql.dataflow.ports import Topic
+from ksql.engine.ddl import columns_of
+from ksql.engine.properties import With, configured_formats
+from ksql.syntax import ast
+from ksql.syntax.parser import parse_one, split
+from ksql.topics.formats import format_info
+from ksql.topics.registry import Schema
+from ksql.topics.schemas import schema_for
+from ksql.types.schema import Schema as Columns
+from qtt.model import SchemaDef, TopicDef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ksql.base.config import Settings
+    from ksql.topics.formats import Side
+    from ksql.types.format import Format
+    from ksql.types.schema import Column
+    from qtt.driver import Driver
+    from qtt.model import Case
+
+_FIRST_TABLE: Final = 16
+
+
+def prepare(case: Case, driver: Driver, settings: Settings, partitions: int) -> None:
+    """Make the case's topics and register their schemas."""
+    ids = _Ids()
+    for topic in in_java_order(_all(case, settings, partitions)):
+        driver.create_topic(Topic(topic.name, topic.partitions, topic.replicas))
+        sides: tuple[tuple[Side, SchemaDef | None], ...] = (
+            ("key", topic.key),
+            ("value", topic.value),
+        )
+        for side, found in sides:
+            if found is not None:
+                references = tuple(
+                    driver.refer(name, Schema(kind, text)) for name, kind, text in found.references
+                )
+                schema = Schema(found.kind, found.text, references)
+                driver.register(topic.name, side, schema, ids.of(schema, found.id))
+
+
+@dataclass
+class _Ids:
+    """The ids by which the case's statements know the schemas: counted, where none is given."""
+
+    known: dict[Schema, int] = field(default_factory=dict)
+    last: int = 0
+
+    def of(self, schema: Schema, given: int | None) -> int:
+        if given is not None:
+            return given
+        if schema not in self.known:
+            self.last += 1
+            self.known[schema] = self.last
+        return self.known[schema]
+
+
+def in_java_order(topics: Iterable[TopicDef]) -> list[TopicDef]:
+    """The topics as a Java hash map gives them, the first of each name: ids are counted so."""
+    first: dict[str, TopicDef] = {}
+    for topic in topics:
+        first.setdefault(topic.name, topic)
+    size = _FIRST_TABLE
+    while len(first) > size * 3 // 4:
+        size *= 2
+    return sorted(first.values(), key=lambda topic: _spread(topic.name) & (size - 1))
+
+
+def _spread(text: str) -> int:
+    """Java's hash of a string, as its hash maps use it."""
+    found = 0
+    data = text.encode("utf-16-be")
+    for index in range(0, len(data), 2):
+        found = (31 * found + int.from_bytes(data[index : index + 2], "big")) & 0xFFFFFFFF
+    return found ^ (found >> 16)
+
+
+def _all(case: Case, settings: Settings, partitions: int) -> Iterator[TopicDef]:
+    """Listed topics, those of CREATE statements with columns, those of inputs and outputs."""
+    statements = parsed_quietly(case)
+    declared = [
+        found
+        for statement in statements
+        if isinstance(statement, ast.CreateSource)
+        and (found := _declared(statement, settings)) is not None
+    ]
+    counts = {topic.name: topic.partitions for topic in declared if topic.partitions}
+    for topic in case.topics:  # nothing compares a listed topic's partitions with the statement's
+        yield replace(topic, partitions=counts.get(topic.name, topic.partitions))
+    for topic in declared:
+        yield replace(topic, partitions=topic.partitions or partitions)
+    sinks = {s.name for s in statements if isinstance(s, ast.CreateAsSelect)}
+    for step in case.steps:
+        for record in step.inputs:
+            if record.topic not in sinks:
+                yield TopicDef(record.topic, partitions)
+
+
+def parsed_quietly(case: Case) -> list[ast.Statement]:
+    """The statements that parse; errors come up when the case runs."""
+    found = []
+    for step in case.steps:
+        for statement in step.statements:
+            try:
+                found += [parse_one(raw, variables=None).statement for raw in split(statement.sql)]
+            except KsqlError:
+                continue
+    return found
+
+
+def _declared(stmt: ast.CreateSource, settings: Settings) -> TopicDef | None:
+    """A declared source's topic with the schemas that its columns give; 0 partitions: any."""
+    try:
+        options = With(stmt.properties, ddl=True)
+        name, count = options.topic, options.number("PARTITIONS")
+    except KsqlError:
+        return None
+    if not name or not (stmt.columns or count):
+        return None
+    key, value = _derived(stmt, options, settings)
+    return TopicDef(name, count or 0, 1, key, value)
+
+
+def _derived(
+    stmt: ast.CreateSource, options: With, settings: Settings
+) -> tuple[SchemaDef | None, SchemaDef | None]:
+    try:
+        columns = Columns(columns_of(stmt.columns))
+        key, value = configured_formats(options, settings, stmt.name, has_key=bool(columns.key))
+        return _side(key, columns.key, "key"), _side(value, columns.value, "value")
+    except KsqlError:  # what is wrong with the statement comes up when it runs
+        return None, None
+
+
+def _side(format_: Format, columns: tuple[Column, ...], side: Side) -> SchemaDef | None:
+    if not columns or not format_info(format_.name).needs_registry:
+        return None
+    found = schema_for(format_, columns, side)
+    return SchemaDef(found.kind, found.text)

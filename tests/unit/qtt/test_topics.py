@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from qtt import run
+from qtt.model import Case, Record, SchemaDef, Statement, Step, TopicDef
+from qtt.topics import in_java_order, prepare
+
+
+class Recorder:
+    """A driver that writes down what it is told."""
+
+    def __init__(self):
+        self.topics, self.schemas, self.references = {}, [], []
+
+    def create_topic(self, topic):
+        self.topics[topic.name] = topic.partitions
+
+    def refer(self, name, schema):
+        self.references.append((name, schema.kind, schema.text))
+        return name
+
+    def register(self, topic, side, schema, schema_id):
+        self.schemas.append((topic, side, schema.text, schema_id))
+
+
+def prepared(*statements, topics=(), inputs=()):
+    step = Step(tuple(Statement(s) for s in statements), tuple(inputs))
+    recorder = Recorder()
+    case = Case("c", (step,), (), tuple(topics))
+    prepare(case, recorder, run._settings(case), 4)
+    return recorder
+
+
+INT, TEXT = SchemaDef("AVRO", '"int"'), SchemaDef("AVRO", '"string"')
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["OUTPUT", "input"], ["input", "OUTPUT"]),
+        (["BB", "Aa"], ["BB", "Aa"]),  # the same hash: as they came
+        (["b", "a", "c"], ["a", "b", "c"]),
+        ([f"t{i}" for i in range(13)], [f"t{i}" for i in (*range(4, 10), 10, 12, 11, 0, 1, 2, 3)]),
+    ],
+)
+def test_java_order(names, expected):
+    assert [topic.name for topic in in_java_order(TopicDef(name) for name in names)] == expected
+
+
+def test_the_first_of_a_name_counts():
+    assert in_java_order([TopicDef("a", 1), TopicDef("a", 2)]) == [TopicDef("a", 1)]
+
+
+def test_ids_are_counted_and_equal_schemas_have_one():
+    found = prepared(
+        topics=[
+            TopicDef("a", key=INT, value=TEXT),
+            TopicDef("b", key=SchemaDef("AVRO", '"long"', 7), value=INT),
+        ]
+    )
+    assert found.schemas == [
+        ("a", "key", '"int"', 1),
+        ("a", "value", '"string"', 2),
+        ("b", "key", '"long"', 7),
+        ("b", "value", '"int"', 1),
+    ]
+
+
+def test_references_come_first_and_take_no_number():
+    schema = SchemaDef("PROTOBUF", "m", None, (("e.proto", "PROTOBUF", "e"),))
+    found = prepared(topics=[TopicDef("a", value=schema)])
+    assert found.references == [("e.proto", "PROTOBUF", "e")]
+    assert [each[3] for each in found.schemas] == [1]
+
+
+def test_declared_columns_give_schemas():
+    found = prepared(
+        "CREATE STREAM A (K INT KEY, V INT) WITH (KAFKA_TOPIC='a', FORMAT='AVRO');"
+        "CREATE STREAM B (V INT) WITH (KAFKA_TOPIC='b', VALUE_FORMAT='JSON', PARTITIONS=2);"
+        "CREATE STREAM C WITH (KAFKA_TOPIC='c', VALUE_FORMAT='AVRO');"
+        "CREATE STREAM D (`1` INT) WITH (KAFKA_TOPIC='d', VALUE_FORMAT='AVRO');"
+    )
+    assert [each[:2] for each in found.schemas] == [("a", "key"), ("a", "value")]
+    assert found.topics == {"a": 4, "b": 2, "d": 4}
+
+
+def test_listed_topics_win_but_for_the_statements_partitions():
+    found = prepared(
+        "CREATE STREAM A (V INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='AVRO', PARTITIONS=8);",
+        topics=[TopicDef("a", value=INT)],
+        inputs=[Record("i", None, None, 0)],
+    )
+    assert found.topics == {"a": 8, "i": 4}
+    assert [each[2] for each in found.schemas] == ['"int"']
