@@ -213,6 +213,12 @@ PROPERTIES: dict[str, Property] = {
             editable=True,
         ),
         _p(
+            "ksql.source.table.materialization.enabled",
+            "bool",
+            "true",
+            "CREATE SOURCE STREAM and CREATE SOURCE TABLE are allowed",
+        ),
+        _p(
             "ksql.new.query.planner.enabled",
             "bool",
             "false",

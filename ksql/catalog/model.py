@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ksql.base.ids import QueryId
 from ksql.syntax.ast import SourceKind
 from ksql.types.format import Format, KeyWindow, TimestampColumn
 from ksql.types.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Materialization:
+    """Where the query of a SOURCE table keeps its rows."""
+
+    query_id: QueryId
+    topic: str
+    key_format: Format
+    value_format: Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +43,37 @@ class DataSource:
     created_by: QueryId | None = None
     derived_from: tuple[str, ...] = ()
     statement: str = ""
+    materialization: Materialization | None = None
+
+    def queryable(self) -> DataSource | None:
+        """The table as pull queries read it, over the topic that has its rows; None if none has.
+
+        ``created_by`` is the query that writes them.
+        """
+        if self.kind == "STREAM":
+            return None
+        kept = self.materialization
+        if kept is None:
+            return self if self.created_by is not None else None
+        return replace(
+            self,
+            topic=kept.topic,
+            key_format=kept.key_format,
+            value_format=kept.value_format,
+            created_by=kept.query_id,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class PersistentQuery:
-    """A query that runs until it is terminated.
+    """A query that runs until it is terminated; ``sink`` is empty for that of a SOURCE table.
 
     ``plan`` is its stored form (``ksql.plan.codec``); ``offset`` the offset of the command that
     gave this plan.
     """
 
     id: QueryId
-    kind: Literal["CSAS", "CTAS", "INSERT"]
+    kind: Literal["CSAS", "CTAS", "INSERT", "CST"]
     sink: str
     sources: tuple[str, ...]
     statement: str

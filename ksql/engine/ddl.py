@@ -318,8 +318,11 @@ def drop_source(stmt: ast.DropSource, context: Context) -> Prepared:
     changes: list[EndQuery | DropSource] = []
     if source.created_by is not None:
         changes.append(EndQuery(source.created_by))
-    changes.append(DropSource(source.name))
     doomed = (_doomed_topic(source, context),) if stmt.delete_topic else ()
+    if source.materialization is not None:
+        changes.append(EndQuery(source.materialization.query_id))
+        doomed = (source.materialization.topic,)
+    changes.append(DropSource(source.name))
     subjects = _subjects(source) if stmt.delete_topic else ()
     return Prepared(
         command_id(stmt.kind.lower(), stmt.name, "drop"),
@@ -341,7 +344,7 @@ def _subjects(source: DataSource) -> tuple[str, ...]:
 
 def _refuse_used(source: DataSource, context: Context) -> None:
     catalog = context.catalog
-    readers = [q.id for q in catalog.readers(source.name)]
+    readers = [q.id for q in catalog.readers(source.name) if q.kind != "CST"]
     writers = [q.id for q in catalog.writers(source.name) if q.id != source.created_by]
     derived = catalog.derived(source.name)
     if not (readers or writers or derived):

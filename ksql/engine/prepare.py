@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ServerError
-from ksql.engine import ddl, queries
+from ksql.engine import ddl, queries, source_tables
 from ksql.syntax import ast
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def prepare(statement: ast.Statement, text: str, context: Context) -> Prepared:
     Raises: StatementError.
     """
     match statement:
+        case ast.CreateSource(read_only=True):
+            return source_tables.create_read_only(statement, text, context)
         case ast.CreateSource():
             return ddl.create_source(statement, text, context)
         case ast.CreateAsSelect():

@@ -77,7 +77,7 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
     sink, topic, is_new = _sink(stmt, built, options, (key_format, value_format), context)
     kind = "CSAS" if stmt.kind == "STREAM" else "CTAS"
     query_id = running.id if running else persistent_query_id(kind, stmt.name, context.offset)
-    plan = _query_plan(query_id, sink, built, context)
+    plan = query_plan(query_id, sink, _read(built), context)
     prepared = Prepared(new_topics=(topic,) if is_new else ())
     if existing is not None:
         plan, prepared = _checked_replacement(
@@ -275,10 +275,13 @@ def _source_of(
     )
 
 
-def _query_plan(query_id: str, sink: Sink, built: Built, context: Context) -> QueryPlan:
+def query_plan(
+    query_id: str, sink: Sink, sources: Sequence[DataSource], context: Context
+) -> QueryPlan:
+    """The plan below a sink with what the settings add to it."""
     settings = context.settings
     wanted = settings.number("ksql.query.shuffle.partitions")
-    most = max(each.source.partitions for each in built.sources)
+    most = max(source.partitions for source in sources)
     return QueryPlan(
         query_id,
         sink,
@@ -287,6 +290,10 @@ def _query_plan(query_id: str, sink: Sink, built: Built, context: Context) -> Qu
         tuple((name, settings.text(name)) for name in _PLAN_SETTINGS)
         + tuple(sorted(settings.functions())),
     )
+
+
+def _read(built: Built) -> list[DataSource]:
+    return [each.source for each in built.sources]
 
 
 def transient_plan(query_id: str, built: Built, context: Context) -> QueryPlan:
@@ -307,7 +314,7 @@ def transient_plan(query_id: str, built: Built, context: Context) -> QueryPlan:
         None,
         window,
     )
-    return _query_plan(query_id, sink, built, context)
+    return query_plan(query_id, sink, _read(built), context)
 
 
 def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
@@ -347,7 +354,7 @@ def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
         None,
         target.window,
     )
-    plan = _query_plan(query_id, sink, built, context)
+    plan = query_plan(query_id, sink, _read(built), context)
     query = PersistentQuery(
         query_id,
         "INSERT",
@@ -454,12 +461,18 @@ def control(stmt: ast.QueryControl, context: Context) -> Prepared:
 
 def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
     if stmt.query_id is None:
-        return list(context.catalog.queries.values())
+        return [query for query in context.catalog.queries.values() if query.kind != "CST"]
     found = context.catalog.query(stmt.query_id)
     if found is None:
         close = near(stmt.query_id, context.catalog.queries)
         raise DoesNotExist(
             f"Unknown queryId: {stmt.query_id}",
             hint=f"Did you mean {close[0]}?" if close else "",
+        )
+    if found.kind == "CST":
+        raise StatementError(
+            f"Cannot {stmt.action.lower()} query '{found.id}' because it is linked to a "
+            "source table.",
+            hint=f"DROP TABLE {found.sources[0]} ends it.",
         )
     return [found]

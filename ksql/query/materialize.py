@@ -65,7 +65,8 @@ class Materializer:
 
     def follow(self, catalog: Catalog) -> None:
         """The catalog has changed: tables are added, replaced or dropped."""
-        wanted = {s.name: s for s in catalog.sources.values() if is_materialized(s)}
+        found = (source.queryable() for source in catalog.sources.values())
+        wanted = {source.name: source for source in found if source is not None}
         with self._lock:
             if wanted == self._wanted:
                 return
@@ -73,7 +74,7 @@ class Materializer:
         self._changed.set()
 
     def table(self, source: DataSource) -> Materialized | None:
-        """The stores of a table; None while it is not (yet) followed."""
+        """The stores of a table (as ``queryable``); None while it is not (yet) followed."""
         found = self._tables.get(source.name)
         return found if found is not None and _home(found.source) == _home(source) else None
 
@@ -191,11 +192,6 @@ class Materializer:
         with self._progress:
             self._positions.update(positions)
             self._progress.notify_all()
-
-
-def is_materialized(source: DataSource) -> bool:
-    """Whether pull queries can read the table: a query writes it."""
-    return source.kind == "TABLE" and source.created_by is not None
 
 
 def _home(source: DataSource) -> str:

@@ -147,7 +147,7 @@ def bind_pull(
     relation = bind_relation(query.source, catalog, functions, frozenset())
     source = relation.sources[0].source
     check_clauses(query, settings)
-    _check_queryable(source)
+    stored = _stored_form(source)
     relation_scope = Scope((_pull_source(relation.sources[0].alias, source),))
     projected = _projected(query, relation, relation_scope, functions)
     predicate = None
@@ -171,14 +171,14 @@ def bind_pull(
     return PullQuery(
         query_id,
         result_columns(projected, source),
-        source,
+        stored,
         stage,
         keys,
         query.limit,
-        tables.stores(source),
+        tables.stores(stored),
         (
-            topic_serde(source.key_format, source.schema.key, "key", source.topic, registry),
-            topic_serde(source.value_format, source.schema.value, "value", source.topic, registry),
+            topic_serde(stored.key_format, stored.schema.key, "key", stored.topic, registry),
+            topic_serde(stored.value_format, stored.schema.value, "value", stored.topic, registry),
         ),
     )
 
@@ -208,12 +208,14 @@ def check_clauses(query: ast.Query, settings: Settings) -> None:
         raise StatementError("LIMIT in pull queries is disabled.")
 
 
-def _check_queryable(source: DataSource) -> None:
-    if source.created_by is None:
+def _stored_form(source: DataSource) -> DataSource:
+    stored = source.queryable()
+    if stored is None:
         raise StatementError(
             f"The `{source.name}` table isn't queryable. To derive a queryable table, "  # noqa: S608 - a hint
             f"you can do 'CREATE TABLE QUERYABLE_{source.name} AS SELECT * FROM {source.name}'."
         )
+    return stored
 
 
 def _columns(source: DataSource) -> list[tuple[str, SqlType]]:

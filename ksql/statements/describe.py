@@ -152,7 +152,7 @@ def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:
     state = request.services.monitor.health(query.id).state
     return e.QueryInfo(
         query.statement,
-        (query.sink,),
+        (query.sink,) if query.sink else (),
         (sink.topic,) if sink else (),
         query.id,
         {state: 1},

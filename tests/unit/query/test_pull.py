@@ -210,3 +210,19 @@ def test_key_lookups(predicate, key, expected):
 def test_a_table_that_is_not_open_yet():
     error = TableNotReady("N")
     assert (error.code, error.hint) == (50302, "Try again in a moment.")
+
+
+def test_a_source_table_is_read_where_its_query_keeps_it():
+    found = World()
+    found.topic("c")
+    found.run("CREATE SOURCE TABLE C (K STRING PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='c');")
+    found.feed("c", ("a", {"V": 1}, 1), ("a", {"V": 2}, 2), ("b", {"V": 3}, 3), ("b", None, 4))
+    query = bind_pull(
+        found.parse("SELECT * FROM C WHERE V > 0;"),
+        found.catalog,
+        BUILTINS,
+        found.settings,
+        Stores(found),
+        "pull_1",
+    )
+    assert [row.values for batch in query.batches() for row in batch] == [("a", 2)]
