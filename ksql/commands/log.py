@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ksql.topics.settings import KafkaSettings
 
 _PAUSE_S = 0.005
+_RECORD_AND_MARKER = 2
 _CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 
@@ -64,7 +65,7 @@ class KafkaCommandLog:
         self._admin = Admin(settings)
         self._sender = TransactionalSender(settings, self.topic)
         self._reader = Reader(settings)
-        self._own: set[int] = set()
+        self._known = 0
         self.sound = True
         """Whether all commands that were read could be applied."""
 
@@ -85,36 +86,40 @@ class KafkaCommandLog:
         self.catch_up()
 
     def catch_up(self) -> int:
-        """Apply what has been written meanwhile; returns the offset behind the last record.
+        """Apply what others have written meanwhile; returns the offset behind the last record.
 
         Raises: UnreadableCommand, and every time again: nothing behind such a command is applied;
             CommandTopicBroken.
         """
-        self._await_settled()
+        end = self._settled_end()
+        if end == self._known:
+            return end
+        if self._known > self._reader.positions[self.topic, 0]:
+            self._reader.assign({(self.topic, 0): self._known})
         for batch in self._reader.read_to_end():
             for record in batch:
                 try:
-                    if record.offset not in self._own:
-                        self._apply(record.offset, decode(record.offset, record.key, record.value))
+                    self._apply(record.offset, decode(record.offset, record.key, record.value))
                 except KsqlError:
                     self.sound = False
                     self._reader.assign({(self.topic, 0): record.offset})
                     raise
-        self._own.clear()
         self.sound = True
-        return self._reader.positions[self.topic, 0]
+        self._known = self._reader.positions[self.topic, 0]
+        return self._known
 
-    def _await_settled(self) -> None:
-        """Wait for the markers of a transaction, which the broker writes after it has answered.
+    def _settled_end(self) -> int:
+        """The topic's end, once the markers of all transactions are there.
 
-        Until then its records are not readable, and the next offset is not known.
+        The broker writes them after it has answered; until then the records are not readable, and
+        the next offset is not known.
         """
         place = (self.topic, 0)
         deadline = time.monotonic() + self._settings.timeout_s
         while True:
             readable = self._admin.end_offsets([self.topic])[place]
             if readable == self._admin.end_offsets([self.topic], committed=False)[place]:
-                return
+                return readable
             if time.monotonic() > deadline:
                 raise CommandTopicBroken(
                     f"a transaction on the command topic {self.topic} stays open"
@@ -130,7 +135,7 @@ class KafkaCommandLog:
             key, value = encode(command)
             with self._sender.transaction():
                 self._sender.send(self.topic, key, value, partition=0)
-            self._own.add(offset)
+            self._known = offset + _RECORD_AND_MARKER  # no need to read what we have written
 
         yield _Pen(offset, write)
 
