@@ -23,6 +23,7 @@ from ksql.base.jars import jars
 from ksql.commands.log import KafkaCommandLog
 from ksql.commands.record import VERSION, encode_catalog
 from ksql.engine.engine import Engine
+from ksql.engine.schemas import forget, subjects_of
 from ksql.engine.world import KafkaTopics
 from ksql.functions.registry import BUILTINS
 from ksql.functions.udf import load_sources, read_directory
@@ -42,6 +43,7 @@ from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.broker import EmbeddedBroker
 from ksql.topics.client import Sender
 from ksql.topics.processing_log import stream_statement, topic_name
+from ksql.topics.registry_client import RegistrySettings, registry_of
 from ksql.topics.settings import KafkaSettings
 
 if TYPE_CHECKING:
@@ -176,6 +178,7 @@ class KsqlService:
             _log.warning(
                 "user_functions_not_loaded", extra={"file": problem.file, "reason": problem.message}
             )
+        self.registry_settings = self._find_registry()
         around = Surroundings(
             self.settings,
             state.queries,
@@ -183,6 +186,7 @@ class KsqlService:
             {k: str(v) for k, v in self.kafka.producer().items()},
             self.log_topic,
             functions=sources,
+            registry=self.registry_settings,
         )
         self.runner = SparkRunner(
             self.runtime, around, self.admin.end_offsets, self.admin.begin_offsets
@@ -202,6 +206,7 @@ class KsqlService:
             self.log,
             self.runner,
             parallelism=max(2, os.cpu_count() or 2),
+            registry=registry_of(self.registry_settings) if self.registry_settings else None,
             on_change=self.materializer.follow,
         )
         self.book = LedgerBook(self.ledger, service_id, self._now_ms, upgrades)
@@ -223,6 +228,10 @@ class KsqlService:
         )
         self.reads = Reads(self.engine, self.kafka, self.admin, self.materializer, self._now_ms)
         self._closers.append(self.reads.close_all)
+
+    def _find_registry(self) -> RegistrySettings | None:
+        """Where the schema registry is, if there is one."""
+        return RegistrySettings.from_properties(self.settings.server)
 
     def _replay(self, offset: int, command: Command) -> None:
         """The engine is made after the log that it replays."""
@@ -366,6 +375,13 @@ class KsqlService:
         catalog = self.engine.catalog
         sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
         doomed = [t for t in sinks if any(re.fullmatch(p, t) for p in delete_topics)]
+        subjects = [
+            subject
+            for source in catalog.sources.values()
+            if source.topic in doomed
+            for subject in subjects_of(source)
+        ]
         answer = self.execute("TERMINATE ALL;", {}, {}, None)
         KafkaTopics(self.admin).delete(doomed)
+        forget(subjects, self.engine.registry)
         return answer

@@ -16,8 +16,7 @@ from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, StillUsed, UpgradeRefused
 from ksql.engine.properties import With, configured_formats
 from ksql.syntax import printer
-from ksql.topics.formats import format_info, validate
-from ksql.topics.registry import subject_name
+from ksql.topics.formats import validate
 from ksql.types import model
 from ksql.types.schema import SYSTEM_NAMES, Column, Role, Schema
 
@@ -323,22 +322,13 @@ def drop_source(stmt: ast.DropSource, context: Context) -> Prepared:
         changes.append(EndQuery(source.materialization.query_id))
         doomed = (source.materialization.topic,)
     changes.append(DropSource(source.name))
-    subjects = _subjects(source) if stmt.delete_topic else ()
+    subjects = schemas.subjects_of(source) if stmt.delete_topic else ()
     return Prepared(
         command_id(stmt.kind.lower(), stmt.name, "drop"),
         tuple(changes),
         f"Source {quote_column(stmt.name)} (topic: {source.topic}) was dropped.",
         doomed_topics=doomed,
         doomed_subjects=subjects,
-    )
-
-
-def _subjects(source: DataSource) -> tuple[str, ...]:
-    """Where the topic's schemas are registered."""
-    key, value = source.key_format.name, source.value_format.name
-    return (
-        *((subject_name(source.topic, "key"),) if format_info(key).needs_registry else ()),
-        *((subject_name(source.topic, "value"),) if format_info(value).needs_registry else ()),
     )
 
 

@@ -17,6 +17,7 @@ from ksql.topics.registry import Schema, subject_name
 from ksql.topics.schemas import check_given_schema, inferred_columns, schema_for
 
 if TYPE_CHECKING:
+    from ksql.catalog.model import DataSource
     from ksql.engine.context import Context
     from ksql.topics.registry import Registry
     from ksql.types.format import Format
@@ -175,6 +176,19 @@ def _registrations(
         if always or registry.latest(ours.subject) is None:
             found.append(ours)
     return tuple(found)
+
+
+def subjects_of(source: DataSource) -> tuple[str, ...]:
+    """Where the schemas of a source's topic are registered."""
+    sides: tuple[tuple[Side, Format], ...] = (
+        ("key", source.key_format),
+        ("value", source.value_format),
+    )
+    return tuple(
+        subject_name(source.topic, side)
+        for side, format_ in sides
+        if format_info(format_.name).needs_registry
+    )
 
 
 def register(wanted: tuple[Registration, ...], registry: Registry | None) -> list[str]:

@@ -89,7 +89,8 @@ class ConfluentRegistry:
 
     def latest(self, subject: str) -> Registered | None:
         """See Registry."""
-        found = self._call(lambda: self._client.get_latest_version(subject))
+        # the client's own method for this remembers its first answer for good
+        found = self._call(lambda: self._client.get_version(subject, "latest"))
         if found is None:
             return None
         return Registered(_schema(found.schema), found.schema_id or 0, subject, found.version or 0)
@@ -105,6 +106,8 @@ class ConfluentRegistry:
         """See Registry."""
         references = [SchemaReference(r.name, r.subject, r.version) for r in schema.references]
         sent = ClientSchema(schema.text, schema.kind, references)
+        # somebody may have deleted what we once registered
+        self._client.clear_caches()  # type: ignore[no-untyped-call] # the client's
         try:
             return self._client.register_schema(subject, sent)
         except SchemaRegistryError as error:

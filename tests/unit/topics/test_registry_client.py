@@ -133,6 +133,19 @@ def test_everything_we_ask_for(server):
         registry.register("x", Schema("AVRO", "down"))
 
 
+def test_what_others_do_meanwhile_is_seen(server):
+    registry, other = (ConfluentRegistry(RegistrySettings(server)) for _ in range(2))
+    int_, text = Schema("AVRO", '"int"'), Schema("AVRO", '"string"')
+    registry.register("s", int_)
+    assert registry.latest("s").schema == int_
+    other.register("s", text)
+    assert registry.latest("s").schema == text
+    other.delete("s")
+    assert registry.latest("s") is None
+    registry.register("s", int_)
+    assert other.latest("s").schema == int_
+
+
 def test_a_registry_that_is_down():
     registry = ConfluentRegistry(RegistrySettings("http://127.0.0.1:9"), timeout_s=0.2, retries=0)
     with pytest.raises(RegistryUnreachable, match="cannot be reached"):

@@ -74,7 +74,13 @@ def test_inferred(format_, side, schema, kind, expected):
             "PROTOBUF",
             "contains multiple columns",
         ),
-        (AVRO, "value", PROTO + "message A {}", "PROTOBUF", "You may want to set VALUE_FORMAT to 'PROTOBUF'"),
+        (
+            AVRO,
+            "value",
+            PROTO + "message A {}",
+            "PROTOBUF",
+            "You may want to set VALUE_FORMAT to 'PROTOBUF'",
+        ),
         (
             PROTOBUF,
             "value",
