@@ -125,6 +125,11 @@ class SchemaTables:
         order = (SubjectVersionRow.subject, SubjectVersionRow.version)
         return self._versions(rows.order_by(*order))
 
+    def next_version(self, subject: str) -> int:
+        """One above all versions that the subject ever had."""
+        row = self._session.get(SubjectRow, subject)
+        return row.last_version + 1 if row else 1
+
     def add_version(self, subject: str, schema_id: int, version: int | None = None) -> int:
         """Give the subject another version: that one, or one above all that it ever had."""
         row = self._subject(subject)

@@ -1,0 +1,142 @@
+"""One way to handle all types of schemas: checked, brought into one form, compared."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import orjson
+
+from ksql.base.errors import KsqlError
+from ksql.registry import (
+    avro,
+    avro_compat,
+    avro_print,
+    json_compat,
+    json_model,
+    proto,
+    proto_compat,
+)
+from ksql.registry.difference import BACKWARD, FORWARD, Difference, Roles, told
+from ksql.registry.errors import InvalidSchema
+from ksql.topics.registry import Schema, SchemaKind
+
+KINDS: Final[tuple[SchemaKind, ...]] = ("JSON", "PROTOBUF", "AVRO")
+_OF_A_HASH: Final = 5  # the version of UUIDs that follow from content
+
+
+class Level(Enum):
+    """What a new schema owes the ones before it."""
+
+    NONE = "NONE"
+    BACKWARD = "BACKWARD"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD = "FORWARD"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL = "FULL"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+    @property
+    def transitive(self) -> bool:
+        """Whether it owes that to all of them, not only to the latest."""
+        return self.value.endswith("_TRANSITIVE")
+
+    @property
+    def reads_old(self) -> bool:
+        """Whether the new schema must read what the old one wrote."""
+        return self.value.startswith(("BACKWARD", "FULL"))
+
+    @property
+    def read_by_old(self) -> bool:
+        """Whether the old schema must read what the new one writes."""
+        return self.value.startswith(("FORWARD", "FULL"))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A schema of its type without faults, with the texts of all that it imports by name."""
+
+    schema: Schema
+    imported: Mapping[str, str]
+
+    @property
+    def guid(self) -> str:
+        """What stands for the content everywhere: equal schemas have the same."""
+        said = self.schema.text
+        if self.schema.kind == "PROTOBUF":
+            said = proto.identity(said)
+        references = [(one.name, one.subject, one.version) for one in self.schema.references]
+        content = orjson.dumps([self.schema.kind, said, references])
+        digest = hashlib.sha256(content).digest()[:16]
+        return str(uuid.UUID(bytes=digest, version=_OF_A_HASH))
+
+
+def checked(schema: Schema, imported: Mapping[str, str], *, normalize: bool = False) -> Checked:
+    """The schema, checked and in the form in which it is kept.
+
+    Raises: InvalidSchema.
+    """
+    if not schema.text.strip():
+        raise InvalidSchema("")
+    try:
+        text = _canonical(schema, imported, normalize=normalize)
+    except KsqlError as error:
+        raise InvalidSchema(error.message) from error
+    references = schema.references
+    if normalize:
+        references = tuple(sorted(references, key=lambda one: one.name))
+    return Checked(Schema(schema.kind, text, references), imported)
+
+
+def _canonical(schema: Schema, imported: Mapping[str, str], *, normalize: bool) -> str:
+    match schema.kind:
+        case "AVRO":
+            type_ = avro.parse(schema.text, imported.values())
+            return avro_print.canonical_text(type_, normalize=normalize)
+        case "JSON":
+            json_model.parse(schema.text, imported)
+            return json_model.canonical_text(schema.text, normalize=normalize)
+        case "PROTOBUF":
+            proto.parse(schema.text, imported)
+            return proto.canonical_text(schema.text, imported, normalize=normalize)
+
+
+def faults(level: Level, new: Checked, old: Checked) -> list[str]:
+    """What the level forbids between a new schema and an old one, in words."""
+    if level is Level.NONE:
+        return []
+    if new.schema.kind != old.schema.kind:
+        return [
+            "{errorType:'SCHEMA_TYPE_CHANGED', description:'The new schema is of type"
+            f" {new.schema.kind}, the old schema of type {old.schema.kind}'}}"
+        ]
+    found: list[Difference] = []
+    if level.reads_old:
+        found += _differences(new, old, BACKWARD)
+    if level.read_by_old:
+        found += _differences(old, new, FORWARD)
+    return told(found)
+
+
+def _differences(reader: Checked, writer: Checked, roles: Roles) -> list[Difference]:
+    texts = reader.schema.text, writer.schema.text
+    match reader.schema.kind:
+        case "AVRO":
+            types = (
+                avro.parse(texts[0], reader.imported.values()),
+                avro.parse(texts[1], writer.imported.values()),
+            )
+            return avro_compat.differences(*types, roles)
+        case "JSON":
+            documents = (
+                json_model.parse(texts[0], reader.imported),
+                json_model.parse(texts[1], writer.imported),
+            )
+            return json_compat.differences(*documents, roles)
+        case "PROTOBUF":
+            files = proto.parse(texts[0], reader.imported), proto.parse(texts[1], writer.imported)
+            return proto_compat.differences(*files, roles)

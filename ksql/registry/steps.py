@@ -1,0 +1,297 @@
+"""The steps of a registry's requests, inside of one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from ksql.ledger.schemas import EVERYWHERE, StoredVersion
+from ksql.registry import errors as err
+from ksql.registry.kinds import Checked, Level, checked, faults
+from ksql.topics.registry import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.ledger.schemas import SchemaTables, StoredSchema
+
+Mode = Literal["READWRITE", "READONLY", "IMPORT"]
+MODES: Final[tuple[Mode, ...]] = ("READWRITE", "READONLY", "IMPORT")
+LATEST: Final = -1
+_MAX_SUBJECT: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A version of a subject with its schema."""
+
+    subject: str
+    version: int
+    id: int
+    guid: str
+    schema: Schema
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What is set for a subject or for all; None is not set."""
+
+    compatibility: Level | None = None
+    normalize: bool | None = None
+
+
+def add(
+    tables: SchemaTables, subject: str, new: Checked, schema_id: int | None, version: int | None
+) -> Entry:
+    """Add the schema to the subject, unless it is there; the version that it is.
+
+    Raises: NotPermitted, Incompatible, OtherId.
+    """
+    mode = check_writable(tables, subject)
+    if mode == "IMPORT":
+        if schema_id is None:
+            raise err.NotPermitted(f"Subject {subject} is in import mode: give the schema's id")
+    elif schema_id is not None:
+        raise err.NotPermitted(f"Subject {subject} is not in import mode")
+    known = known_version(tables, subject, new)
+    if known is not None and schema_id in (None, known.schema_id):
+        return entry_of(tables, known)
+    if mode != "IMPORT":
+        found = against(tables, level_of(tables, subject), new, live_versions(tables, subject))
+        if found:
+            raise err.Incompatible(subject, found)
+    given = _schema_id(tables, new, schema_id)
+    if version is not None:
+        _check_version(tables, subject, version, mode)
+    added = tables.add_version(subject, given, version)
+    return entry_of(tables, StoredVersion(subject, added, given, deleted=False))
+
+
+def _check_version(tables: SchemaTables, subject: str, version: int, mode: Mode) -> None:
+    """Imports may leave gaps; nobody may write over a version."""
+    following = tables.next_version(subject)
+    if version < following if mode == "IMPORT" else version != following:
+        raise err.InvalidSchema(f"Version {version} is not one more than previous version")
+
+
+def _schema_id(tables: SchemaTables, new: Checked, wanted: int | None) -> int:
+    known = tables.by_guid(new.guid)
+    if known is not None:
+        if wanted not in (None, known.id):
+            raise err.OtherId(wanted or 0, known.id)
+        return known.id
+    if wanted is not None and (other := tables.schema(wanted)) is not None:
+        raise err.NotPermitted(f"Overwrite new schema with id {other.id} is not permitted.")
+    return tables.add_schema(new.schema, new.guid, wanted)
+
+
+def against(
+    tables: SchemaTables, level: Level, new: Checked, versions: Sequence[StoredVersion]
+) -> list[str]:
+    """What the level has against a schema, told of the first version that does not fit."""
+    for one in reversed(versions if level.transitive else versions[-1:]):
+        stored = _stored(tables, one.schema_id).schema
+        old = Checked(stored, imported_by(tables, stored))
+        found = faults(level, new, old)
+        if found:
+            return [
+                *found,
+                f"{{oldSchemaVersion: {one.version}}}",
+                f"{{oldSchema: '{stored.text}'}}",
+                f"{{compatibility: '{level.value}'}}",
+            ]
+    return []
+
+
+def check_schema(tables: SchemaTables, subject: str, schema: Schema, *, normalize: bool) -> Checked:
+    """The schema as the subject would keep it.
+
+    Raises: InvalidSchema.
+    """
+    wanted = normalize or normalizes(tables, subject)
+    schema = _pinned(tables, schema)
+    return checked(schema, imported_by(tables, schema), normalize=wanted)
+
+
+def _pinned(tables: SchemaTables, schema: Schema) -> Schema:
+    """References to a latest version become references to the version that it is now."""
+    if all(one.version != LATEST for one in schema.references):
+        return schema
+    found = []
+    for one in schema.references:
+        if one.version == LATEST:
+            live = live_versions(tables, one.subject)
+            if not live:
+                raise err.InvalidSchema(f"No schema reference found for subject {one.subject}")
+            one = replace(one, version=live[-1].version)  # noqa: PLW2901 - the same, pinned
+        found.append(one)
+    return replace(schema, references=tuple(found))
+
+
+def imported_by(tables: SchemaTables, schema: Schema) -> dict[str, str]:
+    """The texts of all that a schema imports, directly or not, by name.
+
+    Raises: InvalidSchema.
+    """
+    found: dict[str, str] = {}
+    waiting = list(schema.references)
+    while waiting:
+        one = waiting.pop()
+        if one.name in found:
+            continue
+        stored = next(
+            (
+                tables.schema(each.schema_id)
+                for each in tables.versions(one.subject)
+                if each.version == one.version
+            ),
+            None,
+        )
+        if stored is None:
+            raise err.InvalidSchema(
+                f"No schema reference found for subject {one.subject} and version {one.version}"
+            )
+        found[one.name] = stored.schema.text
+        waiting += stored.schema.references
+    return found
+
+
+def known_version(
+    tables: SchemaTables, subject: str, new: Checked, *, deleted: bool = False
+) -> StoredVersion | None:
+    """The version of a subject that is the schema."""
+    stored = tables.by_guid(new.guid)
+    if stored is None:
+        return None
+    return next(
+        (
+            one
+            for one in tables.uses(stored.id)
+            if one.subject == subject and (deleted or not one.deleted)
+        ),
+        None,
+    )
+
+
+def live_versions(tables: SchemaTables, subject: str) -> list[StoredVersion]:
+    """The versions that are not deleted."""
+    return [one for one in tables.versions(subject) if not one.deleted]
+
+
+def find_version(
+    tables: SchemaTables, subject: str, version: int, *, deleted: bool = False
+) -> StoredVersion:
+    """A version of a subject, or its latest one.
+
+    Raises: SubjectNotFound, VersionNotFound.
+    """
+    found = [one for one in tables.versions(subject) if deleted or not one.deleted]
+    if not found:
+        raise err.SubjectNotFound(subject)
+    if version == LATEST:
+        return found[-1]
+    for one in found:
+        if one.version == version:
+            return one
+    raise err.VersionNotFound(version)
+
+
+def entry_of(tables: SchemaTables, version: StoredVersion) -> Entry:
+    """The version with its schema."""
+    stored = _stored(tables, version.schema_id)
+    return Entry(
+        version.subject, version.version, stored.id, stored.guid, stored.schema, version.deleted
+    )
+
+
+def _stored(tables: SchemaTables, schema_id: int) -> StoredSchema:
+    found = tables.schema(schema_id)
+    if found is None:
+        raise err.StoreFailed(f"schema {schema_id} is missing")
+    return found
+
+
+def used(tables: SchemaTables, found: StoredSchema | None, asked: int | str) -> StoredSchema:
+    """The schema, if any version is that schema.
+
+    Raises: NoSuchSchema.
+    """
+    if found is None or not tables.uses(found.id):
+        raise err.NoSuchSchema(asked)
+    return found
+
+
+def referring(tables: SchemaTables, subject: str, version: int) -> list[int]:
+    """The ids of the schemas in use that import a version."""
+    return [one for one in tables.referring(subject, version) if tables.uses(one)]
+
+
+def check_unreferenced(tables: SchemaTables, subject: str, version: int) -> None:
+    """Make sure that nothing live imports the version.
+
+    Raises: ReferenceExists.
+    """
+    live = (
+        use
+        for one in tables.referring(subject, version)
+        for use in tables.uses(one)
+        if not use.deleted
+    )
+    if any(live):
+        raise err.ReferenceExists(subject, version)
+
+
+def check_writable(tables: SchemaTables, subject: str) -> Mode:
+    """The subject's mode.
+
+    Raises: NotPermitted for one that is read-only.
+    """
+    mode = mode_of(tables, subject)
+    if mode == "READONLY":
+        raise err.NotPermitted(f"Subject {subject} is in read-only mode")
+    return mode
+
+
+def check_subject(subject: str) -> None:
+    """Make sure that the name can be one of a subject.
+
+    Raises: InvalidSubject.
+    """
+    printable = subject.isprintable() and bool(subject.strip())
+    if not printable or len(subject) > _MAX_SUBJECT:
+        raise err.InvalidSubject(subject)
+
+
+def is_shown(is_deleted: bool, deleted: bool, only_deleted: bool) -> bool:
+    """Whether a list that was asked for in that way has it."""
+    return is_deleted if only_deleted else deleted or not is_deleted
+
+
+def own_config(tables: SchemaTables, subject: str) -> Config:
+    """What is set for the subject itself."""
+    found = tables.settings(subject)
+    level = None if found.compatibility is None else Level(found.compatibility)
+    return Config(level, found.normalize)
+
+
+def level_of(tables: SchemaTables, subject: str) -> Level:
+    """The level that holds for the subject."""
+    own = own_config(tables, subject).compatibility
+    return own or own_config(tables, EVERYWHERE).compatibility or Level.BACKWARD
+
+
+def normalizes(tables: SchemaTables, subject: str) -> bool:
+    """Whether the subject's schemas are normalised without being asked."""
+    own = tables.settings(subject).normalize
+    return bool(tables.settings(EVERYWHERE).normalize) if own is None else own
+
+
+def mode_of(tables: SchemaTables, subject: str) -> Mode:
+    """The mode that holds for the subject."""
+    for place in (subject, EVERYWHERE):
+        found = tables.settings(place).mode
+        for mode in MODES:
+            if found == mode:
+                return mode
+    return "READWRITE"

@@ -1,0 +1,360 @@
+"""The rules of a registry: what may be registered, looked up and deleted.
+
+Every method is one transaction. Registering the same schema again changes nothing; what is
+registered anew is checked against the versions before it in the transaction that adds it, so two
+servers cannot add two schemas that do not fit each other.
+Source: Confluent Schema Registry API reference; schema evolution and compatibility.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.ledger.errors import EntryRefused, LedgerUnavailable
+from ksql.ledger.schemas import EVERYWHERE
+from ksql.registry import errors as err
+from ksql.registry import steps
+from ksql.registry.kinds import Level
+from ksql.registry.steps import LATEST, Config, Entry, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.ledger.schemas import SchemaTables, StoredSchema, StoredVersion
+    from ksql.ledger.schemastore import SchemaStore
+    from ksql.topics.registry import Schema
+
+
+class Subjects:
+    """A registry over the ledger's database; thread-safe.
+
+    Every method raises StoreFailed while the database cannot be used.
+    """
+
+    def __init__(self, store: SchemaStore) -> None:
+        self._store = store
+
+    @property
+    def where(self) -> str:
+        """The database, without a password."""
+        return self._store.where
+
+    # --- schemas
+
+    def schema(self, schema_id: int) -> StoredSchema:
+        """The schema of that id, as long as some subject has it, deleted or not.
+
+        Raises: NoSuchSchema.
+        """
+        with self._reading() as tables:
+            return steps.used(tables, tables.schema(schema_id), schema_id)
+
+    def schema_by_guid(self, guid: str) -> StoredSchema:
+        """The schema of that global id.
+
+        Raises: NoSuchSchema.
+        """
+        with self._reading() as tables:
+            return steps.used(tables, tables.by_guid(guid), guid)
+
+    def last_id(self) -> int:
+        """The highest id ever given."""
+        with self._reading() as tables:
+            return tables.last_id()
+
+    def uses(self, schema_id: int, *, deleted: bool = False) -> list[StoredVersion]:
+        """The versions that are that schema.
+
+        Raises: NoSuchSchema.
+        """
+        with self._reading() as tables:
+            found = tables.uses(schema_id)
+            if not found:
+                raise err.NoSuchSchema(schema_id)
+            return [one for one in found if deleted or not one.deleted]
+
+    def imported(self, schema: Schema) -> dict[str, str]:
+        """The texts of all schemas that a schema imports, directly or not, by name.
+
+        Raises: InvalidSchema for a reference that leads nowhere.
+        """
+        with self._reading() as tables:
+            return steps.imported_by(tables, schema)
+
+    # --- subjects and versions
+
+    def subjects(
+        self, prefix: str = "", *, deleted: bool = False, only_deleted: bool = False
+    ) -> list[str]:
+        """The subjects that have versions: live ones, deleted ones too, or deleted ones only."""
+        with self._reading() as tables:
+            found: dict[str, bool] = {}
+            for one in tables.all_versions():
+                if one.subject.startswith(prefix):
+                    found[one.subject] = found.get(one.subject, False) or not one.deleted
+        return [
+            name for name, live in found.items() if steps.is_shown(not live, deleted, only_deleted)
+        ]
+
+    def entries(
+        self, prefix: str = "", *, deleted: bool = False, latest: bool = False
+    ) -> list[Entry]:
+        """All versions of all subjects with that prefix, or only the latest of each."""
+        with self._reading() as tables:
+            listed = [
+                one
+                for one in tables.all_versions()
+                if one.subject.startswith(prefix) and (deleted or not one.deleted)
+            ]
+            if latest:
+                listed = list({one.subject: one for one in listed}.values())
+            return [steps.entry_of(tables, one) for one in listed]
+
+    def entries_of(self, subject: str) -> list[Entry]:
+        """The live versions of one subject; none for an unknown one."""
+        with self._reading() as tables:
+            return [steps.entry_of(tables, one) for one in steps.live_versions(tables, subject)]
+
+    def versions(
+        self, subject: str, *, deleted: bool = False, only_deleted: bool = False
+    ) -> list[int]:
+        """The versions of a subject.
+
+        Raises: SubjectNotFound.
+        """
+        with self._reading() as tables:
+            found = [
+                one.version
+                for one in tables.versions(subject)
+                if steps.is_shown(one.deleted, deleted, only_deleted)
+            ]
+        if not found:
+            raise err.SubjectNotFound(subject)
+        return found
+
+    def version(self, subject: str, version: int, *, deleted: bool = False) -> Entry:
+        """A version of a subject, or its latest one.
+
+        Raises: SubjectNotFound, VersionNotFound.
+        """
+        with self._reading() as tables:
+            return steps.entry_of(
+                tables, steps.find_version(tables, subject, version, deleted=deleted)
+            )
+
+    def referring(self, subject: str, version: int) -> list[int]:
+        """The ids of the schemas in use that import a version.
+
+        Raises: SubjectNotFound, VersionNotFound.
+        """
+        with self._reading() as tables:
+            found = steps.find_version(tables, subject, version, deleted=True)
+            return steps.referring(tables, subject, found.version)
+
+    def lookup(
+        self, subject: str, schema: Schema, *, normalize: bool = False, deleted: bool = False
+    ) -> Entry:
+        """The version of a subject that is that schema.
+
+        Raises: SubjectNotFound, NoSuchSchema, InvalidSchema.
+        """
+        with self._reading() as tables:
+            if not any(deleted or not one.deleted for one in tables.versions(subject)):
+                raise err.SubjectNotFound(subject)
+            new = steps.check_schema(tables, subject, schema, normalize=normalize)
+            found = steps.known_version(tables, subject, new, deleted=deleted)
+            if found is None:
+                raise err.NoSuchSchema
+            return steps.entry_of(tables, found)
+
+    def register(
+        self,
+        subject: str,
+        schema: Schema,
+        *,
+        normalize: bool = False,
+        schema_id: int | None = None,
+        version: int | None = None,
+    ) -> Entry:
+        """The version of the subject that is that schema, which is added if there is none.
+
+        ``schema_id`` and ``version`` are only given to subjects whose mode is IMPORT.
+        Raises: InvalidSubject, InvalidSchema, NotPermitted, Incompatible, OtherId.
+        """
+        steps.check_subject(subject)
+        with self._reading() as tables:  # mostly it is there, and nobody has to wait
+            new = steps.check_schema(tables, subject, schema, normalize=normalize)
+            known = steps.known_version(tables, subject, new)
+            if known is not None and schema_id in (None, known.schema_id):
+                return steps.entry_of(tables, known)
+        with self._writing() as tables:
+            new = steps.check_schema(tables, subject, schema, normalize=normalize)
+            return steps.add(tables, subject, new, schema_id, version)
+
+    def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
+        """Delete all versions of a subject and its settings; what was deleted.
+
+        Raises: SubjectNotFound, SubjectSoftDeleted, SubjectNotSoftDeleted, ReferenceExists,
+            NotPermitted.
+        """
+        with self._writing() as tables:
+            found = tables.versions(subject)
+            if not found:
+                raise err.SubjectNotFound(subject)
+            steps.check_writable(tables, subject)
+            live = [one.version for one in found if not one.deleted]
+            if not permanent and not live:
+                raise err.SubjectSoftDeleted(subject)
+            if permanent and live:
+                raise err.SubjectNotSoftDeleted(subject)
+            chosen = live or [one.version for one in found]
+            for one in chosen:
+                steps.check_unreferenced(tables, subject, one)
+            if permanent:
+                tables.drop(subject, chosen)
+            else:
+                tables.mark(subject, chosen, deleted=True)
+                kept = replace(tables.settings(subject), compatibility=None, mode=None)
+                tables.set_settings(subject, kept)
+            return chosen
+
+    def delete_version(self, subject: str, version: int, *, permanent: bool = False) -> int:
+        """Delete a version of a subject, or its latest one.
+
+        Raises: SubjectNotFound, VersionNotFound, VersionSoftDeleted, VersionNotSoftDeleted,
+            ReferenceExists, NotPermitted.
+        """
+        with self._writing() as tables:
+            found = steps.find_version(tables, subject, version, deleted=version != LATEST)
+            steps.check_writable(tables, subject)
+            if not permanent and found.deleted:
+                raise err.VersionSoftDeleted(subject, found.version)
+            if permanent and not found.deleted:
+                raise err.VersionNotSoftDeleted(subject, found.version)
+            steps.check_unreferenced(tables, subject, found.version)
+            if permanent:
+                tables.drop(subject, [found.version])
+            else:
+                tables.mark(subject, [found.version], deleted=True)
+            return found.version
+
+    # --- compatibility
+
+    def faults(
+        self,
+        subject: str,
+        schema: Schema,
+        version: int | None = None,
+        *,
+        normalize: bool = False,
+    ) -> list[str]:
+        """What the subject's level has against a schema: tried against one version, or all.
+
+        Raises: InvalidSchema; VersionNotFound, SubjectNotFound for a version that is not there.
+        """
+        with self._reading() as tables:
+            new = steps.check_schema(tables, subject, schema, normalize=normalize)
+            level = steps.level_of(tables, subject)
+            if version is None:
+                return steps.against(tables, level, new, steps.live_versions(tables, subject))
+            if version == LATEST and not steps.live_versions(tables, subject):
+                return []
+            one = steps.find_version(tables, subject, version)
+            return steps.against(tables, level, new, [one])
+
+    # --- settings
+
+    def config(self, subject: str = EVERYWHERE, *, effective: bool = False) -> Config:
+        """What is set for a subject; ``effective`` is what holds for it.
+
+        Raises: NoSubjectCompatibility.
+        """
+        with self._reading() as tables:
+            if subject == EVERYWHERE or effective:
+                return Config(steps.level_of(tables, subject), steps.normalizes(tables, subject))
+            found = steps.own_config(tables, subject)
+        if found == Config():
+            raise err.NoSubjectCompatibility(subject)
+        return found
+
+    def set_config(self, config: Config, subject: str = EVERYWHERE) -> Config:
+        """Set what is not None; all that is set."""
+        if subject != EVERYWHERE:
+            steps.check_subject(subject)
+        with self._writing() as tables:
+            found = tables.settings(subject)
+            if config.compatibility is not None:
+                found = replace(found, compatibility=config.compatibility.value)
+            if config.normalize is not None:
+                found = replace(found, normalize=config.normalize)
+            tables.set_settings(subject, found)
+            return steps.own_config(tables, subject)
+
+    def reset_config(self, subject: str = EVERYWHERE) -> Config:
+        """Unset what is set; what it was.
+
+        Raises: SubjectNotFound.
+        """
+        with self._writing() as tables:
+            was = steps.own_config(tables, subject)
+            if subject != EVERYWHERE and was == Config():
+                raise err.SubjectNotFound(subject)
+            found = tables.settings(subject)
+            tables.set_settings(subject, replace(found, compatibility=None, normalize=None))
+            return Config(was.compatibility or Level.BACKWARD, was.normalize)
+
+    def mode(self, subject: str = EVERYWHERE, *, effective: bool = False) -> Mode:
+        """The mode of a subject; ``effective`` is the one that holds for it.
+
+        Raises: NoSubjectMode.
+        """
+        with self._reading() as tables:
+            if subject != EVERYWHERE and not effective and tables.settings(subject).mode is None:
+                raise err.NoSubjectMode(subject)
+            return steps.mode_of(tables, subject)
+
+    def set_mode(self, mode: Mode, subject: str = EVERYWHERE, *, force: bool = False) -> Mode:
+        """Set the mode; to import, there must be no versions, unless it is forced.
+
+        Raises: NotPermitted.
+        """
+        with self._writing() as tables:
+            if mode == "IMPORT" and not force:
+                versions = tables.versions(subject) if subject else tables.all_versions()
+                if any(not one.deleted for one in versions):
+                    raise err.NotPermitted("Cannot import since found existing subjects")
+            tables.set_settings(subject, replace(tables.settings(subject), mode=mode))
+            return mode
+
+    def reset_mode(self, subject: str) -> Mode:
+        """Unset the mode of a subject; what it was.
+
+        Raises: NoSubjectMode.
+        """
+        with self._writing() as tables:
+            found = tables.settings(subject)
+            if found.mode is None:
+                raise err.NoSubjectMode(subject)
+            was = steps.mode_of(tables, subject)
+            tables.set_settings(subject, replace(found, mode=None))
+            return was
+
+    # --- transactions
+
+    @contextmanager
+    def _reading(self) -> Iterator[SchemaTables]:
+        try:
+            with self._store.reading() as tables:
+                yield tables
+        except LedgerUnavailable as error:
+            raise err.StoreFailed(error.text()) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[SchemaTables]:
+        try:
+            with self._store.writing() as tables:
+                yield tables
+        except (LedgerUnavailable, EntryRefused) as error:
+            raise err.StoreFailed(error.text()) from error

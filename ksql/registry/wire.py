@@ -1,0 +1,139 @@
+"""Requests and responses of the registry's REST interface, as Confluent's clients know them.
+
+Source: Confluent Schema Registry API reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ksql.registry.errors import InvalidCompatibility, InvalidSchema, NotOffered
+from ksql.registry.kinds import KINDS, Level
+from ksql.registry.steps import Config, Entry
+from ksql.topics.registry import Reference, Schema
+
+MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+Json = dict[str, Any]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class ReferenceBody(_Body):
+    """What a schema imports."""
+
+    name: str
+    subject: str
+    version: int
+
+
+class SchemaBody(_Body):
+    """A schema that is registered, looked up or tried."""
+
+    schema_text: str | None = Field(default=None, alias="schema")
+    kind: str | None = Field(default=None, alias="schemaType")
+    references: list[ReferenceBody] | None = None
+    id: int | None = None
+    version: int | None = None
+    subject: str | None = None
+    guid: str | None = None
+    metadata: Json | None = None
+    rules: Json | None = Field(default=None, alias="ruleSet")
+    tags_to_add: list[Any] | None = Field(default=None, alias="schemaTagsToAdd")
+    tags_to_remove: list[Any] | None = Field(default=None, alias="schemaTagsToRemove")
+
+    def made(self) -> Schema:
+        """The schema.
+
+        Raises: InvalidSchema, NotOffered for data contracts.
+        """
+        if _says_something(self.metadata):
+            raise NotOffered("Metadata of a schema")
+        if _says_something(self.rules):
+            raise NotOffered("A rule set of a schema")
+        if self.tags_to_add or self.tags_to_remove:
+            raise NotOffered("Tagging of a schema")
+        kind = self.kind or "AVRO"
+        for known in KINDS:
+            if kind == known:
+                references = tuple(
+                    Reference(one.name, one.subject, one.version) for one in self.references or ()
+                )
+                return Schema(known, self.schema_text or "", references)
+        raise InvalidSchema(f"schema type {kind} is not supported")
+
+
+def _says_something(part: Json | None) -> bool:
+    return any(part.values()) if part else False
+
+
+class ConfigBody(_Body):
+    """Settings of a subject, or of all."""
+
+    compatibility: str | None = None
+    normalize: bool | None = None
+    alias: str | None = None
+    group: str | None = Field(default=None, alias="compatibilityGroup")
+    policy: str | None = Field(default=None, alias="compatibilityPolicy")
+    validate_fields: bool | None = Field(default=None, alias="validateFields")
+    default_metadata: Json | None = Field(default=None, alias="defaultMetadata")
+    override_metadata: Json | None = Field(default=None, alias="overrideMetadata")
+    default_rules: Json | None = Field(default=None, alias="defaultRuleSet")
+    override_rules: Json | None = Field(default=None, alias="overrideRuleSet")
+    level: str | None = Field(default=None, alias="compatibilityLevel")
+
+    def made(self) -> Config:
+        """The settings.
+
+        Raises: InvalidCompatibility, NotOffered.
+        """
+        for field, more in type(self).model_fields.items():
+            offered = field in ("compatibility", "normalize", "level")
+            if not offered and getattr(self, field):
+                raise NotOffered(f"The setting {more.alias or field}")
+        level = self.compatibility or self.level
+        try:
+            chosen = None if level is None else Level(level.upper())
+        except ValueError as error:
+            raise InvalidCompatibility from error
+        return Config(chosen, self.normalize)
+
+
+class ModeBody(_Body):
+    """A mode."""
+
+    mode: str
+
+
+def schema_json(schema: Schema, guid: str) -> Json:
+    """A schema; AVRO is not named, since old clients know nothing else."""
+    out: Json = {"guid": guid}
+    if schema.kind != "AVRO":
+        out["schemaType"] = schema.kind
+    if schema.references:
+        out["references"] = [
+            {"name": one.name, "subject": one.subject, "version": one.version}
+            for one in schema.references
+        ]
+    return {**out, "schema": schema.text}
+
+
+def entry_json(entry: Entry) -> Json:
+    """A version of a subject."""
+    out: Json = {"subject": entry.subject, "version": entry.version, "id": entry.id}
+    if entry.deleted:
+        out["deleted"] = True
+    return {**out, **schema_json(entry.schema, entry.guid)}
+
+
+def config_json(config: Config, key: Literal["compatibility", "compatibilityLevel"]) -> Json:
+    """Settings; what is answered to a change has another name than what is answered to a read."""
+    out: Json = {}
+    if config.compatibility is not None:
+        out[key] = config.compatibility.value
+    if config.normalize is not None:
+        out["normalize"] = config.normalize
+    return out
