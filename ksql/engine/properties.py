@@ -132,16 +132,48 @@ class With:
         name = (both or own or "").upper() or None
         if name is not None and name not in FORMATS:
             raise UnknownFormat(name)
-        representation = self.text(f"{side}_PROTOBUF_NULLABLE_REPRESENTATION")
         return FormatClause(
             name,
             own is not None,
             self._delimiter(side),
             self.number(f"{side}_SCHEMA_ID"),
-            self.text(f"{side}_SCHEMA_FULL_NAME")
-            or (self.text("VALUE_AVRO_SCHEMA_FULL_NAME") if side == "VALUE" else None),
-            representation.upper() if representation else None,  # type: ignore[arg-type] # checked by the format
+            self._full_name(side),
+            self._nullable_representation(side),
         )
+
+    def _full_name(self, side: Literal["KEY", "VALUE"]) -> str | None:
+        found = self.text(f"{side}_SCHEMA_FULL_NAME")
+        if side == "VALUE" and (legacy := self.text("VALUE_AVRO_SCHEMA_FULL_NAME")) is not None:
+            if found is not None:
+                raise BadProperty(
+                    "Cannot supply both 'VALUE_AVRO_SCHEMA_FULL_NAME' and "
+                    "'VALUE_SCHEMA_FULL_NAME' properties. "
+                    "Please only set 'VALUE_SCHEMA_FULL_NAME'."
+                )
+            found = legacy
+        if found is not None and not found.strip():
+            raise BadProperty(
+                "fullSchemaName cannot be empty. Format configured with empty fullSchemaName "
+                f"for the {side.lower()}."
+            )
+        return found
+
+    def _nullable_representation(
+        self, side: Literal["KEY", "VALUE"]
+    ) -> Literal["OPTIONAL", "WRAPPER"] | None:
+        name = f"{side}_PROTOBUF_NULLABLE_REPRESENTATION"
+        match self.text(name):
+            case None:
+                return None
+            case text if text.upper() == "OPTIONAL":
+                return "OPTIONAL"
+            case text if text.upper() == "WRAPPER":
+                return "WRAPPER"
+            case text:
+                raise BadProperty(
+                    f"Invalid value {text} for configuration {name}: "
+                    "String must be one of: OPTIONAL, WRAPPER, null"
+                )
 
     def _delimiter(self, side: str) -> str | None:
         text = self.text(f"{side}_DELIMITER")

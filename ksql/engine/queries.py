@@ -73,6 +73,8 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
         raise keys.wrong_kind(built.kind)
     running = _running(stmt.name, existing, context)
     key_format, value_format = _sink_formats(stmt.name, options, built, context)
+    schemas.check_id(key_format, "key")
+    schemas.check_id(value_format, "value")
     _check_states(built)
     sink, topic, is_new = _sink(stmt, built, options, (key_format, value_format), context)
     kind = "CSAS" if stmt.kind == "STREAM" else "CTAS"

@@ -113,14 +113,20 @@ def completed(stmt: ast.CreateSource, options: With, context: Context) -> ast.Cr
     return replace(stmt, columns=(*stmt.columns, *found)) if found else stmt
 
 
+def check_id(format_: Format, side: Side) -> None:
+    """A schema id needs a format with schemas.
+
+    Raises: IdNeedsSchemas.
+    """
+    if format_.schema_id is not None and not format_info(format_.name).infers:
+        raise IdNeedsSchemas(side, format_.name)
+
+
 def _infers(format_: Format, side: Side, *, declared: bool) -> bool:
-    infers = format_info(format_.name).infers
-    if format_.schema_id is not None:
-        if not infers:
-            raise IdNeedsSchemas(side, format_.name)
-        if declared:
-            raise IdAndColumns(side)
-    return infers and not declared
+    check_id(format_, side)
+    if format_.schema_id is not None and declared:
+        raise IdAndColumns(side)
+    return format_info(format_.name).infers and not declared
 
 
 def _inferred(format_: Format, side: Side, topic: str, context: Context) -> Columns:
@@ -154,8 +160,6 @@ def of_sink(topic: str, sides: tuple[SideOf, ...], context: Context) -> tuple[Re
     """
     for side, format_, columns in sides:
         if format_.schema_id is not None:
-            if not format_info(format_.name).infers:
-                raise IdNeedsSchemas(side, format_.name)
             check_given_schema(format_, side, columns, topic, _registry(format_, topic, context))
     return _registrations(topic, sides, context, always=True)
 
