@@ -56,6 +56,9 @@ class Service(Protocol):
     def info(self) -> ServerInfo:
         """Version and identity; cheap."""
 
+    def addresses(self) -> Mapping[str, str]:
+        """What else this server runs for others, and the URL of each; known once it has started."""
+
     def health(self) -> Health:
         """How the parts are doing; may talk to Kafka, so the door caches it."""
 

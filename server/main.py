@@ -118,6 +118,8 @@ def _say_ready(service: Service, urls: Sequence[str], began: float) -> None:
         f"ksql {info.version} is ready at {', '.join(urls)}"
         f" (service id {info.ksql_service_id}, started in {seconds:.1f} s)\n"
     )
+    for name, url in service.addresses().items():
+        sys.stdout.write(f"{name} at {url}\n")
     sys.stdout.flush()
 
 

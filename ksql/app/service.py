@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from ksql.app.book import LedgerBook
 from ksql.app.monitor import KafkaWriter, SparkMonitor
 from ksql.app.reads import Reads
+from ksql.app.registry import URL as REGISTRY_URL
+from ksql.app.registry import open_registry
 from ksql.app.skipped import SkippedRecords
 from ksql.app.state import StateDir
 from ksql.base.config import Settings, check
@@ -43,7 +45,6 @@ from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.broker import EmbeddedBroker
 from ksql.topics.client import Sender
 from ksql.topics.processing_log import stream_statement, topic_name
-from ksql.topics.registry_client import RegistrySettings, registry_of
 from ksql.topics.settings import KafkaSettings
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class KsqlService:
         self._stop_lock = threading.Lock()
         self._failed: dict[str, str] = {}
         self._replaying = True
+        self._addresses: dict[str, str] = {}
 
     # --- life
 
@@ -107,9 +109,11 @@ class KsqlService:
     def _start(self) -> None:
         self._state = state = StateDir.open(self.settings)
         self._closers.append(state.close)
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(3) as pool:
+            registry = pool.submit(self._open_registry, state)
             spark = pool.submit(self._open_spark, state)
             kafka = pool.submit(self._open_kafka, state)
+            registry.result()
             self.runtime = spark.result()
             self.kafka = kafka.result()
         self._compose(state)
@@ -178,7 +182,6 @@ class KsqlService:
             _log.warning(
                 "user_functions_not_loaded", extra={"file": problem.file, "reason": problem.message}
             )
-        self.registry_settings = self._find_registry()
         around = Surroundings(
             self.settings,
             state.queries,
@@ -206,7 +209,7 @@ class KsqlService:
             self.log,
             self.runner,
             parallelism=max(2, os.cpu_count() or 2),
-            registry=registry_of(self.registry_settings) if self.registry_settings else None,
+            registry=self.registry,
             on_change=self.materializer.follow,
         )
         self.book = LedgerBook(self.ledger, service_id, self._now_ms, upgrades)
@@ -229,9 +232,14 @@ class KsqlService:
         self.reads = Reads(self.engine, self.kafka, self.admin, self.materializer, self._now_ms)
         self._closers.append(self.reads.close_all)
 
-    def _find_registry(self) -> RegistrySettings | None:
-        """Where the schema registry is, if there is one."""
-        return RegistrySettings.from_properties(self.settings.server)
+    def _open_registry(self, state: StateDir) -> None:
+        found = open_registry(self.settings, state.root)
+        self._closers.append(found.close)
+        self.registry, self.registry_settings = found.registry, found.settings
+        if found.embedded:
+            self._addresses["schema registry"] = found.settings.url
+        properties = {**self.settings.server, REGISTRY_URL: found.settings.url}
+        self.settings = Settings(properties, self.settings.overrides)
 
     def _replay(self, offset: int, command: Command) -> None:
         """The engine is made after the log that it replays."""
@@ -337,6 +345,10 @@ class KsqlService:
         service_id = self.settings.text("ksql.service.id")
         status: Literal["RUNNING", "DEGRADED"] = "RUNNING" if self.log.sound else "DEGRADED"
         return ServerInfo(version(), self._cluster_id, service_id, status)
+
+    def addresses(self) -> Mapping[str, str]:
+        """Where else this server listens."""
+        return self._addresses
 
     def health(self) -> Health:
         """How the parts are doing."""

@@ -256,7 +256,18 @@ PROPERTIES: dict[str, Property] = {
         _p("ksql.suppress.enabled", "bool", "true", "allow EMIT FINAL", editable=True),
         _p("ksql.headers.columns.enabled", "bool", "true", "allow header columns", editable=True),
         _p("ksql.lambdas.enabled", "bool", "true", "allow lambda functions", editable=True),
-        _p("ksql.schema.registry.url", "text", "", "address of the schema registry"),
+        _p(
+            "ksql.schema.registry.url",
+            "text",
+            "",
+            "address of the schema registry; empty starts an embedded one",
+        ),
+        _p(
+            "ksql.schema.registry.listener",
+            "text",
+            "http://127.0.0.1:0",
+            "where the embedded schema registry listens; port 0 takes a free one and keeps it",
+        ),
         _p("ksql.extension.dir", "text", "ext", "where user functions are loaded from"),
         _p("ksql.internal.topic.replicas", "int", "1", "replicas of internal topics"),
         _p(

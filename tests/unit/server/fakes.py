@@ -121,6 +121,9 @@ class FakeService:
     def close_query(self, query_id: str) -> bool:
         return query_id == "transient_S_1"
 
+    def addresses(self):
+        return {"schema registry": "http://127.0.0.1:8081"}
+
     def info(self) -> ServerInfo:
         return ServerInfo("0.1.0", "cluster-1", "default_")
 
