@@ -91,7 +91,17 @@ def _encode_as_registered(
 
 
 def row_of(value: Any, columns: tuple[Column, ...], alone: bool) -> tuple[Any, ...]:
-    """A test's value as a row; ``alone``: it is the value of the only column."""
+    """A test's value as a row; ``alone``: it is the value of the only column.
+
+    Raises: Mismatch for a value that the columns cannot take.
+    """
+    try:
+        return _row_of(value, columns, alone)
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise Mismatch(f"{tokens.dump(value)} does not fit {columns}: {error}") from error
+
+
+def _row_of(value: Any, columns: tuple[Column, ...], alone: bool) -> tuple[Any, ...]:
     if alone:
         return (typed(value, columns[0].type),)
     if not isinstance(value, dict):
