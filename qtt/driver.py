@@ -29,8 +29,8 @@ class Driver(Protocol):
         """What exists now."""
 
     @property
-    def registry(self) -> Registry | None:
-        """The schema registry, if there is one."""
+    def registry(self) -> Registry:
+        """The schema registry."""
 
     def refer(self, name: str, schema: Schema) -> Reference:
         """Register a schema that others import under that name."""

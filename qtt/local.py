@@ -50,7 +50,7 @@ class LocalDriver:
         return self._engine.catalog
 
     @property
-    def registry(self) -> Registry | None:
+    def registry(self) -> Registry:
         """The registry of this case alone."""
         return self._registry
 

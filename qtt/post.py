@@ -69,7 +69,7 @@ def _topic_facts(source: DataSource, driver: Driver) -> dict[str, Any]:
         columns = source.schema.key if side == "key" else source.schema.value
         facts[f"{side}Format"] = _format_facts(format_, serde_features(format_, columns, side))
         facts[f"{side}SchemaId"] = None if format_.schema_id is None else str(format_.schema_id)
-        latest = driver.latest(source.topic, side) if driver.registry else None
+        latest = driver.latest(source.topic, side)
         facts[f"{side}Schema"] = None if latest is None else latest.schema.text
     window = source.window
     if window is not None:

@@ -11,10 +11,12 @@ import shutil
 import tempfile
 import threading
 import time
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ksql.app.registry import open_registry
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, QueryFailed
 from ksql.base.jars import jars
@@ -31,9 +33,7 @@ from ksql.syntax import expr as ex
 from ksql.topics.admin import Admin
 from ksql.topics.broker import EmbeddedBroker
 from ksql.topics.client import Reader, Sender
-from ksql.topics.formats import NoRegistry
 from ksql.topics.registry import Reference, subject_name
-from ksql.topics.registry_client import registry_of
 from ksql.topics.settings import KafkaSettings
 from qtt.compare import Actual
 from qtt.driver import Driver, RawInput, in_runs
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from ksql.processors.base import Headers
     from ksql.topics.formats import Side
     from ksql.topics.registry import Registered, Registry, Schema
-    from ksql.topics.registry_client import RegistrySettings
 
 _TIMEOUT_S = 120.0
 _FAILURES = 3  # a worker that starts too slowly on a busy machine is started again
@@ -63,13 +62,13 @@ class SparkDrivers:
 
     default_partitions = 1
 
-    def __init__(self, registry: RegistrySettings | None = None) -> None:
-        """``registry``: a registry that enforces no compatibility, for all cases."""
-        self.registry = registry
+    def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="qtt-"))
         self._broker = EmbeddedBroker(self._directory / "broker")
         self._numbers = itertools.count()
         try:
+            self.registry = open_registry(Settings(), self._directory)
+            _compare_nothing(self.registry.settings.url)
             self.kafka = KafkaSettings.from_properties({"bootstrap.servers": self._broker.start()})
             self.admin = Admin(self.kafka)
             self.runtime = SparkRuntime(
@@ -92,8 +91,22 @@ class SparkDrivers:
         """End the session and the broker, remove the directory."""
         if hasattr(self, "runtime"):
             self.runtime.close(graceful=False)
+        if hasattr(self, "registry"):
+            self.registry.close()
         self._broker.stop()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _compare_nothing(url: str) -> None:
+    """Tell the registry to take every schema: the cases' own registry did so."""
+    request = urllib.request.Request(  # noqa: S310 - our own server
+        f"{url}/config",
+        b'{"compatibility":"NONE"}',
+        {"Content-Type": "application/json"},
+        method="PUT",
+    )
+    with urllib.request.urlopen(request):  # noqa: S310 - our own server
+        pass
 
 
 class SparkDriver:
@@ -111,11 +124,11 @@ class SparkDriver:
             None,
             prefix,
             SOURCES,
-            shared.registry,
+            shared.registry.settings,
         )
         self._runner = SparkRunner(shared.runtime, around, shared.admin.end_offsets)
         self._topics = KafkaTopics(shared.admin)
-        self._registry = None if shared.registry is None else registry_of(shared.registry)
+        self._registry = shared.registry.registry
         self._engine = Engine(
             FUNCTIONS, self._topics, MemoryLog(), self._runner, registry=self._registry
         )
@@ -134,30 +147,25 @@ class SparkDriver:
         return replace(catalog, sources=sources)
 
     @property
-    def registry(self) -> Registry | None:
+    def registry(self) -> Registry:
         """The registry of all cases."""
-        return self._registry
-
-    def _needed(self) -> Registry:
-        if self._registry is None:
-            raise NoRegistry("of a registered schema")
         return self._registry
 
     def refer(self, name: str, schema: Schema) -> Reference:
         """Register a schema that others import."""
         subject = self._prefix + name
-        self._needed().register(subject, schema)
-        found = self._needed().latest(subject)
+        self._registry.register(subject, schema)
+        found = self._registry.latest(subject)
         return Reference(name, subject, found.version if found else 1)
 
     def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
         """Register a schema; in statements its id takes the place of the case's."""
         subject = subject_name(self._prefix + topic, side)
-        self._ids[schema_id] = self._needed().register(subject, schema)
+        self._ids[schema_id] = self._registry.register(subject, schema)
 
     def latest(self, topic: str, side: Side) -> Registered | None:
         """The latest schema of a side of a topic."""
-        return self._needed().latest(subject_name(self._prefix + topic, side))
+        return self._registry.latest(subject_name(self._prefix + topic, side))
 
     def create_topic(self, topic: Topic) -> None:
         """Make a topic."""
@@ -240,10 +248,9 @@ class SparkDriver:
             self._runner.running.pop(query_id).stop(graceful=False)
         names = {s.topic for s in self._engine.catalog.sources.values()} | self._created
         self._topics.delete(sorted(names))
-        if self._registry is not None:
-            for subject in self._registry.subjects():
-                if subject.startswith(self._prefix):
-                    self._registry.delete(subject)
+        for subject in self._registry.subjects():
+            if subject.startswith(self._prefix):
+                self._registry.delete(subject)
         shutil.rmtree(self._directory, ignore_errors=True)
 
 

@@ -80,8 +80,6 @@ def _encode_as_registered(
 ) -> bytes | None:
     """The value as the latest schema of the topic wants it."""
     found, registry = driver.latest(topic, side), driver.registry
-    if registry is None:
-        raise NoRegistry(format_.name)
     if found is None:
         raise Mismatch(f"no schema is registered for the {side}s of topic {topic}")
     full_name = format_.schema_full_name if format_.name == "PROTOBUF" else None
