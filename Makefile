@@ -11,7 +11,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench lock \
-	proof-fresh proof-crash proof-qtt
+	proof-fresh proof-crash proof-qtt proof-fuzz
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -73,6 +73,9 @@ qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 
 proof-qtt: setup ## every test file on Spark: hours
 	$(RUN) -m qtt --driver spark --jobs $(JOBS) $(QTT_PATHS)
+
+proof-fuzz: setup ## random and broken statements and records, 10 minutes each
+	$(RUN) -m tests.fuzz
 
 bench: setup ## the numbers
 	$(RUN) -m tests.bench

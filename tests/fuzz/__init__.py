@@ -1,0 +1,1 @@
+"""Random and broken input, for as long as wanted."""
