@@ -71,13 +71,17 @@ class Union:
 
 @dataclass(eq=False)
 class Named:
-    """What all named types have; ``aliases`` are full names."""
+    """What all named types have; ``aliases`` are full names.
+
+    ``imported`` ones are defined in another schema.
+    """
 
     name: str
     kind: str
     aliases: tuple[str, ...] = ()
     doc: str | None = None
     props: Mapping[str, Json] = field(default_factory=dict)
+    imported: bool = field(default=False, init=False)
 
     @property
     def space(self) -> str:
@@ -155,7 +159,7 @@ def _document(text: str) -> Json:
 
 class _Reader:
     def __init__(self) -> None:
-        self._named: dict[str, Type] = {}
+        self._named: dict[str, Fixed | Enum | Record] = {}
 
     def knows(self, schema: Json) -> bool:
         before = dict(self._named)
@@ -164,6 +168,8 @@ class _Reader:
         except BrokenAvro:
             self._named = before
             return False
+        for one in self._named.values():
+            one.imported = True
         return True
 
     def type(self, schema: Json, space: str) -> Type:

@@ -51,7 +51,7 @@ class _Printer:
                 return self._named(type_, space)
 
     def _named(self, type_: Fixed | Enum | Record, space: str) -> Json:
-        if type_.name in self._seen:
+        if type_.imported or type_.name in self._seen:
             return type_.short if type_.space == space else type_.name
         self._seen.add(type_.name)
         out: dict[str, Json] = {"type": type_.kind, "name": type_.short}

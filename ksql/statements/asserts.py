@@ -1,4 +1,4 @@
-"""ASSERT TOPIC: wait until a topic is there (or gone).
+"""ASSERT TOPIC and ASSERT SCHEMA: wait until a topic or a schema is there (or gone).
 
 Source: reference, statements, section 16.9.
 """
@@ -8,13 +8,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import AssertionFailed, StatementError
+from ksql.base.errors import AssertionFailed, RegistryMissing, StatementError
 from ksql.statements import entities as e
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
+from ksql.topics.registry import SchemaNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ksql.statements.services import Request
+    from ksql.topics.registry import Registry
 
 _POLL_S = 0.1
 
@@ -24,17 +28,56 @@ def assert_topic(stmt: ast.AssertTopic, request: Request) -> e.Entity:
 
     Raises: AssertionFailed when the time is over.
     """
-    default_ms = request.settings.number("ksql.assert.topic.default.timeout.ms")
-    deadline = time.monotonic() + (stmt.timeout.ms if stmt.timeout else default_ms) / 1000
-    while True:
-        problem = _problem(stmt, request)
-        if problem is None:
-            return e.AssertTopic(
-                statement_text=request.text, topic_name=stmt.topic, exists=stmt.exists
-            )
+    _await(lambda: _problem(stmt, request), stmt.timeout, "ksql.assert.topic", request)
+    return e.AssertTopic(statement_text=request.text, topic_name=stmt.topic, exists=stmt.exists)
+
+
+def assert_schema(stmt: ast.AssertSchema, request: Request) -> e.Entity:
+    """Poll until the assertion holds; with both a subject and an id, the subject must have it.
+
+    Raises: AssertionFailed when the time is over, RegistryMissing, RegistryUnreachable.
+    """
+    if stmt.subject is None and stmt.schema_id is None:
+        raise StatementError("ASSERT SCHEMA needs a SUBJECT, an ID or both", span=stmt.span)
+    registry = request.engine.registry
+    if registry is None:
+        raise RegistryMissing(
+            "ASSERT SCHEMA needs a schema registry", hint="Set ksql.schema.registry.url."
+        )
+    _await(lambda: _schema_problem(stmt, registry), stmt.timeout, "ksql.assert.schema", request)
+    return e.AssertSchema(
+        statement_text=request.text, subject=stmt.subject, id=stmt.schema_id, exists=stmt.exists
+    )
+
+
+def _await(
+    problem: Callable[[], str | None], timeout: ast.Duration | None, what: str, request: Request
+) -> None:
+    default_ms = request.settings.number(f"{what}.default.timeout.ms")
+    deadline = time.monotonic() + (timeout.ms if timeout else default_ms) / 1000
+    while (found := problem()) is not None:
         if time.monotonic() >= deadline:
-            raise AssertionFailed(problem)
+            raise AssertionFailed(found)
         time.sleep(_POLL_S)
+
+
+def _schema_problem(stmt: ast.AssertSchema, registry: Registry) -> str | None:
+    if _has_schema(stmt, registry) == stmt.exists:
+        return None
+    subject = f" subject name {stmt.subject}" if stmt.subject is not None else ""
+    id_ = f" id {stmt.schema_id}" if stmt.schema_id is not None else ""
+    return f"Schema with{subject}{id_} {'does not exist' if stmt.exists else 'exists'}"
+
+
+def _has_schema(stmt: ast.AssertSchema, registry: Registry) -> bool:
+    if stmt.subject is not None:
+        known = registry.ids(stmt.subject)
+        return bool(known) if stmt.schema_id is None else stmt.schema_id in known
+    try:
+        registry.by_id(stmt.schema_id or 0)
+    except SchemaNotFound:
+        return False
+    return True
 
 
 def _problem(stmt: ast.AssertTopic, request: Request) -> str | None:

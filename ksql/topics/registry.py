@@ -46,7 +46,12 @@ class Registered:
 
 
 class RegistryUnreachable(ServerError):
-    """The registry does not answer; what is cached still works."""
+    """The registry does not answer; what is cached still works.
+
+    Statements fail with the code of statements that cannot be executed, as ksqlDB's do.
+    """
+
+    code = StatementError.code
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(

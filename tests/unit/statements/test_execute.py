@@ -125,7 +125,6 @@ def test_variables_of_the_request_and_substitution_switched_off():
          "SELECT and PRINT."),
         ("SHOW CONNECTORS;", "SHOW CONNECTORS is not supported yet"),
         ("DROP CONNECTOR X;", "DROP CONNECTOR is not supported yet"),
-        ("ASSERT SCHEMA SUBJECT 'x';", "ASSERT SCHEMA is not supported yet"),
     ],
 )  # fmt: skip
 def test_requests_that_fail(text, message):

@@ -1,0 +1,87 @@
+"""ASSERT TOPIC and ASSERT SCHEMA."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.base.errors import AssertionFailed, RegistryMissing, StatementError
+from ksql.statements import entities as e
+from ksql.statements.answers import RequestFailed
+from ksql.topics.registry import MemoryRegistry, RegistryUnreachable, Schema
+from tests.unit.world import World
+
+AVRO = Schema("AVRO", '"string"')
+SOON = " TIMEOUT 1 MILLISECONDS;"
+
+
+@pytest.fixture
+def world():
+    registry = MemoryRegistry()
+    registry.register("s-value", AVRO)
+    return World(registry=registry)
+
+
+def failed(world, text):
+    with pytest.raises(RequestFailed) as caught:
+        world.run(text)
+    return caught.value.error
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "id_", "exists"),
+    [
+        ("ASSERT SCHEMA SUBJECT 's-value';", "s-value", None, True),
+        ("ASSERT SCHEMA SUBJECT 's-value' ID 1;", "s-value", 1, True),
+        ("ASSERT SCHEMA ID 1;", None, 1, True),
+        ("ASSERT NOT EXISTS SCHEMA SUBJECT 'other';", "other", None, False),
+        ("ASSERT NOT EXISTS SCHEMA SUBJECT 's-value' ID 2;", "s-value", 2, False),
+        ("ASSERT NOT EXISTS SCHEMA ID 2;", None, 2, False),
+    ],
+)
+def test_what_holds_is_answered(world, text, subject, id_, exists):
+    (answer,) = world.run(text)
+    assert answer == e.AssertSchema(statement_text=text, subject=subject, id=id_, exists=exists)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ASSERT SCHEMA SUBJECT 'other'", "Schema with subject name other does not exist"),
+        ("ASSERT SCHEMA SUBJECT 's-value' ID 7", "Schema with subject name s-value id 7 does not"),
+        ("ASSERT SCHEMA ID 7", "Schema with id 7 does not exist"),
+        ("ASSERT NOT EXISTS SCHEMA SUBJECT 's-value'", "Schema with subject name s-value exists"),
+        ("ASSERT NOT EXISTS SCHEMA ID 1", "Schema with id 1 exists"),
+        ("ASSERT TOPIC nowhere", "Topic nowhere does not exist"),
+    ],
+)
+def test_what_does_not_hold_in_time_is_told(world, text, message):
+    error = failed(world, text + SOON)
+    assert isinstance(error, AssertionFailed)
+    assert message in error.message
+
+
+def test_it_waits_until_it_holds(world, monkeypatch):
+    registry = world.engine.registry
+    monkeypatch.setattr(
+        "ksql.statements.asserts.time.sleep", lambda _s: registry.register("late-value", AVRO)
+    )
+    (answer,) = world.run("ASSERT SCHEMA SUBJECT 'late-value' TIMEOUT 1 MINUTE;")
+    assert answer.exists
+
+
+def test_a_subject_or_an_id_is_needed(world):
+    assert isinstance(failed(world, "ASSERT SCHEMA;"), StatementError)
+
+
+def test_without_a_registry_it_says_so():
+    assert isinstance(failed(World(), "ASSERT SCHEMA ID 1;"), RegistryMissing)
+
+
+def test_a_registry_that_is_down_is_told(world, monkeypatch):
+    def down(*_args):
+        raise RegistryUnreachable("http://there", "no answer")
+
+    monkeypatch.setattr(world.engine.registry, "ids", down)
+    error = failed(world, "ASSERT SCHEMA SUBJECT 's-value';")
+    assert error.code == StatementError.code
+    assert "http://there" in error.text()
