@@ -11,7 +11,7 @@ from ksql.base.ident import near
 from ksql.dataflow.starts import plan_of
 from ksql.engine.errors import UpgradeRefused
 from ksql.engine.queries import transient_plan
-from ksql.functions.resolve import parameters
+from ksql.functions import describe as functions
 from ksql.plan import codec
 from ksql.plan.build import build
 from ksql.plan.explain import explain as plan_text
@@ -264,22 +264,19 @@ def _dry_create(
 def describe_function(stmt: ast.DescribeFunction, request: Request) -> e.Entity:
     """DESCRIBE FUNCTION name."""
     function = request.engine.functions.get(stmt.name, stmt.span)
-    overloads = tuple(
+    variations = tuple(
         e.FunctionInfo(
-            tuple(
-                e.ArgumentInfo("", str(param).removesuffix("..."), "", param.variadic)
-                for param in parameters(overload)
-            ),
-            overload.returns if isinstance(overload.returns, str) else "",
-            overload.doc,
+            tuple(e.ArgumentInfo(a.name, a.type, "", a.variadic) for a in variation.arguments),
+            variation.returns,
+            variation.description,
         )
-        for overload in function.overloads
+        for variation in functions.describe(function)
     )
     return e.DescribeFunction(
         statement_text=request.text,
         name=function.name,
         type=function.kind,
-        functions=overloads,
+        functions=variations,
         description=function.description,
         author=function.author,
         version=function.version,
