@@ -18,7 +18,7 @@ from ksql.engine.properties import With, configured_formats
 from ksql.syntax import printer
 from ksql.topics.formats import validate
 from ksql.types import model
-from ksql.types.schema import SYSTEM_NAMES, Column, Role, Schema
+from ksql.types.schema import SYSTEM_NAMES, Column, Role, Schema, quote_always
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,7 @@ def create_source(stmt: ast.CreateSource, text: str, context: Context) -> Prepar
     if existing is not None:
         if stmt.if_not_exists and not stmt.or_replace:
             return Prepared(warning=str(AlreadyExists(stmt.kind, stmt.name, existing)))
-        if not stmt.or_replace:
+        if not stmt.or_replace or not context.settings.flag("ksql.create.or.replace.enabled"):
             raise AlreadyExists(stmt.kind, stmt.name, existing)
     _refuse_read_only_replacement(stmt, existing)
     source, new_topic, registrations = _declared(stmt, text, context)
@@ -115,13 +115,15 @@ def columns_of(defs: Iterable[ast.ColumnDef]) -> tuple[Column, ...]:
     seen: set[str] = set()
     for column in columns:
         if column.name in seen:
-            raise StatementError(f"Duplicate column names: {quote(column.name)}")
+            raise StatementError(f"Duplicate column names: {quote_always(column.name)}")
         seen.add(column.name)
     headers = [c for c in columns if c.role is Role.HEADERS]
     if len(headers) > 1 and any(c.header_key is None for c in headers):
         raise StatementError("Schema already contains a HEADERS column.")
-    if len({c.header_key for c in headers}) < len(headers):
-        raise StatementError("Schema contains duplicate HEADER keys.")
+    keys = [c.header_key for c in headers]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise StatementError(f"Schema already contains a HEADER('{key}') column.")
     order = (Role.KEY, Role.VALUE, Role.HEADERS)
     return tuple(sorted(columns, key=lambda column: order.index(column.role)))
 
@@ -220,9 +222,12 @@ def resolve_topic(
     partitions, replicas = options.number("PARTITIONS"), options.number("REPLICAS")
     existing = context.topics.describe(name)
     if existing is not None:
+        retention = options.number("RETENTION_MS")
+        kept = int(existing.configs.get("retention.ms", -1 if retention is None else retention))
         for word, asked, found in (
             ("partitions", partitions, existing.partitions),
             ("replicas", replicas, existing.replicas),
+            ("retention", retention, kept),
         ):
             if asked is not None and asked != found:
                 raise StatementError(

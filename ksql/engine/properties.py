@@ -24,7 +24,10 @@ _WINDOW_UNITS_MS = {
     "MINUTE": 60_000,
     "SECOND": 1000,
     "MILLISECOND": 1,
+    "MICROSECOND": 0.001,
+    "NANOSECOND": 0.000_001,
 }
+_NUMBERS = frozenset({"PARTITIONS", "REPLICAS", "RETENTION_MS", "KEY_SCHEMA_ID", "VALUE_SCHEMA_ID"})
 _COMMON = frozenset(
     [
         "KAFKA_TOPIC",
@@ -84,7 +87,12 @@ class With:
                 hint=f"Did you mean {close[0]}?" if close else "",
             )
         for each in properties:
-            self._values[each.name.upper()] = _literal(each)
+            name = each.name.upper()
+            if name in self._values:
+                raise BadProperty(f"Duplicate property in the WITH clause: {name}", span=each.span)
+            self._values[name] = _literal(each)
+        for name in _NUMBERS & self._values.keys():
+            self.number(name)
         if "CLEANUP_POLICY" in self._values:
             raise BadProperty(
                 "Invalid config variable in the WITH clause: CLEANUP_POLICY. "
@@ -106,19 +114,32 @@ class With:
             return int(value)
         except (TypeError, ValueError):
             raise BadProperty(
-                f"Invalid value {value} for configuration {name}: a number is needed"
+                f"Invalid value {value} for configuration {name}: Not a number of type "
+                f"{'LONG' if name == 'RETENTION_MS' else 'INT'}"
             ) from None
 
     @property
     def topic(self) -> str | None:
         """KAFKA_TOPIC."""
-        return self.text("KAFKA_TOPIC")
+        found = self.text("KAFKA_TOPIC")
+        if found is not None and not found.strip():
+            raise BadProperty("Invalid value for KAFKA_TOPIC: the name of a topic is never empty")
+        return found
 
     @property
     def wrap(self) -> bool | None:
         """WRAP_SINGLE_VALUE."""
         value = self._values.get("WRAP_SINGLE_VALUE")
-        return None if value is None else str(value).lower() == "true"
+        match str(value).lower():
+            case "none":
+                return None
+            case "true" | "false" as word:
+                return word == "true"
+            case _:
+                raise BadProperty(
+                    f"Invalid value {value} for configuration WRAP_SINGLE_VALUE: "
+                    "Expected value to be either true or false"
+                )
 
     def clause(self, side: Literal["KEY", "VALUE"]) -> FormatClause:
         """What is said of one side's format."""
@@ -209,7 +230,10 @@ class With:
                 return KeyWindow("SESSION")
             case "HOPPING" | "TUMBLING" as name:
                 if size is None:
-                    raise BadProperty(f"{name} windows require 'WINDOW_SIZE' to be provided.")
+                    raise BadProperty(
+                        f"{name} windows require 'WINDOW_SIZE' to be provided in the WITH clause. "
+                        "For example: 'WINDOW_SIZE'='10 SECONDS'"
+                    )
                 return KeyWindow(name, _window_size(size))
             case _:
                 raise BadProperty(
@@ -220,8 +244,6 @@ class With:
     def timestamp(self) -> TimestampColumn | None:
         """TIMESTAMP and TIMESTAMP_FORMAT."""
         name, pattern = self.text("TIMESTAMP"), self.text("TIMESTAMP_FORMAT")
-        if name is None:
-            return None
         if pattern is not None:
             try:
                 timestamp_parser(pattern)
@@ -229,6 +251,8 @@ class With:
                 raise BadProperty(
                     f"Invalid datetime format for config:TIMESTAMP_FORMAT, reason:{error}"
                 ) from error
+        if name is None:
+            return None
         return TimestampColumn(_column_name(name), pattern)
 
 
@@ -254,14 +278,19 @@ def _literal(each: ast.Property) -> Any:
 
 
 def _window_size(text: str) -> int:
-    parts = text.split()
-    if len(parts) == 2 and parts[0].isdigit():
-        unit = parts[1].upper().removesuffix("S")
-        if unit in _WINDOW_UNITS_MS:
-            return int(parts[0]) * _WINDOW_UNITS_MS[unit]
+    number, _, unit = text.strip().partition(" ")
+    wrong = ""
+    if not number or not unit.strip():
+        wrong = f"Expected 2 tokens, got: {len(text.split())}"
+    elif not number.isdigit():
+        wrong = f"Not numeric: '{number}'"
+    elif (ms := _WINDOW_UNITS_MS.get(unit.strip().upper().removesuffix("S"))) is None:
+        wrong = f"Unknown time unit: '{unit.strip().upper()}'"
+    else:
+        return int(int(number) * ms)
     raise BadProperty(
-        f"Configuration WINDOW_SIZE is invalid: Invalid duration: '{text}'. "
-        "A number and a unit are needed, for example '10 SECONDS'"
+        "Failed to prepare statement: Configuration WINDOW_SIZE is invalid: "
+        f"Invalid duration: '{text}'. {wrong}\nExample valid value: '10 SECONDS'"
     )
 
 

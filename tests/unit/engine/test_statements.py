@@ -75,14 +75,14 @@ DECLARATIONS = [
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS=-1);",
      "Invalid number of partitions: -1"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS='many');",
-     "Invalid value many for configuration PARTITIONS: a number is needed"),
+     "Invalid value many for configuration PARTITIONS: Not a number of type INT"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', COLOUR='red', WIDTH=1);",
      "Invalid config variable(s) in the WITH clause: COLOUR,WIDTH"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', CLEANUP_POLICY='compact');",
      "Invalid config variable in the WITH clause: CLEANUP_POLICY. The CLEANUP_POLICY config is "
      "automatically inferred based on the type of source (STREAM or TABLE)."),
     ("CREATE STREAM X (A INT KEY, A STRING) WITH (KAFKA_TOPIC='s');",
-     "Duplicate column names: A"),
+     "Duplicate column names: `A`"),
     ("CREATE STREAM X (ROWTIME INT) WITH (KAFKA_TOPIC='s');",
      "'ROWTIME' is a reserved column name. You cannot use it as a name for a column."),
     ("CREATE TABLE X (A INT) WITH (KAFKA_TOPIC='s');",
@@ -95,7 +95,8 @@ DECLARATIONS = [
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', WINDOW_TYPE='SESSION');",
      "Windowed sources require a key column."),
     ("CREATE STREAM X (K INT KEY, A INT) WITH (KAFKA_TOPIC='s', WINDOW_TYPE='TUMBLING');",
-     "TUMBLING windows require 'WINDOW_SIZE' to be provided."),
+     "TUMBLING windows require 'WINDOW_SIZE' to be provided in the WITH clause. "
+     "For example: 'WINDOW_SIZE'='10 SECONDS'"),
     ("CREATE STREAM X (K INT KEY, A INT) "
      "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='SESSION', WINDOW_SIZE='1 SECOND');",
      "'WINDOW_SIZE' should not be set for SESSION windows."),
@@ -106,8 +107,21 @@ DECLARATIONS = [
      "String must be one of: SESSION, HOPPING, TUMBLING, null"),
     ("CREATE STREAM X (K INT KEY, A INT) "
      "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='HOPPING', WINDOW_SIZE='1 WEEK');",
-     "Configuration WINDOW_SIZE is invalid: Invalid duration: '1 WEEK'. "
-     "A number and a unit are needed, for example '10 SECONDS'"),
+     "Failed to prepare statement: Configuration WINDOW_SIZE is invalid: Invalid duration: "
+     "'1 WEEK'. Unknown time unit: 'WEEK'\nExample valid value: '10 SECONDS'"),
+    ("CREATE STREAM X (K INT KEY, A INT) "
+     "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='HOPPING', WINDOW_SIZE='1');",
+     "Failed to prepare statement: Configuration WINDOW_SIZE is invalid: Invalid duration: "
+     "'1'. Expected 2 tokens, got: 1\nExample valid value: '10 SECONDS'"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', WRAP_SINGLE_VALUE='x');",
+     "Invalid value x for configuration WRAP_SINGLE_VALUE: "
+     "Expected value to be either true or false"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', RETENTION_MS='x');",
+     "Invalid value x for configuration RETENTION_MS: Not a number of type LONG"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', KAFKA_TOPIC='t');",
+     "Duplicate property in the WITH clause: KAFKA_TOPIC"),
+    ("CREATE STREAM X (A STRING) WITH (KAFKA_TOPIC='s', TIMESTAMP_FORMAT='iiii');",
+     None),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', TIMESTAMP='B');",
      "The TIMESTAMP column set in the WITH clause does not exist in the schema: 'B'"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', TIMESTAMP='A');",
@@ -140,7 +154,7 @@ DECLARATIONS = [
     ("CREATE STREAM X (H ARRAY<STRUCT<KEY STRING, VALUE BYTES>> HEADERS, B BYTES HEADER('b')) "
      "WITH (KAFKA_TOPIC='s');", "Schema already contains a HEADERS column."),
     ("CREATE STREAM X (A BYTES HEADER('b'), B BYTES HEADER('b')) WITH (KAFKA_TOPIC='s');",
-     "Schema contains duplicate HEADER keys."),
+     "Schema already contains a HEADER('b') column."),
     ("CREATE STREAM X (A STRING HEADER('b')) WITH (KAFKA_TOPIC='s');",
      "Invalid type for HEADER('b') column: expected BYTES, got STRING"),
     ("CREATE STREAM X (A STRING HEADERS) WITH (KAFKA_TOPIC='s');",
@@ -251,7 +265,7 @@ def test_alter_appends_and_running_queries_keep_their_plan():
             "ALTER STREAM S ADD COLUMN A INT;",
             "Cannot add column `A` to schema. A column with the same name already exists.",
         ),
-        ("ALTER STREAM S ADD COLUMN B INT, ADD COLUMN B INT;", "Duplicate column names: B"),
+        ("ALTER STREAM S ADD COLUMN B INT, ADD COLUMN B INT;", "Duplicate column names: `B`"),
     ],
 )
 def test_alter_refused(text, message):
