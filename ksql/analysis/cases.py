@@ -40,8 +40,8 @@ def _condition(binder: Binder, node: ex.Case, held: Bound | None, when: ex.Expr)
         return binder.compared(ex.Compare("=", node.operand, when), held, found)
     if type_of(found) != model.BOOLEAN:
         raise binder.fail(
-            f"{_INVALID}WHEN needs a condition, but {describe(when)} is "
-            f"{type_name(type_of(found))}."
+            "WHEN operand type should be boolean.\n"
+            f"Type for '{describe(when)}' is {type_name(type_of(found))}"
         )
     return found
 
@@ -56,14 +56,27 @@ def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlTyp
     for result in typed if free is None else ():
         if coerce.can_coerce(target, type_of(result)):
             target = type_of(result)
-    for result in typed:
+    for place, result in enumerate(results):
         type_ = type_of(result)
-        if type_ != target and not (isinstance(result, Const) and _bends(result, target)):
-            raise binder.fail(
-                f"{_INVALID}Type for all 'THEN' clauses and 'ELSE' should be the same: "
-                f"{target} and {type_} in {describe(node)}."
-            )
+        if type_ in (target, model.NULL) or (isinstance(result, Const) and _bends(result, target)):
+            continue
+        raise binder.fail(_mismatch(node, place, target, type_))
     return target
+
+
+def _mismatch(node: ex.Case, place: int, target: model.SqlType, found: model.SqlType) -> str:
+    if place == len(node.whens):
+        return (
+            f"{_INVALID}Type for the default clause should be the same as for 'THEN' clauses.\n"
+            f"THEN type: {target}.\nDEFAULT type: {found}."
+        )
+    when = node.whens[place]
+    shown = f"WHEN {describe(when.condition)} THEN {describe(when.result)}"
+    return (
+        f"{_INVALID}Type for all 'THEN' clauses should be the same.\n"
+        f"THEN expression '{shown}' has type: {found}.\n"
+        f"Previous THEN expression(s) type: {target}."
+    )
 
 
 def _bends(literal: Const, target: model.SqlType) -> bool:

@@ -10,7 +10,7 @@ from ksql.analysis import bound as b
 from ksql.analysis import keys, projection
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.analysis.describe import describe
-from ksql.analysis.errors import CannotInfer
+from ksql.analysis.errors import CannotInfer, NotBoolean, UnknownColumn
 from ksql.analysis.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.relation import FromSource, Relation, bind_relation
@@ -37,7 +37,7 @@ from ksql.syntax import expr as ex
 from ksql.syntax.ast import SourceKind
 from ksql.syntax.walk import collect, transform
 from ksql.types.format import KeyWindow
-from ksql.types.model import BOOLEAN, NULL, SqlType
+from ksql.types.model import BOOLEAN, SqlType, holds_null
 from ksql.types.schema import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
@@ -178,7 +178,11 @@ class _Builder:
             return True
         if calls and self.persistent:
             self._grouped_projection(Grouping(self.scope, self.functions, (), False))
-            raise StatementError("Use of aggregate functions requires a GROUP BY clause.")
+            names = ", ".join(dict.fromkeys(call.name for call in calls))
+            raise StatementError(
+                "Use of aggregate functions requires a GROUP BY clause. "
+                f"Aggregate function(s): {names}"
+            )
         return bool(calls)
 
     # --- FROM, WHERE
@@ -269,10 +273,20 @@ class _Builder:
         scope = self._row_scope("PARTITION BY")
         parts = []
         for expr in exprs:
-            found = bind(expr, scope, self.functions)
+            try:
+                found = bind(expr, scope, self.functions)
+            except UnknownColumn as error:
+                raise self._with_advice(error, expr) from error
             parts.append(keys.KeyPart((found,), (self._shown(expr),)))
         _refuse_repeats([part.exprs[0] for part in parts], exprs, "PARTITION BY")
         return parts
+
+    def _with_advice(self, error: UnknownColumn, expr: ex.Expr) -> UnknownColumn:
+        """The error; if an alias of SELECT was meant, with the advice that there are none here."""
+        aliases = {item.alias for item in self.query.select if isinstance(item, ast.SelectItem)}
+        if any(ref.name in aliases for ref in collect(expr, ex.Ref)):
+            error.hint = "PARTITION BY knows the columns of the sources, not the aliases of SELECT."
+        return error
 
     def _shown(self, expr: ex.Expr) -> str:
         """The expression with its sources named, as messages about keys show it."""
@@ -316,6 +330,8 @@ class _Builder:
         having = None
         if self.query.having is not None:
             having = grouping.bind(self.query.having, "HAVING")
+            if type_of(having) != BOOLEAN:
+                raise NotBoolean("HAVING", self.query.having, type_of(having))
         folds = tuple(
             Fold(slot, call.name, call.function, call.overload, call.args, call.literals, call.type)
             for slot, call in enumerate(grouping.calls)
@@ -433,7 +449,7 @@ class _Builder:
             rekeyed=rekeyed,
         )
         named = [Named(item.name, bind_item(item.expr)) for item in items]
-        if any(type_of(each.expr) == NULL for each in named):
+        if any(holds_null(type_of(each.expr)) for each in named):
             raise CannotInfer
         return named
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,14 @@ def reporter(context: str, nodes: Sequence[Bound]) -> Failed:
 
 
 def cause(error: Exception) -> str:
-    """What the error says; Python words a NULL operand in its own way."""
+    """What the error says; what Python words in its own way is said as for other errors."""
     text = str(error)
-    if isinstance(error, TypeError | AttributeError) and "NoneType" in text:
-        return str(NullOperand())
-    return text or type(error).__name__
+    match error:
+        case TypeError() | AttributeError() if "NoneType" in text:
+            return str(NullOperand())
+        case ZeroDivisionError() | decimal.DivisionUndefined():
+            return "/ by zero"
+        case decimal.Inexact():
+            return "Rounding necessary"
+        case _:
+            return text or type(error).__name__

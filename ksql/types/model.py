@@ -114,3 +114,16 @@ INTERVAL = Primitive(Kind.INTERVAL)
 def is_numeric(type_: SqlType) -> bool:
     """Whether the type is INTEGER, BIGINT, DECIMAL or DOUBLE."""
     return isinstance(type_, Decimal) or type_ in (INTEGER, BIGINT, DOUBLE)
+
+
+def holds_null(type_: SqlType) -> bool:
+    """Whether a part of the type is not known: that of a NULL which nothing gives a type."""
+    match type_:
+        case Array(item):
+            return holds_null(item)
+        case Map(key, value):
+            return holds_null(key) or holds_null(value)
+        case Struct(fields):
+            return any(holds_null(field.type) for field in fields)
+        case _:
+            return type_ == NULL

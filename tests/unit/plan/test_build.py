@@ -141,7 +141,14 @@ REFUSED = [
     # GROUP BY
     ("SELECT K, A FROM S GROUP BY K",
      "GROUP BY requires aggregate functions in either the SELECT or HAVING clause."),
-    ("SELECT COUNT(*) FROM S", "Use of aggregate functions requires a GROUP BY clause."),
+    ("SELECT COUNT(*) FROM S",
+     "Use of aggregate functions requires a GROUP BY clause. Aggregate function(s): COUNT"),
+    ("SELECT K, COUNT(*) FROM S GROUP BY K HAVING COUNT(*)",
+     "Type error in HAVING expression: Should evaluate to boolean but is COUNT(*) (BIGINT) "
+     "instead."),
+    ("SELECT K, STRUCT(X := NULL) FROM S",
+     "Can't infer a type of null. Please explicitly cast it to a required type, "
+     "e.g. CAST(null AS VARCHAR)."),
     ("SELECT K, A, COUNT(*) FROM S GROUP BY K",
      "Non-aggregate SELECT expression(s) not part of GROUP BY: A"),
     ("SELECT K, A, B + 'x', COUNT(*) FROM S GROUP BY K",
@@ -191,6 +198,12 @@ def test_a_name_that_looks_like_another_is_offered():
     with pytest.raises(KsqlError) as caught:
         built("SELECT SS.* FROM S AS SSS")
     assert caught.value.hint == "Did you mean SSS?"
+
+
+def test_partition_by_knows_no_aliases():
+    with pytest.raises(KsqlError) as caught:
+        built("SELECT A AS Z, B FROM S PARTITION BY Z")
+    assert "not the aliases of SELECT" in caught.value.hint
 
 
 def test_what_is_not_run_yet_is_told_apart():
