@@ -73,7 +73,8 @@ def master(tmp_path):
 
         def workers():
             with contextlib.suppress(httpx.TransportError):
-                return httpx.get(f"http://127.0.0.1:{page}/json/").json()["aliveworkers"] == 1
+                told = httpx.get(f"http://127.0.0.1:{page}/json/")  # 404 while the page is made
+                return told.is_success and told.json()["aliveworkers"] == 1
             return False
 
         await_true("the worker is there", workers)
