@@ -38,7 +38,8 @@ def demo(tmp_path):
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.wait()
+        process.stdout.close()
 
 
 def left_behind(tmp_path):
