@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import QueryFailed
@@ -79,3 +80,13 @@ def ieee(function: Callable[[float], float]) -> Callable[[float], float]:
             return math.inf
 
     return run
+
+
+def cbrt(value: float) -> float:
+    """Math.cbrt: the double whose cube is nearest; that of the C library may be its neighbour."""
+    root = math.cbrt(value)
+    if not math.isfinite(root) or root == 0:
+        return root
+    wanted = Fraction(value)
+    near = (math.nextafter(root, -math.inf), root, math.nextafter(root, math.inf))
+    return min(near, key=lambda each: abs(Fraction(each) ** 3 - wanted))

@@ -62,6 +62,8 @@ def parse_uri(text: str) -> Uri:
             raise BadUrl(text, "Expected scheme-specific part")
         return Uri(scheme, None, None, None, None, fragment)
     host, port = _server(found["authority"])
+    if host is None and _BRACKET.search(found["authority"] or ""):
+        raise BadUrl(text, "Malformed IPv6 address")
     return Uri(scheme, host, port, _decoded(path), _decoded(query), fragment)
 
 

@@ -107,10 +107,11 @@ def in_code(gen: Generator, node: b.In) -> str:
 
 
 def like_code(gen: Generator, node: b.Like) -> str:
-    """The code of LIKE; a constant pattern is compiled once."""
+    """The code of LIKE; a constant pattern is compiled once, a bad one fails for each row."""
     text = gen.value(node.operand)
-    if isinstance(node.pattern, b.Const) and node.pattern.value is not None:
-        pattern = support.like_pattern(node.pattern.value, node.escape)
+    constant = node.pattern.value if isinstance(node.pattern, b.Const) else None
+    if constant is not None and support.is_like_pattern(constant, node.escape):
+        pattern = support.like_pattern(constant, node.escape)
         return f"({gen.code.named(pattern.fullmatch, 'like')}({text}) is not None)"
     args = (text, gen.value(node.pattern), gen.code.constant(node.escape))
     return f"{gen.code.library(support.like)}({', '.join(args)})"

@@ -56,6 +56,15 @@ def like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
+def is_like_pattern(pattern: str, escape: str | None) -> bool:
+    """Whether the pattern can be compiled: it does not end in its escape character."""
+    try:
+        like_pattern(pattern, escape)
+    except BadPattern:
+        return False
+    return True
+
+
 def like(text: str | None, pattern: str | None, escape: str | None) -> bool:
     """Whether the whole text fits the pattern.
 

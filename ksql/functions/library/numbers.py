@@ -9,7 +9,7 @@ from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import StatementError
-from ksql.functions.arith import decimal_of, ieee, round_half_up, set_scale
+from ksql.functions.arith import cbrt, decimal_of, ieee, round_half_up, set_scale
 from ksql.functions.build import family
 from ksql.functions.errors import EvaluationError
 from ksql.functions.returns import SAME, Rule
@@ -257,7 +257,7 @@ NUMBERS = family(
             *(Scalar((f"{kind} value",), "INT", sign) for kind in _KINDS),
         ),
         "Sqrt": ("The square root.", *_doubles(ieee(math.sqrt))),
-        "Cbrt": ("The cube root.", *_doubles(math.cbrt)),
+        "Cbrt": ("The cube root.", *_doubles(cbrt)),
         "Exp": ("Euler's number to that power.", *_doubles(ieee(math.exp))),
         "Ln": ("The natural logarithm.", *_doubles(ln)),
         "log": (

@@ -169,6 +169,7 @@ def test_values(text, values, result):
         ("s LIKE 'a'", {}, None, ["(S LIKE 'a'): a NULL operand"]),
         ("s LIKE p", {"s": "x"}, None, ["(S LIKE P): a NULL operand"]),
         ("s LIKE p ESCAPE '!'", {"s": "x", "p": "x!"}, None, ["ends in its escape"]),
+        ("s LIKE 'x!' ESCAPE '!'", {"s": "x"}, None, ["ends in its escape"]),
         ("a[i]", {"a": [1]}, None, ["A[I]: a NULL operand"]),
         ("ts > 'soon'", {"ts": 1}, None, ["is not a"]),
         ("PLUS(i, 2)", {}, None, ["must not be NULL"]),

@@ -153,6 +153,8 @@ CASES = [
     ("URL_EXTRACT_HOST", "STRING", ("http://[::1]:80/",), "[::1]"),
     ("URL_EXTRACT_HOST", "STRING", ("http://a_b.c/",), None),
     ("URL_EXTRACT_HOST", "STRING", ("http://a b/",), FAILS),
+    ("URL_EXTRACT_HOST", "STRING", ("http://[",), FAILS),
+    ("URL_EXTRACT_HOST", "STRING", ("http://[::1/",), FAILS),
     ("URL_EXTRACT_PORT", "STRING", ("http://test@confluent.io",), None),
     ("URL_EXTRACT_PORT", "STRING", ("http://confluent.io:8080/",), 8080),
     ("URL_EXTRACT_PATH", "STRING", ("http://www.test.com?query",), ""),
