@@ -32,7 +32,7 @@ class Latency:
         del records
         name = self.name.replace("-", "_")
         source = f"{name}_in"
-        site.execute(SOURCE.format(name=source, topic=source))
+        site.execute(SOURCE.format(name=source, topic=source, format="JSON"))
         site.execute(self.statement.format(name=name, source=source))
         times = sorted(self._measured(site, source, name)[WARM_UP:])
         rss = site.rss_mb()

@@ -33,7 +33,7 @@ class Idle:
     def run(self, site: Site, records: int) -> Result:
         """CPU use of Spark and the broker."""
         del records
-        site.execute(SOURCE.format(name="idle_in", topic="idle_in"))
+        site.execute(SOURCE.format(name="idle_in", topic="idle_in", format="JSON"))
         made = []
         for number in range(IDLE_QUERIES):
             kind, statement = ("TABLE", COUNT) if number % 4 == 0 else ("STREAM", STATELESS)

@@ -16,38 +16,53 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ksql.base.config import Settings
-from ksql.dataflow.load import Compiled, load
+from ksql.dataflow.load import Compiled
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.functions.registry import BUILTINS
 from ksql.local.driver import MemoryRunner, MemoryTopics
+from ksql.plan import codec
 from ksql.spark.arrow import raw_batch
 from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.pages import PagedStore
 from ksql.statements import execute
 from ksql.statements.services import Services
+from ksql.topics.registry import MemoryRegistry, Registry
+from ksql.topics.schemas import topic_serde
+from ksql.types.format import Format
+from ksql.types.model import BIGINT, DOUBLE, INTEGER, STRING
+from ksql.types.schema import Column
 from qtt.local import NoMonitor
-from tests.bench.statements import COUNT, SOURCE, STATELESS, order
+from tests.bench.statements import COUNT, SOURCE, STATELESS, order, order_row
 
 Found = TypeVar("Found")
+Encode = Callable[[Sequence[tuple[int, int, str, float]]], list[bytes | None]]
 BATCH = 10_000
 BUCKETS = 4
 
 
-def compiled(statement: str, *, every_change: bool = False) -> Compiled:
+def compiled(
+    statement: str,
+    *,
+    every_change: bool = False,
+    format_: str = "JSON",
+    registry: Registry | None = None,
+) -> Compiled:
     """The program of a statement over the orders."""
     topics = MemoryTopics()
-    engine = Engine(BUILTINS, topics, MemoryLog(), MemoryRunner(topics))
+    registry = registry or MemoryRegistry()
+    runner = MemoryRunner(topics, registry=registry)
+    engine = Engine(BUILTINS, topics, MemoryLog(), runner, registry=registry)
     services = Services(engine, NoMonitor(), NoWriter(), lambda: 0)
     properties = {"auto.offset.reset": "earliest"}
     if every_change:
         properties["cache.max.bytes.buffering"] = "0"
-    text = SOURCE.format(name="orders", topic="orders") + statement.format(
+    text = SOURCE.format(name="orders", topic="orders", format=format_) + statement.format(
         name="made", source="orders"
     )
     execute.run(text, services, Settings({}), properties, {})
     (query,) = engine.catalog.queries.values()
-    return load(query.plan)
+    return Compiled(codec.loads(query.plan), BUILTINS, registry=registry)
 
 
 class NoWriter:
@@ -94,12 +109,18 @@ class Meter:
         )
 
 
-def arrow_batches(records: int, keys: int) -> Iterator[pa.RecordBatch]:
+def arrow_batches(
+    records: int, keys: int, encode: Encode | None = None
+) -> Iterator[pa.RecordBatch]:
     """Orders as the Kafka source gives them to a task, one partition after the other."""
     chance = random.Random(7)
     per_partition = records // 2
     for first in range(0, records, BATCH):
-        made = [order(number, chance.randrange(keys)) for number in range(first, first + BATCH)]
+        chosen = [(number, chance.randrange(keys)) for number in range(first, first + BATCH)]
+        made = [order(*each) for each in chosen]
+        if encode is not None:
+            values = encode([order_row(*each) for each in chosen])
+            made = [(key, value) for (key, _), value in zip(made, values, strict=True)]
         partition, offset = divmod(first, per_partition)
         yield pa.RecordBatch.from_arrays(
             [
@@ -120,15 +141,26 @@ def silent(_operator: str, message: str, row: object) -> None:
     raise AssertionError(message, row)
 
 
-def stateless(records: int) -> None:
+def stateless(records: int, format_: str = "JSON") -> None:
     """The whole stateless road but the producer."""
-    program = compiled(STATELESS)
+    registry = MemoryRegistry()
+    program = compiled(STATELESS, format_=format_, registry=registry)
+    encode = None
+    if format_ != "JSON":
+        columns = (
+            Column("ID", BIGINT),
+            Column("AMOUNT", INTEGER),
+            Column("NAME", STRING),
+            Column("PRICE", DOUBLE),
+        )
+        serde = topic_serde(Format(format_), columns, "value", "orders", registry)
+        encode = serde.encode_many
     meter = Meter()
     ingest = program.ingest()
-    for batch in arrow_batches(records, 10_000):
+    for batch in arrow_batches(records, 10_000, encode):
         raw = meter("arrow", lambda batch=batch: raw_batch(batch))
         meter("program", lambda raw=raw: ingest.add(raw, silent))
-    meter.show("stateless", records)
+    meter.show("stateless" if format_ == "JSON" else format_.lower(), records)
 
 
 def count(name: str, records: int, keys: int, *, every_change: bool) -> None:
@@ -179,7 +211,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.roads", description=__doc__)
     parser.add_argument("--records", type=int, default=200_000)
     given = parser.parse_args()
-    stateless(given.records)
+    for format_ in ("JSON", "AVRO", "PROTOBUF", "JSON_SR", "DELIMITED"):
+        stateless(given.records, format_)
     count("count-10k-coalesced", given.records, 10_000, every_change=False)
     count("count-10k-every", given.records, 10_000, every_change=True)
     count("count-600k", given.records, 600_000, every_change=False)

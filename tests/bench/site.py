@@ -14,6 +14,8 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
+from ksql.topics.formats import Serde
+from ksql.topics.schemas import topic_serde
 
 EARLIEST = {"auto.offset.reset": "earliest"}
 EVERY_CHANGE = {**EARLIEST, "cache.max.bytes.buffering": "0"}
@@ -78,6 +80,17 @@ class Site:
     def drop(self, kind: str, name: str) -> None:
         """End a query and delete what it has made."""
         self.execute(f"DROP {kind} {name} DELETE TOPIC;")
+
+    def serde(self, name: str) -> Serde:
+        """How the values of a source are read and written."""
+        source = self.service.engine.catalog.sources[name.upper()]
+        return topic_serde(
+            source.value_format,
+            source.schema.value,
+            "value",
+            source.topic,
+            self.service.engine.registry,
+        )
 
     def records(self, topic: str) -> Iterator[Message]:
         """All that a topic holds, each partition in order."""

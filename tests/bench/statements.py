@@ -8,7 +8,7 @@ LEAST = 10
 
 SOURCE = """
 CREATE STREAM {name} (customer STRING KEY, id BIGINT, amount INT, name STRING, price DOUBLE)
-  WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON', PARTITIONS=4);
+  WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='{format}', PARTITIONS=4);
 """
 
 STATELESS = """
@@ -24,9 +24,13 @@ CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
 """
 
 
+def order_row(number: int, customer: int) -> tuple[int, int, str, float]:
+    """The value of an order as a row of the stream."""
+    return customer, number % AMOUNTS, f"name{customer}", number % 9973 / 100
+
+
 def order(number: int, customer: int) -> tuple[bytes, bytes]:
     """Key and value of an order; amounts go round, so their sums are known."""
-    amount = number % AMOUNTS
-    price = number % 9973 / 100
+    _, amount, _, price = order_row(number, customer)
     value = f'{{"ID":{customer},"AMOUNT":{amount},"NAME":"name{customer}","PRICE":{price:.2f}}}'
     return str(customer).encode(), value.encode()

@@ -13,7 +13,7 @@ import orjson
 
 from tests.bench.report import Result, Spread
 from tests.bench.site import EARLIEST, EVERY_CHANGE, Site, Usage
-from tests.bench.statements import AMOUNTS, COUNT, LEAST, SOURCE, STATELESS, order
+from tests.bench.statements import AMOUNTS, COUNT, LEAST, SOURCE, STATELESS, order, order_row
 
 ROUNDS = 3
 
@@ -28,6 +28,7 @@ class Input:
 
     name: str
     customers: int
+    format: str = "JSON"
     records: int = 0
     passing: int = 0
 
@@ -38,12 +39,15 @@ class Input:
         """Declare the stream and write the orders, once."""
         if self.records:
             return
-        site.execute(SOURCE.format(name=self.name, topic=self.name))
+        site.execute(SOURCE.format(name=self.name, topic=self.name, format=self.format))
+        encode = None if self.format == "JSON" else site.serde(self.name).encode
         producer = site.producer(**{"linger.ms": 20, "compression.type": "lz4"})
         chance = random.Random(1)
         for number in range(records):
             customer = chance.randrange(self.customers)
             key, value = order(number, customer)
+            if encode is not None:
+                value = encode(order_row(number, customer))
             while True:
                 try:
                     producer.produce(self.name, value, key)
@@ -61,18 +65,22 @@ class Input:
 INPUTS = {
     "few": Input("orders_10k", 10_000),
     "many": Input("orders_600k", 600_000),
+    "avro": Input("orders_avro", 10_000, "AVRO"),
+    "protobuf": Input("orders_protobuf", 10_000, "PROTOBUF"),
+    "delimited": Input("orders_delimited", 10_000, "DELIMITED"),
 }
 
 
 def check_stateless(site: Site, made: Input, topic: str, *, every_change: bool) -> None:
     """Every passing order once, projected."""
     del every_change
+    decode = site.serde(topic).decode
     found = 0
     for message in site.records(topic):
         found += 1
         if found % 1000 == 1:
-            row = orjson.loads(message.value())
-            if row["LABEL"] != f"NAME{row['ID']}" or row["AMOUNT"] <= LEAST:
+            row = decode(message.value())
+            if row is None or row[2] != f"NAME{row[0]}" or row[1] <= LEAST:
                 raise WrongOutput(f"{topic}: {row}")
     if found != made.passing:
         raise WrongOutput(f"{topic}: {found} records instead of {made.passing}")
@@ -171,4 +179,7 @@ WORKLOADS = (
     Throughput("count-10k-coalesced", COUNT, "TABLE", "few", check_count),
     Throughput("count-10k-every-change", COUNT, "TABLE", "few", check_count, every_change=True),
     Throughput("count-600k", COUNT, "TABLE", "many", check_count),
+    Throughput("avro", STATELESS, "STREAM", "avro", check_stateless),
+    Throughput("protobuf", STATELESS, "STREAM", "protobuf", check_stateless),
+    Throughput("delimited", STATELESS, "STREAM", "delimited", check_stateless),
 )
