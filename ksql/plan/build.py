@@ -269,6 +269,7 @@ class _Builder:
         if any(isinstance(expr, ex.NullLit) for expr in exprs):
             if len(exprs) > 1:
                 raise StatementError("Cannot PARTITION BY multiple columns including NULL")
+            self._check_windowed([])
             return []
         scope = self._row_scope("PARTITION BY")
         parts = []
@@ -278,8 +279,28 @@ class _Builder:
             except UnknownColumn as error:
                 raise self._with_advice(error, expr) from error
             parts.append(keys.KeyPart((found,), (self._shown(expr),)))
-        _refuse_repeats([part.exprs[0] for part in parts], exprs, "PARTITION BY")
+        self._refuse_repeats([part.exprs[0] for part in parts], exprs, "PARTITION BY")
+        self._check_windowed([part.exprs[0] for part in parts])
         return parts
+
+    def _check_windowed(self, found: list[Bound]) -> None:
+        """The key of a windowed source stays what it is: its windows would not fit another one."""
+        source = self.relation.sources[0].source
+        if source.window is None or self.relation.join is not None:
+            return
+        if found != [b.Column(column.name, column.type) for column in source.schema.key]:
+            raise StatementError(
+                "Implicit repartitioning of windowed sources is not supported. "
+                "See https://github.com/confluentinc/ksql/issues/4385."
+            )
+
+    def _refuse_repeats(
+        self, found: Sequence[Bound], exprs: Sequence[ex.Expr], clause: str
+    ) -> None:
+        for index, each in enumerate(found):
+            if each in found[:index]:
+                shown = self._shown(exprs[index])
+                raise StatementError(f"Duplicate {clause} expression: {shown}")
 
     def _with_advice(self, error: UnknownColumn, expr: ex.Expr) -> UnknownColumn:
         """The error; if an alias of SELECT was meant, with the advice that there are none here."""
@@ -290,11 +311,12 @@ class _Builder:
 
     def _shown(self, expr: ex.Expr) -> str:
         """The expression with its sources named, as messages about keys show it."""
-        alias = self.relation.sources[0].alias
+        known = self.scope.sources
 
         def qualify(node: ex.Expr) -> ex.Expr:
             if isinstance(node, ex.Ref) and node.source is None:
-                return ex.Ref(node.name, alias)
+                owner = next((each for each in known if node.name in each.columns), known[0])
+                return ex.Ref(node.name, owner.alias)
             return node
 
         return describe(transform(expr, qualify))
@@ -393,7 +415,7 @@ class _Builder:
             raise StatementError("GROUP BY requires at least one expression")
         scope = self._row_scope("GROUP BY")
         found = [bind(expr, scope, self.functions) for expr in exprs]
-        _refuse_repeats(found, exprs, "GROUP BY")
+        self._refuse_repeats(found, exprs, "GROUP BY")
         namer = projection.Namer(self.relation)
         aliases = {
             item.expr: item.alias
@@ -495,9 +517,3 @@ class _Builder:
 
 def _table_call(call: BoundTableCall) -> TableCall:
     return TableCall(call.name, call.function, call.overload, call.args, call.type)
-
-
-def _refuse_repeats(found: Sequence[Bound], exprs: Sequence[ex.Expr], clause: str) -> None:
-    for index, each in enumerate(found):
-        if each in found[:index]:
-            raise StatementError(f"Duplicate {clause} expression: {describe(exprs[index])}")

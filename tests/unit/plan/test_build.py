@@ -110,6 +110,12 @@ REFUSED = [
     ("SELECT K, NULL FROM S",
      "Can't infer a type of null. Please explicitly cast it to a required type, "
      "e.g. CAST(null AS VARCHAR)."),
+    ("SELECT * FROM W PARTITION BY A",
+     "Implicit repartitioning of windowed sources is not supported. "
+     "See https://github.com/confluentinc/ksql/issues/4385."),
+    ("SELECT * FROM W PARTITION BY NULL",
+     "Implicit repartitioning of windowed sources is not supported. "
+     "See https://github.com/confluentinc/ksql/issues/4385."),
     ("SELECT K, A, A FROM S", "Duplicate value columns found in schema: `A` BIGINT"),
     ("SELECT K, A AS K FROM S", "Duplicate value columns found in schema: `K` BIGINT"),
     ("SELECT X.* FROM S", "'X' is not a valid stream/table name or alias."),
@@ -133,7 +139,7 @@ REFUSED = [
     ("SELECT * FROM S PARTITION BY MAX(A)",
      "PARTITION BY does not support aggregate functions: MAX is an aggregate function."),
     ("SELECT * FROM S PARTITION BY A, A",
-     "Duplicate PARTITION BY expression: A"),
+     "Duplicate PARTITION BY expression: S.A"),
     ("SELECT K, B FROM S PARTITION BY A + 1",
      "Key missing from projection (ie, SELECT). See https://cnfl.io/2LV7ouS.\n"
      "The query used to build `OUT` must include the partitioning expression (S.A + 1) in its "
@@ -159,7 +165,7 @@ REFUSED = [
      "Aggregate functions can not be nested: SUM(A)"),
     ("SELECT K, LATEST_BY_OFFSET(B, CAST(2 AS INT) + 1) FROM S GROUP BY K",
      "Parameter of LATEST_BY_OFFSET must be a literal: (2 + 1)"),
-    ("SELECT K, COUNT(*) FROM S GROUP BY K, K", "Duplicate GROUP BY expression: K"),
+    ("SELECT K, COUNT(*) FROM S GROUP BY K, K", "Duplicate GROUP BY expression: S.K"),
     ("SELECT COUNT(*) FROM S GROUP BY K",
      "Key missing from projection (ie, SELECT). See https://cnfl.io/2LV7ouS.\n"
      "The query used to build `OUT` must include the grouping expression K in its projection "
