@@ -20,6 +20,7 @@ from ksql.topics.avro_schema import (
     Node,
     Record,
     Union,
+    branch_name,
     is_null,
 )
 from ksql.topics.connect import Number, find_name
@@ -108,14 +109,33 @@ class _Writer(Source):
         if isinstance(node, Union):
             null = next((i for i, b in enumerate(node.branches) if is_null(b)), None)
             index, branch = _fitting_branch(node, type_)
-            if branch is None:
+            if members := _branch_members(node, type_):
+                there = self._union(node, members, var, name)
+            elif branch is not None:
+                there = f"{_write_long(index)!r} + {self.present(branch, type_, var, name)}"
+            else:
                 return f"missing({name!r})"
-            there = f"{_write_long(index)!r} + {self.present(branch, type_, var, name)}"
             absent = repr(_write_long(null)) if null is not None else self._absent(name, default)
         else:
             there = self.present(node, type_, var, name)
             absent = self._absent(name, default)
         return f"({absent} if {var} is None else {there})"
+
+    def _union(self, node: Union, members: dict[str, model.Field], var: str, name: str) -> str:
+        """The bytes of the one member of the struct that is there."""
+        function = self.add(None)
+        lines = []
+        for index, branch in enumerate(node.branches):
+            if not is_null(branch):
+                member = members[branch_name(branch).upper()]
+                there = self.present(branch, member.type, "x", name)
+                lines += [
+                    f"x = v[{member.name!r}]",
+                    "if x is not None:",
+                    f"    return {_write_long(index)!r} + {there}",
+                ]
+        self.define(f"{function}(v)", [*lines, f"return missing({name!r})"])
+        return f"{function}({var})"
 
     def _absent(self, name: str, default: bytes | None) -> str:
         return f"missing({name!r})" if default is None else repr(default)
@@ -205,6 +225,15 @@ _WRITES: dict[SqlType, frozenset[str]] = {
 def find_upper(members: dict[str, SqlType], name: str) -> str | None:
     """The member whose name is the field's in upper case."""
     return name.upper() if name.upper() in members else None
+
+
+def _branch_members(node: Union, type_: SqlType) -> dict[str, model.Field] | None:
+    """The members of a struct that stand for the union's branches, if it is such a struct."""
+    if not isinstance(type_, model.Struct) or len(node.real) < 2:
+        return None
+    members = {field.name.upper(): field for field in type_.fields}
+    names = {branch_name(branch).upper() for branch in node.real}
+    return members if names == members.keys() else None
 
 
 def _fitting_branch(node: Union, type_: SqlType) -> tuple[int, Node | None]:

@@ -368,6 +368,20 @@ def test_single_values_stand_alone():
     assert registry.latest("t-key").schema.text == '"int"'
 
 
+def test_a_struct_of_branches_is_written_as_the_one_that_is_there():
+    registry = MemoryRegistry()
+    union = ["null", "int", {"type": "array", "items": "string"}]
+    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "u", "type": union}]})
+    chosen = registry.register("s", Schema("AVRO", text))
+    struct = Struct((Field("INT", model.INTEGER), Field("ARRAY", Array(model.STRING))))
+    columns = (c.value("u", struct),)
+    serde = serde_for(Format("AVRO", schema_id=chosen), columns, "value", registry, "s")
+    for value in ({"INT": 5, "ARRAY": None}, {"INT": None, "ARRAY": ["a"]}, None):
+        assert serde.decode(serde.encode((value,))) == (value,)
+    with pytest.raises(EncodeError, match="required"):
+        serde.encode(({"INT": None, "ARRAY": None},))
+
+
 def test_our_schema():
     registry = MemoryRegistry()
     columns = (c.value("A", DEC), c.value("S", Array(Struct((Field("x", model.TIMESTAMP),)))))
