@@ -28,6 +28,19 @@ def unset_property(stmt: ast.UnsetProperty, request: Request) -> None:
     request.settings = request.settings.without(stmt.name)
 
 
+def alter_system(stmt: ast.AlterSystem, _request: Request) -> None:
+    """ALTER SYSTEM 'name' = 'value': queries share no runtime here that it could change.
+
+    Raises: StatementError.
+    """
+    raise StatementError(
+        "ALTER SYSTEM requires 'ksql.runtime.feature.shared.enabled' to be true, "
+        "but each query has a runtime of its own.",
+        hint=f"SET '{stmt.name}' = '{stmt.value}'; holds for the queries that are created next.",
+        span=stmt.span,
+    )
+
+
 def define(stmt: ast.Define, request: Request) -> None:
     """DEFINE name = 'text'."""
     request.variables[stmt.name] = stmt.value

@@ -46,7 +46,7 @@ HANDLERS: dict[type, Handler] = {
     ast.AssertSchema: asserts.assert_schema,
     ast.Query: _wrong_endpoint,
     ast.PrintTopic: _wrong_endpoint,
-    ast.AlterSystem: _not_yet("ALTER SYSTEM"),
+    ast.AlterSystem: settings.alter_system,
     ast.CreateConnector: _not_yet("CREATE CONNECTOR"),
     ast.DropConnector: _not_yet("DROP CONNECTOR"),
     ast.DescribeConnector: _not_yet("DESCRIBE CONNECTOR"),

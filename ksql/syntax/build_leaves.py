@@ -140,6 +140,11 @@ def resource(span: Span, token: Token) -> str:
 @rule("variable")
 def variable(span: Span, token: Token) -> str:
     """The name of a variable; its case counts."""
+    if token.text[0].isdigit():
+        raise ParseError(
+            f"Got: '{token.text}'. The name of a variable begins with a letter or _",
+            span=token.span,
+        )
     return token.text
 
 

@@ -125,6 +125,9 @@ def test_variables_of_the_request_and_substitution_switched_off():
          "SELECT and PRINT."),
         ("SHOW CONNECTORS;", "SHOW CONNECTORS is not supported yet"),
         ("DROP CONNECTOR X;", "DROP CONNECTOR is not supported yet"),
+        ("ALTER SYSTEM 'auto.offset.reset'='earliest';",
+         "ALTER SYSTEM requires 'ksql.runtime.feature.shared.enabled' to be true, "
+         "but each query has a runtime of its own."),
     ],
 )  # fmt: skip
 def test_requests_that_fail(text, message):

@@ -75,6 +75,7 @@ def test_within_texts():
         "SELECT * FROM ${number};",
         "CREATE STREAM s WITH (a = ${name});",
         "CREATE STREAM s (a ${text});",
+        "DEFINE 1x = 'a';",
     ],
 )
 def test_refused(text):
