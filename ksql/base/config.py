@@ -219,6 +219,13 @@ PROPERTIES: dict[str, Property] = {
             "CREATE SOURCE STREAM and CREATE SOURCE TABLE are allowed",
         ),
         _p(
+            "ksql.create.topic.inherit.source.replicas.enabled",
+            "bool",
+            "true",
+            "a result's topic gets as many replicas as that of its source",
+            editable=True,
+        ),
+        _p(
             "ksql.new.query.planner.enabled",
             "bool",
             "false",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import ServerError
 from ksql.engine import ddl, queries, source_tables
+from ksql.engine.switches import check_switches
 from ksql.syntax import ast
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def prepare(statement: ast.Statement, text: str, context: Context) -> Prepared:
 
     Raises: StatementError.
     """
+    check_switches(statement, context)
     match statement:
         case ast.CreateSource(read_only=True):
             return source_tables.create_read_only(statement, text, context)

@@ -231,7 +231,8 @@ def _sink(
     if timestamp is not None:
         check_timestamp(timestamp.name, timestamp.pattern, (*key, *value))
     first = built.sources[0].source
-    like = Topic(first.topic, first.partitions, first.replicas)
+    inherits = context.settings.flag("ksql.create.topic.inherit.source.replicas.enabled")
+    like = Topic(first.topic, first.partitions, first.replicas if inherits else 1)
     prefix = context.settings.text("ksql.output.topic.name.prefix")
     topic, is_new = resolve_topic(
         options,

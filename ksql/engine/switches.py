@@ -1,0 +1,63 @@
+"""Parts of the language that a server may switch off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.base.errors import StatementError
+from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.syntax.walk import collect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.engine.context import Context
+
+HEADERS = "ksql.headers.columns.enabled"
+LAMBDAS = "ksql.lambdas.enabled"
+
+
+def check_switches(statement: ast.Statement, context: Context) -> None:
+    """Refuse what this server does not want.
+
+    Raises: StatementError.
+    """
+    match statement:
+        case ast.CreateSource(columns=columns) if not context.settings.flag(HEADERS):
+            if any(column.mark in ("HEADERS", "HEADER") for column in columns):
+                raise StatementError(
+                    f"Cannot create {statement.kind.capitalize()} because schema with headers "
+                    "columns is disabled.",
+                    hint=f"To enable it, start the server with '{HEADERS}'=true.",
+                )
+        case ast.CreateAsSelect(query=query) | ast.InsertInto(query=query):
+            if not context.settings.flag(LAMBDAS):
+                _refuse_lambdas(query)
+        case _:
+            return
+
+
+def _refuse_lambdas(query: ast.Query) -> None:
+    for expr in _expressions(query):
+        for found in collect(expr, ex.Lambda):
+            raise StatementError(
+                "Lambda functions are disabled.",
+                hint=f"To enable them, start the server with '{LAMBDAS}'=true.",
+                span=found.span,
+            )
+
+
+def _expressions(query: ast.Query) -> Iterator[ex.Expr]:
+    for item in query.select:
+        match item:
+            case ast.SelectItem(expr=expr) | ast.SelectStructStar(base=expr):
+                yield expr
+            case ast.SelectStar():
+                continue
+    source = query.source
+    while isinstance(source, ast.Join):
+        yield source.criteria
+        source = source.left
+    yield from (part for part in (query.where, query.having) if part is not None)
+    yield from (*(query.group_by or ()), *(query.partition_by or ()))
