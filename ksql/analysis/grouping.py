@@ -66,7 +66,7 @@ class Grouping:
     keys: tuple[Named, ...]
     windowed: bool
     calls: list[AggregateCall] = field(default_factory=list)
-    inside: bool = False
+    inside: str = ""
 
     def bind(self, expr: ex.Expr, clause: str) -> Bound:
         """The expression over the grouped row.
@@ -89,7 +89,8 @@ class Grouping:
             return None
         if self.inside:
             raise StatementError(
-                f"Aggregate functions can not be nested: {describe(expr)}", span=expr.span
+                f"Aggregate functions can not be nested: {self.inside}({expr.name}())",
+                span=expr.span,
             )
         call = self._call(expr)
         if call not in self.calls:
@@ -98,15 +99,17 @@ class Grouping:
 
     def _call(self, expr: ex.Call) -> AggregateCall:
         function = self.functions.get(expr.name, expr.span)
-        self.inside = True
+        self.inside = function.name
         try:
             scope = replace(self.scope, clause="SELECT", intercept=self._intercept)
             args = [bind(arg, scope, self.functions) for arg in expr.args]
         finally:
-            self.inside = False
+            self.inside = ""
         resolved = resolve(function, [type_of(arg) for arg in args], span=expr.span)
         columns = len(args) - resolved.literals
-        literals = tuple(self._literal(arg, expr) for arg in args[columns:])
+        literals = tuple(
+            self._literal(arg, expr, place) for place, arg in enumerate(args) if place >= columns
+        )
         bound_args = tuple(args[:columns])
         shown = ", ".join([*map(show, bound_args), *map(repr, literals)])
         return AggregateCall(
@@ -120,13 +123,15 @@ class Grouping:
         )
 
     @staticmethod
-    def _literal(arg: Bound, call: ex.Call) -> Any:
+    def _literal(arg: Bound, call: ex.Call, place: int) -> Any:
         if isinstance(arg, b.Negate) and isinstance(arg.operand, b.Const):
             return -arg.operand.value
         if isinstance(arg, b.Const):
             return arg.value
         raise StatementError(
-            f"Parameter of {call.name} must be a literal: {show(arg)}", span=call.span
+            f"Parameter {place + 1} passed to function {call.name} must be a literal constant, "
+            f"but was expression: '{describe(call.args[place])}'",
+            span=call.span,
         )
 
     def _grouped(self, node: Bound) -> Bound | None:

@@ -162,9 +162,10 @@ REFUSED = [
     ("SELECT K, COUNT(*) FROM S GROUP BY K HAVING A > 1",
      "Non-aggregate HAVING expression not part of GROUP BY: A"),
     ("SELECT K, COUNT(SUM(A)) FROM S GROUP BY K",
-     "Aggregate functions can not be nested: SUM(A)"),
+     "Aggregate functions can not be nested: COUNT(SUM())"),
     ("SELECT K, LATEST_BY_OFFSET(B, CAST(2 AS INT) + 1) FROM S GROUP BY K",
-     "Parameter of LATEST_BY_OFFSET must be a literal: (2 + 1)"),
+     "Parameter 2 passed to function LATEST_BY_OFFSET must be a literal constant, "
+     "but was expression: '(CAST(2 AS INTEGER) + 1)'"),
     ("SELECT K, COUNT(*) FROM S GROUP BY K, K", "Duplicate GROUP BY expression: S.K"),
     ("SELECT COUNT(*) FROM S GROUP BY K",
      "Key missing from projection (ie, SELECT). See https://cnfl.io/2LV7ouS.\n"
