@@ -60,6 +60,8 @@ class TableCalls:
         chosen = resolve(function, [type_of(arg) for arg in args], span=expr.span)
         converted = tuple(convert(a, p) for a, p in zip(args, chosen.params, strict=True))
         name = f"{function.name}({', '.join(map(show, converted))})"
+        while self.scope.has_column(name):  # a column may be called anything
+            name += "'"
         call = BoundTableCall(name, function.name, chosen.index, converted, chosen.returns)
         if call not in self.calls:
             self.calls.append(call)

@@ -48,6 +48,16 @@ def test_key_time_and_columns_are_repeated():
     ]
 
 
+def test_a_column_may_be_called_like_the_call():
+    world = World(
+        "CREATE STREAM S (K STRING KEY, A ARRAY<INT>, `EXPLODE(A)` INT) "
+        "WITH (KAFKA_TOPIC='s', PARTITIONS=1);",
+        "CREATE STREAM X AS SELECT K, EXPLODE(A) AS E, `EXPLODE(A)` AS C FROM S;",
+    )
+    world.feed("s", ("k", {"A": [1], "EXPLODE(A)": 2}, 1))
+    assert world.out("X") == [("k", {"E": 1, "C": 2}, 1)]
+
+
 def test_no_values_no_rows():
     found = rows(
         "SELECT K, EXPLODE(A) AS E, EXPLODE(B) AS F FROM S",
