@@ -246,7 +246,9 @@ class SparkDriver:
         """Stop the queries, delete topics and checkpoints."""
         for query_id in list(self._runner.running):
             self._runner.running.pop(query_id).stop(graceful=False)
-        names = {s.topic for s in self._engine.catalog.sources.values()} | self._created
+        sources = self._engine.catalog.sources.values()
+        names = {source.topic for source in sources} | self._created
+        names |= {s.materialization.topic for s in sources if s.materialization is not None}
         self._topics.delete(sorted(names))
         for subject in self._registry.subjects():
             if subject.startswith(self._prefix):
