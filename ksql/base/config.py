@@ -206,6 +206,13 @@ PROPERTIES: dict[str, Property] = {
         ),
         _p("ksql.query.error.max.queue.size", "int", "10", "how many errors are kept per query"),
         _p(
+            "ksql.json_sr.converter.deserializer.enabled",
+            "bool",
+            "true",
+            "read JSON_SR as its registered schema says, not just as the columns do",
+            editable=True,
+        ),
+        _p(
             "ksql.fail.on.deserialization.error",
             "bool",
             "false",

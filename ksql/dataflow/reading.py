@@ -12,8 +12,7 @@ from ksql.base.errors import QueryFailed
 from ksql.dataflow.layout import source_columns
 from ksql.dataflow.timestamps import extractor
 from ksql.processors.base import BadRecord, Headers, LogError, Row
-from ksql.topics.formats import DecodeError
-from ksql.topics.schemas import topic_serde
+from ksql.topics.schemas import JSON_SR_CONVERTER, topic_serde
 from ksql.types.schema import Role
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from ksql.dataflow.program import RawBatch
     from ksql.plan.nodes import Source
+    from ksql.topics.formats import DecodeError
     from ksql.topics.registry import Registry
 
 _LONG = struct.Struct(">q")
@@ -92,9 +92,12 @@ class Reader:
         self._strict = _is_on(settings, "ksql.fail.on.deserialization.error")
         key = tuple(c for c in source.columns if c.role is Role.KEY)
         value = tuple(c for c in source.columns if c.role is Role.VALUE)
-        self._keys = topic_serde(source.key_format, key, "key", source.topic, registry)
+        lenient = (settings or {}).get(JSON_SR_CONVERTER, "true").lower() == "false"
+        self._keys = topic_serde(
+            source.key_format, key, "key", source.topic, registry, lenient=lenient
+        )
         self._values = topic_serde(
-            source.value_format, value, "value", source.topic, registry
+            source.value_format, value, "value", source.topic, registry, lenient=lenient
         )
         self._no_key = (None,) * len(key)
         self._no_value = (None,) * len(value)
@@ -246,9 +249,7 @@ def _rows_maker(source: Source) -> Callable[..., list[Row]]:
     return maker
 
 
-def _timestamp_of(
-    source: Source, *, fatal: bool
-) -> Callable[[Row, LogError], int | None] | None:
+def _timestamp_of(source: Source, *, fatal: bool) -> Callable[[Row, LogError], int | None] | None:
     if source.timestamp is None:
         return None
     names = [name for name, _ in source_columns(source)]

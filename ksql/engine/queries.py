@@ -32,6 +32,7 @@ from ksql.rows.constants import strict
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.topics.formats import configured_wrap, validate
+from ksql.topics.schemas import JSON_SR_CONVERTER
 from ksql.types.coerce import can_coerce
 from ksql.types.format import Format, KeyWindow
 from ksql.types.model import Decimal, SqlType
@@ -48,6 +49,7 @@ _PLAN_SETTINGS = (
     "ksql.nested.error.set.null",
     "ksql.fail.on.deserialization.error",
     "ksql.timestamp.throw.on.invalid",
+    JSON_SR_CONVERTER,
 )
 _QUERY_ID = re.compile(r"[A-Za-z0-9_]+\Z")
 _RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")

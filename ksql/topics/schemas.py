@@ -5,6 +5,7 @@ Source: reference, serde, sections 4 and 5.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
@@ -19,6 +20,7 @@ from ksql.topics.registry import (
     referenced,
     subject_name,
 )
+from ksql.topics.serde import json_sr
 from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ksql.types.format import Format
 
 KINDS: Final[dict[str, SchemaKind]] = {"AVRO": "AVRO", "PROTOBUF": "PROTOBUF", "JSON_SR": "JSON"}
+JSON_SR_CONVERTER: Final = "ksql.json_sr.converter.deserializer.enabled"
 ROWKEY: Final = "ROWKEY"
 ROWVAL: Final = "ROWVAL"
 _ROLES: Final[dict[Side, Role]] = {"key": Role.KEY, "value": Role.VALUE}
@@ -95,15 +98,29 @@ class SchemaDiffers(StatementError):
 
 
 def topic_serde(
-    format_: Format, columns: Columns, side: Side, topic: str, registry: Registry | None
+    format_: Format,
+    columns: Columns,
+    side: Side,
+    topic: str,
+    registry: Registry | None,
+    *,
+    lenient: bool = False,
 ) -> Serde:
     """The serde of a side of a topic; only formats with schemas look at topic and registry.
+
+    ``lenient``: JSON_SR is read as JSON is, whatever its schema says.
 
     Raises: StatementError, RegistryMissing; see ``serde_for``.
     """
     if not format_info(format_.name).needs_registry:
         return serde_for(format_, columns, side)
-    return serde_for(format_, columns, side, registry, subject_name(topic, side))
+    subject = subject_name(topic, side)
+    found = serde_for(format_, columns, side, registry, subject)
+    if not lenient or format_.name != "JSON_SR" or not columns:
+        return found
+    wrapped = not is_unwrapped(format_, columns, side)
+    reader = json_sr.lenient(columns, wrapped=wrapped)
+    return replace(found, decode=reader.decode, decode_many=reader.decode_many)
 
 
 def connect_type(schema: Schema, registry: Registry, full_name: str | None = None) -> ConnectType:

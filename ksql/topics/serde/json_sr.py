@@ -24,7 +24,8 @@ from ksql.topics.connect import (
 )
 from ksql.topics.json_rows import reader, writer
 from ksql.topics.registered import registered_serde
-from ksql.topics.registry import PREFIX_BYTES, Schema, referenced
+from ksql.topics.registry import PREFIX_BYTES, Schema, frame_id, referenced
+from ksql.topics.wire import EncodeError, serde_of
 from ksql.types import model
 
 if TYPE_CHECKING:
@@ -122,6 +123,20 @@ def _reader(
         )
 
     return read
+
+
+def lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
+    """Reads the JSON behind the id as the columns say; writing is not its business."""
+    decode, _ = reader(columns, wrapped=wrapped)
+
+    def read(data: bytes) -> Row | None:
+        frame_id(data, _HINT)
+        return decode(data[PREFIX_BYTES:])
+
+    def write(_row: Row) -> bytes | None:
+        raise EncodeError("A lenient reader does not write")
+
+    return serde_of(read, write)
 
 
 def serde(

@@ -10,6 +10,7 @@ from ksql.topics.connect import NotInferable, sql_type
 from ksql.topics.formats import SKIP, DecodeError, serde_for
 from ksql.topics.json_schema import BrokenJsonSchema, connect_type
 from ksql.topics.registry import MemoryRegistry, Schema, framed
+from ksql.topics.schemas import topic_serde
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.model import Array, Field, Map, Struct
@@ -211,3 +212,14 @@ def test_round_trip(table):
     columns, rows = table
     serde = serde_for(Format("JSON_SR"), columns, "value", MemoryRegistry(), "s")
     assert c.same(serde.decode_many(serde.encode_many(rows), c.fail), rows)
+
+
+def test_a_lenient_reader_asks_nobody():
+    columns = (c.value("A", INT), c.value("B", STRING))
+    serde = topic_serde(Format("JSON_SR"), columns, "value", "t", MemoryRegistry(), lenient=True)
+    assert serde.decode(b"\0\0\0\0\x63" + b'{"a":"7","B":{"x":1}}') == (7, '{"x":1}')
+    assert serde.decode(None) is None
+    with pytest.raises(DecodeError, match="Unknown magic byte"):
+        serde.decode(b'{"a":7}')
+    written = serde.encode((1, "b"))
+    assert serde.decode(written) == (1, "b")
