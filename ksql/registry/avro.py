@@ -241,7 +241,7 @@ class _Reader:
             raise BrokenAvro(f'a field of "{record.name}" is no object')
         name = _checked_name(_needed(schema, "name"))
         order = schema.get("order", "ascending")
-        if order not in _ORDERS:
+        if not isinstance(order, str) or order not in _ORDERS:
             raise BrokenAvro(f'the field "{name}" has the unknown order {_shown(order)}')
         made = FieldType(
             name,

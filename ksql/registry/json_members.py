@@ -8,6 +8,7 @@ Source: Confluent documentation, schema evolution and compatibility, JSON Schema
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Protocol
 
@@ -196,8 +197,9 @@ def _is_open(schema: Mapping[str, Json]) -> bool:
 def _covering(schema: Mapping[str, Json], name: str) -> Json | None:
     """The schema for a property that is not declared in a partly open object."""
     for pattern, found in _object(schema, "patternProperties").items():
-        if re.search(pattern, name):
-            return found
+        with contextlib.suppress(re.error):  # of another dialect: it covers nothing
+            if re.search(pattern, name):
+                return found
     more = schema.get("additionalProperties", True)
     return more if isinstance(more, dict) else None
 

@@ -86,6 +86,8 @@ def checked(schema: Schema, imported: Mapping[str, str], *, normalize: bool = Fa
         text = _canonical(schema, imported, normalize=normalize)
     except KsqlError as error:
         raise InvalidSchema(error.message) from error
+    except (RecursionError, orjson.JSONEncodeError) as error:
+        raise InvalidSchema("it is nested too deeply") from error
     references = schema.references
     if normalize:
         references = tuple(sorted(references, key=lambda one: one.name))
