@@ -24,6 +24,27 @@ CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
 """
 
 
+_EXPRESSIONS = (
+    "id + {0}",
+    "UCASE(name)",
+    "price * {0}",
+    "CONCAT(name, '-{0}')",
+    "amount % ({0} + 1)",
+    "CASE WHEN amount > {0}00 THEN 'much' ELSE 'little' END",
+    "CAST(amount AS STRING)",
+)
+
+
+def projection(width: int) -> str:
+    """A statement that computes so many columns, ``E0`` first."""
+    chosen = (_EXPRESSIONS[n % len(_EXPRESSIONS)].format(n) for n in range(width))
+    columns = ", ".join(f"{text} AS e{n}" for n, text in enumerate(chosen))
+    return (
+        "CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS "
+        f"SELECT customer, {columns} FROM {{source}};"
+    )
+
+
 def order_row(number: int, customer: int) -> tuple[int, int, str, float]:
     """The value of an order as a row of the stream."""
     return customer, number % AMOUNTS, f"name{customer}", number % 9973 / 100

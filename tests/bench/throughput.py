@@ -13,7 +13,16 @@ import orjson
 
 from tests.bench.report import Result, Spread
 from tests.bench.site import EARLIEST, EVERY_CHANGE, Site, Usage
-from tests.bench.statements import AMOUNTS, COUNT, LEAST, SOURCE, STATELESS, order, order_row
+from tests.bench.statements import (
+    AMOUNTS,
+    COUNT,
+    LEAST,
+    SOURCE,
+    STATELESS,
+    order,
+    order_row,
+    projection,
+)
 
 ROUNDS = 3
 
@@ -84,6 +93,18 @@ def check_stateless(site: Site, made: Input, topic: str, *, every_change: bool) 
                 raise WrongOutput(f"{topic}: {row}")
     if found != made.passing:
         raise WrongOutput(f"{topic}: {found} records instead of {made.passing}")
+
+
+def check_projection(site: Site, made: Input, topic: str, *, every_change: bool) -> None:
+    """Every order once, its first column the id."""
+    del every_change
+    found = 0
+    for message in site.records(topic):
+        found += 1
+        if found % 1000 == 1 and orjson.loads(message.value())["E0"] != int(message.key()):
+            raise WrongOutput(f"{topic}: {message.value()!r}")
+    if found != made.records:
+        raise WrongOutput(f"{topic}: {found} records instead of {made.records}")
 
 
 def check_count(site: Site, made: Input, topic: str, *, every_change: bool) -> None:
@@ -179,6 +200,8 @@ WORKLOADS = (
     Throughput("count-10k-coalesced", COUNT, "TABLE", "few", check_count),
     Throughput("count-10k-every-change", COUNT, "TABLE", "few", check_count, every_change=True),
     Throughput("count-600k", COUNT, "TABLE", "many", check_count),
+    Throughput("project-3", projection(3), "STREAM", "few", check_projection),
+    Throughput("project-20", projection(20), "STREAM", "few", check_projection),
     Throughput("avro", STATELESS, "STREAM", "avro", check_stateless),
     Throughput("protobuf", STATELESS, "STREAM", "protobuf", check_stateless),
     Throughput("delimited", STATELESS, "STREAM", "delimited", check_stateless),
