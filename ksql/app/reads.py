@@ -17,7 +17,7 @@ from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses
 from ksql.query.push import PushQuery, TooManyPushQueries
 from ksql.statements.answers import RequestFailed
 from ksql.statements.execute import parsed_one
-from ksql.statements.services import Request, Services
+from ksql.statements.services import Request, RunningPush, Services
 from ksql.syntax import ast
 from ksql.syntax.parser import split
 from ksql.types.schema import Column
@@ -56,6 +56,7 @@ class Reads:
         self._materializer = materializer
         self._now_ms = now_ms
         self._open: dict[str, PushQuery] = {}
+        self._told: dict[str, RunningPush] = {}
         self._lock = threading.Lock()
 
     def open(
@@ -84,7 +85,7 @@ class Reads:
                 case ast.Query(emit=None) as query:
                     return self._pull(query, request)
                 case ast.Query() as query:
-                    return self._push(query, request)
+                    return self._push(query, request, shown)
                 case ast.PrintTopic() as print_:
                     return self._print(print_)
                 case _:
@@ -98,10 +99,16 @@ class Reads:
         """End a push query of this server."""
         with self._lock:
             found = self._open.pop(query_id, None)
+            self._told.pop(query_id, None)
         if found is None:
             return False
         found.close()
         return True
+
+    def pushes(self) -> list[RunningPush]:
+        """The push queries that run, the oldest first."""
+        with self._lock:
+            return list(self._told.values())
 
     def close_all(self) -> None:
         """End all of them."""
@@ -159,7 +166,7 @@ class Reads:
 
     # --- push
 
-    def _push(self, query: ast.Query, request: Request) -> ResultStream:
+    def _push(self, query: ast.Query, request: Request, text: str) -> ResultStream:
         limit = request.settings.number("ksql.max.push.queries")
         if len(self._open) >= limit:
             raise TooManyPushQueries(limit)
@@ -180,11 +187,13 @@ class Reads:
         )
         with self._lock:
             self._open[query_id] = push
+            self._told[query_id] = RunningPush(text, plan)
         return push
 
     def _ended(self, query_id: str) -> None:
         with self._lock:
             self._open.pop(query_id, None)
+            self._told.pop(query_id, None)
 
     def _starts(self, plan: QueryPlan) -> dict[tuple[str, int], int]:
         wanted = read_topics(plan)

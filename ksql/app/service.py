@@ -230,6 +230,7 @@ class KsqlService:
             self.close_query,
         )
         self.reads = Reads(self.engine, self.kafka, self.admin, self.materializer, self._now_ms)
+        self.services.pushes = self.reads.pushes
         self._closers.append(self.reads.close_all)
 
     def _open_registry(self, state: StateDir) -> None:

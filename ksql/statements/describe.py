@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ksql.catalog.model import DataSource, PersistentQuery
     from ksql.engine.context import Context
     from ksql.plan.nodes import QueryPlan
-    from ksql.statements.services import QueryHealth, Request
+    from ksql.statements.services import QueryHealth, Request, RunningPush
     from ksql.types.schema import Column
 
 
@@ -161,6 +161,28 @@ def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:
     )
 
 
+def push_info(push: RunningPush) -> e.QueryInfo:
+    """One line about a push query."""
+    state = "RUNNING"
+    return e.QueryInfo(push.text, (), (), push.plan.query_id, {state: 1}, "PUSH", state)
+
+
+def push_description(push: RunningPush, request: Request) -> e.QueryDescription:
+    """All about a push query."""
+    return replace(
+        _of_plan(push.plan, push.text, ""),
+        query_type="PUSH",
+        ksql_host_query_status={request.services.host: "RUNNING"},
+        state="RUNNING",
+    )
+
+
+def _push(query_id: str, request: Request) -> RunningPush | None:
+    wanted = query_id.upper()
+    pushes = request.services.pushes()
+    return next((each for each in pushes if each.plan.query_id.upper() == wanted), None)
+
+
 def query_description(query: PersistentQuery, request: Request) -> e.QueryDescription:
     """All about a running query."""
     health = request.services.monitor.health(query.id)
@@ -210,6 +232,10 @@ def explain(stmt: ast.Explain, request: Request) -> e.Entity:
     """EXPLAIN of a query's id, of a query, or of a CREATE .. AS SELECT (a dry run)."""
     if isinstance(stmt.target, str):
         query = request.engine.catalog.query(stmt.target)
+        push = _push(stmt.target, request) if query is None else None
+        if push is not None:
+            found = push_description(push, request)
+            return e.QueryDescriptionEntity(statement_text=request.text, query_description=found)
         if query is None:
             close = near(stmt.target, request.engine.catalog.queries)
             raise UnknownName(

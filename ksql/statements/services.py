@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ksql.base.config import Settings
 from ksql.engine.engine import Engine
+from ksql.plan.nodes import QueryPlan
 
 if TYPE_CHECKING:
     from ksql.processors.base import Headers
@@ -51,6 +52,14 @@ class Monitor(Protocol):
         """First offset and end offset of every partition; unknown topics are left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunningPush:
+    """A push query that a client of this server is reading."""
+
+    text: str
+    plan: QueryPlan
+
+
 class Writer(Protocol):
     """Writes single records, for INSERT VALUES."""
 
@@ -69,7 +78,7 @@ class Writer(Protocol):
 class Services:
     """Everything that a handler may use.
 
-    ``now_ms`` is the clock, ``close_push`` ends a push query.
+    ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` tells which ones run.
     """
 
     engine: Engine
@@ -78,6 +87,7 @@ class Services:
     now_ms: Callable[[], int]
     host: str = "localhost:8088"
     close_push: Callable[[str], bool] = lambda _query_id: False
+    pushes: Callable[[], Sequence[RunningPush]] = tuple
 
 
 @dataclass

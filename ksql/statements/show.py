@@ -56,13 +56,14 @@ def _sources(stmt: ast.Show, request: Request) -> e.Entity:
 
 def _queries(stmt: ast.Show, request: Request) -> e.Entity:
     found: list[PersistentQuery] = list(request.engine.catalog.queries.values())
+    pushes = request.services.pushes()
     if stmt.extended:
-        return e.QueryDescriptions(
-            statement_text=request.text,
-            query_descriptions=tuple(describe.query_description(q, request) for q in found),
-        )
-    rows = tuple(describe.query_info(query, request) for query in found)
-    return e.Queries(statement_text=request.text, queries=rows)
+        described = [describe.query_description(query, request) for query in found]
+        described += [describe.push_description(push, request) for push in pushes]
+        return e.QueryDescriptions(statement_text=request.text, query_descriptions=tuple(described))
+    rows = [describe.query_info(query, request) for query in found]
+    rows += [describe.push_info(push) for push in pushes]
+    return e.Queries(statement_text=request.text, queries=tuple(rows))
 
 
 def _topics(stmt: ast.Show, request: Request) -> e.Entity:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.engine.queries import transient_plan
+from ksql.functions.registry import BUILTINS
+from ksql.plan.build import build
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
-from ksql.statements.services import QueryHealth
+from ksql.statements.services import QueryHealth, RunningPush
 from ksql.statements.show import hidden_topics
 from tests.unit.world import StillMonitor, World
 
@@ -223,3 +226,21 @@ def test_assert_topic(text, message):
         assert isinstance(one(text), e.AssertTopic)
     else:
         assert failed(text).message == message
+
+
+def test_push_queries_are_shown_and_explained():
+    world = World(SETUP.partition("CREATE STREAM C")[0])
+    text = "SELECT A FROM S EMIT CHANGES;"
+    context = world.engine.context(world.settings)
+    built = build(world.parse(text), world.catalog, BUILTINS, persistent=False)
+    plan = transient_plan("transient_S_5", built, context)
+    world.services.pushes = lambda: [RunningPush(text, plan)]
+    [shown] = world.run("SHOW QUERIES;")
+    [info] = shown.queries
+    assert (info.id, info.query_type, info.state) == ("transient_S_5", "PUSH", "RUNNING")
+    assert (info.query_string, info.sinks) == (text, ())
+    [described] = world.run("SHOW QUERIES EXTENDED;")
+    [explained] = world.run("EXPLAIN transient_S_5;")
+    assert described.query_descriptions == (explained.query_description,)
+    assert explained.query_description.query_type == "PUSH"
+    assert "[ OUTPUT ]" in explained.query_description.execution_plan
