@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import count
 from threading import Lock
 from typing import Final, Literal, Protocol
 
@@ -224,8 +225,9 @@ class MemoryRegistry:
             for known in versions:
                 if known.schema == schema and schema_id in (None, known.id):
                     return known.id
-            same = [known for known, text in self._by_id.items() if text == schema]
-            chosen = schema_id or (same[0] if same else max(self._by_id, default=0) + 1)
+            same = (known for known, text in self._by_id.items() if text == schema)
+            free = (number for number in count(1) if number not in self._by_id)
+            chosen = schema_id or next(same, None) or next(free)
             self._by_id[chosen] = schema
             versions.append(Registered(schema, chosen, subject, len(versions) + 1))
             return chosen

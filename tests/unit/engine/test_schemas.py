@@ -297,6 +297,29 @@ def test_a_registry_that_is_down():
     found.execute("CREATE STREAM J WITH (FORMAT='JSON') AS SELECT K, V FROM S;")
 
 
+def test_a_declared_source_is_replaced_with_what_the_registry_knows_now():
+    found = world(t_value=RECORD)
+    found.registry.register = MemoryRegistry.register.__get__(found.registry)
+    create = "STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');"
+    found.execute(f"CREATE {create}")
+    more = {**RECORD, "fields": [*RECORD["fields"], {"name": "c", "type": "long", "default": 0}]}
+    found.registry.register("t-value", Schema("AVRO", json.dumps(more)))
+    found.execute(f"CREATE OR REPLACE {create}")
+    assert shown(found) == "`K` INTEGER KEY, `A` INTEGER, `B` STRING, `C` BIGINT"
+    less = {**RECORD, "fields": RECORD["fields"][1:]}
+    found.registry.register("t-value", Schema("AVRO", json.dumps(less)))
+    error = found.refuse(f"CREATE OR REPLACE {create}")
+    assert "The following columns are changed, missing or reordered: [`A` INTEGER" in error.message
+
+
+def test_a_column_added_to_inferred_ones():
+    found = world(t_value=RECORD)
+    found.execute("CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');")
+    found.execute("ALTER STREAM S ADD COLUMN X DOUBLE;")
+    assert shown(found) == "`K` INTEGER KEY, `A` INTEGER, `B` STRING, `X` DOUBLE"
+    assert json.loads(subject(found, "t-value")) == RECORD
+
+
 # --- ids
 
 
