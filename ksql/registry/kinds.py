@@ -16,8 +16,6 @@ from ksql.registry import (
     avro,
     avro_compat,
     avro_print,
-    json_compat,
-    json_model,
     proto,
     proto_compat,
 )
@@ -100,6 +98,9 @@ def _canonical(schema: Schema, imported: Mapping[str, str], *, normalize: bool) 
             type_ = avro.parse(schema.text, imported.values())
             return avro_print.canonical_text(type_, normalize=normalize)
         case "JSON":
+            # brings a validator, which would cost every start a tenth of a second
+            from ksql.registry import json_model  # noqa: PLC0415
+
             json_model.parse(schema.text, imported)
             return json_model.canonical_text(schema.text, normalize=normalize)
         case "PROTOBUF":
@@ -134,6 +135,8 @@ def _differences(reader: Checked, writer: Checked, roles: Roles) -> list[Differe
             )
             return avro_compat.differences(*types, roles)
         case "JSON":
+            from ksql.registry import json_compat, json_model  # noqa: PLC0415 - see above
+
             documents = (
                 json_model.parse(texts[0], reader.imported),
                 json_model.parse(texts[1], writer.imported),
