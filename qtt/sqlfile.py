@@ -15,7 +15,7 @@ from ksql.rows.constants import constant_value
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, parse_one, split
 from ksql.topics.formats import NoRegistry
-from ksql.topics.schemas import topic_serde
+from ksql.topics.schemas import avro_key_name, topic_serde
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME
 from qtt import run as runs
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.catalog.model import DataSource
+    from ksql.engine.properties import FormatClause
+    from ksql.types.format import Format
     from qtt.driver import Driver
 
 
@@ -180,6 +182,14 @@ class _Block:
                 source.key_format.name,
             ),
             "value format": (options.clause("VALUE").name, source.value_format.name),
+            "key format properties": (
+                _stated(options.clause("KEY"), avro_key_name(source.name)),
+                _properties(source.key_format),
+            ),
+            "value format properties": (
+                _stated(options.clause("VALUE"), None),
+                _properties(source.value_format),
+            ),
             "value serde features": (options.wrap, source.value_format.wrap),
             "timestamp column": (
                 stamp.name if stamp else None,
@@ -196,3 +206,23 @@ class _Block:
                     f"Expected {what} does not match actual for source {source.name}. "
                     f"{wanted} expected, {found} found"
                 )
+
+
+def _stated(clause: FormatClause, avro_name: str | None) -> tuple[object, ...]:
+    """The properties of a format that a WITH clause gives it."""
+    full_name = clause.schema_full_name or (avro_name if clause.name == "AVRO" else None)
+    return (
+        clause.delimiter or ",",
+        clause.schema_id,
+        full_name,
+        clause.nullable_representation,
+    )
+
+
+def _properties(format_: Format) -> tuple[object, ...]:
+    return (
+        format_.delimiter,
+        format_.schema_id,
+        format_.schema_full_name,
+        format_.nullable_representation,
+    )

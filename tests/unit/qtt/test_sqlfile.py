@@ -75,6 +75,11 @@ def test_assertions_on_records_fail(result, assertion, text):
             "STREAM s (k INT KEY, v INT, w STRING) WITH (kafka_topic='s', format='JSON')",
             "key format",
         ),
+        (
+            "STREAM s (k INT KEY, v INT, w STRING) "
+            "WITH (kafka_topic='s', value_format='JSON', value_schema_id=1)",
+            "value format properties",
+        ),
     ],
 )
 def test_assertions_on_sources_fail(result, declared, text):
