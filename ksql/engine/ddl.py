@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from ksql.syntax import ast
 
+_RETENTION = "retention.ms"
+_DEFAULT_RETENTION_MS = 604_800_000
 _HEADERS = model.Array(
     model.Struct((model.Field("KEY", model.STRING), model.Field("VALUE", model.BYTES)))
 )
@@ -211,19 +213,26 @@ def resolve_topic(
     windowed: bool,
     default_name: str = "",
     like: Topic | None = None,
+    window_ms: int = 0,
 ) -> tuple[Topic, bool]:
     """The statement's topic, and whether it is to be created.
 
-    ``like`` is the topic whose partitions and replicas a new one takes over.
+    ``like`` is the topic whose partitions, replicas and retention a new one takes over.
+    ``window_ms`` is how long the query keeps its windows: the topic does not forget them earlier.
     Raises: StatementError if the counts differ from those of the existing topic, or none is given
     for a new one.
     """
     name = options.topic or default_name
     partitions, replicas = options.number("PARTITIONS"), options.number("REPLICAS")
+    retention = options.number("RETENTION_MS")
+    if retention is not None and kind == "TABLE" and not windowed:
+        raise BadProperty(
+            "Invalid config variable in the WITH clause: RETENTION_MS. "
+            "Non-windowed tables do not support retention."
+        )
     existing = context.topics.describe(name)
     if existing is not None:
-        retention = options.number("RETENTION_MS")
-        kept = int(existing.configs.get("retention.ms", -1 if retention is None else retention))
+        kept = int(existing.configs.get(_RETENTION, -1 if retention is None else retention))
         for word, asked, found in (
             ("partitions", partitions, existing.partitions),
             ("replicas", replicas, existing.replicas),
@@ -246,22 +255,13 @@ def resolve_topic(
         )
     if count < 1:
         raise StatementError(f"Invalid number of partitions: {count}")
-    configs = _topic_configs(options, kind, windowed=windowed)
-    return Topic(name, count, replicas or (like.replicas if like else 1), configs), True
-
-
-def _topic_configs(options: With, kind: ast.SourceKind, *, windowed: bool) -> dict[str, str]:
     policy = "delete" if kind == "STREAM" else "compact,delete" if windowed else "compact"
     configs = {"cleanup.policy": policy}
-    retention = options.number("RETENTION_MS")
+    if retention is None and like is not None and policy != "compact":
+        retention = int(like.configs.get(_RETENTION, _DEFAULT_RETENTION_MS))
     if retention is not None:
-        if kind == "TABLE" and not windowed:
-            raise BadProperty(
-                "Invalid config variable in the WITH clause: RETENTION_MS. "
-                "Non-windowed tables do not support retention."
-            )
-        configs["retention.ms"] = str(retention)
-    return configs
+        configs[_RETENTION] = str(retention if retention < 0 else max(retention, window_ms))
+    return Topic(name, count, replicas or (like.replicas if like else 1), configs), True
 
 
 def alter_source(stmt: ast.AlterSource, text: str, context: Context) -> Prepared:

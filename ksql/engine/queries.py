@@ -27,7 +27,8 @@ from ksql.engine.errors import AlreadyExists, DoesNotExist, UpgradeRefused
 from ksql.engine.properties import With, format_of
 from ksql.plan import codec
 from ksql.plan.build import Built, build
-from ksql.plan.nodes import QueryPlan, Select, Sink
+from ksql.plan.nodes import Aggregate, QueryPlan, Select, Sink
+from ksql.plan.walk import nodes
 from ksql.rows.constants import strict
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
@@ -234,7 +235,14 @@ def _sink(
         check_timestamp(timestamp.name, timestamp.pattern, (*key, *value))
     first = built.sources[0].source
     inherits = context.settings.flag("ksql.create.topic.inherit.source.replicas.enabled")
-    like = Topic(first.topic, first.partitions, first.replicas if inherits else 1)
+    read = context.topics.describe(first.topic)
+    like = Topic(
+        first.topic,
+        first.partitions,
+        first.replicas if inherits else 1,
+        read.configs if read else {},
+    )
+    windows = [n.window for n in nodes(built.plan) if isinstance(n, Aggregate) and n.window]
     prefix = context.settings.text("ksql.output.topic.name.prefix")
     topic, is_new = resolve_topic(
         options,
@@ -243,6 +251,7 @@ def _sink(
         windowed=built.window is not None,
         default_name=prefix + stmt.name,
         like=like,
+        window_ms=max((window.retention_ms for window in windows), default=0),
     )
     sink = Sink(
         built.plan,

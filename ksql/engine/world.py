@@ -19,8 +19,8 @@ class KafkaTopics:
         self._admin = admin
 
     def describe(self, name: str) -> Topic | None:
-        """The topic, or None."""
-        found = self._admin.topics().get(name)
+        """The topic with all its configs, or None."""
+        found = self._admin.describe([name]).get(name)
         if found is None:
             return None
         return Topic(found.name, found.partitions, found.replicas, found.configs)
