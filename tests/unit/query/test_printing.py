@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from ksql.query.printing import _shown, guess
+from ksql.topics.formats import serde_for
+from ksql.topics.registry import MemoryRegistry, framed
+from ksql.topics.written import Written
+from ksql.types import model
+from ksql.types.format import Format
+from tests.unit.topics import columns as c
+
+COLUMNS = (c.value("ID", model.INTEGER), c.value("D", model.Decimal(4, 2)))
+
+
+@pytest.fixture
+def registry():
+    return MemoryRegistry()
+
+
+def data(name, registry, row=(7, None)):
+    return serde_for(Format(name), COLUMNS, "value", registry, f"{name}-value").encode(row)
+
+
+@pytest.mark.parametrize("name", ["AVRO", "PROTOBUF", "JSON_SR"])
+def test_formats_with_schemas_are_known_by_their_ids(registry, name):
+    sample = data(name, registry)
+    assert guess([sample, None], Written(registry)) == name
+    assert "AVRO or PROTOBUF or JSON_SR" in guess([sample])
+
+
+def test_several_of_them_are_mixed(registry):
+    samples = [data("AVRO", registry), data("JSON_SR", registry)]
+    assert guess(samples, Written(registry)) == "MIXED"
+
+
+def test_an_unknown_id_is_just_bytes(registry):
+    assert guess([framed(9) + b"\x01\x02"], Written(registry)) == "AVRO or PROTOBUF or JSON_SR"
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([b'{"a":1}', b"[]"], "JSON"),
+        ([b"text"], "KAFKA_STRING"),
+        ([b"\0\0\0\x05"], "KAFKA_INT"),
+        ([b"\0\0\0\0\0\0\0\x05"], "KAFKA_BIGINT"),
+        ([b"\xff\xfe\xfd"], "UNRECOGNISED_BYTES"),
+        ([None], "no data processed"),
+    ],
+)
+def test_plain_formats(registry, samples, expected):
+    assert expected in guess(samples, Written(registry))
+
+
+def test_records_are_shown_as_their_schema_says(registry):
+    written = Written(registry)
+    for name in ("AVRO", "JSON_SR"):
+        shown = _shown(data(name, registry, (7, Decimal("1.50"))), name, written)
+        assert shown == '{"ID":7,"D":1.50}'
+    assert _shown(None, "AVRO", written) == "<null>"
+    broken = data("AVRO", registry)[:5] + b"\xff"
+    assert _shown(broken, "AVRO", written).startswith("\x00")
