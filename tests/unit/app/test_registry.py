@@ -1,0 +1,44 @@
+"""The registry that a service uses: the configured one, or its own."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from ksql.app.registry import BadRegistryListener, open_registry
+from ksql.base.config import Settings
+from ksql.registry.local import LocalRegistry
+from ksql.topics.registry import Schema
+from ksql.topics.registry_client import ConfluentRegistry
+
+AVRO = Schema("AVRO", '"string"')
+
+
+def test_a_url_names_somebody_elses(tmp_path):
+    url = "http://registry.example:8081"
+    found = open_registry(Settings({"ksql.schema.registry.url": url}), tmp_path)
+    assert isinstance(found.registry, ConfluentRegistry)
+    assert (found.settings.url, found.embedded) == (url, False)
+    found.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_one_it_has_its_own_which_it_finds_again(tmp_path):
+    urls = []
+    for _ in range(2):
+        found = open_registry(Settings({}), tmp_path)
+        assert isinstance(found.registry, LocalRegistry)
+        assert found.embedded
+        assert found.registry.register("s", AVRO) == 1
+        assert httpx.get(f"{found.settings.url}/subjects").json() == ["s"]
+        urls.append(found.settings.url)
+        found.close()
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(found.settings.url)
+    assert urls[0] == urls[1]
+
+
+@pytest.mark.parametrize("given", ["8081", "https://here:1", "http://:1", "http://here:x"])
+def test_a_listener_that_is_no_address_is_told(tmp_path, given):
+    with pytest.raises(BadRegistryListener, match=given):
+        open_registry(Settings({"ksql.schema.registry.listener": given}), tmp_path)
