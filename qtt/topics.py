@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.base.errors import KsqlError
 from ksql.dataflow.ports import Topic
 from ksql.engine.ddl import columns_of
-from ksql.engine.properties import With, configured_formats
+from ksql.engine.properties import With, configured_formats, with_configured_wrap
 from ksql.syntax import ast
 from ksql.syntax.parser import parse_one, split
 from ksql.topics.formats import format_info
@@ -139,6 +139,7 @@ def _derived(
     try:
         columns = Columns(columns_of(stmt.columns))
         key, value = configured_formats(options, settings, stmt.name, has_key=bool(columns.key))
+        value = with_configured_wrap(value, len(columns.value), settings)
         return _side(key, columns.key, "key"), _side(value, columns.value, "value")
     except KsqlError:  # what is wrong with the statement comes up when it runs
         return None, None

@@ -14,7 +14,7 @@ from ksql.engine.changes import DropSource, DropType, EndQuery, PutSource, PutTy
 from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, StillUsed, UpgradeRefused
-from ksql.engine.properties import With, configured_formats
+from ksql.engine.properties import With, configured_formats, with_configured_wrap
 from ksql.syntax import printer
 from ksql.topics.formats import validate
 from ksql.types import model
@@ -78,6 +78,8 @@ def _declared(
     key_format, value_format = configured_formats(
         options, context.settings, stmt.name, has_key=bool(schema.key)
     )
+    if any(each.mark == "" for each in stmt.columns):  # an inferred schema is as it is
+        value_format = with_configured_wrap(value_format, len(schema.value), context.settings)
     _check_columns(stmt, schema, by_id=value_format.schema_id is not None)
     validate(key_format, schema.key, "key")
     validate(value_format, schema.value, "value")

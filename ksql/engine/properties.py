@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.ident import near
@@ -10,7 +10,7 @@ from ksql.engine.errors import BadProperty
 from ksql.functions.timeformat import timestamp_parser
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.topics.formats import FORMATS, UnknownFormat
+from ksql.topics.formats import FORMATS, UnknownFormat, configured_wrap
 from ksql.topics.schemas import avro_key_name
 from ksql.types.format import Format, KeyWindow, TimestampColumn
 
@@ -325,6 +325,15 @@ def format_of(
         nullable_representation=clause.nullable_representation
         or (same.nullable_representation if same else None),
     )
+
+
+def with_configured_wrap(value: Format, columns: int, settings: Settings) -> Format:
+    """A value's format with the wrapping that the settings want, where a statement says nothing."""
+    if value.wrap is not None:
+        return value
+    setting = settings.text("ksql.persistence.wrap.single.values")
+    wanted = None if setting == "" else setting.lower() == "true"
+    return replace(value, wrap=configured_wrap(value.name, columns, wanted))
 
 
 def declared_formats(options: With, settings: Settings, name: str) -> tuple[Format, Format]:

@@ -24,7 +24,7 @@ from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.ddl import check_timestamp, resolve_topic
 from ksql.engine.errors import AlreadyExists, DoesNotExist, UpgradeRefused
-from ksql.engine.properties import With, format_of
+from ksql.engine.properties import With, format_of, with_configured_wrap
 from ksql.plan import codec
 from ksql.plan.build import Built, build
 from ksql.plan.nodes import Aggregate, QueryPlan, Select, Sink
@@ -32,7 +32,7 @@ from ksql.plan.walk import nodes
 from ksql.rows.constants import strict
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.topics.formats import configured_wrap, validate
+from ksql.topics.formats import validate
 from ksql.topics.schemas import JSON_SR_CONVERTER
 from ksql.types.coerce import can_coerce
 from ksql.types.format import Format, KeyWindow
@@ -191,11 +191,7 @@ def _sink_formats(
     wrap = options.wrap
     value_clause = options.clause("VALUE")
     value = format_of(value_clause, None, first.value_format, wrap=wrap)
-    if wrap is None:
-        setting = context.settings.text("ksql.persistence.wrap.single.values")
-        configured = None if setting == "" else setting.lower() == "true"
-        value = replace(value, wrap=configured_wrap(value.name, len(built.value), configured))
-    return key, value
+    return key, with_configured_wrap(value, len(built.value), context.settings)
 
 
 def _check_states(built: Built) -> None:

@@ -320,6 +320,24 @@ def test_a_column_added_to_inferred_ones():
     assert json.loads(subject(found, "t-value")) == RECORD
 
 
+def test_values_are_wrapped_as_the_settings_want():
+    found = world(t_value=RECORD)
+    off = {"ksql.persistence.wrap.single.values": "false"}
+    for name, columns, format_ in (
+        ("A", "V INT", "AVRO"),
+        ("B", "V INT", "PROTOBUF"),
+        ("C", "V INT, W INT", "AVRO"),
+    ):
+        found.execute(
+            f"CREATE STREAM {name} ({columns}) "
+            f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='{format_}');",
+            **off,
+        )
+    wraps = [source.value_format.wrap for source in found.catalog.sources.values()]
+    assert wraps == [False, None, None]
+    assert subject(found, "A-value") == '"int"'
+
+
 # --- ids
 
 
