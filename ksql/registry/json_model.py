@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import orjson
-from jsonschema import Draft7Validator
+from jsonschema import Draft7Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 from referencing import Registry, Resource
@@ -23,6 +23,9 @@ from ksql.topics.json_schema import BrokenJsonSchema
 
 Json = Any
 """A parsed JSON document."""
+
+_NO_FORMATS: Final = FormatChecker(formats=())
+"""Patterns are of JavaScript's dialect, which Python would judge wrongly."""
 
 Kind = Literal[
     "any", "never", "null", "boolean", "string", "number", "integer", "object", "array",
@@ -214,7 +217,7 @@ def parse(text: str, imported: Mapping[str, str]) -> Document:
     """
     try:
         schema = _resource(text).contents
-        validator_for(schema, default=Draft7Validator).check_schema(schema)
+        validator_for(schema, default=Draft7Validator).check_schema(schema, _NO_FORMATS)
         document = Document(text, imported)
         document.check()
     except SchemaError as error:

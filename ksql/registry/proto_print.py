@@ -146,12 +146,21 @@ def _type(one: FieldDescriptorProto) -> str:
 def _options(one: FieldDescriptorProto) -> str:
     found = []
     if one.HasField("default_value"):
-        texts = one.type in (_F.TYPE_STRING, _F.TYPE_BYTES)
-        quoted = one.default_value.replace("\\", "\\\\").replace('"', '\\"')
-        found.append(f'default = "{quoted}"' if texts else f"default = {one.default_value}")
+        found.append(f"default = {_default(one)}")
     if one.json_name and one.json_name != _json_name(one.name):
         found.append(f'json_name = "{one.json_name}"')
     return f" [{', '.join(found)}]" if found else ""
+
+
+def _default(one: FieldDescriptorProto) -> str:
+    match one.type:
+        case _F.TYPE_STRING:
+            quoted = one.default_value.replace("\\", "\\\\").replace('"', '\\"')
+            return f'"{quoted}"'
+        case _F.TYPE_BYTES:  # escaped already
+            return f'"{one.default_value}"'
+        case _:
+            return one.default_value
 
 
 def _json_name(name: str) -> str:

@@ -26,6 +26,7 @@ def thing(_required=(), _more=None, **properties):
     return out if _more is None else {**out, "additionalProperties": _more}
 
 
+DRAFT_4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
 TEXT, INT, NUMBER, NULL = ({"type": one} for one in ("string", "integer", "number", "null"))
 
 
@@ -148,6 +149,13 @@ def test_an_optional_property_may_come_into_a_closed_object(properties):
         ({"anyOf": [TEXT, INT, NULL]}, {"anyOf": [INT, TEXT]}),
         ({"dependencies": {"a": ["b"]}}, {"dependencies": {"a": ["b", "c"]}}),
         ({"title": "new", "type": "string"}, TEXT),
+        ({"allOf": [TEXT, {"maxLength": 9}]}, {"type": "string", "maxLength": 5}),
+        (TEXT, {"allOf": [TEXT, {"maxLength": 9}]}),
+        ({"patternProperties": {"(": TEXT}}, {"patternProperties": {"(": TEXT}}),
+        (
+            {"dependencies": {"a": {"required": ["b"]}}},
+            {"dependencies": {"a": {"required": ["b"]}}},
+        ),
     ],
 )
 def test_compatible(reader, writer):
@@ -239,6 +247,53 @@ def test_compatible(reader, writer):
             {"type": "object"},
             "DEPENDENCY_ARRAY_ADDED",
             "#/dependencies/a",
+        ),
+        ({"allOf": [TEXT, INT]}, TEXT, "TYPE_CHANGED", "#"),
+        (INT, {"oneOf": [TEXT, NULL]}, "TYPE_CHANGED", "#"),
+        ({"oneOf": [TEXT, INT]}, {"anyOf": [TEXT, INT]}, "COMBINED_TYPE_CHANGED", "#"),
+        ({"allOf": [TEXT, INT, NULL]}, {"allOf": [TEXT, INT]}, "PRODUCT_TYPE_EXTENDED", "#"),
+        ({"type": "number", "multipleOf": 2}, NUMBER, "MULTIPLE_OF_ADDED", "#/multipleOf"),
+        (
+            {"type": "number", "multipleOf": 3},
+            {"type": "number", "multipleOf": 2},
+            "MULTIPLE_OF_CHANGED",
+            "#/multipleOf",
+        ),
+        (
+            {**DRAFT_4, "type": "number", "minimum": 1, "exclusiveMinimum": True},
+            {**DRAFT_4, "type": "number", "minimum": 1},
+            "EXCLUSIVE_MINIMUM_ADDED",
+            "#/exclusiveMinimum",
+        ),
+        (
+            {"dependencies": {"a": ["b", "c"]}},
+            {"dependencies": {"a": ["b"]}},
+            "DEPENDENCY_ARRAY_EXTENDED",
+            "#/dependencies/a",
+        ),
+        (
+            {"dependencies": {"a": ["c"]}},
+            {"dependencies": {"a": ["b"]}},
+            "DEPENDENCY_ARRAY_CHANGED",
+            "#/dependencies/a",
+        ),
+        (
+            {"dependencies": {"a": {"required": ["b"]}}},
+            {"type": "object"},
+            "DEPENDENCY_SCHEMA_ADDED",
+            "#/dependencies/a",
+        ),
+        (
+            {"type": "array", "items": [TEXT], "additionalItems": TEXT},
+            {"type": "array", "items": [TEXT, INT], "additionalItems": TEXT},
+            "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+            "#/items/1",
+        ),
+        (
+            {"type": "array", "items": [TEXT, INT], "additionalItems": TEXT},
+            {"type": "array", "items": [TEXT], "additionalItems": TEXT},
+            "ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+            "#/items/1",
         ),
         (
             {"type": "number", "multipleOf": 4},

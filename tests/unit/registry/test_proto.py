@@ -73,6 +73,35 @@ def test_proto2_labels_and_defaults_are_printed():
     assert "optional string b = 2;" in printed
 
 
+def test_what_descriptors_say_of_fields_is_printed():
+    file = FileDescriptorProto(name="x.proto")
+    fields = file.message_type.add(name="M").field
+    fields.add(name="a_b", number=1, type=9, label=1, json_name="aB", default_value='x"\\')
+    fields.add(name="c", number=2, type=12, label=1, json_name="other", default_value="\\001")
+    fields.add(name="d", number=3, type=8, label=3, json_name="d")
+    fields.add(name="e", number=4, type=14, label=1, type_name=".E", default_value="Y")
+    values = file.enum_type.add(name="E").value
+    values.add(name="X", number=-1)
+    values.add(name="Y", number=2)
+    sent = base64.b64encode(file.SerializeToString()).decode()
+    assert proto.canonical_text(sent, {}).splitlines() == [
+        'syntax = "proto2";',
+        "",
+        "message M {",
+        '  optional string a_b = 1 [default = "x\\"\\\\"];',
+        '  optional bytes c = 2 [default = "\\001", json_name = "other"];',
+        "  repeated bool d = 3;",
+        "  optional .E e = 4 [default = Y];",
+        "}",
+        "",
+        "enum E {",
+        "  X = -1;",
+        "  Y = 2;",
+        "}",
+    ]
+    assert kinds(proto.canonical_text(sent, {}), sent) == []
+
+
 def test_normalised_order_is_that_of_the_numbers():
     one = proto.canonical_text(message("int32 b = 2;", "int32 a = 1;"), {}, normalize=True)
     two = proto.canonical_text(message("int32 a = 1;", "int32 b = 2;"), {}, normalize=True)
