@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import orjson
 from jsonschema import Draft7Validator, FormatChecker
@@ -217,7 +217,8 @@ def parse(text: str, imported: Mapping[str, str]) -> Document:
     """
     try:
         schema = _resource(text).contents
-        validator_for(schema, default=Draft7Validator).check_schema(schema, _NO_FORMATS)
+        draft = cast("type[Draft7Validator]", validator_for(schema, default=Draft7Validator))
+        draft.check_schema(schema, _NO_FORMATS)
         document = Document(text, imported)
         document.check()
     except SchemaError as error:
