@@ -202,6 +202,8 @@ def _inner(node: Node) -> Iterator[Json]:
     if node.kind == "object":
         for keyword in ("properties", "patternProperties", "dependentSchemas"):
             yield from (node.schema.get(keyword) or {}).values()
+        needed = (node.schema.get("dependencies") or {}).values()
+        yield from (one for one in needed if not isinstance(one, list))
         if "additionalProperties" in node.schema:
             yield node.schema["additionalProperties"]
     elif node.kind == "array":

@@ -41,6 +41,8 @@ TEXT, INT, NUMBER, NULL = ({"type": one} for one in ("string", "integer", "numbe
         '{"$ref": "other.json"}',
         '{"properties": {"a": {"$ref": "#/definitions/a"}}}',
         '{"$ref": "#"}',
+        '{"dependencies": {"a": {"$ref": "#/nowhere"}}}',
+        '{"items": [{"not": {"$ref": "#/nowhere"}}]}',
         '{"minLength": -1}',
     ],
 )
