@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ksql.base.errors import KsqlError
 from ksql.topics.client import RawRecord, Reader
 from ksql.topics.formats import serde_for
+from ksql.topics.registry import MAGIC, PREFIX_BYTES
 from ksql.topics.written import Written
 from ksql.types.format import Format
 
@@ -109,7 +110,7 @@ def _is_tagged(data: bytes) -> bool:
 
 def _registered(data: bytes, written: Written | None) -> str | None:
     """The format of the schema that the record begins with, if it begins with one."""
-    if written is None or not _is_tagged(data):
+    if written is None or len(data) <= PREFIX_BYTES or data[:1] != MAGIC:
         return None
     try:
         return written.kind(data)

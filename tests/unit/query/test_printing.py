@@ -31,6 +31,12 @@ def test_formats_with_schemas_are_known_by_their_ids(registry, name):
     assert "AVRO or PROTOBUF or JSON_SR" in guess([sample])
 
 
+def test_bytes_that_could_be_text_are_known_too(registry):
+    sample = data("AVRO", registry, (5, None))
+    assert b"\n" in sample
+    assert guess([sample], Written(registry)) == "AVRO"
+
+
 def test_several_of_them_are_mixed(registry):
     samples = [data("AVRO", registry), data("JSON_SR", registry)]
     assert guess(samples, Written(registry)) == "MIXED"
