@@ -13,7 +13,7 @@ from ksql.dataflow.starts import read_topics
 from ksql.engine.queries import transient_plan
 from ksql.plan.build import build
 from ksql.query.printing import PrintQuery
-from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses
+from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses, check_stream
 from ksql.query.push import PushQuery, TooManyPushQueries
 from ksql.statements.answers import RequestFailed
 from ksql.statements.execute import parsed_one
@@ -137,6 +137,7 @@ class Reads:
         found = self._engine.catalog.sources.get(name)
         if found is not None and found.kind == "STREAM":
             check_clauses(query, request.settings)
+            check_stream(request.settings)
             return self._pull_stream(query, query_id, request)
         pull: PullQuery = bind_pull(
             query,

@@ -233,6 +233,20 @@ PROPERTIES: dict[str, Property] = {
             editable=True,
         ),
         _p(
+            "ksql.query.pull.range.scan.enabled",
+            "bool",
+            "true",
+            "pull queries may ask for a range of the key where tables are not scanned",
+            editable=True,
+        ),
+        _p(
+            "ksql.query.pull.stream.enabled",
+            "bool",
+            "true",
+            "allow pull queries over streams",
+            editable=True,
+        ),
+        _p(
             "ksql.new.query.planner.enabled",
             "bool",
             "false",

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ksql.analysis import bound as b
-from ksql.analysis.bound import Bound, Named, type_of
+from ksql.analysis.bound import Named, type_of
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.projection import check_unique, items
 from ksql.analysis.relation import bind_relation
 from ksql.analysis.scope import Scope, Source
 from ksql.base.errors import KsqlError, StatementError
 from ksql.catalog.model import DataSource
+from ksql.query import where
 from ksql.query.results import ResultRow
 from ksql.rows.compile import Stage, compile_stage
 from ksql.stores import windowed
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ksql.topics.registry import Registry
 
 _BATCH = 1000
-_MOST_LOOKUPS = 1000
+_PUSH = "Add EMIT CHANGES if you intended to issue a push query."
 
 
 class Tables(Protocol):
@@ -144,22 +145,19 @@ def bind_pull(
     Raises: StatementError for clauses that pull queries do not have, for tables that no query
     writes; RegistryMissing for formats that need a schema registry.
     """
+    check_clauses(query, settings)
     relation = bind_relation(query.source, catalog, functions, frozenset())
     source = relation.sources[0].source
-    check_clauses(query, settings)
-    stored = _stored_form(source)
     relation_scope = Scope((_pull_source(relation.sources[0].alias, source),))
     projected = _projected(query, relation, relation_scope, functions)
     predicate = None
     if query.where is not None:
         where_scope = Scope(relation_scope.sources, clause="WHERE")
         predicate = bind_predicate(query.where, where_scope, functions)
-    keys = key_lookups(predicate, source.schema.key)
-    if keys is None and not settings.flag("ksql.query.pull.table.scan.enabled"):
-        raise StatementError(
-            "Pull queries need a WHERE clause that gives every key column by equality.",
-            hint="Set 'ksql.query.pull.table.scan.enabled'='true' to allow table scans.",
-        )
+        where.check_keys(query.where, source.schema.key)
+    stored = _stored_form(source)
+    where.check_keyed(predicate, source, settings)
+    keys = where.key_lookups(predicate, source.schema.key)
     stage = compile_stage(
         [name for name, _ in _columns(source)],
         predicate,
@@ -189,7 +187,11 @@ def check_clauses(query: ast.Query, settings: Settings) -> None:
     Raises: StatementError.
     """
     if not settings.flag("ksql.pull.queries.enable"):
-        raise StatementError("Pull queries are disabled. See ksql.pull.queries.enable.")
+        raise StatementError(
+            "Pull queries are disabled. You can enable them by setting "
+            f"ksql.pull.queries.enable=true. {where.MORE}",
+            hint=_PUSH,
+        )
     refused = {
         "JOIN": isinstance(query.source, ast.Join),
         "WINDOW": query.window is not None,
@@ -200,12 +202,36 @@ def check_clauses(query: ast.Query, settings: Settings) -> None:
     for clause, there in refused.items():
         if there:
             raise StatementError(
-                f"Pull queries don't support {clause} clauses.",
-                hint="Add EMIT CHANGES to follow the result, or query a table made by "
-                "CREATE TABLE AS SELECT.",
+                f"Pull queries don't support {clause} clauses. {where.MORE}", hint=_PUSH
             )
+    if query.limit is not None and query.limit < 0:
+        raise StatementError(
+            f"Pull queries don't support negative integers in the LIMIT clause. {where.MORE}",
+            hint=_PUSH,
+        )
     if query.limit is not None and not settings.flag("ksql.query.pull.limit.clause.enabled"):
-        raise StatementError("LIMIT in pull queries is disabled.")
+        raise StatementError(
+            "LIMIT clause in pull queries is currently disabled. You can enable them by setting "
+            f"ksql.query.pull.limit.clause.enabled=true. {where.MORE}",
+            hint=_PUSH,
+        )
+    where.check_columns(
+        "SELECT", (item.expr for item in query.select if isinstance(item, ast.SelectItem))
+    )
+    where.check_columns("WHERE", () if query.where is None else (query.where,))
+
+
+def check_stream(settings: Settings) -> None:
+    """Whether streams may be asked at all.
+
+    Raises: StatementError.
+    """
+    if not settings.flag("ksql.query.pull.stream.enabled"):
+        raise StatementError(
+            "Pull queries on streams are disabled. You can enable them by setting "
+            f"ksql.query.pull.stream.enabled=true. {where.MORE}",
+            hint=_PUSH,
+        )
 
 
 def _stored_form(source: DataSource) -> DataSource:
@@ -213,7 +239,9 @@ def _stored_form(source: DataSource) -> DataSource:
     if stored is None:
         raise StatementError(
             f"The `{source.name}` table isn't queryable. To derive a queryable table, "  # noqa: S608 - a hint
-            f"you can do 'CREATE TABLE QUERYABLE_{source.name} AS SELECT * FROM {source.name}'."
+            f"you can do 'CREATE TABLE QUERYABLE_{source.name} AS SELECT * FROM {source.name}'. "
+            + where.MORE,
+            hint=_PUSH,
         )
     return stored
 
@@ -255,37 +283,6 @@ def result_columns(projected: Iterable[Named], source: DataSource) -> tuple[Colu
         )
         for named in projected
     )
-
-
-def key_lookups(predicate: Bound | None, key: tuple[Column, ...]) -> list[tuple[Any, ...]] | None:
-    """The keys that a condition allows, if it gives every key column by ``=`` or IN; else None."""
-    if predicate is None or not key:
-        return None
-    choices: dict[str, list[Any]] = {}
-    for part in _conjuncts(predicate):
-        match part:
-            case b.Compare("=", b.Column(name), b.Const(value)) | b.Compare(
-                "=", b.Const(value), b.Column(name)
-            ):
-                choices.setdefault(name, [value])
-            case b.In(b.Column(name), options) if all(isinstance(o, b.Const) for o in options):
-                values = [o.value for o in options if isinstance(o, b.Const)]
-                choices.setdefault(name, list(dict.fromkeys(values)))
-            case _:
-                continue
-    if any(column.name not in choices for column in key):
-        return None
-    found = list(itertools.product(*(choices[column.name] for column in key)))
-    return found if len(found) <= _MOST_LOOKUPS else None
-
-
-def _conjuncts(expr: Bound) -> Iterator[Bound]:
-    match expr:
-        case b.Logical("AND", left, right):
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
-        case _:
-            yield expr
 
 
 class TableNotReady(KsqlError):

@@ -5,7 +5,8 @@ import pytest
 from ksql.analysis import bound as b
 from ksql.base.errors import KsqlError
 from ksql.functions.registry import BUILTINS
-from ksql.query.pull import TableNotReady, bind_pull, key_lookups
+from ksql.query.pull import TableNotReady, bind_pull, check_stream
+from ksql.query.where import MORE, key_lookups
 from ksql.stores.memory import MemoryStore
 from ksql.types.model import BIGINT, STRING
 from ksql.types.schema import Column, Role
@@ -81,7 +82,9 @@ def pull(text, **settings):
         ("SELECT K FROM N WHERE K = 'a' AND C > 5;", [], 0),
         ("SELECT K, C * 2 AS D FROM N WHERE K = 'a' AND A = 4;", [("a", 4)], 0),
         ("SELECT K FROM N WHERE C > 1;", [("a",)], 1),
-        ("SELECT K FROM N WHERE K = 'a' OR K = 'b';", [("a",), ("b",)], 1),
+        ("SELECT K FROM N WHERE K = 'a' OR K = 'b';", [("a",), ("b",)], 0),
+        ("SELECT K FROM N WHERE (K = 'a' AND C > 1) OR K IN ('a', 'x');", [("a",)], 0),
+        ("SELECT K FROM N WHERE K = 'a' OR C > 1;", [("a",)], 1),
         ("SELECT K FROM N;", [("a",), ("b",)], 1),
         ("SELECT UCASE(K) AS U, ROWTIME FROM N WHERE K = 'b';", [("B", 2)], 0),
         ("SELECT * FROM W WHERE K = 'a';", [("a", 0, 10, 1), ("a", 10, 20, 1)], 0),
@@ -129,15 +132,26 @@ def test_a_row_that_does_not_decode_is_left_out():
     [
         ("SELECT * FROM T WHERE ID = 'x';",
          "The `T` table isn't queryable. To derive a queryable table, you can do "
-         "'CREATE TABLE QUERYABLE_T AS SELECT * FROM T'."),
+         "'CREATE TABLE QUERYABLE_T AS SELECT * FROM T'. See https://cnfl.io/queries for more info."),
+        ("SELECT *, ROWPARTITION FROM N;",
+         "Pull queries don't support the following columns in SELECT clauses: `ROWPARTITION`"),
+        ("SELECT * FROM N WHERE ROWOFFSET > 1;",
+         "Pull queries don't support the following columns in WHERE clauses: `ROWOFFSET`"),
+        ("SELECT * FROM N LIMIT -1;",
+         "Pull queries don't support negative integers in the LIMIT clause. "
+         "See https://cnfl.io/queries for more info."),
+        ("SELECT * FROM N WHERE K IN ('a', NULL);",
+         "Primary key columns can not be NULL: (K = null)"),
+        ("SELECT * FROM M WHERE A IN (1, '2');",
+         "'2' can not be converted to the type of the key column: A BIGINT KEY"),
         ("SELECT * FROM NN;", "NN does not exist."),
         ("SELECT K, COUNT(*) FROM N GROUP BY K;",
-         "Pull queries don't support GROUP BY clauses."),
-        ("SELECT * FROM N PARTITION BY C;", "Pull queries don't support PARTITION BY clauses."),
-        ("SELECT * FROM N HAVING C > 1;", "Pull queries don't support HAVING clauses."),
+         "Pull queries don't support GROUP BY clauses. " + MORE),
+        ("SELECT * FROM N PARTITION BY C;", "Pull queries don't support PARTITION BY clauses. " + MORE),
+        ("SELECT * FROM N HAVING C > 1;", "Pull queries don't support HAVING clauses. " + MORE),
         ("SELECT * FROM N WINDOW TUMBLING (SIZE 1 SECOND);",
-         "Pull queries don't support WINDOW clauses."),
-        ("SELECT * FROM S JOIN N ON S.K = N.K;", "Pull queries don't support JOIN clauses."),
+         "Pull queries don't support WINDOW clauses. " + MORE),
+        ("SELECT * FROM S JOIN N ON S.K = N.K;", "Pull queries don't support JOIN clauses. " + MORE),
         ("SELECT K, K FROM N;", "Duplicate value columns found in schema: `K` STRING"),
         ("SELECT X FROM N;", None),
     ],
@@ -153,8 +167,16 @@ def test_refused(text, message):
     ("text", "name", "message"),
     [
         ("SELECT * FROM N WHERE K = 'a';", "ksql.pull.queries.enable", "Pull queries are disabled"),
-        ("SELECT * FROM N LIMIT 1;", "ksql.query.pull.limit.clause.enabled", "LIMIT in pull"),
-        ("SELECT * FROM N WHERE C = 1;", "ksql.query.pull.table.scan.enabled", "Pull queries need"),
+        (
+            "SELECT * FROM N LIMIT 1;",
+            "ksql.query.pull.limit.clause.enabled",
+            "LIMIT clause in pull",
+        ),
+        (
+            "SELECT * FROM N WHERE C = 1;",
+            "ksql.query.pull.table.scan.enabled",
+            "WHERE clause missing key",
+        ),
     ],
 )
 def test_switched_off(text, name, message):
@@ -196,7 +218,8 @@ def both(left, right):
         (b.In(COLUMN_K, (const("a"), OTHER)), (K,), None),
         (both(b.In(COLUMN_K, (const("a"), const("b"))), b.In(COLUMN_L, (const(1), const(2)))),
          (K, L), [("a", 1), ("a", 2), ("b", 1), ("b", 2)]),
-        (b.Logical("OR", equals(COLUMN_K, const("a")), equals(COLUMN_K, const("b"))), (K,), None),
+        (b.Logical("OR", equals(COLUMN_K, const("a")), equals(COLUMN_K, const("b"))), (K,),
+         [("a",), ("b",)]),
         (b.Not(equals(COLUMN_K, const("a"))), (K,), None),
         (b.Compare("<", COLUMN_K, const("a")), (K,), None),
         (equals(COLUMN_K, OTHER), (K,), None),
@@ -205,6 +228,57 @@ def both(left, right):
 )  # fmt: skip
 def test_key_lookups(predicate, key, expected):
     assert key_lookups(predicate, key) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT * FROM N;", "Missing WHERE clause"),
+        ("SELECT * FROM N WHERE C = 1 AND A > 2;",
+         "WHERE clause missing key column for disjunct: (C = 1) AND (A > 2)"),
+        ("SELECT * FROM N WHERE K = 'a' OR C = 1;",
+         "WHERE clause missing key column for disjunct: (C = 1)"),
+        ("SELECT * FROM M WHERE K = 'a';",
+         "Multi-column sources must specify every key in the WHERE clause. Specified: [K] "
+         "Expected: [`K` STRING KEY, `A` BIGINT KEY]"),
+        ("SELECT * FROM M WHERE K = 'a' AND A > 1;", "Query requires table scan to be enabled"),
+        ("SELECT * FROM W WHERE K > 'a';", "Query requires table scan to be enabled"),
+        ("SELECT * FROM N WHERE 'a' < K AND K < 'c';",
+         "A comparison condition on the key column cannot be combined with other comparisons "
+         "such as an IN predicate"),
+        ("SELECT * FROM N WHERE UCASE(K) = 'A';",
+         "A comparison must directly reference a key column"),
+        ("SELECT * FROM M WHERE K = 'a' AND A = C - 1;",
+         "A comparison must be between a key column and a resolvable expression"),
+        ("SELECT * FROM N WHERE NOT (K = 'a');",
+         "Unsupported expression in WHERE clause: (NOT (K = 'a'))"),
+        ("SELECT * FROM N WHERE 'a' LIKE 'a';", "Like condition must be between strings"),
+    ],
+)  # fmt: skip
+def test_without_scans_every_alternative_gives_the_key(text, message):
+    with pytest.raises(KsqlError) as caught:
+        bound(text, **{"ksql.query.pull.table.scan.enabled": "false"})
+    assert caught.value.message.removesuffix(f". {MORE}") == message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM N WHERE K = 'a' OR (K = 'b' AND C > 1);",
+        "SELECT * FROM N WHERE K > 'a';",
+        "SELECT * FROM W WHERE K = 'a' AND WINDOWSTART > 5;",
+        "SELECT * FROM N WHERE K = 'a' AND K LIKE 'a%';",
+    ],
+)
+def test_without_scans_these_are_fine(text):
+    bound(text, **{"ksql.query.pull.table.scan.enabled": "false"})
+
+
+def test_streams_may_be_switched_off():
+    settings = WORLD.settings.with_overrides({"ksql.query.pull.stream.enabled": "false"})
+    check_stream(WORLD.settings)
+    with pytest.raises(KsqlError, match="Pull queries on streams are disabled"):
+        check_stream(settings)
 
 
 def test_a_table_that_is_not_open_yet():
