@@ -20,6 +20,7 @@ from ksql.registry.errors import (
     BadRequest,
     InvalidMode,
     InvalidVersion,
+    NoSuchSchema,
     NotOffered,
     RegistryError,
 )
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 _log = logging.getLogger(__name__)
-_MAX_VERSION: Final = (1 << 31) - 1
+_MAX: Final = (1 << 31) - 1
+_MAX_DIGITS: Final = 10
 _SERIALIZED: Final = "serialized"
 
 
@@ -65,13 +67,21 @@ def _plain_subject(text: str) -> str:
 def _version(text: str) -> int:
     if text in ("latest", "-1"):
         return LATEST
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MAX_VERSION:
+    number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    if not number or not 1 <= int(text) <= _MAX:
         raise InvalidVersion(text)
     return int(text)
 
 
+def _possible_id(number: int) -> int:
+    if not 1 <= number <= _MAX:
+        raise NoSuchSchema(number)
+    return number
+
+
 Subject = Annotated[str, AfterValidator(_plain_subject)]
 Version = Annotated[str, AfterValidator(unquote)]
+SchemaId = Annotated[int, AfterValidator(_possible_id)]
 Flag = Annotated[bool, Query()]
 Offset = Annotated[int, Query()]
 Effective = Annotated[bool, Query(alias="defaultToGlobal")]
@@ -187,7 +197,7 @@ def _schemas(subjects: Subjects) -> APIRouter:
 
     @routes.get("/ids/{schema_id}")
     def by_id(
-        schema_id: int,
+        schema_id: SchemaId,
         wanted: Annotated[str, Query(alias="format")] = "",
         with_last: Annotated[bool, Query(alias="fetchMaxId")] = False,
     ) -> Json:
@@ -196,12 +206,14 @@ def _schemas(subjects: Subjects) -> APIRouter:
         return out | {"maxId": subjects.last_id()} if with_last else out
 
     @routes.get("/ids/{schema_id}/schema", response_class=PlainTextResponse)
-    def text_by_id(schema_id: int, wanted: Annotated[str, Query(alias="format")] = "") -> Response:
+    def text_by_id(
+        schema_id: SchemaId, wanted: Annotated[str, Query(alias="format")] = ""
+    ) -> Response:
         return Response(shown(subjects.schema(schema_id).schema, wanted), media_type=MEDIA_TYPE)
 
     @routes.get("/ids/{schema_id}/subjects")
     def subjects_by_id(
-        schema_id: int,
+        schema_id: SchemaId,
         subject: str | None = None,
         deleted: Flag = False,
         offset: Offset = 0,
@@ -212,7 +224,7 @@ def _schemas(subjects: Subjects) -> APIRouter:
 
     @routes.get("/ids/{schema_id}/versions")
     def versions_by_id(
-        schema_id: int,
+        schema_id: SchemaId,
         subject: str | None = None,
         deleted: Flag = False,
         offset: Offset = 0,

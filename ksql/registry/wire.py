@@ -16,6 +16,7 @@ from ksql.topics.registry import Reference, Schema
 
 MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 Json = dict[str, Any]
+_MAX: Final = (1 << 31) - 1
 
 
 class _Body(BaseModel):
@@ -27,7 +28,7 @@ class ReferenceBody(_Body):
 
     name: str
     subject: str
-    version: int
+    version: int = Field(ge=-1, le=_MAX)
 
 
 class SchemaBody(_Body):
@@ -36,8 +37,8 @@ class SchemaBody(_Body):
     schema_text: str | None = Field(default=None, alias="schema")
     kind: str | None = Field(default=None, alias="schemaType")
     references: list[ReferenceBody] | None = None
-    id: int | None = None
-    version: int | None = None
+    id: int | None = Field(default=None, ge=-1, le=_MAX)
+    version: int | None = Field(default=None, ge=-1, le=_MAX)
     subject: str | None = None
     guid: str | None = None
     metadata: Json | None = None
