@@ -15,7 +15,7 @@ from ksql.topics.formats import EncodeError, Serde, format_info
 from ksql.topics.registry import subject_name
 from ksql.topics.schemas import key_schema_fits, schema_for, topic_serde
 from ksql.types.model import BIGINT
-from ksql.types.schema import ROWTIME, SYSTEM_NAMES, Column, quote_always
+from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column, quote_always
 
 if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
@@ -146,6 +146,8 @@ def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
         column = source.schema.find(name)
         if name == ROWTIME:
             found.append(Column(ROWTIME, BIGINT))
+        elif name in PSEUDO_COLUMNS and column is None:
+            raise CannotInsert(f"Inserting into column {quote_always(name)} is not allowed.")
         elif column is None or name in SYSTEM_NAMES:
             close = near(name, (c.name for c in source.schema.columns))
             raise CannotInsert(

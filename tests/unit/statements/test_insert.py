@@ -74,7 +74,7 @@ def test_queries_see_the_record():
         ("INSERT INTO S (KK) VALUES ('k');", "Column name `KK` does not exist.",
          "Did you mean K?"),
         ("INSERT INTO S (ROWPARTITION) VALUES (1);",
-         "Column name `ROWPARTITION` does not exist.", ""),
+         "Inserting into column `ROWPARTITION` is not allowed.", ""),
         ("INSERT INTO T (N) VALUES ('x');",
          "Failed to insert values into 'T'. Value for primary key column(s) ID is required for "
          "tables", ""),
