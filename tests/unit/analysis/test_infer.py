@@ -286,7 +286,10 @@ LINKED = "(see https://github.com/confluentinc/ksql/issues/4239). As a workaroun
         ),
         ("CASE WHEN b THEN NULL END", "Invalid Case expression. All case branches have NULL type"),
         ("CASE WHEN b THEN i ELSE l END", "THEN type: INTEGER.\nDEFAULT type: BIGINT."),
-        ("CASE WHEN b THEN dec ELSE 0.005 END", "THEN type: DECIMAL(4, 2).\nDEFAULT type: DECIMAL(4, 3)."),
+        (
+            "CASE WHEN b THEN dec ELSE 0.005 END",
+            "THEN type: DECIMAL(4, 2).\nDEFAULT type: DECIMAL(4, 3).",
+        ),
         ("CASE WHEN b THEN dec ELSE 100 END", "THEN type: DECIMAL(4, 2).\nDEFAULT type: INTEGER."),
         ("CASE WHEN b THEN s ELSE 1 END", "THEN type: STRING.\nDEFAULT type: INTEGER."),
         ("ARRAY[ts, 'soon']", 'invalid input syntax for type TIMESTAMP: "soon"'),
