@@ -6,6 +6,7 @@ expected if that is short, or the word at which reading stopped.
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, Span
@@ -25,6 +26,7 @@ LEADING_WORDS = (
 """The words that a statement may start with."""
 
 _MAX_EXPECTED = 3
+_LEAST_SIMILAR = 4
 _CLASS_NAMES = {
     "INTEGER": "INTEGER_VALUE",
     "DIGITS": "DECIMAL_VALUE",
@@ -68,13 +70,23 @@ def unexpected(machine: Machine, at: int) -> ParseError:
     span, shown = _place(words, at)
     near = f"Syntax error at or near '{shown}' at line {span.line}:{span.column}"
     accepted = machine.accepted()
-    advice = mistakes.hint(machine, at)
+    advice = mistakes.hint(machine, at) or _similar(machine, accepted, at)
     missing = _missing(machine, accepted, at)
     if missing:
         return _error(span, f"missing '{missing}' at '{shown}'", advice)
     if "NAME" in accepted and at < len(words) and words[at].key in RESERVED:
         return _error(span, near, advice or _quote_hint(words[at]))
     return _error(span, _expectation(machine.lexer, accepted) or near, advice)
+
+
+def _similar(machine: Machine, accepted: set[str], at: int) -> str:
+    """The keyword that may stand there and looks much like the word, if there is one."""
+    words = machine.words
+    if at >= len(words) or len(words[at].key) < _LEAST_SIMILAR or words[at].key in RESERVED:
+        return ""
+    fitting = [word for word, name in machine.lexer.keywords.items() if name in accepted]
+    close = difflib.get_close_matches(words[at].key, fitting, n=1, cutoff=0.7)
+    return f"Did you mean '{close[0]}'?" if close else ""
 
 
 def _place(words: Sequence[Word], at: int) -> tuple[Span, str]:

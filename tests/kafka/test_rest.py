@@ -228,7 +228,7 @@ REFUSALS = {
     "SET 'auto.offset.reset'='sometimes';": ("sometimes", "earliest or latest"),
     "SET 'ksql.service.id'='other';": ("ksql.service.id", "server's configuration"),
     "CREATE SINK CONNECTOR C WITH ('a'='b');": ("CREATE CONNECTOR is not supported yet",),
-    ";": ("statement",),
+    ";": ("line 1:1", "mismatched input ';'"),
 }
 
 
