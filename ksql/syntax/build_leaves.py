@@ -115,8 +115,8 @@ def source_name(span: Span, name: str) -> str:
     """The name of a stream or table, which has fewer characters to choose from."""
     if not _SOURCE_NAME.match(name):
         raise ParseError(
-            f"Illegal argument: the source name `{name}` contains illegal characters",
-            hint="Use letters, digits, underscores and hyphens only.",
+            f"Illegal argument at Line: {span.line}, Col: {span.column}. Source names may only "
+            f"contain alphanumeric values, '_' or '-'. Got: '{name}'",
             span=span,
         )
     return name

@@ -79,8 +79,7 @@ create table t (a int key);
 --> A table's PRIMARY KEY is unique and never null; a stream's KEY need not be.
 
 create stream `a b` (a int);
---> line 1:15: Illegal argument: the source name `a b` contains illegal characters
---> Use letters, digits, underscores and hyphens only.
+--> line 1:15: Illegal argument at Line: 1, Col: 15. Source names may only contain alphanumeric values, '_' or '-'. Got: 'a b'
 
 create source stream s as select * from t;
 --> line 1:27: Syntax Error
