@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
 from ksql.topics.registry import (
+    PREFIX_BYTES,
     RegistryUnreachable,
     Schema,
     SchemaNotFound,
@@ -58,6 +59,53 @@ class _Readers:
             return Bad(f"Schema {schema_id} cannot be read: {error.message}", "")
 
 
+class _Reading:
+    """Records read as their schemas say."""
+
+    def __init__(self, readers: _Readers, hint: str, faults: tuple[type[Exception], ...]) -> None:
+        self._readers = readers
+        self._hint = hint
+        self._faults: tuple[type[Exception], ...] = (*faults, Bad, DecodeError)
+
+    def one(self, data: bytes) -> Row | None:
+        """A record."""
+        try:
+            return self._reader(data)(data)
+        except self._faults as error:
+            raise _misfit(error) from error
+
+    def many(self, items: Sequence[bytes | None], failed: Failed) -> list[Row | Skip | None]:
+        """A batch; most have one schema, so a reader is looked up where the id changes."""
+        out: list[Row | Skip | None] = []
+        prefix: bytes | None = None
+        row: RowReader | None = None
+        for data in items:
+            if data is None:
+                out.append(None)
+                continue
+            try:
+                if row is None or data[:PREFIX_BYTES] != prefix:
+                    row = None
+                    row = self._reader(data)
+                    prefix = data[:PREFIX_BYTES]
+                out.append(row(data))
+            except self._faults as error:
+                failed(len(out), _misfit(error))
+                out.append(SKIP)
+        return out
+
+    def _reader(self, data: bytes) -> RowReader:
+        return self._readers.get(frame_id(data, self._hint))
+
+
+def _misfit(error: Exception) -> DecodeError:
+    if isinstance(error, DecodeError):
+        return error
+    if isinstance(error, Bad):
+        return DecodeError(error.message, f"${error.path}")
+    return DecodeError(f"The bytes do not fit their schema: {error}")
+
+
 class _Writer:
     """The writer of our schema, which is looked up or registered at the first row."""
 
@@ -108,27 +156,8 @@ def registered_serde(
     Beyond the usual errors the serde raises RegistryUnreachable: no record is to blame for that.
     """
     caught: tuple[type[Exception], ...] = (*faults, RecursionError)
-    readers = _Readers(registry, reader)
+    reading = _Reading(_Readers(registry, reader), hint, caught)
     ours_writer = _Writer(registry, subject, schema_id, ours, writer)
-
-    def read(data: bytes) -> Row | None:
-        row = readers.get(frame_id(data, hint))
-        try:
-            return row(data)
-        except Bad as bad:
-            raise DecodeError(bad.message, f"${bad.path}") from None
-        except caught as error:
-            raise DecodeError(f"The bytes do not fit their schema: {error}") from error
-
-    def decode_many(items: Sequence[bytes | None], failed: Failed) -> list[Row | Skip | None]:
-        out: list[Row | Skip | None] = []
-        for data in items:
-            try:
-                out.append(None if data is None else read(data))
-            except DecodeError as error:
-                failed(len(out), error)
-                out.append(SKIP)
-        return out
 
     def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
         write = ours_writer.get()
@@ -144,8 +173,8 @@ def registered_serde(
         return out
 
     return Serde(
-        decode=lambda data: None if data is None else read(data),
+        decode=lambda data: None if data is None else reading.one(data),
         encode=lambda row: None if row is None else encode_many([row])[0],
-        decode_many=decode_many,
+        decode_many=reading.many,
         encode_many=encode_many,
     )
