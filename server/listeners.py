@@ -87,7 +87,11 @@ def _bind(listener: Listener) -> socket.socket:
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         family, _, _, _, address = found[0]
-        return socket.create_server((str(address[0]), int(address[1])), family=family, backlog=2048)
+        place = str(address[0]), int(address[1])
+        sock = socket.create_server(place, family=family, backlog=2048)
+        # connections inherit it; without it every answer waits 40 ms for an acknowledgement
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise PortInUse(listener.host, listener.port) from error

@@ -47,3 +47,13 @@ def test_urls_are_for_this_machine() -> None:
         (sock,) = bind([Listener(host, 0)])
         with sock:
             assert url_of(sock) == f"http://{shown}:{sock.getsockname()[1]}"
+
+
+def test_answers_do_not_wait_for_acknowledgements() -> None:
+    (sock,) = bind([Listener("127.0.0.1", 0)])
+    with (
+        sock,
+        socket.create_connection(sock.getsockname()),
+        sock.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
