@@ -23,6 +23,7 @@ from ksql.base.jars import jars
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.engine.world import KafkaTopics
+from ksql.registry.errors import ReferenceExists
 from ksql.spark.runner import SparkRunner, Surroundings
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.session import SparkSettings
@@ -250,10 +251,21 @@ class SparkDriver:
         names = {source.topic for source in sources} | self._created
         names |= {s.materialization.topic for s in sources if s.materialization is not None}
         self._topics.delete(sorted(names))
-        for subject in self._registry.subjects():
-            if subject.startswith(self._prefix):
-                self._registry.delete(subject)
+        self._delete_subjects([s for s in self._registry.subjects() if s.startswith(self._prefix)])
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _delete_subjects(self, subjects: list[str]) -> None:
+        """Delete them, those that others import last."""
+        while subjects:
+            imported = []
+            for subject in subjects:
+                try:
+                    self._registry.delete(subject)
+                except ReferenceExists:
+                    imported.append(subject)
+            if imported == subjects:
+                raise QueryFailed(f"the subjects {', '.join(subjects)} cannot be deleted")
+            subjects = imported
 
 
 def prefixed(statement: ast.Statement, prefix: str, sinks: str = "") -> ast.Statement:
