@@ -112,7 +112,11 @@ class Reads:
 
     def close_all(self) -> None:
         """End all of them."""
-        for query_id in list(self._open):
+        with self._lock:
+            running = dict(self._open)
+        for push in running.values():
+            push.end()  # so that closing them one by one waits for their polls together
+        for query_id in running:
             self.close(query_id)
 
     # --- pull

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import struct
-import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
-from ksql.topics.client import RawRecord, Reader
+from ksql.query.feed import Feed
 from ksql.topics.formats import serde_for
 from ksql.topics.registry import MAGIC, PREFIX_BYTES
 from ksql.topics.written import Written
@@ -21,10 +20,9 @@ from ksql.types.format import Format
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ksql.topics.client import RawRecord
     from ksql.topics.registry import Registry
     from ksql.topics.settings import KafkaSettings
-
-_POLL_S = 0.25
 
 
 class PrintQuery:
@@ -41,11 +39,9 @@ class PrintQuery:
         limit: int | None,
         registry: Registry | None = None,
     ) -> None:
-        self._reader = Reader(settings)
-        self._reader.assign(start)
+        self._feed = Feed(settings, start)
         self._interval = interval
         self._limit = limit
-        self._closed = threading.Event()
         self._formats: tuple[str, str] | None = None
         self._written = None if registry is None else Written(registry)
 
@@ -53,9 +49,9 @@ class PrintQuery:
         """Lines as records come; first the guessed formats."""
         seen = sent = 0
         try:
-            while not self._closed.is_set() and (self._limit is None or sent < self._limit):
+            while self._feed.open and (self._limit is None or sent < self._limit):
                 out: list[str] = []
-                records = self._reader.poll(timeout_s=_POLL_S)
+                records = self._feed.poll()
                 if records and self._formats is None:
                     self._formats = (
                         guess([r.key for r in records], self._written),
@@ -71,11 +67,11 @@ class PrintQuery:
                         sent += 1
                 yield out
         finally:
-            self._reader.close()
+            self._feed.close()
 
     def close(self) -> None:
         """End it."""
-        self._closed.set()
+        self._feed.close()
 
 
 def guess(samples: list[bytes | None], written: Written | None = None) -> str:

@@ -6,7 +6,6 @@ Spark query; its state lives in memory and ends with it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,17 +13,16 @@ from ksql.base.errors import KsqlError
 from ksql.dataflow.load import Compiled
 from ksql.dataflow.program import RawBatch
 from ksql.processors.memory import MemoryStore
+from ksql.query.feed import Feed
 from ksql.query.results import ResultRow
-from ksql.topics.client import RawRecord, Reader
 
 if TYPE_CHECKING:
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import QueryPlan
+    from ksql.topics.client import RawRecord
     from ksql.topics.registry import Registry
     from ksql.topics.settings import KafkaSettings
     from ksql.types.schema import Column
-
-_POLL_S = 0.25
 
 Offsets = Mapping[tuple[str, int], int]
 
@@ -55,10 +53,7 @@ class PushQuery:
         self._stores = [MemoryStore() for _ in range(self._program.stages)]
         self._until = until
         self._limit = limit
-        self._closed = threading.Event()
-        self._reader = Reader(settings)
-        self._reader.assign(start)
-        self._on_end = on_end
+        self._feed = Feed(settings, start, lambda: on_end(plan.query_id))
 
     def batches(self) -> Iterator[list[ResultRow]]:
         """Rows as they come; an empty batch at least twice a second."""
@@ -67,8 +62,8 @@ class PushQuery:
             if self._limit == 0:
                 self.final_message = "Limit Reached"
                 return
-            while not self._closed.is_set():
-                rows = self._rows(self._bounded(self._reader.poll(timeout_s=_POLL_S)))
+            while self._feed.open:
+                rows = self._rows(self._bounded(self._feed.poll()))
                 if self._limit is not None and sent + len(rows) >= self._limit:
                     yield rows[: self._limit - sent]
                     self.final_message = "Limit Reached"
@@ -80,12 +75,15 @@ class PushQuery:
                     return
             self.final_message = "Query Completed"
         finally:
-            self._reader.close()
-            self._on_end(self.query_id)
+            self._feed.close()
+
+    def end(self) -> None:
+        """Let its reader come to an end."""
+        self._feed.end()
 
     def close(self) -> None:
-        """End it; the reading thread notices within its poll."""
-        self._closed.set()
+        """End it, whether or not anyone still reads."""
+        self._feed.close()
 
     def _bounded(self, records: list[RawRecord]) -> list[RawRecord]:
         until = self._until
@@ -94,7 +92,7 @@ class PushQuery:
         return [r for r in records if r.offset < until[r.topic, r.partition]]
 
     def _is_done(self, until: Offsets) -> bool:
-        positions = self._reader.positions
+        positions = self._feed.positions
         return all(positions[place] >= end for place, end in until.items())
 
     def _rows(self, records: list[RawRecord]) -> list[ResultRow]:
