@@ -1,0 +1,65 @@
+"""A topic reader that anybody may close while another thread reads from it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from ksql.topics.client import RawRecord, Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ksql.topics.settings import KafkaSettings
+
+_POLL_S = 0.25
+
+
+class Feed:
+    """Records as they come, until it is closed.
+
+    A client that leaves ends nothing by itself: whoever waits for rows is told no more. So closing
+    releases the reader, whether or not anyone comes back to read.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        start: Mapping[tuple[str, int], int],
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._reader = Reader(settings)
+        self._reader.assign(start)
+        self._on_end = on_end
+        self._ending = threading.Event()
+        self._reading = threading.Lock()
+        self._released = False
+
+    @property
+    def positions(self) -> Mapping[tuple[str, int], int]:
+        """The next offset of every partition."""
+        return self._reader.positions
+
+    @property
+    def open(self) -> bool:
+        """Whether there may be more to read."""
+        return not self._ending.is_set()
+
+    def poll(self) -> list[RawRecord]:
+        """What has come, at once or within a quarter of a second; nothing once it is closed."""
+        with self._reading:
+            return [] if self._released else self._reader.poll(timeout_s=_POLL_S)
+
+    def end(self) -> None:
+        """Let the reading thread come to an end by itself."""
+        self._ending.set()
+
+    def close(self) -> None:
+        """End it and release the reader; waits for a poll that runs. Idempotent."""
+        self.end()
+        with self._reading:
+            if self._released:
+                return
+            self._released = True
+            self._reader.close()
+        self._on_end()
