@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 
 _INTERNAL: Final = re.compile(r"-(repartition|changelog)\Z")
+_DEFAULT_PARTITIONS: Final = "4"  # where nobody says how many
 _SIDES: Final[tuple[Side, ...]] = ("key", "value")
 
 
-def check_post(case: Case, driver: Driver) -> None:
+def check_post(case: Case, driver: Driver, partitions: int) -> None:
     """Check ``post.sources`` and ``post.topics``.
+
+    ``partitions`` is how many a topic has here for which nobody says how many.
 
     Raises: Mismatch, Unsupported.
     """
@@ -36,7 +39,7 @@ def check_post(case: Case, driver: Driver) -> None:
             shown = "; ".join(_shown(source) for source in catalog.sources.values())
             raise Mismatch(f"no source is like {wanted}; there are {shown}")
     topics: Mapping[str, Any] = case.post.get("topics") or {}
-    _check_topics(topics.get("topics") or (), driver)
+    _check_topics(topics.get("topics") or (), driver, partitions)
     pattern = topics.get("blacklist")
     if pattern:
         known = {source.topic for source in catalog.sources.values()}
@@ -45,7 +48,7 @@ def check_post(case: Case, driver: Driver) -> None:
             raise Mismatch(f"topics {found} should not be there")
 
 
-def _check_topics(wanted: Sequence[Mapping[str, Any]], driver: Driver) -> None:
+def _check_topics(wanted: Sequence[Mapping[str, Any]], driver: Driver, partitions: int) -> None:
     sources = {source.topic: source for source in driver.catalog.sources.values()}
     for each in wanted:
         source = sources.get(each["name"])
@@ -54,6 +57,8 @@ def _check_topics(wanted: Sequence[Mapping[str, Any]], driver: Driver) -> None:
                 raise Unsupported("the names and schemas of Kafka Streams' internal topics")
             raise Mismatch(f"there is no topic {each['name']}")
         actual = _topic_facts(source, driver)
+        if source.partitions == partitions:
+            actual["partitions"] = _DEFAULT_PARTITIONS
         for fact, found in actual.items():
             expected = each.get(fact)
             given = expected is not None or fact.endswith(("Format", "Id"))

@@ -73,7 +73,7 @@ def _run(case: Case, driver: Driver, partitions: int) -> None:
     if case.expected is None:
         _play(case, driver, partitions)
         _check_outputs(case, driver)
-        check_post(case, driver)
+        check_post(case, driver, partitions)
         return
     try:
         _play(case, driver, partitions)
