@@ -21,8 +21,8 @@ from ksql.syntax.walk import transform
 
 if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
-    from ksql.analysis.relation import FromSource
     from ksql.analysis.scope import Scope
+    from ksql.analysis.sources import FromSource
     from ksql.functions.registry import Functions
 
 
@@ -38,22 +38,14 @@ def bind_join(
     Raises: InvalidJoin; NotSupportedYet for the kinds of joins that are not run yet.
     """
     left, right = sides
-    _check_sources(left, right)
-    if left.source.kind == "TABLE" and right.source.kind == "STREAM":
-        raise InvalidJoin(
-            "Invalid join order: table-stream joins are not supported; only stream-table joins. "
-            f"Got {left.source.name} {_kind(join)} {right.source.name}."
-        )
-    if right.source.kind == "STREAM" or left.source.kind == "TABLE":
-        names = f"{left.source.kind.lower()}-{right.source.kind.lower()}"
-        raise NotSupportedYet(f"a {names} join", span=join.span)
-    _check_stream_table(join, left, right)
+    check_sources(left, right)
+    check_stream_table(join, left, right)
     left_expr, right_expr = _sides(join.criteria, scope, functions, left, right)
     key = right.source.schema.key
     if len(key) != 1 or right_expr != b.Column(joined_name(right.alias, key[0].name), key[0].type):
         raise InvalidJoin(
             "Invalid join condition: stream-table joins require to join on the table's primary "
-            f"key. Got {_qualified(join.criteria, sides)}."
+            f"key. Got {qualified(join.criteria, sides)}."
         )
     if type_of(left_expr) != type_of(right_expr):
         raise InvalidJoin(
@@ -63,12 +55,17 @@ def bind_join(
     return left_expr, right_expr
 
 
-def _kind(join: ast.Join) -> str:
+def kind_of(join: ast.Join) -> str:
+    """The kind of a join as messages show it."""
     names = {"INNER": "[INNER] JOIN", "LEFT": "LEFT [OUTER] JOIN", "RIGHT": "RIGHT [OUTER] JOIN"}
     return names.get(join.kind, "[FULL] OUTER JOIN")
 
 
-def _check_sources(left: FromSource, right: FromSource) -> None:
+def check_sources(left: FromSource, right: FromSource) -> None:
+    """Two different sources, in formats that can be joined.
+
+    Raises: InvalidJoin.
+    """
     if left.source.name == right.source.name:
         raise InvalidJoin(
             f"Can not join '{left.source.name}' to '{right.source.name}': "
@@ -82,8 +79,12 @@ def _check_sources(left: FromSource, right: FromSource) -> None:
         )
 
 
-def _check_stream_table(join: ast.Join, left: FromSource, right: FromSource) -> None:
-    names = f"Got {left.source.name} {_kind(join)} {right.source.name}."
+def check_stream_table(join: ast.Join, left: FromSource, right: FromSource) -> None:
+    """What a stream-table join may not be.
+
+    Raises: InvalidJoin; NotSupportedYet for windowed sources.
+    """
+    names = f"Got {left.source.name} {kind_of(join)} {right.source.name}."
     if join.kind == "FULL":
         raise InvalidJoin(
             f"Invalid join type: full-outer join not supported for stream-table join. {names}"
@@ -148,7 +149,7 @@ def _home(
     return homes.pop()
 
 
-def _qualified(criteria: ex.Expr, sides: tuple[FromSource, FromSource]) -> str:
+def qualified(criteria: ex.Expr, sides: tuple[FromSource, ...]) -> str:
     """The condition with its columns' sources named."""
 
     def qualify(node: ex.Expr) -> ex.Expr:
@@ -157,7 +158,8 @@ def _qualified(criteria: ex.Expr, sides: tuple[FromSource, FromSource]) -> str:
             return ex.Ref(node.name, home)
         return node
 
-    return describe(transform(criteria, qualify)).removeprefix("(").removesuffix(")")
+    shown = describe(transform(criteria, qualify))
+    return shown[1:-1] if shown.startswith("(") else shown
 
 
 def _typed(criteria: ex.Expr, left: Bound, right: Bound) -> str:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from ksql.syntax import ast
 
+_SYNTHETIC = (
+    "\nROWKEY was added as a synthetic key column because the join criteria did not match any "
+    "source column. This expression must be included in the projection and may be aliased."
+)
 KeyOrigin = Literal[
     "key column", "grouping expression", "partitioning expression", "join expression"
 ]
@@ -61,7 +65,7 @@ def split(
             first = projected[hits[0]].expr
             hits = [i for i in hits if projected[i].expr == first]
         if len(hits) > 1:
-            raise _twice([projected[i].name for i in hits], part, origin)
+            raise _twice(sorted(projected[i].name for i in hits), part, origin)
         if not hits:
             missing.append(part)
             continue
@@ -74,6 +78,19 @@ def split(
     if not value:
         raise StatementError("The projection contains no value columns.")
     return tuple(key), value
+
+
+def foreign_missing(projected: Sequence[Named], parts: Sequence[KeyPart], table: str) -> KeyMissing:
+    """A foreign-key join keeps the left table's key, all of it."""
+    have = {named.expr for named in projected}
+    lost = [part.shown[0] for part in parts if part.exprs[0] not in have]
+    plural = "s" if len(lost) > 1 else ""
+    return KeyMissing(
+        f"Primary key column{plural} missing in projection. For foreign-key table-table joins, the "
+        "projection must include all primary key columns from the left input table "
+        f"({quote_always(table)}). Missing column{plural}: {', '.join(map(quote_always, lost))}.",
+        projected,
+    )
 
 
 def _twice(names: list[str], part: KeyPart, origin: KeyOrigin) -> StatementError:
@@ -97,10 +114,11 @@ def _missing(parts: list[KeyPart], origin: KeyOrigin, sink: str) -> str:
         options = [part.shown[0] for part in parts]
         plural, shown, example = len(options) > 1, _and(options), ", ".join(options)
     noun = origin + ("s" if plural else "")
+    synthetic = _SYNTHETIC if origin == "join expression" and example == "ROWKEY" else ""
     return (
         "Key missing from projection (ie, SELECT). See https://cnfl.io/2LV7ouS.\n"
         f"The query used to build {quote_always(sink)} must include the {noun} {shown} "
-        f"in its projection (eg, SELECT {example}...)."
+        f"in its projection (eg, SELECT {example}...).{synthetic}"
     )
 
 

@@ -11,12 +11,19 @@ from ksql.base.ident import near
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.types.model import Struct
-from ksql.types.schema import SYSTEM_NAMES, WINDOWEND, WINDOWSTART, quote_always
+from ksql.types.schema import (
+    SYSTEM_NAMES,
+    WINDOW_COLUMNS,
+    WINDOWEND,
+    WINDOWSTART,
+    quote_always,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ksql.analysis.relation import FromSource, Relation
+    from ksql.analysis.relation import Relation
+    from ksql.analysis.sources import FromSource
     from ksql.types.model import SqlType
 
 
@@ -65,6 +72,8 @@ def items(
 
 def _item(term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent: bool) -> Item:
     if term.alias is not None:
+        if relation.scope.joined and term.alias in WINDOW_COLUMNS and _names_itself(term):
+            raise _reserved(term.alias)
         if term.alias in SYSTEM_NAMES and not _is_window_bound(term, relation):
             raise ReservedName(
                 f"`{term.alias}` is a reserved column name. "
@@ -78,15 +87,23 @@ def _item(term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent:
         )
     name = namer.name(term.expr)
     if persistent and name in SYSTEM_NAMES and not _is_window_bound(term, relation):
-        raise ReservedName(
-            f"Reserved column name in select: `{name}`. Please remove or alias the column."
-        )
+        raise _reserved(name)
     return Item(name, term.expr)
+
+
+def _reserved(name: str) -> ReservedName:
+    return ReservedName(
+        f"Reserved column name in select: `{name}`. Please remove or alias the column."
+    )
+
+
+def _names_itself(term: ast.SelectItem) -> bool:
+    return isinstance(term.expr, ex.Ref) and term.expr.name == term.alias
 
 
 def _is_window_bound(term: ast.SelectItem, relation: Relation) -> bool:
     """A windowed source's own bound under its own name: it lives in the key already."""
-    windowed = any(each.source.window for each in relation.sources)
+    windowed = not relation.scope.joined and relation.sources[0].source.window is not None
     expr = term.expr
     return (
         windowed
@@ -116,6 +133,8 @@ def _star(
     if rekeyed is not None and not joined:
         yield from _rekeyed_star(chosen[0], rekeyed)
         return
+    if term.source is None:
+        yield from (Item(name, ex.Ref(name, span=term.span)) for name in relation.scope.extras)
     for each in chosen:
         for name in _star_columns(each, persistent=persistent):
             shown = joined_name(each.alias, name) if joined else name

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.analysis import joins
-from ksql.analysis.bound import Bound
+from ksql.analysis import chains, joins
+from ksql.analysis.bound import Bound, type_of
+from ksql.analysis.chains import Chain
 from ksql.analysis.scope import Scope, Source
-from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.analysis.sources import FromSource
+from ksql.base.errors import StatementError
 from ksql.base.ident import near
-from ksql.catalog.model import DataSource
 from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.syntax.walk import collect
 
 if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
     from ksql.functions.registry import Functions
 
 
-@dataclass(frozen=True, slots=True)
-class FromSource:
-    """One source of the query under its alias."""
-
-    alias: str
-    source: DataSource
+SYNTHETIC = "ROWKEY"
+"""The key of a join that no column of a source gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundJoin:
-    """A stream-table join with its keys bound.
+    """A join with its keys bound.
 
-    ``left_key`` reads the stream, ``right_key`` the table.
+    ``left_key`` reads the stream, ``right_key`` the table. A join that is legal but not run yet
+    has its ``chain``.
     """
 
     kind: str
     left_key: Bound
     right_key: Bound
+    chain: Chain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,39 @@ def bind_relation(
         case ast.SourceRef():
             found = (_from(relation, catalog),)
             return Relation(found, None, scope_of(found, later=later))
-        case ast.Join(left=ast.SourceRef() as left):
-            pair = (_from(left, catalog), _from(relation.right, catalog))
-            scope = scope_of(pair, later=later)
-            left_key, right_key = joins.bind_join(relation, pair, scope, functions)
-            return Relation(pair, BoundJoin(relation.kind, left_key, right_key), scope)
         case ast.Join():
-            raise NotSupportedYet("joining more than two sources", span=relation.span)
+            return _joined(relation, catalog, functions, later)
+
+
+def _joined(
+    join: ast.Join, catalog: Catalog, functions: Functions, later: frozenset[str]
+) -> Relation:
+    all_steps = chains.steps(join)
+    first = all_steps[0].left
+    assert isinstance(first, ast.SourceRef)  # noqa: S101 - a chain begins with a source
+    found = tuple(_from(ref, catalog) for ref in (first, *(step.right for step in all_steps)))
+    scope = scope_of(found, later=later)
+    for step in all_steps:
+        _check_qualifiers(step.criteria, found)
+    if [each.source.kind for each in found] == ["STREAM", "TABLE"]:
+        left_key, right_key = joins.bind_join(join, (found[0], found[1]), scope, functions)
+        return Relation(found, BoundJoin(join.kind, left_key, right_key), scope)
+    chain = chains.bind_chain(join, found, scope, functions)
+    if not chain.options and chain.foreign is None:
+        scope = replace(scope, extras={SYNTHETIC: type_of(chain.left_key)})
+    return Relation(found, BoundJoin(join.kind, chain.left_key, chain.right_key, chain), scope)
+
+
+def _check_qualifiers(criteria: ex.Expr, found: tuple[FromSource, ...]) -> None:
+    aliases = [each.alias for each in found]
+    for ref in collect(criteria, ex.Ref):
+        if ref.source is not None and ref.source not in aliases:
+            close = near(ref.source, aliases)
+            raise StatementError(
+                f"Failed to prepare statement: '{ref.source}' is not a valid stream/table name "
+                "or alias.",
+                hint=f"Did you mean {close[0]}?" if close else "",
+            )
 
 
 def _from(ref: ast.SourceRef, catalog: Catalog) -> FromSource:

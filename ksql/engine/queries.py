@@ -13,7 +13,7 @@ from ksql.analysis import bound as b
 from ksql.analysis import keys
 from ksql.analysis.bound import Named, type_of
 from ksql.analysis.describe import place
-from ksql.base.errors import StatementError
+from ksql.base.errors import NotSupportedYet, StatementError
 from ksql.base.ident import near
 from ksql.base.ids import QueryId, persistent_query_id
 from ksql.catalog.model import DataSource, PersistentQuery
@@ -120,13 +120,15 @@ def _built(stmt: ast.CreateAsSelect, options: With, context: Context) -> Built:
     """The query's plan; a TIMESTAMP column that is nowhere comes before a key that is not there."""
     in_text_order = context.settings.flag("ksql.new.query.planner.enabled")
     try:
-        return build(
+        built = build(
             stmt.query,
             context.catalog,
             context.functions,
             sink=stmt.name,
             keys_as_written=in_text_order,
         )
+        validate(Format("JSON"), built.exchanged, "key")  # what no format may have as a key
+        return built
     except keys.KeyMissing as error:
         timestamp = options.timestamp()
         if timestamp is not None:
@@ -303,6 +305,12 @@ def query_plan(
 
 
 def _read(built: Built) -> list[DataSource]:
+    """The sources of a query that can be run.
+
+    Raises: NotSupportedYet.
+    """
+    if built.pending:
+        raise NotSupportedYet(built.pending)
     return [each.source for each in built.sources]
 
 

@@ -13,7 +13,9 @@ from ksql.analysis.describe import describe
 from ksql.analysis.errors import CannotInfer, NotBoolean, UnknownColumn
 from ksql.analysis.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
-from ksql.analysis.relation import FromSource, Relation, bind_relation
+from ksql.analysis.relation import SYNTHETIC, Relation, bind_relation
+from ksql.analysis.scope import joined_name
+from ksql.analysis.sources import FromSource
 from ksql.analysis.tables import BoundTableCall, TableCalls, has_table_functions
 from ksql.analysis.windows import sizes
 from ksql.base.errors import NotSupportedYet, StatementError
@@ -38,9 +40,10 @@ from ksql.syntax.ast import SourceKind
 from ksql.syntax.walk import collect, transform
 from ksql.types.format import KeyWindow
 from ksql.types.model import BOOLEAN, SqlType, holds_null
-from ksql.types.schema import WINDOW_COLUMNS
+from ksql.types.schema import WINDOW_COLUMNS, Column, Role
 
 if TYPE_CHECKING:
+    from ksql.analysis.chains import Chain
     from ksql.analysis.scope import Scope
     from ksql.catalog.catalog import Catalog
     from ksql.functions.registry import Functions
@@ -55,6 +58,8 @@ class Built:
 
     ``states`` are the types that the aggregates keep. ``key`` is empty for keyless streams. All
     columns of a transient query are in ``value``; a table's keys are told in ``key`` as well.
+    ``pending`` names what is legal but not run yet: the plan stands for its meaning only.
+    ``exchanged`` is the key under which both sides of a join must meet.
     """
 
     plan: Plan
@@ -65,6 +70,8 @@ class Built:
     sources: tuple[FromSource, ...]
     keyless: bool = False
     states: tuple[SqlType, ...] = ()
+    pending: str = ""
+    exchanged: tuple[Column, ...] = ()
 
 
 def build(
@@ -113,10 +120,18 @@ class _Builder:
         if grouped:
             if tables:
                 raise StatementError("Table functions cannot be used with aggregations.")
-            return self._grouped(plan)
-        if tables and result_kind(plan) == "TABLE":
+            found = self._grouped(plan)
+        elif tables and result_kind(plan) == "TABLE":
             raise StatementError("Table source is not supported with table functions")
-        return self._plain(plan)
+        else:
+            found = self._plain(plan)
+        join = self.relation.join
+        if join is None or join.chain is None:
+            return found
+        kind: SourceKind = "TABLE" if grouped else self.relation.sources[0].source.kind
+        name = join.left_key.name if isinstance(join.left_key, b.Column) else SYNTHETIC
+        exchanged = Column(name, type_of(join.left_key), Role.KEY)
+        return replace(found, kind=kind, pending=join.chain.pending, exchanged=(exchanged,))
 
     # --- clauses that do not go together
 
@@ -193,6 +208,10 @@ class _Builder:
         plans = [self._source(each, prefixed=joined is not None) for each in sources]
         if joined is None:
             return plans[0]
+        if joined.chain is not None:  # as far as columns and types go any join will do
+            return StreamTableJoin(
+                plans[0], plans[1], "INNER", joined.left_key, joined.right_key, SYNTHETIC
+            )
         kind: Literal["INNER", "LEFT"] = "LEFT" if joined.kind == "LEFT" else "INNER"
         return StreamTableJoin(
             plans[0], plans[1], kind, joined.left_key, joined.right_key, self._join_key_name()
@@ -254,6 +273,8 @@ class _Builder:
         if self.query.partition_by is not None:
             parts = self._partition_parts(self.query.partition_by)
             return parts, "partitioning expression", not parts
+        if self.relation.join is not None and self.relation.join.chain is not None:
+            return self._chain_parts(self.relation.join.chain), "join expression", False
         if self.relation.join is not None:
             return [self._join_part()], "join expression", False
         source = self.relation.sources[0].source
@@ -335,6 +356,20 @@ class _Builder:
             left_name = f"{stream.alias}.{left.name.removeprefix(stream.alias + '_')}"
             return keys.KeyPart((left, right), (left_name, right_name))
         return keys.KeyPart((left, right), (right_name,))
+
+    @staticmethod
+    def _chain_parts(chain: Chain) -> list[keys.KeyPart]:
+        if chain.foreign is not None:
+            alias, key = chain.foreign.alias, chain.foreign.source.schema.key
+            return [
+                keys.KeyPart((b.Column(joined_name(alias, c.name), c.type),), (c.name,))
+                for c in key
+            ]
+        if not chain.options:
+            synthetic = b.Column(SYNTHETIC, type_of(chain.left_key))
+            return [keys.KeyPart((synthetic,), (SYNTHETIC,))]
+        columns, shown = zip(*chain.options, strict=True)
+        return [keys.KeyPart(columns, shown)]
 
     def _without_bounds(self, value: tuple[Named, ...]) -> tuple[Named, ...]:
         """A windowed source's own bounds live in the key; they are not repeated in the value."""
@@ -442,6 +477,12 @@ class _Builder:
     def _split(
         self, projected: list[Named], parts: list[keys.KeyPart], origin: keys.KeyOrigin
     ) -> tuple[tuple[Named, ...], tuple[Named, ...]]:
+        chain = self.relation.join.chain if self.relation.join else None
+        if chain is not None and chain.foreign is not None and origin == "join expression":
+            present = {named.expr for named in projected}
+            if any(part.exprs[0] not in present for part in parts):
+                raise keys.foreign_missing(projected, parts, chain.foreign.alias)
+            origin = "key column"
         key, value = keys.split(projected, parts, origin, self.sink)
         if self.keys_as_written:
             place = {each.name: number for number, each in enumerate(projected)}

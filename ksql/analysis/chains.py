@@ -1,0 +1,268 @@
+"""Joins of all kinds and lengths: whether they are legal, and which columns make the result's key.
+
+What is legal but not run yet is told apart only when everything else about the query is right.
+Source: reference, statements, section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ksql.analysis import bound as b
+from ksql.analysis import trees
+from ksql.analysis.bound import Bound, type_of
+from ksql.analysis.describe import describe
+from ksql.analysis.infer import bind
+from ksql.analysis.joins import InvalidJoin, check_sources, check_stream_table, kind_of, qualified
+from ksql.analysis.scope import Scope, joined_name
+from ksql.analysis.sources import FromSource
+from ksql.base.errors import NotSupportedYet
+from ksql.functions.registry import Functions
+from ksql.syntax import ast
+from ksql.syntax import expr as ex
+
+if TYPE_CHECKING:
+    from ksql.syntax.ast import SourceKind
+
+KeyOption = tuple["b.Column", str]
+"""A column that gives the result's key, and how messages call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A legal join: the sides of its last step, and what the result's key can be made of.
+
+    ``equal`` are all expressions that have one value in each row of the result, ``options`` the
+    columns among them; without any the key is synthetic. With ``foreign`` the key is
+    that table's whole primary key. ``pending`` names what is not run yet.
+    """
+
+    left_key: Bound
+    right_key: Bound
+    equal: tuple[Bound, ...]
+    options: tuple[KeyOption, ...]
+    foreign: FromSource | None
+    pending: str
+
+
+def steps(join: ast.Join) -> list[ast.Join]:
+    """The joins of a chain in the order of the text."""
+    found = [join]
+    while isinstance(found[0].left, ast.Join):
+        found.insert(0, found[0].left)
+    return found
+
+
+def bind_chain(
+    join: ast.Join, sources: Sequence[FromSource], scope: Scope, functions: Functions
+) -> Chain:
+    """Check each join of the chain.
+
+    Raises: InvalidJoin; StatementError for names that are not known.
+    """
+    chain: Chain | None = None
+    all_steps = steps(join)
+    for place in range(1, len(sources)):
+        _check_names(sources[:place], sources[place])
+    for place, step in enumerate(all_steps, start=1):
+        chain = _Step(step, sources[:place], sources[place], scope, functions, chain).bound()
+    if chain is None:
+        raise NotSupportedYet("a join of nothing", span=join.span)
+    if len(all_steps) > 1:
+        return replace(chain, pending="joining more than two sources")
+    return chain
+
+
+def _check_names(known: Sequence[FromSource], new: FromSource) -> None:
+    if len(known) == 1:
+        check_sources(known[0], new)
+    elif any(each.source.name == new.source.name for each in known):
+        raise InvalidJoin(
+            "N-way joins do not support multiple occurrences of the same source. "
+            f"Source: '{new.source.name}'"
+        )
+
+
+def _option(home: FromSource, expr: Bound) -> tuple[KeyOption, ...]:
+    if not isinstance(expr, b.Column):
+        return ()
+    return ((expr, f"{home.alias}.{expr.name.removeprefix(home.alias + '_')}"),)
+
+
+@dataclass(slots=True)
+class _Step:
+    join: ast.Join
+    known: Sequence[FromSource]
+    new: FromSource
+    scope: Scope
+    functions: Functions
+    before: Chain | None
+
+    def bound(self) -> Chain:
+        left, left_expr, right_expr = self._sides()
+        kind: SourceKind = self.known[0].source.kind
+        if kind == "TABLE" and self.new.source.kind == "STREAM":
+            raise InvalidJoin(
+                "Invalid join order: table-stream joins are not supported; only stream-table "
+                f"joins. Got {left.source.name} {kind_of(self.join)} {self.new.source.name}."
+            )
+        self._check_windows(left, left_expr, right_expr)
+        self._check_within(kind, left)
+        if self.new.source.kind == "TABLE":
+            self._check_right_key(kind, right_expr)
+        if type_of(left_expr) != type_of(right_expr):
+            raise InvalidJoin(f"Invalid join condition: types don't match. Got {self._typed()}.")
+        foreign = kind == "TABLE" and not self._on_left_key(left, left_expr)
+        if foreign:
+            self._check_foreign()
+        names = f"{kind.lower()}-{self.new.source.kind.lower()}"
+        equal, options = ((), ()) if foreign else self._key(left, left_expr, right_expr)
+        home = left if foreign else None
+        return Chain(left_expr, right_expr, equal, options, home, f"a {names} join")
+
+    def _sides(self) -> tuple[FromSource, Bound, Bound]:
+        """The source that the new one is joined to, and both expressions, that one's first."""
+        criteria = self.join.criteria
+        if isinstance(criteria, ex.Logical):
+            raise InvalidJoin(
+                "Invalid join condition: joins on multiple conditions are not yet supported. "
+                f"Got {describe(criteria)}."
+            )
+        if not isinstance(criteria, ex.Compare) or criteria.op != "=":
+            raise InvalidJoin(
+                f"Unsupported join expression: {describe(criteria)}. Only equality is supported."
+            )
+        on = replace(self.scope, clause="JOIN ON")
+        sides = (criteria.left, criteria.right)
+        exprs = [bind(side, on, self.functions) for side in sides]
+        homes = [self._home(expr, side) for expr, side in zip(exprs, sides, strict=True)]
+        if homes[0].alias == homes[1].alias:
+            raise InvalidJoin(
+                "Invalid join condition: both sides reference the same source. "
+                f"Got {describe(criteria)}."
+            )
+        if homes[0].alias == self.new.alias:
+            return homes[1], exprs[1], exprs[0]
+        if homes[1].alias != self.new.alias:
+            raise InvalidJoin(
+                f"A join criteria is expected to reference the source (`{self.new.alias}`) in the "
+                f"FROM clause, instead the right source references `{homes[1].alias}` and the left "
+                f"source references `{homes[0].alias}`"
+            )
+        return homes[0], exprs[0], exprs[1]
+
+    def _home(self, expr: Bound, side: ex.Expr) -> FromSource:
+        names = {column.name for column in trees.columns(expr)}
+        columns = {each.alias: each.columns for each in self.scope.sources}
+        homes = [
+            each
+            for each in (*self.known, self.new)
+            if any(joined_name(each.alias, name) in names for name in columns[each.alias])
+        ]
+        if len(homes) != 1:
+            raise InvalidJoin(
+                f"Invalid comparison expression '{describe(side)}' in join "
+                f"'{describe(self.join.criteria)}'. Each side of the join comparision must contain "
+                "references from exactly one source."
+            )
+        return homes[0]
+
+    def _check_windows(self, left: FromSource, left_expr: Bound, right_expr: Bound) -> None:
+        ours, theirs = left.source.window, self.new.source.window
+        if ours is None and theirs is None:
+            return
+        if ours is None or theirs is None:
+            shown = "\n".join(
+                f"`{each.source.name}` is "
+                f"{f'{each.source.window.kind} windowed' if each.source.window else 'not windowed'}"
+                for each in (left, self.new)
+            )
+            raise InvalidJoin(f"Can not join windowed source to non-windowed source.\n{shown}")
+        if (ours.kind == "SESSION") != (theirs.kind == "SESSION"):
+            raise InvalidJoin(
+                "Incompatible windowed sources.\n"
+                f"Left source: {ours.kind}\nRight source: {theirs.kind}\n"
+                "Session windowed sources can only be joined to other session windowed sources."
+            )
+        on_keys = self._is_key(left, left_expr) and self._is_key(self.new, right_expr)
+        if not on_keys or ours.size_ms != theirs.size_ms:
+            raise InvalidJoin(
+                "Implicit repartitioning of windowed sources is not supported. "
+                "See https://github.com/confluentinc/ksql/issues/4385."
+            )
+
+    def _check_within(self, kind: SourceKind, left: FromSource) -> None:
+        if kind == "STREAM" and self.new.source.kind == "STREAM":
+            if self.join.within is None:
+                raise InvalidJoin(
+                    "Stream-Stream joins must have a WITHIN clause specified. None was provided."
+                )
+        elif kind == "STREAM":
+            check_stream_table(self.join, left, self.new)
+        elif self.join.within is not None:
+            raise InvalidJoin(
+                "A window definition was provided for a Table-Table join. These joins are not "
+                "windowed. Please drop the window definition (ie. the WITHIN clause) and try to "
+                "execute your Table-Table join again."
+            )
+
+    def _check_right_key(self, kind: SourceKind, right_expr: Bound) -> None:
+        if self._is_key(self.new, right_expr):
+            return
+        what = (
+            "stream-table joins require to join on the table's primary key"
+            if kind == "STREAM"
+            else "table-table joins require to join on the primary key of the right input table"
+        )
+        raise InvalidJoin(f"Invalid join condition: {what}. Got {self._qualified()}.")
+
+    def _check_foreign(self) -> None:
+        if self.before is not None:
+            raise InvalidJoin(
+                "Invalid join condition: foreign-key table-table joins are not supported as part "
+                f"of n-way joins. Got {self._qualified()}."
+            )
+        if self.join.kind in ("RIGHT", "FULL"):
+            raise InvalidJoin(f"{self.join.kind} OUTER JOIN on a foreign key is not supported")
+
+    def _on_left_key(self, left: FromSource, expr: Bound) -> bool:
+        if self.before is None:
+            return self._is_key(left, expr)
+        if self.before.foreign is not None:
+            return self._is_key(self.before.foreign, expr)
+        return expr in self.before.equal
+
+    @staticmethod
+    def _is_key(source: FromSource, expr: Bound) -> bool:
+        key = source.source.schema.key
+        return len(key) == 1 and expr == b.Column(
+            joined_name(source.alias, key[0].name), key[0].type
+        )
+
+    def _key(
+        self, left: FromSource, left_expr: Bound, right_expr: Bound
+    ) -> tuple[tuple[Bound, ...], tuple[KeyOption, ...]]:
+        """What is equal in all rows of the result, and the columns among it."""
+        if self.join.kind == "FULL":
+            return (), ()
+        own, other = _option(left, left_expr), _option(self.new, right_expr)
+        before = self.before
+        if before is not None and left_expr in before.equal:
+            return (*before.equal, right_expr), (*before.options, *other)
+        return (left_expr, right_expr), (*own, *other)
+
+    def _qualified(self) -> str:
+        return qualified(self.join.criteria, (*self.known, self.new))
+
+    def _typed(self) -> str:
+        criteria = self.join.criteria
+        if not isinstance(criteria, ex.Compare):
+            return describe(criteria)
+        on = replace(self.scope, clause="JOIN ON")
+        return " = ".join(
+            f"{qualified(side, (*self.known, self.new))}"
+            f"{{{type_of(bind(side, on, self.functions))}}}"
+            for side in (criteria.left, criteria.right)
+        )
