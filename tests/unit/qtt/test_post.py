@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from qtt import tokens
+from qtt.local import LocalDrivers
+from qtt.model import Case, Record, Statement, Step
+from qtt.run import run
+
+STATEMENTS = (
+    "CREATE STREAM a (k INT KEY, v INT) WITH (KAFKA_TOPIC='a', FORMAT='AVRO');"
+    "CREATE STREAM b WITH (VALUE_FORMAT='PROTOBUF', "
+    "VALUE_PROTOBUF_NULLABLE_REPRESENTATION='OPTIONAL') AS SELECT * FROM a;"
+)
+B = {
+    "name": "B",
+    "partitions": 4,
+    "keyFormat": {
+        "format": "AVRO",
+        "features": ["UNWRAP_SINGLES"],
+        "properties": {"fullSchemaName": "io.confluent.ksql.avro_schemas.BKey"},
+    },
+    "keySchema": '"int"',
+    "valueFormat": {
+        "format": "PROTOBUF",
+        "properties": {"unwrapPrimitives": "true", "nullableRepresentation": "optional"},
+    },
+    "valueSchema": 'syntax = "proto3";\n\nmessage ConnectDefault1 {\n  optional int32 V = 1;\n}\n',
+}
+
+
+def result(*topics):
+    post = tokens.parse(json.dumps({"topics": {"topics": topics, "blacklist": ".*-repartition"}}))
+    step = Step((Statement(STATEMENTS),), (Record("a", None, None, 0),))
+    return run(Case("c", (step,), (), post=post), LocalDrivers())
+
+
+def test_topics_are_as_they_are_said_to_be():
+    found = result(B)
+    assert (found.status, found.reason) == ("passed", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        ({"partitions": 5}, "partitions"),
+        ({"keyFormat": {"format": "AVRO"}}, "keyFormat"),
+        ({"keySchema": '"long"'}, "keySchema"),
+        ({"valueFormat": {"format": "PROTOBUF"}}, "valueFormat"),
+        ({"valueSchema": "message X {}"}, "valueSchema"),
+        ({"valueSchemaId": 7}, "valueSchemaId"),
+    ],
+)
+def test_each_fact_counts(change, fact):
+    found = result(B | change)
+    assert found.status == "failed"
+    assert found.reason.startswith(f"topic B: {fact} ")
+
+
+def test_topics_that_are_not_there():
+    assert "there is no topic C" in result({"name": "C"}).reason
+    internal = result({"name": "_confluent-ksql-x-Aggregate-changelog"})
+    assert internal.status == "unsupported"
