@@ -60,7 +60,7 @@ spark: setup ## one Spark session
 kafka: setup ## broker, server, CLI, replay
 	$(PYTEST) -q -m "not proof" tests/kafka
 
-proof-crash: setup ## crashes, restarts, bad surroundings, a standalone master, the demo: long
+proof-crash: setup ## crashes at every point, restarts, bad surroundings, a standalone master, the demo: long
 	$(PYTEST) -q -m proof tests/spark tests/kafka
 
 # The corpus is not part of the project; without it only our own cases run.

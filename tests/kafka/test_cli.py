@@ -9,8 +9,6 @@ import pytest
 from tests.kafka.servers import run_command
 from tests.kafka.wires import produce, unique
 
-pytestmark = pytest.mark.proof
-
 
 @pytest.fixture(scope="module")
 def stream(server):

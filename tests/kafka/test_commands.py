@@ -12,8 +12,6 @@ from ksql.commands.record import UnreadableCommand
 from tests.kafka.servers import Hosted, Refused, hosted
 from tests.kafka.wires import await_true, produce, read_all, unique
 
-pytestmark = pytest.mark.proof
-
 
 def declared(name, modifier="CREATE STREAM"):
     return (

@@ -8,8 +8,6 @@ import pytest
 
 from tests.kafka.wires import Feeder, await_true, create_topic, produce, read_all, unique
 
-pytestmark = pytest.mark.proof
-
 PARTITIONS = 4
 
 

@@ -10,8 +10,6 @@ import pytest
 from tests.kafka.servers import DELIMITED, EARLIEST, V1_JSON, Refused, assert_plain
 from tests.kafka.wires import await_true, produce, unique
 
-pytestmark = pytest.mark.proof
-
 ORDERS, BIG, COUNTS = (unique(stem).upper() for stem in ("orders", "big", "counts"))
 RECORDS = [(f"k{n % 3}", {"AMOUNT": n, "NOTE": f"note {n}"}) for n in range(12)]
 

@@ -11,8 +11,6 @@ from ksql.topics.producer import DeliveryFailed
 from ksql.topics.transactions import TaskTransactions, begin_batch, keep
 from tests.spark.test_failures import await_state
 
-pytestmark = pytest.mark.proof
-
 
 def config(desk):
     return {k: str(v) for k, v in desk.kafka.producer().items()}

@@ -15,8 +15,6 @@ import pytest
 from ksql.spark.spec import State
 from tests.spark.conftest import ROOT
 
-pytestmark = pytest.mark.proof
-
 
 def await_state(query, wanted, timeout_s=30):
     end = time.monotonic() + timeout_s

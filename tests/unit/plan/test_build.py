@@ -60,7 +60,8 @@ REFUSED = [
     ("SELECT * FROM S A JOIN T B WITHIN 1 HOUR ON A.K = B.ID",
      "A window definition was provided for a Stream-Table join."),
     ("SELECT * FROM W A JOIN T B ON A.K = B.ID",
-     "a join of windowed sources is not supported yet"),
+     "Can not join windowed source to non-windowed source.\n"
+     "`W` is TUMBLING windowed\n`T` is not windowed"),
     ("SELECT * FROM S A JOIN T B ON A.K = B.ID AND A.A = B.A",
      "Invalid join condition: joins on multiple conditions are not yet supported. "
      "Got ((A.K = B.ID) AND (A.A = B.A))."),
