@@ -36,7 +36,8 @@ class Chain:
 
     ``equal`` are all expressions that have one value in each row of the result, ``options`` the
     columns among them; without any the key is synthetic. With ``foreign`` the key is
-    that table's whole primary key. ``pending`` names what is not run yet.
+    that table's whole primary key. ``pending`` names what is not run yet; empty for a stream-table
+    join.
     """
 
     left_key: Bound
@@ -119,8 +120,8 @@ class _Step:
             self._check_foreign()
         names = f"{kind.lower()}-{self.new.source.kind.lower()}"
         equal, options = ((), ()) if foreign else self._key(left, left_expr, right_expr)
-        home = left if foreign else None
-        return Chain(left_expr, right_expr, equal, options, home, f"a {names} join")
+        pending = "" if names == "stream-table" else f"a {names} join"
+        return Chain(left_expr, right_expr, equal, options, left if foreign else None, pending)
 
     def _sides(self) -> tuple[FromSource, Bound, Bound]:
         """The source that the new one is joined to, and both expressions, that one's first."""

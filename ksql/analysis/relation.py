@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.analysis import chains, joins
+from ksql.analysis import chains
 from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.chains import Chain
 from ksql.analysis.scope import Scope, Source
@@ -73,10 +73,9 @@ def _joined(
     scope = scope_of(found, later=later)
     for step in all_steps:
         _check_qualifiers(step.criteria, found)
-    if [each.source.kind for each in found] == ["STREAM", "TABLE"]:
-        left_key, right_key = joins.bind_join(join, (found[0], found[1]), scope, functions)
-        return Relation(found, BoundJoin(join.kind, left_key, right_key), scope)
     chain = chains.bind_chain(join, found, scope, functions)
+    if not chain.pending:
+        return Relation(found, BoundJoin(join.kind, chain.left_key, chain.right_key), scope)
     if not chain.options and chain.foreign is None:
         scope = replace(scope, extras={SYNTHETIC: type_of(chain.left_key)})
     return Relation(found, BoundJoin(join.kind, chain.left_key, chain.right_key, chain), scope)
