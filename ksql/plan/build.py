@@ -18,7 +18,7 @@ from ksql.analysis.scope import joined_name
 from ksql.analysis.sources import FromSource
 from ksql.analysis.tables import BoundTableCall, TableCalls, has_table_functions
 from ksql.analysis.windows import sizes
-from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.base.errors import StatementError
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan.nodes import (
     Aggregate,
@@ -87,8 +87,8 @@ def build(
 
     The result's keys come in the order of the source or GROUP BY, unless ``keys_as_written``.
 
-    Raises: StatementError for everything that the language refuses, NotSupportedYet for what is not
-    run yet.
+    Raises: StatementError for everything that the language refuses. What is legal but not run yet
+    is told in ``pending``.
     """
     return _Builder(query, catalog, functions, sink, persistent, keys_as_written).build()
 
@@ -105,6 +105,7 @@ class _Builder:
     ) -> None:
         self.query = query
         self.keys_as_written = keys_as_written
+        self.pending = ""
         self.functions = functions
         self.sink = sink
         self.persistent = persistent
@@ -127,7 +128,7 @@ class _Builder:
             found = self._plain(plan)
         join = self.relation.join
         if join is None or join.chain is None:
-            return found
+            return replace(found, pending=self.pending)
         kind: SourceKind = "TABLE" if grouped else self.relation.sources[0].source.kind
         name = join.left_key.name if isinstance(join.left_key, b.Column) else SYNTHETIC
         exchanged = Column(name, type_of(join.left_key), Role.KEY)
@@ -143,7 +144,7 @@ class _Builder:
         if query.emit == "FINAL":
             if query.window is None:
                 raise StatementError("EMIT FINAL is only supported for windowed aggregations.")
-            raise NotSupportedYet("EMIT FINAL", span=query.span)
+            self.pending = "EMIT FINAL"
         if query.having is not None and query.group_by is None and not self._aggregates():
             raise StatementError("HAVING requires a GROUP BY clause.")
         if query.limit is not None and self.persistent:
@@ -467,7 +468,7 @@ class _Builder:
             return None
         found = sizes(self.query.window)
         if found.kind == "SESSION":
-            raise NotSupportedYet("a SESSION window", span=self.query.window.span)
+            self.pending = "a SESSION window"
         return TimeWindow(
             found.kind, found.size_ms, found.advance_ms, found.grace_ms, found.retention_ms
         )
