@@ -19,6 +19,7 @@ from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.spark import checkpoint
 from ksql.spark.spec import QuerySpec, StartAt, State
+from ksql.topics.registry_client import RegistrySettings
 
 if TYPE_CHECKING:
     from ksql.base.ids import QueryId
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from ksql.spark.checkpoint import Offsets
     from ksql.spark.running import RunningQuery
     from ksql.spark.runtime import SparkRuntime
-    from ksql.topics.registry_client import RegistrySettings
 
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
