@@ -65,7 +65,7 @@ proof-crash: setup ## crashes at every point, restarts, bad surroundings, a stan
 
 # The corpus is not part of the project; without it only our own cases run.
 QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
-QTT_SAMPLE ?= 24
+QTT_SAMPLE ?= 120
 
 qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 	$(RUN) -m qtt --driver local --jobs $(JOBS) $(QTT_PATHS)
