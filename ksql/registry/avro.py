@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from ksql.topics.avro_schema import BrokenAvro
+from ksql.topics.avro_schema import BrokenAvro, document
 
 Json = Any
 """A parsed JSON document."""
@@ -140,21 +140,12 @@ def parse(text: str, imported: Iterable[str] = ()) -> Type:
     """
     try:
         reader = _Reader()
-        waiting = [_document(one) for one in imported]
+        waiting = [document(one) for one in imported]
         for _ in range(len(waiting)):  # in an order in which each finds the names it needs
             waiting = [one for one in waiting if not reader.knows(one)]
-        return reader.type(_document(text), "")
+        return reader.type(document(text), "")
     except RecursionError as error:
         raise BrokenAvro("it is nested too deeply") from error
-
-
-def _document(text: str) -> Json:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        if text.strip() in PRIMITIVES:  # a bare name is a schema too
-            return text.strip()
-        raise BrokenAvro(str(error)) from error
 
 
 class _Reader:

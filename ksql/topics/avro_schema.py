@@ -145,20 +145,24 @@ def parse(text: str, imported: Iterable[str] = ()) -> Node:
     Raises: BrokenAvro.
     """
     builder = _Builder()
-    waiting = [_document(one) for one in imported]
+    waiting = [document(one) for one in imported]
     for _ in range(len(waiting)):  # in an order in which each finds the names it needs
         waiting = [one for one in waiting if not builder.try_node(one)]
     try:
-        return builder.node(_document(text), "")
+        return builder.node(document(text), "")
     except RecursionError as error:
         raise BrokenAvro("it is nested too deeply") from error
 
 
-def _document(text: str) -> Json:
+def document(text: str) -> Json:
+    """A schema's text as JSON; the bare name of a primitive type is a schema too.
+
+    Raises: BrokenAvro.
+    """
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        if text.strip() in _LEAVES:  # a bare name is a schema too
+        if text.strip() in _LEAVES:
             return text.strip()
         raise BrokenAvro(str(error)) from error
 
