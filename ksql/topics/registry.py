@@ -71,7 +71,8 @@ class SchemaRejected(StatementError):
 
     def __init__(self, subject: str, reason: str) -> None:
         super().__init__(
-            f"Could not register schema for subject: {subject}\nCause: {reason}", detail=reason
+            f"Could not register schema for subject: {subject}\nCause: {reason}",
+            hint=f"The registry decides by the subject's level: GET /config/{subject} shows it.",
         )
 
 
