@@ -144,9 +144,7 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
         yield _refused("source modifying", "FROM", f"{quote(name)} was not read before")
 
 
-def _compare_filters(
-    old: list[_Passive], new: list[_Passive]
-) -> Iterator[tuple[str, str]]:
+def _compare_filters(old: list[_Passive], new: list[_Passive]) -> Iterator[tuple[str, str]]:
     """The clauses whose conditions differ, and how."""
     for clause in ("WHERE", "HAVING"):
         before, after = (
@@ -172,9 +170,7 @@ def _compare_explosions(old: list[_Passive], new: list[_Passive]) -> Iterator[Ch
         yield _change("data selection", "SELECT", text)
 
 
-def _compare_projections(
-    old: list[_Passive], new: list[_Passive]
-) -> Iterator[Change]:
+def _compare_projections(old: list[_Passive], new: list[_Passive]) -> Iterator[Change]:
     before, after = (
         {n.name: n.expr for step in steps if isinstance(step, Select) for n in step.value}
         for steps in (old, new)
