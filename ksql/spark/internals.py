@@ -43,8 +43,10 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
         return False
 
 
-def batches_after(query: StreamingQuery, batch: int) -> list[dict[str, Any]]:
-    """What Spark tells of the finished batches behind that one, as far as it still knows them.
+def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
+    """What Spark tells of the batches that began after that moment, as far as it still knows them.
+
+    A trigger that found nothing may be told under the number of the batch that follows.
 
     The public way turns every number of every batch that Spark remembers into an object by calls
     of their own.
@@ -53,7 +55,7 @@ def batches_after(query: StreamingQuery, batch: int) -> list[dict[str, Any]]:
     recent: Any = query._jsq.recentProgress()  # noqa: SLF001 - see above
     for index in range(len(recent) - 1, -1, -1):
         told = orjson.loads(recent[index].json())
-        if told["batchId"] <= batch:
+        if told["timestamp"] <= moment:
             break
         found.append(told)
     return found[::-1]

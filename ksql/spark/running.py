@@ -13,7 +13,6 @@ from ksql.spark import checkpoint
 from ksql.spark.failures import reason
 from ksql.spark.internals import finish_batch_and_stop
 from ksql.spark.spec import Failure, RetryPolicy, State, Status
-from ksql.spark.tally import Tally, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from ksql.spark.spec import QuerySpec
+    from ksql.spark.tally import Tally, Totals
 
 _POLL_S = 0.01
 
@@ -35,7 +35,9 @@ class RunningQuery:
         spec: QuerySpec,
         launch: Callable[[QuerySpec], StreamingQuery],
         retry: RetryPolicy,
+        tally: Tally,
     ) -> None:
+        """``tally`` goes on counting what an older plan of the query began."""
         self.spec = spec
         self._session = session
         self._launch = launch
@@ -45,7 +47,7 @@ class RunningQuery:
         self._attempt = 0
         self._next_try: float | None = None
         self._stopped = False
-        self._tally = Tally()
+        self.tally = tally
         self._batch_at_start = self._last_batch()
         self._query = launch(spec)
 
@@ -66,6 +68,7 @@ class RunningQuery:
             query = self._query
         if graceful and query.isActive:
             finish_batch_and_stop(self._session, query, timeout_s)
+            self.tally.add(query)
         query.stop()
 
     def status(self) -> Status:
@@ -82,8 +85,8 @@ class RunningQuery:
     def totals(self) -> Totals:
         """What it has read and written since this server began."""
         with self._lock:
-            self._tally.add(self._query)
-            return self._tally.totals
+            self.tally.add(self._query)
+            return self.tally.totals
 
     def committed_offsets(self) -> checkpoint.Offsets:
         """Where the last finished batch ended; empty before the first."""
@@ -121,7 +124,7 @@ class RunningQuery:
             if self._stopped:
                 return
             if self._next_try is None:
-                self._tally.update(self._query)
+                self.tally.update(self._query)
                 if not self._query.isActive:
                     self._note_failure()
             elif time.monotonic() >= self._next_try:

@@ -14,6 +14,7 @@ from ksql.spark.internals import scheduling_pool
 from ksql.spark.running import RunningQuery
 from ksql.spark.session import close_session, open_session
 from ksql.spark.spec import QueryStartFailed, RetryPolicy
+from ksql.spark.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,12 +74,19 @@ class SparkRuntime:
         """
         spec.checkpoint.mkdir(parents=True, exist_ok=True)
         try:
-            query = RunningQuery(self.session, spec, self._launch, self._retry)
+            query = RunningQuery(
+                self.session, spec, self._launch, self._retry, self._tally(spec.name)
+            )
         except PySparkException as problem:
             raise QueryStartFailed(spec.query_id, reason(str(problem))) from problem
         with self._lock:
             self._queries[spec.name] = query
         return query
+
+    def _tally(self, name: str) -> Tally:
+        with self._lock:
+            before = self._queries.get(name)
+        return before.tally if before else Tally()
 
     def queries(self) -> tuple[RunningQuery, ...]:
         """Every query that was started and not replaced by another start of its id."""

@@ -34,7 +34,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.totals = Totals()
-        self._batch = -1
+        self._counted = ""
         self._samples: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
 
     def update(self, query: StreamingQuery) -> None:
@@ -44,8 +44,8 @@ class Tally:
 
     def add(self, query: StreamingQuery) -> None:
         """Add the batches that have ended since the last look."""
-        for batch in batches_after(query, self._batch):
-            self._batch = max(self._batch, batch["batchId"])
+        for batch in batches_after(query, self._counted):
+            self._counted = batch["timestamp"]
             self._count(batch)
         self._sample(time.monotonic())
 

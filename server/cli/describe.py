@@ -91,7 +91,7 @@ def _statistics(source: JsonObject) -> RenderableType:
     cluster = [*(source.get("clusterStatistics") or ()), *(source.get("clusterErrorStats") or ())]
     if not source.get("statistics") or len({item["host"] for item in cluster}) > 1:
         lines += [f"{item['host']}  {item['name']}: {_number(item['value'])}" for item in cluster]
-    shown = [f"  {clean(line)}" for line in lines if line]
+    shown = [f"  {clean(line)}" for text in lines if text for line in text.split("\n")]
     return Text("\n".join(shown) or "  none yet")
 
 

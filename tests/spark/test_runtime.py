@@ -75,6 +75,12 @@ def test_totals_and_committed_offsets(desk, start):
     assert (totals.rows_in, totals.rows_out, totals.errors) == (11, 10, 1)
     assert totals.last_ms > 0
     assert query.status().state is State.STOPPED
+    again = start(query.spec)
+    assert again.await_started().state is State.RUNNING
+    desk.send(source, ("k", "one more"))
+    assert again.await_idle(desk.ends(source))
+    again.stop()
+    assert (again.totals().rows_in, again.totals().rows_out) == (12, 11)
 
 
 def test_errors_of_records_reach_the_processing_log(desk, start):
