@@ -113,6 +113,11 @@ class NoMonitor:
         del query_id
         return QueryHealth("RUNNING")
 
+    def spark_plan(self, query_id: str) -> str:
+        """None."""
+        del query_id
+        return ""
+
     def skipped(self, query_id: str) -> int:
         """None."""
         del query_id

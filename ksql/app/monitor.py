@@ -55,6 +55,11 @@ class SparkMonitor:
             totals.last_ms,
         )
 
+    def spark_plan(self, query_id: str) -> str:
+        """Spark's plan of its last batch."""
+        running = next((r for i, r in self._runner.running.items() if i == query_id), None)
+        return running.spark_plan() if running else ""
+
     def skipped(self, query_id: str) -> int:
         """How many records it could not handle since this server began."""
         return self._skipped.count(query_id)

@@ -43,6 +43,12 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
         return False
 
 
+def physical_plan(query: StreamingQuery) -> str:
+    """The plan of the last batch as Spark tells it; the public way prints it. Empty before one."""
+    told = str(query._jsq.explainInternal(False))  # noqa: SLF001 - see above
+    return told.strip() if told.startswith("==") else ""
+
+
 def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
     """What Spark tells of the batches that began after that moment, as far as it still knows them.
 

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from ksql.spark import checkpoint
 from ksql.spark.failures import reason
-from ksql.spark.internals import finish_batch_and_stop
+from ksql.spark.internals import finish_batch_and_stop, physical_plan
 from ksql.spark.spec import Failure, RetryPolicy, State, Status
 
 if TYPE_CHECKING:
@@ -87,6 +87,10 @@ class RunningQuery:
         with self._lock:
             self.tally.add(self._query)
             return self.tally.totals
+
+    def spark_plan(self) -> str:
+        """Spark's physical plan of the last batch; empty before the first."""
+        return physical_plan(self._query)
 
     def committed_offsets(self) -> checkpoint.Offsets:
         """Where the last finished batch ended; empty before the first."""

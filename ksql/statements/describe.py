@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ksql.base.errors import StatementError, UnknownName
 from ksql.base.ident import near
 from ksql.dataflow.starts import plan_of
+from ksql.dataflow.topology import topology
 from ksql.engine.errors import UpgradeRefused
 from ksql.engine.queries import transient_plan
 from ksql.functions import describe as functions
@@ -188,8 +189,10 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
     health = request.services.monitor.health(query.id)
     described = _of_plan(plan_of(query), query.statement, query.sink)
     errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in health.errors)
+    spark = request.services.monitor.spark_plan(query.id)
     return replace(
         described,
+        topology=f"{described.topology}\n\n{spark}".rstrip(),
         overridden_properties=dict(query.properties),
         ksql_host_query_status={request.services.host: health.state},
         query_errors=errors,
@@ -215,14 +218,13 @@ def _of_plan(plan: QueryPlan, text: str, sink: str) -> e.QueryDescription:
     columns: tuple[Column, ...] = plan.sink.value
     if plan.sink.topic is not None:
         columns = (*plan.sink.key, *columns)
-    stages = f"buckets: {plan.buckets}, every change: {str(plan.every_change).lower()}"
     return e.QueryDescription(
         id=plan.query_id,
         statement_text=text,
         fields=tuple(e.FieldInfo.of(column) for column in columns),
         sources=tuple(source.name for source in plan_sources(plan.sink)),
         sinks=(sink,) if sink else (),
-        topology=stages,
+        topology=topology(plan),
         execution_plan=plan_text(plan.sink),
         window_type=plan.sink.window.kind if plan.sink.window else None,
     )

@@ -39,6 +39,9 @@ class Monitor(Protocol):
     def health(self, query_id: str) -> QueryHealth:
         """How the query does; state ``PAUSED`` or ``ERROR`` if it does not run."""
 
+    def spark_plan(self, query_id: str) -> str:
+        """Spark's plan of its last batch; empty before the first."""
+
     def skipped(self, query_id: str) -> int:
         """How many records it could not handle since this server began."""
 

@@ -70,6 +70,7 @@ def test_totals_and_committed_offsets(desk, start):
     assert query.await_started().state is State.RUNNING
     assert query.await_idle(desk.ends(source))
     assert query.committed_offsets() == desk.ends(source)
+    assert query.spark_plan().startswith("== Physical Plan ==")
     query.stop()
     totals = query.totals()
     assert (totals.rows_in, totals.rows_out, totals.errors) == (11, 10, 1)

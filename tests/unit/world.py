@@ -31,6 +31,9 @@ class StillMonitor:
     def health(self, query_id):
         return QueryHealth("RUNNING")
 
+    def spark_plan(self, query_id):
+        return ""
+
     def skipped(self, query_id):
         return 0
 

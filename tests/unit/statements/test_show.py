@@ -30,6 +30,9 @@ class BusyMonitor(StillMonitor):
             return QueryHealth("RUNNING", ((0, "went wrong"),), 30, 20, 2.5, 2.0, 1000)
         return QueryHealth("ERROR")
 
+    def spark_plan(self, query_id):
+        return "== Physical Plan ==" if query_id == "CSAS_C_2" else ""
+
     def skipped(self, query_id):
         return 1 if query_id == "CSAS_C_2" else 0
 
@@ -161,6 +164,8 @@ def test_explain_a_running_query():
     found = one("EXPLAIN csas_c_2;").query_description
     assert (found.id, found.state, found.query_type) == ("CSAS_C_2", "RUNNING", "PERSISTENT")
     assert found.consumer_group_id == "CSAS_C_2"
+    assert found.topology.startswith("source 0: topic s (STREAM S)")
+    assert found.topology.endswith("\n\n== Physical Plan ==")
     assert found.tasks_metadata[0].topic_offsets[0].committed_offset == 5
     error = failed("EXPLAIN CSAS_C_3;")
     assert error.hint == "Did you mean CSAS_C_2?"

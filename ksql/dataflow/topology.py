@@ -1,0 +1,71 @@
+"""How a plan runs, told to people: what is read, which steps keep state, what is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.analysis.show import show
+from ksql.dataflow.layout import Layout, Stateful, layout
+from ksql.plan.nodes import Aggregate, Source, StreamTableJoin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.plan.nodes import QueryPlan
+
+
+def topology(plan: QueryPlan) -> str:
+    """The steps of a plan on Spark, a line each; below a stage what flows in and what it keeps.
+
+    Example:
+        stage 0: AGGREGATE, over 2 buckets
+          from source 0 by K
+          state: slot 0 COUNT()
+    """
+    return "\n".join(_lines(plan, layout(plan.sink)))
+
+
+def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
+    for number, source in enumerate(cut.sources):
+        yield f"source {number}: topic {source.topic} ({source.kind} {source.name})"
+    for number, node in enumerate(cut.stages):
+        yield f"stage {number}: {_name(node)}, over {plan.buckets} buckets"
+        for arm in cut.arms:
+            if arm.stage == number:
+                entry, key = arm.flow.entry, ", ".join(map(show, arm.key))
+                yield f"  from {entry.kind} {entry.index} by {key}"
+        yield f"  state: {_state(node)}"
+    if cut.exit is None:
+        return
+    entry = cut.exit.flow.entry
+    target = f"topic {plan.sink.topic}" if plan.sink.topic else "the client"
+    yield f"sink: {target}, from {entry.kind} {entry.index}{_emission(plan, cut)}"
+
+
+def _name(node: Stateful) -> str:
+    match node:
+        case Aggregate():
+            return "AGGREGATE"
+        case StreamTableJoin():
+            return "STREAM-TABLE JOIN"
+        case Source():
+            return f"TABLE {node.name}"
+
+
+def _state(node: Stateful) -> str:
+    match node:
+        case Aggregate():
+            slots = ", ".join(f"slot {fold.slot} {fold.name}" for fold in node.folds)
+            window = node.window
+            kept = f"; windows are kept for {window.retention_ms} ms" if window else ""
+            return (slots or "the keys") + kept
+        case StreamTableJoin():
+            return "the table's rows by key"
+        case Source():
+            return "the rows by key, for what a change replaces"
+
+
+def _emission(plan: QueryPlan, cut: Layout) -> str:
+    if not any(isinstance(node, Aggregate) for node in cut.stages):
+        return ""
+    return ", every change" if plan.every_change else ", one change per key and micro-batch"

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from ksql.dataflow.starts import plan_of
+from ksql.dataflow.topology import topology
+from tests.unit.world import World
+
+SETUP = """
+CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=2);
+CREATE TABLE T (ID STRING PRIMARY KEY, B BIGINT) WITH (KAFKA_TOPIC='t', PARTITIONS=2);
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "lines"),
+    [
+        (
+            "CREATE STREAM X AS SELECT K, A FROM S WHERE A > 1;",
+            ["source 0: topic s (STREAM S)", "sink: topic X, from source 0"],
+        ),
+        (
+            "CREATE TABLE X AS SELECT A + 1 AS N, COUNT(*) AS C, SUM(A) AS D FROM S "
+            "WINDOW TUMBLING (SIZE 1 HOUR, RETENTION 2 DAYS, GRACE PERIOD 1 HOUR) GROUP BY A + 1;",
+            [
+                "source 0: topic s (STREAM S)",
+                "stage 0: AGGREGATE, over 2 buckets",
+                "  from source 0 by (A + 1)",
+                "  state: slot 0 COUNT(), slot 1 SUM(A); windows are kept for 172800000 ms",
+                "sink: topic X, from stage 0, one change per key and micro-batch",
+            ],
+        ),
+        (
+            "CREATE STREAM X AS SELECT S.K, T.B FROM S JOIN T ON S.K = T.ID;",
+            [
+                "source 0: topic s (STREAM S)",
+                "source 1: topic t (TABLE T)",
+                "stage 0: STREAM-TABLE JOIN, over 2 buckets",
+                "  from source 0 by S_K",
+                "  from source 1 by T_ID",
+                "  state: the table's rows by key",
+                "sink: topic X, from stage 0",
+            ],
+        ),
+        (
+            "CREATE TABLE X AS SELECT B, COUNT(*) AS C FROM T GROUP BY B;",
+            [
+                "source 0: topic t (TABLE T)",
+                "stage 0: TABLE T, over 2 buckets",
+                "  from source 0 by ID",
+                "  state: the rows by key, for what a change replaces",
+                "stage 1: AGGREGATE, over 2 buckets",
+                "  from stage 0 by B",
+                "  state: slot 0 COUNT()",
+                "sink: topic X, from stage 1, one change per key and micro-batch",
+            ],
+        ),
+    ],
+)
+def test_each_step_is_told(statement, lines):
+    world = World(SETUP, statement)
+    [query] = world.engine.catalog.queries.values()
+    assert topology(plan_of(query)).split("\n") == lines
