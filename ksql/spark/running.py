@@ -47,6 +47,7 @@ class RunningQuery:
         self._attempt = 0
         self._next_try: float | None = None
         self._stopped = False
+        self._over = False
         self.tally = tally
         self._batch_at_start = self._last_batch()
         self._query = launch(spec)
@@ -70,6 +71,12 @@ class RunningQuery:
             finish_batch_and_stop(self._session, query, timeout_s)
             self.tally.add(query)
         query.stop()
+        self._over = True
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was ended for good and is over."""
+        return self._over
 
     def status(self) -> Status:
         """Whether it runs, and what went wrong lately."""

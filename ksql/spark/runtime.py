@@ -44,6 +44,7 @@ class SparkRuntime:
         self._retry = retry or RetryPolicy()
         self._session: SparkSession | None = None
         self._queries: dict[str, RunningQuery] = {}
+        self._tallies: dict[str, Tally] = {}
         self._lock = Lock()
         self._start_lock = Lock()
         self._closing = Event()
@@ -85,11 +86,16 @@ class SparkRuntime:
 
     def _tally(self, name: str) -> Tally:
         with self._lock:
-            before = self._queries.get(name)
-        return before.tally if before else Tally()
+            return self._tallies.setdefault(name, Tally())
+
+    def _forget(self, query: RunningQuery) -> None:
+        """Let go of a query that has been stopped: as long as it is held, Spark holds its plans."""
+        with self._lock:
+            if self._queries.get(query.spec.name) is query:
+                del self._queries[query.spec.name]
 
     def queries(self) -> tuple[RunningQuery, ...]:
-        """Every query that was started and not replaced by another start of its id."""
+        """Every query that was started and neither stopped nor replaced."""
         with self._lock:
             return tuple(self._queries.values())
 
@@ -128,5 +134,7 @@ class SparkRuntime:
             for query in self.queries():
                 try:
                     query.supervise()
+                    if query.stopped:
+                        self._forget(query)
                 except Exception:  # noqa: BLE001 - one query must not end the watch over all
                     _log.exception("supervision failed", extra={"query_id": query.query_id})

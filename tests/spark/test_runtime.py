@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from ksql.spark.spec import State
 
@@ -82,6 +83,17 @@ def test_totals_and_committed_offsets(desk, start):
     assert again.await_idle(desk.ends(source))
     again.stop()
     assert (again.totals().rows_in, again.totals().rows_out) == (12, 11)
+
+
+def test_a_stopped_query_is_let_go(desk, start, runtime):
+    source, sink = desk.topic(), desk.topic()
+    query = start(desk.spec("copy", source, sink))
+    assert query in runtime.queries()
+    query.stop()
+    deadline = time.monotonic() + 30
+    while query in runtime.queries():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_errors_of_records_reach_the_processing_log(desk, start):
