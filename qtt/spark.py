@@ -201,9 +201,13 @@ class SparkDriver:
     def feed(self, records: Sequence[RawInput]) -> None:
         """Write the records, topic by topic.
 
-        After each run wait until all queries have processed it.
+        After each run wait until all queries have processed it. Where several queries write to one
+        topic, they take turns, as its rows come query by query.
         """
+        later = self._later_writers()
         for run in in_runs(records) or [[]]:
+            for query in later:
+                self._runner.stop(query.id)
             with self._shared.sender_lock:
                 for topic, key, value, timestamp, headers in run:
                     self._shared.sender.send(
@@ -211,6 +215,19 @@ class SparkDriver:
                     )
                 self._shared.sender.flush()
             self._settle()
+            for query in later:
+                self._runner.start(query)
+                self._settle()
+
+    def _later_writers(self) -> list[PersistentQuery]:
+        """The queries whose sink an older one writes to."""
+        written: set[str] = set()
+        later = []
+        for query in self._engine.catalog.queries.values():
+            if query.sink in written and query.id in self._runner.running:
+                later.append(query)
+            written.add(query.sink)
+        return later
 
     def _settle(self) -> None:
         for query in self._engine.catalog.queries.values():
