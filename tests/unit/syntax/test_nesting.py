@@ -7,7 +7,7 @@ from ksql.syntax.parser import parse, parse_expression, parse_type
 from ksql.syntax.printer import expression
 from ksql.syntax.walk import transform, walk
 
-DEEP = 3_000
+DEEP = 2_000
 BOMBS = {
     "brackets": "(" * DEEP + "1" + ")" * DEEP,
     "open": "(" * DEEP,
