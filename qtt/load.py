@@ -6,6 +6,7 @@ import base64
 import re
 from typing import TYPE_CHECKING, Any
 
+from ksql.topics.schemas import KINDS
 from qtt import tokens
 from qtt.model import Case, Expected, Record, SchemaDef, Statement, Step, TopicDef, Window
 
@@ -18,12 +19,7 @@ if TYPE_CHECKING:
 _HARNESS = "use.exact.numeric.comparison"
 _SCRIPT = "test-script.sql"  # no test: what RUN SCRIPT runs
 _SQL_CORPUS = "sql-tests"
-_KINDS: dict[str, SchemaKind] = {
-    "AVRO": "AVRO",
-    "PROTOBUF": "PROTOBUF",
-    "JSON": "JSON",
-    "JSON_SR": "JSON",
-}
+_KINDS: dict[str, SchemaKind] = {**KINDS, "JSON": "JSON"}
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 _DIRECTIVE = re.compile(r"^--@(\w+(?:\.\w+)*):\s*(.*?)\s*$", re.IGNORECASE)
 

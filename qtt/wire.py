@@ -70,7 +70,7 @@ def _encode(value: Any, source: DataSource, side: Side, driver: Driver) -> bytes
             return None
         case "PROTOBUF_NOSR":
             serde = serde_for(format_, columns, side)
-            return serde.encode(row_of(value, columns, unwrapped(format_, columns, side)))
+            return serde.encode(row_of(value, columns, is_unwrapped(format_, columns, side)))
         case "AVRO" | "PROTOBUF" | "JSON_SR":
             return _encode_as_registered(value, format_, source.topic, side, driver)
 
@@ -179,7 +179,9 @@ def decode(
         return None
     match format_.name:
         case "JSON":
-            return _typed(tokens.parse(data.decode()), columns, unwrapped(format_, columns, side))
+            return _typed(
+                tokens.parse(data.decode()), columns, is_unwrapped(format_, columns, side)
+            )
         case "DELIMITED":
             return data.decode()
         case "KAFKA":
@@ -188,7 +190,7 @@ def decode(
             raise Mismatch(f"a {side} was written although its format is NONE: {data!r}")
         case "PROTOBUF_NOSR":
             row = serde_for(format_, columns, side).decode(data)
-            return shown_row(row, columns, unwrapped(format_, columns, side))
+            return shown_row(row, columns, is_unwrapped(format_, columns, side))
         case "AVRO" | "PROTOBUF" | "JSON_SR":
             if written is None:
                 raise NoRegistry(format_.name)
@@ -255,11 +257,6 @@ def _typed_value(value: Any, type_: model.SqlType) -> Any:
             return {k: _typed_value(v, found[k]) if k in found else v for k, v in value.items()}
         case _:
             return value
-
-
-def unwrapped(format_: Format, columns: tuple[Column, ...], side: Side) -> bool:
-    """Whether the one column stands alone."""
-    return is_unwrapped(format_, columns, side)
 
 
 def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:

@@ -14,7 +14,7 @@ from ksql.analysis.bound import Bound, Named, type_of
 from ksql.analysis.describe import describe
 from ksql.analysis.infer import bind
 from ksql.analysis.scope import Scope
-from ksql.analysis.show import show
+from ksql.analysis.show import show_call
 from ksql.analysis.tables import is_table_function
 from ksql.base.errors import StatementError
 from ksql.functions.registry import Functions
@@ -111,9 +111,8 @@ class Grouping:
             self._literal(arg, expr, place) for place, arg in enumerate(args) if place >= columns
         )
         bound_args = tuple(args[:columns])
-        shown = ", ".join([*map(show, bound_args), *map(repr, literals)])
         return AggregateCall(
-            f"{function.name}({shown})",
+            show_call(function.name, bound_args, literals),
             function.name,
             resolved.index,
             bound_args,

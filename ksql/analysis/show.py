@@ -8,6 +8,8 @@ from ksql.analysis import bound as b
 from ksql.base.ident import quote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ksql.analysis.bound import Bound
 
 
@@ -19,7 +21,7 @@ def show(expr: Bound) -> str:
         case b.Const():
             return _constant(expr.value)
         case b.Call():
-            return f"{expr.function}({_list(expr.args)})"
+            return show_call(expr.function, expr.args)
         case b.Arith() | b.Compare() | b.Logical():
             return f"({show(expr.left)} {expr.op} {show(expr.right)})"
         case b.Negate():
@@ -55,7 +57,12 @@ def show(expr: Bound) -> str:
             return f"({', '.join(expr.params)}) => {show(expr.body)}"
 
 
-def _list(items: tuple[Bound, ...]) -> str:
+def show_call(function: str, args: Iterable[Bound], literals: Iterable[object] = ()) -> str:
+    """A call in SQL's notation; ``literals`` are an aggregate's initial arguments."""
+    return f"{function}({', '.join([*map(show, args), *map(repr, literals)])})"
+
+
+def _list(items: Iterable[Bound]) -> str:
     return ", ".join(map(show, items))
 
 

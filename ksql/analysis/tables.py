@@ -13,7 +13,7 @@ from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.convert import convert
 from ksql.analysis.infer import bind
 from ksql.analysis.scope import Scope
-from ksql.analysis.show import show
+from ksql.analysis.show import show_call
 from ksql.base.errors import StatementError
 from ksql.functions.registry import Functions
 from ksql.functions.resolve import resolve
@@ -59,7 +59,7 @@ class TableCalls:
         args = [bind(arg, self.scope, self.functions) for arg in expr.args]
         chosen = resolve(function, [type_of(arg) for arg in args], span=expr.span)
         converted = tuple(convert(a, p) for a, p in zip(args, chosen.params, strict=True))
-        name = f"{function.name}({', '.join(map(show, converted))})"
+        name = show_call(function.name, converted)
         while self.scope.has_column(name):  # a column may be called anything
             name += "'"
         call = BoundTableCall(name, function.name, chosen.index, converted, chosen.returns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.base.ids import QueryId
 from ksql.spark.spec import State
 from ksql.statements.services import Offsets, QueryHealth
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ksql.engine.engine import Engine
     from ksql.processors.base import Headers
     from ksql.spark.runner import SparkRunner
+    from ksql.spark.running import RunningQuery
     from ksql.topics.admin import Admin
     from ksql.topics.client import Sender
 
@@ -40,7 +42,7 @@ class SparkMonitor:
         query = self.engine.catalog.query(query_id) if self.engine else None
         if query is not None and query.paused:
             return QueryHealth("PAUSED")
-        running = next((r for i, r in self._runner.running.items() if i == query_id), None)
+        running = self._running(query_id)
         if running is None:
             reason = self._failed.get(query_id, "the query does not run")
             return QueryHealth("ERROR", ((0, reason),))
@@ -57,7 +59,7 @@ class SparkMonitor:
 
     def spark_plan(self, query_id: str) -> str:
         """Spark's plan of its last batch."""
-        running = next((r for i, r in self._runner.running.items() if i == query_id), None)
+        running = self._running(query_id)
         return running.spark_plan() if running else ""
 
     def skipped(self, query_id: str) -> int:
@@ -66,8 +68,11 @@ class SparkMonitor:
 
     def committed(self, query_id: str) -> Offsets:
         """How far it has read."""
-        running = next((r for i, r in self._runner.running.items() if i == query_id), None)
+        running = self._running(query_id)
         return running.committed_offsets() if running else {}
+
+    def _running(self, query_id: str) -> RunningQuery | None:
+        return self._runner.running.get(QueryId(query_id))
 
     def topics(self) -> Mapping[str, Sequence[int]]:
         """All topics: the number of replicas of each partition."""

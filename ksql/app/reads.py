@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.analysis.bound import type_of
 from ksql.base.errors import KsqlError, StatementError, UnknownName
@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 _READY_S = 5.0
 
 
+class _Open(NamedTuple):
+    """A push query that runs, and what lists say of it."""
+
+    query: PushQuery
+    told: RunningPush
+
+
 class Reads:
     """The transient queries of this server."""
 
@@ -55,8 +62,7 @@ class Reads:
         self._admin = admin
         self._materializer = materializer
         self._now_ms = now_ms
-        self._open: dict[str, PushQuery] = {}
-        self._told: dict[str, RunningPush] = {}
+        self._open: dict[str, _Open] = {}
         self._lock = threading.Lock()
 
     def open(
@@ -99,23 +105,22 @@ class Reads:
         """End a push query of this server."""
         with self._lock:
             found = self._open.pop(query_id, None)
-            self._told.pop(query_id, None)
         if found is None:
             return False
-        found.close()
+        found.query.close()
         return True
 
     def pushes(self) -> list[RunningPush]:
         """The push queries that run, the oldest first."""
         with self._lock:
-            return list(self._told.values())
+            return [each.told for each in self._open.values()]
 
     def close_all(self) -> None:
         """End all of them."""
         with self._lock:
             running = dict(self._open)
-        for push in running.values():
-            push.end()  # so that closing them one by one waits for their polls together
+        for each in running.values():
+            each.query.end()  # so that closing them one by one waits for their polls together
         for query_id in running:
             self.close(query_id)
 
@@ -191,14 +196,12 @@ class Reads:
             registry=self._engine.registry,
         )
         with self._lock:
-            self._open[query_id] = push
-            self._told[query_id] = RunningPush(text, plan)
+            self._open[query_id] = _Open(push, RunningPush(text, plan))
         return push
 
     def _ended(self, query_id: str) -> None:
         with self._lock:
             self._open.pop(query_id, None)
-            self._told.pop(query_id, None)
 
     def _starts(self, plan: QueryPlan) -> dict[tuple[str, int], int]:
         wanted = read_topics(plan)

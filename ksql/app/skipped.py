@@ -29,9 +29,12 @@ class SkippedRecords:
     def count(self, query_id: str) -> int:
         """The query's records."""
         with self._lock:
-            if self._positions:
+            if self._positions and self._grown():
                 self._read_on()
             return self._counts[query_id]
+
+    def _grown(self) -> bool:
+        return self._admin.end_offsets([self._topic]) != self._positions
 
     def _read_on(self) -> None:
         with Reader(self._kafka) as reader:

@@ -18,3 +18,8 @@ def persistent_query_id(kind: str, sink: str, offset: int) -> QueryId:
     if kind == "INSERTQUERY":
         return QueryId(f"INSERTQUERY_{offset}")
     return QueryId(f"{kind}_{sink}_{offset}")
+
+
+def application_id(service_id: str, query_id: str) -> str:
+    """A query's name towards Kafka, unique in the cluster: groups, transactions, own topics."""
+    return f"_confluent-ksql-{service_id}query_{query_id}"

@@ -103,11 +103,7 @@ def _declared(
         stmt.read_only,
         statement=text if whole is stmt else f"{printer.statement(whole)};",
     )
-    sides: tuple[schemas.SideOf, ...] = (
-        ("key", key_format, schema.key),
-        ("value", value_format, schema.value),
-    )
-    return source, topic if new else None, schemas.of_declared(topic.name, sides, context)
+    return source, topic if new else None, schemas.of_declared(source, context)
 
 
 def columns_of(defs: Iterable[ast.ColumnDef]) -> tuple[Column, ...]:

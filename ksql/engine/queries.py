@@ -89,10 +89,6 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
             existing, running, plan, topic, text, context, prepared
         )
     source = _source_of(sink, topic, query_id, built, text)
-    sides: tuple[schemas.SideOf, ...] = (
-        ("key", key_format, sink.key),
-        ("value", value_format, sink.value),
-    )
     query = PersistentQuery(
         query_id,
         "CSAS" if stmt.kind == "STREAM" else "CTAS",
@@ -112,7 +108,7 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
         message=f"Created query with ID {query_id}",
         query_id=query_id,
         plans={**prepared.plans, "new": query.plan},
-        registrations=schemas.of_sink(topic.name, sides, context),
+        registrations=schemas.of_sink(source, context),
     )
 
 

@@ -85,10 +85,6 @@ class SchemaIdDiffers(StatementError):
 # --- columns from schemas
 
 
-SideOf = tuple[Side, "Format", Columns]
-"""A side of a topic with its format and columns."""
-
-
 def completed(stmt: ast.CreateSource, options: With, context: Context) -> ast.CreateSource:
     """The statement with the columns that the registry knows for it.
 
@@ -143,32 +139,38 @@ def _registry(format_: Format, topic: str, context: Context) -> Registry:
 # --- schemas from columns
 
 
-def of_declared(
-    topic: str, sides: tuple[SideOf, ...], context: Context
-) -> tuple[Registration, ...]:
+def of_declared(source: DataSource, context: Context) -> tuple[Registration, ...]:
     """What a declared source registers: its schemas where the topic's subject has none yet.
 
     Raises: StatementError, RegistryMissing, RegistryUnreachable.
     """
-    return _registrations(topic, sides, context, always=False)
+    return _registrations(source, context, always=False)
 
 
-def of_sink(topic: str, sides: tuple[SideOf, ...], context: Context) -> tuple[Registration, ...]:
+def of_sink(source: DataSource, context: Context) -> tuple[Registration, ...]:
     """What a query's sink registers, always: the registry is to see that it is compatible.
 
     Raises: StatementError also where the columns do not fit the schema given by id.
     """
-    for side, format_, columns in sides:
+    topic = source.topic
+    for side, format_, columns in _sides(source):
         if format_.schema_id is not None:
             check_given_schema(format_, side, columns, topic, _registry(format_, topic, context))
-    return _registrations(topic, sides, context, always=True)
+    return _registrations(source, context, always=True)
+
+
+def _sides(source: DataSource) -> tuple[tuple[Side, Format, Columns], ...]:
+    return (
+        ("key", source.key_format, source.schema.key),
+        ("value", source.value_format, source.schema.value),
+    )
 
 
 def _registrations(
-    topic: str, sides: tuple[SideOf, ...], context: Context, *, always: bool
+    source: DataSource, context: Context, *, always: bool
 ) -> tuple[Registration, ...]:
-    found = []
-    for side, format_, columns in sides:
+    topic, found = source.topic, []
+    for side, format_, columns in _sides(source):
         if not columns or not format_info(format_.name).needs_registry:
             continue
         registry = _registry(format_, topic, context)
@@ -184,13 +186,9 @@ def _registrations(
 
 def subjects_of(source: DataSource) -> tuple[str, ...]:
     """Where the schemas of a source's topic are registered."""
-    sides: tuple[tuple[Side, Format], ...] = (
-        ("key", source.key_format),
-        ("value", source.value_format),
-    )
     return tuple(
         subject_name(source.topic, side)
-        for side, format_ in sides
+        for side, format_, _ in _sides(source)
         if format_info(format_.name).needs_registry
     )
 

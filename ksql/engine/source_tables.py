@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Named
-from ksql.base.errors import StatementError
-from ksql.base.ids import QueryId, persistent_query_id
+from ksql.base.ids import QueryId, application_id, persistent_query_id
 from ksql.catalog.model import Materialization, PersistentQuery
 from ksql.dataflow.ports import Topic
 from ksql.engine.changes import PutQuery, PutSource
@@ -31,20 +30,12 @@ if TYPE_CHECKING:
     from ksql.syntax import ast
     from ksql.types.schema import Column
 
-ENABLED = "ksql.source.table.materialization.enabled"
-
 
 def create_read_only(stmt: ast.CreateSource, text: str, context: Context) -> Prepared:
     """CREATE SOURCE STREAM|TABLE .., a table together with the query that keeps its rows.
 
-    Raises: StatementError, also where both are switched off.
+    Raises: StatementError.
     """
-    if not context.settings.flag(ENABLED):
-        raise StatementError(
-            f"Cannot create source {stmt.kind.lower()} '{stmt.name}': "
-            "source table materialization is disabled.",
-            hint=f"To enable it, start the server with '{ENABLED}'=true.",
-        )
     prepared = create_source(stmt, text, context)
     match prepared.changes:
         case (PutSource(source),) if stmt.kind == "TABLE":
@@ -90,8 +81,8 @@ def _with_query(prepared: Prepared, source: DataSource, text: str, context: Cont
 
 
 def _topic(query_id: QueryId, source: DataSource, context: Context) -> str:
-    service = context.settings.text("ksql.service.id")
-    return f"_confluent-ksql-{service}query_{query_id}-{source.topic}-changelog"
+    owner = application_id(context.settings.text("ksql.service.id"), query_id)
+    return f"{owner}-{source.topic}-changelog"
 
 
 def _plain(format_: Format) -> Format:

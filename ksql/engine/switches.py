@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 HEADERS = "ksql.headers.columns.enabled"
 LAMBDAS = "ksql.lambdas.enabled"
+READ_ONLY = "ksql.source.table.materialization.enabled"
 
 
 def check_switches(statement: ast.Statement, context: Context) -> None:
@@ -24,18 +25,29 @@ def check_switches(statement: ast.Statement, context: Context) -> None:
     Raises: StatementError.
     """
     match statement:
-        case ast.CreateSource(columns=columns) if not context.settings.flag(HEADERS):
-            if any(column.mark in ("HEADERS", "HEADER") for column in columns):
-                raise StatementError(
-                    f"Cannot create {statement.kind.capitalize()} because schema with headers "
-                    "columns is disabled.",
-                    hint=f"To enable it, start the server with '{HEADERS}'=true.",
-                )
+        case ast.CreateSource():
+            _check_source(statement, context)
         case ast.CreateAsSelect(query=query) | ast.InsertInto(query=query):
             if not context.settings.flag(LAMBDAS):
                 _refuse_lambdas(query)
         case _:
             return
+
+
+def _check_source(statement: ast.CreateSource, context: Context) -> None:
+    if statement.read_only and not context.settings.flag(READ_ONLY):
+        raise StatementError(
+            f"Cannot create source {statement.kind.lower()} '{statement.name}': "
+            "source table materialization is disabled.",
+            hint=f"To enable it, start the server with '{READ_ONLY}'=true.",
+        )
+    with_headers = any(column.mark in ("HEADERS", "HEADER") for column in statement.columns)
+    if with_headers and not context.settings.flag(HEADERS):
+        raise StatementError(
+            f"Cannot create {statement.kind.capitalize()} because schema with headers "
+            "columns is disabled.",
+            hint=f"To enable it, start the server with '{HEADERS}'=true.",
+        )
 
 
 def _refuse_lambdas(query: ast.Query) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.analysis.show import show
+from ksql.analysis.show import show, show_call
 from ksql.plan.nodes import (
     Aggregate,
     Explode,
@@ -44,9 +44,7 @@ def _line(plan: Plan) -> str:
             return f"[ PROJECT ] {items}"
         case Aggregate():
             group = ", ".join(show(key.expr) for key in plan.group)
-            folds = ", ".join(
-                f"{fold.function}({', '.join(map(show, fold.args))})" for fold in plan.folds
-            )
+            folds = ", ".join(show_call(fold.function, fold.args) for fold in plan.folds)
             window = f", {plan.window.kind} {plan.window.size_ms} ms" if plan.window else ""
             return f"[ AGGREGATE ] {folds} GROUP BY {group}{window}"
         case StreamTableJoin():

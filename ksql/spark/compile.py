@@ -51,7 +51,7 @@ def shipment(spec: QuerySpec) -> Shipment:
     """What the tasks of the query take with them."""
     return Shipment(
         query_id=spec.query_id,
-        application_id=spec.application_id or f"ksql-{spec.query_id}",
+        application_id=spec.application,
         plan_json=spec.plan_json,
         topics=tuple(spec.topics),
         buckets=bucket_labels(spec.partitions) if spec.stages else (),

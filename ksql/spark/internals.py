@@ -1,6 +1,6 @@
 """The few things that need Spark's own objects instead of its public Python API; PySpark is pinned.
 
-Each has a fallback, so that another Spark version costs speed or grace and nothing else.
+What ends a query has a fallback; what tells of one is for those who ask.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
+from ksql.base.ids import application_id
 from ksql.dataflow.extensions import packed
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
@@ -153,7 +154,7 @@ class SparkRunner:
             settings.number("ksql.query.max.records.per.batch"),
             fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),
             log_topic=around.log_topic,
-            application_id=f"_confluent-ksql-{service_id}query_{query.id}",
+            application_id=application_id(service_id, query.id),
             space=around.space,
             log_rows=settings.flag("ksql.logging.processing.rows.include"),
         )

@@ -69,7 +69,8 @@ class RunningQuery:
             query = self._query
         if graceful and query.isActive:
             finish_batch_and_stop(self._session, query, timeout_s)
-            self.tally.add(query)
+            with self._lock:
+                self.tally.add(query)
         query.stop()
         self._over = True
 

@@ -56,7 +56,7 @@ def kafka_source(
         "maxOffsetsPerTrigger": str(spec.max_records),
         "failOnDataLoss": "true" if spec.fail_on_data_loss else "false",
         "includeHeaders": "true",
-        "groupIdPrefix": spec.application_id or f"ksql-{spec.query_id}",
+        "groupIdPrefix": spec.application,
     }
     source = session.readStream.format("kafka").options(**options).load()
     return source.selectExpr(*SOURCE_COLUMNS)

@@ -52,6 +52,8 @@ class QuerySpec:
     max_records: int = 500_000
     fail_on_data_loss: bool = True
     log_topic: str | None = None
+    log_rows: bool = False
+    application_id: str = ""
     program: str = DEFAULT_PROGRAM
     space: str = ""
 
@@ -60,8 +62,10 @@ class QuerySpec:
         """What Spark calls the query; ``space`` makes it unique in a shared session."""
         return self.space + self.query_id
 
-    log_rows: bool = False
-    application_id: str = ""
+    @property
+    def application(self) -> str:
+        """What Kafka calls the query."""
+        return self.application_id or f"ksql-{self.query_id}"
 
 
 class State(Enum):

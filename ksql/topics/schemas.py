@@ -25,9 +25,15 @@ from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
     from ksql.topics.wire import Serde
-    from ksql.types.format import Format
+    from ksql.types.format import Format, FormatName
 
-KINDS: Final[dict[str, SchemaKind]] = {"AVRO": "AVRO", "PROTOBUF": "PROTOBUF", "JSON_SR": "JSON"}
+FORMAT_OF: Final[dict[SchemaKind, FormatName]] = {
+    "AVRO": "AVRO",
+    "PROTOBUF": "PROTOBUF",
+    "JSON": "JSON_SR",
+}
+KINDS: Final[dict[str, SchemaKind]] = {name: kind for kind, name in FORMAT_OF.items()}
+
 JSON_SR_CONVERTER: Final = "ksql.json_sr.converter.deserializer.enabled"
 ROWKEY: Final = "ROWKEY"
 ROWVAL: Final = "ROWVAL"
@@ -54,10 +60,9 @@ class WrongSchemaKind(StatementError):
     """The registered schema belongs to another format."""
 
     def __init__(self, topic: str, side: Side, format_: str, found: SchemaKind) -> None:
-        names = [name for name, kind in KINDS.items() if kind == found]
         super().__init__(
             f"{side.capitalize()} schema is not in the expected format. "
-            f"You may want to set {side.upper()}_FORMAT to '{names[0]}'.",
+            f"You may want to set {side.upper()}_FORMAT to '{FORMAT_OF[found]}'.",
             detail=f"topic: {topic}\nsubject: {subject_name(topic, side)}\n"
             f"expected format: {format_}\nactual format from Schema Registry: {found}",
         )

@@ -6,25 +6,19 @@ For those who want to see all that was written: PRINT, test files.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ksql.topics import proto_schema
 from ksql.topics.connect import ConnectType, Group
 from ksql.topics.formats import Columns, serde_for
 from ksql.topics.registry import Registry, Schema, SchemaKind, frame_id, referenced
-from ksql.topics.schemas import columns_of, connect_type
+from ksql.topics.schemas import FORMAT_OF, columns_of, connect_type
 from ksql.topics.serde.protobuf import message_path
 from ksql.topics.wire import DecodeError, Row, Serde
 from ksql.types.format import Format, FormatName
 
 if TYPE_CHECKING:
     from ksql.types.schema import Column
-
-_NAMES: Final[dict[SchemaKind, FormatName]] = {
-    "AVRO": "AVRO",
-    "PROTOBUF": "PROTOBUF",
-    "JSON": "JSON_SR",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +46,7 @@ def shape(schema: Schema, registry: Registry, full_name: str | None = None) -> S
 
 def _shape(kind: SchemaKind, found: ConnectType) -> Shape:
     alone = not isinstance(found, Group)
-    return Shape(_NAMES[kind], columns_of(found, "value", alone=alone, upper=False), alone)
+    return Shape(FORMAT_OF[kind], columns_of(found, "value", alone=alone, upper=False), alone)
 
 
 class Written:
@@ -78,7 +72,7 @@ class Written:
 
     def kind(self, data: bytes) -> FormatName:
         """The format of a record."""
-        return _NAMES[self._registry.by_id(frame_id(data)).kind]
+        return FORMAT_OF[self._registry.by_id(frame_id(data)).kind]
 
     def _path(self, schema: Schema, data: bytes) -> tuple[int, ...]:
         if schema.kind != "PROTOBUF":

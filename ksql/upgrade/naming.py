@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ksql.analysis import bound as b
 from ksql.analysis import trees
 from ksql.analysis.bound import Named
-from ksql.analysis.show import show
+from ksql.analysis.show import show_call
 from ksql.plan.nodes import (
     Aggregate,
     Explode,
@@ -155,12 +155,11 @@ def _fold(fold: Fold, names: Names) -> Fold:
     args = tuple(_renamed(arg, names) for arg in fold.args)
     if args == fold.args:
         return fold
-    shown = ", ".join([*map(show, args), *map(repr, fold.literals)])
-    return replace(fold, args=args, name=f"{fold.function}({shown})")
+    return replace(fold, args=args, name=show_call(fold.function, args, fold.literals))
 
 
 def _call(call: TableCall, names: Names) -> TableCall:
     args = tuple(_renamed(arg, names) for arg in call.args)
     if args == call.args:
         return call
-    return replace(call, args=args, name=f"{call.function}({', '.join(map(show, args))})")
+    return replace(call, args=args, name=show_call(call.function, args))

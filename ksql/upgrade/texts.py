@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import trees
 from ksql.analysis.bound import Named
-from ksql.analysis.show import show
+from ksql.analysis.show import show, show_call
 from ksql.base.ident import quote
 from ksql.plan.nodes import Fold, TimeWindow
 from ksql.types.format import Format, KeyWindow, TimestampColumn
@@ -39,8 +39,7 @@ def shown(value: Any) -> str:
 
 def shown_fold(fold: Fold) -> str:
     """The aggregate's call."""
-    arguments = [*map(show, fold.args), *map(repr, fold.literals)]
-    return f"{fold.function}({', '.join(arguments)})"
+    return show_call(fold.function, fold.args, fold.literals)
 
 
 def _format(value: Format) -> Iterator[str]:
