@@ -67,6 +67,46 @@ def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
     return found[::-1]
 
 
+def end_needless_monitors(session: SparkSession) -> int:
+    """End the threads that Spark leaves behind, one for every start of a stateful query.
+
+    Each looks for idle workers of a factory that keeps none, for as long as the process lives: a
+    query that is tried again every minute would use up the machine's threads in days.
+
+    Returns: how many.
+    """
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - see above
+    needless = [
+        thread
+        for thread in jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()
+        if thread.getClass().getName() == _MONITOR
+        and not getattr(thread, f"{_OUTER}$$outer")().useDaemonEnabled()
+    ]
+    silence = _no_handler(session) if needless else None
+    for thread in needless:
+        thread.setUncaughtExceptionHandler(silence)  # the interrupt ends it by an error
+        thread.interrupt()
+    return len(needless)
+
+
+_MONITOR = "org.apache.spark.api.python.PythonWorkerFactory$MonitorThread"
+_OUTER = _MONITOR.replace(".", "$") + "$"
+
+
+def _no_handler(session: SparkSession) -> Any:
+    """A Java object that takes a thread's last error and does nothing."""
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - see above
+    lang, invoke = gateway.jvm.java.lang, gateway.jvm.java.lang.invoke
+    named = lang.Class.forName
+    error = gateway.new_array(lang.Class, 1)
+    error[0] = named("java.lang.Throwable")
+    shape = invoke.MethodType.methodType(lang.Void.TYPE, named("java.lang.Thread"), error)
+    handler = named("java.lang.Thread$UncaughtExceptionHandler")
+    return invoke.MethodHandleProxies.asInterfaceInstance(
+        handler, invoke.MethodHandles.empty(shape)
+    )
+
+
 @contextmanager
 def scheduling_pool(session: SparkSession, name: str) -> Iterator[None]:
     """Jobs of a query that is started inside take turns with other queries' jobs."""

@@ -6,11 +6,12 @@ import logging
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from ksql.spark.compile import dataflow
 from ksql.spark.failures import reason
-from ksql.spark.internals import scheduling_pool
+from ksql.spark.internals import end_needless_monitors, scheduling_pool
 from ksql.spark.running import RunningQuery
 from ksql.spark.session import close_session, open_session
 from ksql.spark.spec import QueryStartFailed, RetryPolicy
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _WATCH_S = 0.25
+_SWEEP_STARTS = 16
 
 
 class SparkRuntime:
@@ -47,6 +49,7 @@ class SparkRuntime:
         self._tallies: dict[str, Tally] = {}
         self._lock = Lock()
         self._start_lock = Lock()
+        self._starts = 0
         self._closing = Event()
         self._watch: Thread | None = None
 
@@ -127,10 +130,15 @@ class SparkRuntime:
         # Spark copies the session's settings while it starts a query
         with self._start_lock, scheduling_pool(self.session, spec.name):
             self.session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
+            self._starts += 1
             return writer.start()
 
     def _supervise(self) -> None:
+        swept = 0
         while not self._closing.wait(_WATCH_S):
+            if self._starts >= swept + _SWEEP_STARTS:
+                swept = self._starts
+                self._sweep()
             for query in self.queries():
                 try:
                     query.supervise()
@@ -138,3 +146,9 @@ class SparkRuntime:
                         self._forget(query)
                 except Exception:  # noqa: BLE001 - one query must not end the watch over all
                     _log.exception("supervision failed", extra={"query_id": query.query_id})
+
+    def _sweep(self) -> None:
+        try:
+            end_needless_monitors(self.session)
+        except Py4JError:  # another Spark: costs threads and nothing else
+            _log.warning("threads that Spark left behind could not be ended", exc_info=True)

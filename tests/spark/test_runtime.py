@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import time
 
+from ksql.spark.internals import end_needless_monitors
 from ksql.spark.spec import State
 
 
@@ -94,6 +95,22 @@ def test_a_stopped_query_is_let_go(desk, start, runtime):
     while query in runtime.queries():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_threads_that_spark_leaves_behind_are_ended(desk, start, runtime, capfd):
+    source, sink = desk.topic(), desk.topic()
+    query = start(desk.spec("count", source, sink))
+    desk.send(source, ("a", "x"))
+    assert query.await_idle(desk.ends(source))
+    assert end_needless_monitors(runtime.session) > 0
+    deadline = time.monotonic() + 10
+    while end_needless_monitors(runtime.session) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert end_needless_monitors(runtime.session) == 0
+    assert "InterruptedException" not in capfd.readouterr().err
+    desk.send(source, ("a", "y"))
+    assert query.await_idle(desk.ends(source))
+    assert [json.loads(r.value)["n"] for r in desk.read(sink)] == [1, 2]
 
 
 def test_errors_of_records_reach_the_processing_log(desk, start):
