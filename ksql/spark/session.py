@@ -189,6 +189,8 @@ def _conf(settings: SparkSettings) -> dict[str, str]:
     scratch = settings.scratch
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J)
+    temporary = scratch / "tmp"  # swept with the rest if the JVM is killed
+    temporary.mkdir(exist_ok=True)
     root = str(Path(ksql.__file__).parent.parent)
     conf = {
         **DEFAULTS,
@@ -196,7 +198,11 @@ def _conf(settings: SparkSettings) -> dict[str, str]:
         "spark.master": settings.master,
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": " ".join(
-            (f"-Dlog4j2.configurationFile={log4j.as_uri()}", *JVM_OPTIONS)
+            (
+                f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+                f'"-Djava.io.tmpdir={temporary}"',
+                *JVM_OPTIONS,
+            )
         ),
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
         "spark.local.dir": str(scratch / "local"),

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from pathlib import Path
 
 from ksql.spark.internals import end_needless_monitors
 from ksql.spark.spec import State
@@ -111,6 +113,13 @@ def test_threads_that_spark_leaves_behind_are_ended(desk, start, runtime, capfd)
     desk.send(source, ("a", "y"))
     assert query.await_idle(desk.ends(source))
     assert [json.loads(r.value)["n"] for r in desk.read(sink)] == [1, 2]
+
+
+def test_what_the_jvm_unpacks_is_swept_with_its_scratch_space(runtime):
+    system = runtime.session.sparkContext._jvm.java.lang.System
+    folder = Path(system.getProperty("java.io.tmpdir"))
+    assert folder.parent.name == f"scratch-{os.getpid()}"
+    assert list(folder.iterdir())
 
 
 def test_errors_of_records_reach_the_processing_log(desk, start):
