@@ -20,12 +20,8 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture(scope="module")
 def server():
-    started = PostgresServer()
-    try:
-        started.start()
+    with PostgresServer() as started:
         yield started
-    finally:
-        started.remove()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import psycopg
 
@@ -79,6 +80,17 @@ class PostgresServer:
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.directory)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def create(self, database: str) -> str:
         with psycopg.connect(self.url(), autocommit=True) as connection:
