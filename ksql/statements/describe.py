@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import StatementError, UnknownName
 from ksql.base.ident import near
+from ksql.base.ids import application_id
 from ksql.dataflow.starts import plan_of
 from ksql.dataflow.topology import topology
 from ksql.engine.errors import UpgradeRefused
@@ -197,7 +198,7 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
         ksql_host_query_status={request.services.host: health.state},
         query_errors=errors,
         tasks_metadata=_tasks(query, request),
-        consumer_group_id=query.id,
+        consumer_group_id=application_id(request.settings.text("ksql.service.id"), query.id),
         state=health.state,
     )
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from ksql.ledger.resilient import ResilientLedger
-from tests.unit.ledger.contract import EAGER, SOON, LedgerContract, ResilientContract
+from tests.unit.ledger.contract import EAGER, SOON, LedgerContract, ResilientContract, await_down
 from tests.unit.ledger.postgres import PostgresServer
 from tests.unit.ledger.samples import ACCEPTED, SWITCHED, accepted
 
@@ -66,7 +66,7 @@ class TestResilient(ResilientContract):
         assert resilient.flush(SOON)
         server.stop()
         resilient.finish_upgrade(upgrade_id, SWITCHED)
-        assert not resilient.flush(0.2)
+        await_down(resilient)
         assert resilient.upgrades() == ()
         assert resilient.health().state == "down"
         server.start()
@@ -81,7 +81,7 @@ class TestResilient(ResilientContract):
         assert resilient.flush(SOON)
         server.drop(database)
         resilient.record_upgrade(accepted(2))
-        assert not resilient.flush(0.2)
+        await_down(resilient)
         server.create(database)
         assert resilient.flush(SOON)
         assert [(t.entry.command_offset, t.rebuilt) for t in resilient.upgrades()] == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ def execute(url, *statements):
         for statement in statements:
             connection.execute(text(statement))
     database.close()
+
+
+def await_down(resilient: ResilientLedger) -> None:
+    """Wait until it has noticed that the database cannot be reached."""
+    deadline = time.monotonic() + SOON
+    while resilient.health().state != "down" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert resilient.health().state == "down"
+    assert not resilient.flush(0.1)
 
 
 class LedgerContract:
@@ -273,7 +283,7 @@ class ResilientContract:
             resilient.finish_upgrade(upgrade_id, SWITCHED)
             resilient.save_snapshot(snapshot(1))
             resilient.save_snapshot(snapshot(2))
-            assert not resilient.flush(0.3)
+            await_down(resilient)
             health = resilient.health()
             assert (health.state, health.dropped) == ("down", 0)
             assert health.failures > 0
@@ -291,6 +301,7 @@ class ResilientContract:
         ]
 
     def test_closing_tells_what_it_could_not_write(self, url, locked, caplog):
+        Ledger.open(url).close()
         resilient = ResilientLedger.open(url, patience=EAGER)
         with locked():
             resilient.record_upgrade(accepted(1))

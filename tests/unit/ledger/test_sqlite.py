@@ -19,7 +19,7 @@ from ksql.ledger.errors import BadLedgerUrl, LedgerDamaged, LedgerUnavailable
 from ksql.ledger.resilient import Patience, ResilientLedger
 from ksql.ledger.store import Ledger
 from ksql.upgrade.verdict import Change, Verdict
-from tests.unit.ledger.contract import EAGER, SOON, LedgerContract, ResilientContract
+from tests.unit.ledger.contract import EAGER, SOON, LedgerContract, ResilientContract, await_down
 from tests.unit.ledger.samples import ACCEPTED, REFUSED, SWITCHED, accepted, snapshot
 
 
@@ -79,7 +79,7 @@ class TestLedger(LedgerContract):
             Ledger.open(url, patience_seconds=0.1, busy_ms=10)
         resilient = ResilientLedger.open(url, patience=EAGER)
         resilient.record_upgrade(ACCEPTED)
-        assert not resilient.flush(0.2)
+        await_down(resilient)
         assert resilient.upgrades() == ()
         holder.close()
         assert resilient.flush(SOON)
@@ -175,7 +175,7 @@ class TestResilient(ResilientContract):
         path.parent.write_text("a file in the way")
         resilient = ResilientLedger.open(url, patience=EAGER)
         resilient.record_upgrade(ACCEPTED)
-        assert not resilient.flush(0.2)
+        await_down(resilient)
         assert resilient.health().state == "down"
         assert resilient.upgrades() == ()
         path.parent.unlink()
@@ -226,7 +226,7 @@ def test_a_server_that_is_not_there_is_waited_for(unused_port):
     url = f"postgresql://me:secret@127.0.0.1:{unused_port}/db"
     resilient = ResilientLedger.open(url, patience=EAGER)
     resilient.record_upgrade(ACCEPTED)
-    assert not resilient.flush(0.2)
+    await_down(resilient)
     health = resilient.health()
     assert health.state == "down"
     assert "secret" not in health.where + health.last_error

@@ -163,7 +163,7 @@ def test_describe_what_is_not_there():
 def test_explain_a_running_query():
     found = one("EXPLAIN csas_c_2;").query_description
     assert (found.id, found.state, found.query_type) == ("CSAS_C_2", "RUNNING", "PERSISTENT")
-    assert found.consumer_group_id == "CSAS_C_2"
+    assert found.consumer_group_id == "_confluent-ksql-default_query_CSAS_C_2"
     assert found.topology.startswith("source 0: topic s (STREAM S)")
     assert found.topology.endswith("\n\n== Physical Plan ==")
     assert found.tasks_metadata[0].topic_offsets[0].committed_offset == 5
