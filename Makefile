@@ -49,7 +49,7 @@ layers: setup ## who may import whom
 	@.venv/bin/lint-imports --no-logo
 
 unit: setup ## no JVM
-	$(PYTEST) -q tests/unit
+	$(PYTEST) -q -n $(JOBS) tests/unit
 
 golden: setup ## statement and expected text
 	$(PYTEST) -q tests/golden

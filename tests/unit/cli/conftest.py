@@ -10,6 +10,12 @@ from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import serving
 
 
+@pytest.fixture(autouse=True)
+def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the terminal that the tests run in says of itself."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[str, FakeService]]:
     """One server for a module; each test sets the service's answers."""

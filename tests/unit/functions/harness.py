@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -32,7 +32,7 @@ class Lam:
     """A lambda: what it does, and the type of its body (a function of its parameters' types)."""
 
     arity: int
-    run: Any
+    run: Any = field(repr=False)  # its address is not the same in the next process
     body: Any
 
     def infer(self, params):
