@@ -128,7 +128,7 @@ def change(name: str, slots: Sequence[Slot], before: int = 0) -> tuple[list[str]
     The arguments follow ``before`` other columns.
     """
     lines, assigns = [], []
-    for i, slot in enumerate(slots):
+    for i, slot in sorted(enumerate(slots), key=lambda numbered: _grows_in_place(numbered[1])):
         cell = f"s[{1 + slot.number}]"
         code = slot.function.step_code if name == "step" else None
         names = [f"a{i}_{j}" for j in range(len(slot.args))]
@@ -140,6 +140,11 @@ def change(name: str, slots: Sequence[Slot], before: int = 0) -> tuple[list[str]
         lines.append(f"n{i} = {call}")
         assigns.append(f"{cell} = n{i}")
     return lines, assigns
+
+
+def _grows_in_place(slot: Slot) -> bool:
+    """Such functions come last: they cannot fail, and nothing that fails comes after them."""
+    return slot.function.init in (list, dict)
 
 
 def _merge(slots: Sequence[Slot]) -> str:

@@ -9,6 +9,14 @@ from tests.unit.processors.support import COUNT, FUSSY, SUM, slots
 LIST = Aggregate(("T",), "ARRAY<T>", init=list, step=lambda s, x: [*s, x], skips_null=False)
 
 
+def _grown(state, value):
+    state.append(value)
+    return state
+
+
+GROWING = Aggregate(("T",), "ARRAY<T>", init=list, step=_grown, result=list, skips_null=False)
+
+
 def test_a_group_from_birth_to_result():
     folds = compile_folds(slots(COUNT, SUM))
     state = folds.init()
@@ -66,6 +74,15 @@ def test_a_step_that_fails_changes_no_slot():
     with pytest.raises(ValueError, match="thirteen"):
         folds.step(state, (13, 1))
     assert state == before
+
+
+def test_a_step_that_fails_leaves_lists_that_grow_in_place_alone():
+    folds = compile_folds(slots(GROWING, FUSSY))
+    state = folds.init()
+    folds.step(state, (1, 1))
+    with pytest.raises(ValueError, match="thirteen"):
+        folds.step(state, (2, 13))
+    assert folds.result(state) == ([1], 1)
 
 
 def test_merging_keeps_the_later_time():
