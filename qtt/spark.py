@@ -73,7 +73,7 @@ class SparkDrivers:
             self.kafka = KafkaSettings.from_properties({"bootstrap.servers": self._broker.start()})
             self.admin = Admin(self.kafka)
             self.runtime = SparkRuntime(
-                SparkSettings(self._directory, jars("spark")), self.admin.partitions
+                SparkSettings(self._directory, jars("spark")), lambda: self.admin
             )
             self.runtime.open()
         except BaseException:

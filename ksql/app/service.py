@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
 from ksql.app.book import LedgerBook
+from ksql.app.failures import FailureLog
 from ksql.app.monitor import KafkaWriter, SparkMonitor
 from ksql.app.reads import Reads
 from ksql.app.registry import URL as REGISTRY_URL
@@ -127,10 +128,6 @@ class KsqlService:
         self._failed.update({i: error.text() for i, error in self.engine.start_queries().items()})
         self._declare_processing_log()
 
-    def _partitions(self, topic: str) -> int:
-        """Spark starts while Kafka does: the admin comes later."""
-        return self.admin.partitions(topic)
-
     def _open_spark(self, state: StateDir) -> SparkRuntime:
         if self._given_runtime is not None:
             return self._given_runtime
@@ -142,7 +139,7 @@ class KsqlService:
             self.settings.text("ksql.spark.driver.memory"),
             conf={k: v for k, v in self.settings.server.items() if k.startswith("spark.")},
         )
-        runtime = SparkRuntime(settings, self._partitions, self._retries())
+        runtime = SparkRuntime(settings, lambda: self.admin, self._retries())
         self._closers.append(runtime.close)
         runtime.open()
         return runtime
@@ -174,8 +171,10 @@ class KsqlService:
         upgrades: list[UpgradeEntry] = []
         self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
         self._closers.append(self.ledger.close)
-        self.log_topic = topic_name(service_id)
-        self._create_log_topic()
+        self.log_topic = topic_name(
+            service_id, self.settings.text("ksql.logging.processing.topic.name")
+        )
+        logging_to = self.log_topic if self._has_log_topic() else None
         sources, problems = read_directory(self.settings.text("ksql.extension.dir"))
         functions, more = load_sources(sources)
         for problem in (*problems, *more):
@@ -187,12 +186,14 @@ class KsqlService:
             state.queries,
             self._java_client(),
             {k: str(v) for k, v in self.kafka.producer().items()},
-            self.log_topic,
+            logging_to,
             functions=sources,
             registry=self.registry_settings,
         )
+        failures = FailureLog(self.kafka, logging_to)
+        self._closers.append(failures.close)
         self.runner = SparkRunner(
-            self.runtime, around, self.admin.end_offsets, self.admin.begin_offsets
+            self.runtime, around, self.admin.end_offsets, self.admin.begin_offsets, failures.note
         )
         self.materializer = Materializer(self.kafka, state.stores)
         self._closers.append(self.materializer.close)
@@ -271,12 +272,15 @@ class KsqlService:
         }
         return found | {"bootstrap.servers": self.kafka.bootstrap}
 
-    def _create_log_topic(self) -> None:
-        if not self.settings.flag("ksql.logging.processing.topic.auto.create"):
-            return
-        if self.log_topic not in self.admin.topics():
+    def _has_log_topic(self) -> bool:
+        """Whether there is one, perhaps made just now; without it nothing can be logged."""
+        there = self.log_topic in self.admin.topics()
+        if not there and self.settings.flag("ksql.logging.processing.topic.auto.create"):
             count = self.settings.number("ksql.logging.processing.topic.partitions")
-            self.admin.create(TopicChange(self.log_topic, count))
+            replicas = self.settings.number("ksql.logging.processing.topic.replication.factor")
+            self.admin.create(TopicChange(self.log_topic, count, replicas))
+            return True
+        return there
 
     def _declare_processing_log(self) -> None:
         """Declare the processing log as a stream, so that a user can query it."""

@@ -220,6 +220,13 @@ PROPERTIES: dict[str, Property] = {
             editable=True,
         ),
         _p(
+            "ksql.fail.on.production.error",
+            "bool",
+            "true",
+            "end a query at a record that is too large for its topic, instead of leaving it out",
+            editable=True,
+        ),
+        _p(
             "ksql.source.table.materialization.enabled",
             "bool",
             "true",
@@ -321,6 +328,18 @@ PROPERTIES: dict[str, Property] = {
             "bool",
             "false",
             "write rows into the processing log",
+        ),
+        _p(
+            "ksql.logging.processing.topic.name",
+            "text",
+            "",
+            "the processing log's topic; made from the service's id if empty",
+        ),
+        _p(
+            "ksql.logging.processing.topic.replication.factor",
+            "int",
+            "1",
+            "replicas of the processing log's topic",
         ),
         _p(
             "ksql.logging.processing.topic.partitions",

@@ -113,13 +113,28 @@ class ServerError(KsqlError):
 
 
 class QueryFailed(KsqlError):
-    """A record that a running query may not skip: the query ends here until it can go on."""
+    """A record that a running query may not skip: the query ends here until it can go on.
+
+    ``entry`` is what the processing log says of it: operator, message, row.
+    """
 
     code = 50000
 
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str = "",
+        hint: str = "",
+        entry: tuple[str, str, object] | None = None,
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.entry = entry
+
     def __str__(self) -> str:
-        """Fact and detail: all that is left of it once a worker's stack trace has been read."""
-        return f"{self.message}: {self.detail}" if self.detail else self.message
+        """In one line: all that is left of it once a worker's stack trace has been read."""
+        said = f"{self.message}: {self.detail}" if self.detail else self.message
+        return f"{said}. {self.hint}" if self.hint else said
 
 
 class CommandTimeout(KsqlError):

@@ -259,9 +259,11 @@ class ExitArm:
 class Unwritable(QueryFailed):
     """A result that the sink's format cannot hold: it must not get lost."""
 
-    def __init__(self, error: EncodeError) -> None:
+    def __init__(self, error: EncodeError, row: Row | None) -> None:
         super().__init__(
-            "Exception caught in process", detail=f"Unable to serialize record: {error.message}"
+            "Exception caught in process",
+            detail=f"Unable to serialize record: {error.message}",
+            entry=("serializer", error.message, row),
         )
 
 
@@ -276,20 +278,19 @@ class Encoder:
         self._windowed = sink.window is not None
         self._single = len(sink.key) <= 1
 
-    def encode(self, rows: Emission, log: LogError) -> list[Encoded]:
+    def encode(self, rows: Emission) -> list[Encoded]:
         """The records.
 
-        Raises: Unwritable for a row that the format cannot write; it is logged.
+        Raises: Unwritable for a row that the format cannot write.
         """
         try:
             keys = self._keys.encode_many(self._key_rows(rows.keys))
             values = self._values.encode_many(rows.values)
         except EncodeError as error:
             if len(rows.keys) == 1:
-                log("serializer", error.message, rows.values[0])
-                raise Unwritable(error) from error
+                raise Unwritable(error, rows.values[0]) from error
             single = map(Emission.of, ([row] for row in rows.rows()))
-            return [record for row in single for record in self.encode(row, log)]
+            return [record for row in single for record in self.encode(row)]
         if self._windowed and rows.windows is not None:
             keys = list(map(self._with_window, keys, rows.windows))
         headers = repeat(None) if rows.headers is None else rows.headers

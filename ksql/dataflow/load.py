@@ -110,11 +110,11 @@ class Compiled:
         arm = self._after[stage]
         if arm is not None:
             return [*passing, *arm_records(arm, results, log)]
-        return self.finish(self._exits(list(results), log), log)
+        return self.encoded(self._exits(list(results), log))
 
-    def finish(self, rows: Emission, log: LogError) -> Sequence[Any]:
-        """Encode, if the program writes a topic."""
-        return rows.rows() if self.encoder is None else self.encoder.encode(rows, log)
+    def encoded(self, rows: Emission) -> Sequence[Any]:
+        """The records, if the program writes a topic; else the rows."""
+        return rows.rows() if self.encoder is None else self.encoder.encode(rows)
 
     def _after_stage(self, stage: int) -> KeyedArm | None:
         found = self.arms_from("stage", stage)
@@ -220,7 +220,7 @@ class Ingest:
         for arm in arms:
             out.extend(self._keyed(index, topic, batch, arm, log))
         if program.exits_from("source", index):
-            out += program.finish(self._emitted(index, batch, log), log)
+            out += program.encoded(self._emitted(index, batch, log))
         return out
 
     def _combine(self, index: int, batch: RawBatch, arm: KeyedArm, log: LogError) -> None:

@@ -69,10 +69,11 @@ class Arrivals:
 class Undecodable(QueryFailed):
     """A record that does not decode, where the settings do not want it skipped."""
 
-    def __init__(self, target: str, topic: str, error: DecodeError) -> None:
+    def __init__(self, record: BadRecord, error: DecodeError, operator: str) -> None:
         super().__init__(
             "Deserialization exception handler is set to fail upon a deserialization error.",
-            detail=f"the {target} of a record of topic {topic}: {error.message}",
+            detail=f"the {record.target} of a record of topic {record.topic}: {error.message}",
+            entry=(operator, error.message, record),
         )
 
 
@@ -157,11 +158,12 @@ class Reader:
         self, target: str, data: Any, bad: set[int], log: LogError
     ) -> Callable[[int, DecodeError], None]:
         def report(index: int, error: DecodeError) -> None:
-            if self._strict:
-                raise Undecodable(target, self._source.topic, error)
-            bad.add(index)
+            operator = f"{self._source.name}.deserializer"
             record = BadRecord(target, self._source.topic, data[index])
-            log(f"{self._source.name}.deserializer", error.message, record)
+            if self._strict:
+                raise Undecodable(record, error, operator)
+            bad.add(index)
+            log(operator, error.message, record)
 
         return report
 

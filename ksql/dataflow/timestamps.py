@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 class BadTimestamp(QueryFailed):
     """A record without a time, where the settings do not want it skipped."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, row: Row) -> None:
         super().__init__(
-            "Fatal user code error in TimestampExtractor callback for record", detail=why
+            "Fatal user code error in TimestampExtractor callback for record",
+            detail=why,
+            entry=("timestamp", why, row),
         )
 
 
@@ -48,7 +50,7 @@ def extractor(
                     return time
                 why = f"negative timestamp {time}"
         if fatal:
-            raise BadTimestamp(why)
+            raise BadTimestamp(why, row)
         log("timestamp", why, row)
         return None
 

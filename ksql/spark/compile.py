@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import col
@@ -12,19 +13,21 @@ from ksql.spark.host import StageHost
 from ksql.spark.shipment import Shipment
 from ksql.spark.source import kafka_source
 from ksql.spark.stage import EXCHANGE_SCHEMA, TALLY_SCHEMA, IngestStage, StatelessRoad
+from ksql.topics.producer import fitting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from ksql.spark.source import Topics
     from ksql.spark.spec import QuerySpec
 
 
-def dataflow(session: SparkSession, spec: QuerySpec, partitions: Callable[[str], int]) -> DataFrame:
+def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFrame:
     """The whole road of the query; running it produces, its rows are only counts."""
     ship = shipment(spec)
-    flow = kafka_source(session, spec, partitions)
+    if (sink := ship.load().sink_topic) is not None:
+        ship = replace(ship, fitting=tuple(fitting(topics.message_limit(sink)).items()))
+    flow = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0:
         flow = flow.mapInArrow(StatelessRoad(ship), TALLY_SCHEMA)
     else:
@@ -59,5 +62,6 @@ def shipment(spec: QuerySpec) -> Shipment:
         exactly_once=spec.exactly_once,
         log_topic=spec.log_topic,
         log_rows=spec.log_rows,
+        strict=spec.strict,
         program=spec.program,
     )

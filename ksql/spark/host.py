@@ -17,7 +17,7 @@ from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.cycles import no_cycle_search
 from ksql.spark.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
 from ksql.spark.pages import PagedStore
-from ksql.spark.sink import TaskSink, open_sink
+from ksql.spark.sink import TaskSink, last_words, open_sink
 from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class StageHost(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803 - Spark's name
     ) -> Iterator[Row]:
         """Process a bucket's records of this batch."""
-        with no_cycle_search():
+        with no_cycle_search(), last_words(self.ship):
             chunks = [row.BLOB for row in rows if row.BLOB]
             yield from self._processed(chunks, key[0]) if chunks else ()
 
@@ -75,7 +75,8 @@ class StageHost(StatefulProcessor):
     def close(self) -> None:
         """The task's end: wait until the broker has everything."""
         if self._sink is not None or self._log.entries:
-            self._task_sink().close()
+            with last_words(self.ship):
+                self._task_sink().close()
 
     def _chunks(self, results: Iterable[Record], sender: int) -> Iterator[Row]:
         labels = self.ship.buckets

@@ -19,6 +19,7 @@ from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.spark import checkpoint
+from ksql.spark.running import unheard
 from ksql.spark.spec import QuerySpec, StartAt, State
 from ksql.topics.registry_client import RegistrySettings
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ksql.base.ids import QueryId
     from ksql.catalog.model import PersistentQuery
     from ksql.spark.checkpoint import Offsets
-    from ksql.spark.running import RunningQuery
+    from ksql.spark.running import OnFailure, RunningQuery
     from ksql.spark.runtime import SparkRuntime
 
 _log = logging.getLogger(__name__)
@@ -64,12 +65,14 @@ class SparkRunner:
         around: Surroundings,
         ends: TopicOffsets,
         begins: TopicOffsets = lambda _topics: {},
+        on_failure: OnFailure = unheard,
     ) -> None:
         """``ends`` and ``begins`` give the end and the first offsets of topics.
 
         Without ``begins`` a switch before the first batch names no offsets of topics that are read
         from their beginning.
         """
+        self._on_failure = on_failure
         self._runtime = runtime
         self._around = around
         self._ends = ends
@@ -82,7 +85,7 @@ class SparkRunner:
 
     def start(self, query: PersistentQuery) -> None:
         """Start, or go on from the checkpoint."""
-        self.running[query.id] = self._runtime.start(self._spec(query))
+        self.running[query.id] = self._runtime.start(self._spec(query), self._on_failure)
 
     def stop(self, query_id: QueryId) -> None:
         """Stop between two batches."""
@@ -157,6 +160,7 @@ class SparkRunner:
             application_id=application_id(service_id, query.id),
             space=around.space,
             log_rows=settings.flag("ksql.logging.processing.rows.include"),
+            strict=settings.flag("ksql.fail.on.production.error"),
         )
 
     def _starts(self, query: PersistentQuery) -> dict[str, StartAt]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from threading import RLock
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
+from ksql.base.errors import KsqlError
 from ksql.spark import checkpoint
 from ksql.spark.failures import reason
 from ksql.spark.internals import finish_batch_and_stop, physical_plan
 from ksql.spark.spec import Failure, RetryPolicy, State, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -23,7 +25,14 @@ if TYPE_CHECKING:
     from ksql.spark.spec import QuerySpec
     from ksql.spark.tally import Tally, Totals
 
+OnFailure = Callable[[str, Failure], None]
+"""Told, with the query's id, each time that a started query has ended with an error."""
+
 _POLL_S = 0.01
+
+
+def unheard(_query_id: str, _failure: Failure) -> None:
+    """For those who ask the query itself."""
 
 
 class RunningQuery:
@@ -36,12 +45,14 @@ class RunningQuery:
         launch: Callable[[QuerySpec], StreamingQuery],
         retry: RetryPolicy,
         tally: Tally,
+        on_failure: OnFailure,
     ) -> None:
         """``tally`` goes on counting what an older plan of the query began."""
         self.spec = spec
         self._session = session
         self._launch = launch
         self._retry = retry
+        self._on_failure = on_failure
         self._lock = RLock()
         self._failures: deque[Failure] = deque(maxlen=retry.kept_failures)
         self._attempt = 0
@@ -164,20 +175,22 @@ class RunningQuery:
 
     def _note_failure(self) -> None:
         problem = self._query.exception()
-        trace = str(problem) if problem else "the query ended without an error"
         if (batch := self._last_batch()) != self._batch_at_start:
             self._batch_at_start = batch
             self._attempt = 0
-        self._failures.append(self._failure(trace))
-        self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
-        self._attempt += 1
+        self._rest(str(problem) if problem else "the query ended without an error")
 
     def _try_again(self) -> None:
         try:
             self._query = self._launch(self.spec)
-        except PySparkException as problem:
-            self._failures.append(self._failure(str(problem)))
-            self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
-            self._attempt += 1
+        except (PySparkException, KsqlError) as problem:
+            self._rest(str(problem))
         else:
             self._next_try = None
+
+    def _rest(self, trace: str) -> None:
+        failure = self._failure(trace)
+        self._failures.append(failure)
+        self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
+        self._attempt += 1
+        self._on_failure(self.spec.query_id, failure)

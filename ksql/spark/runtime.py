@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from ksql.spark.compile import dataflow
 from ksql.spark.failures import reason
 from ksql.spark.internals import end_needless_monitors, scheduling_pool
-from ksql.spark.running import RunningQuery
+from ksql.spark.running import RunningQuery, unheard
 from ksql.spark.session import close_session, open_session
 from ksql.spark.spec import QueryStartFailed, RetryPolicy
 from ksql.spark.tally import Tally
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from ksql.spark.running import OnFailure
     from ksql.spark.session import SparkSettings
+    from ksql.spark.source import Topics
     from ksql.spark.spec import QuerySpec
 
 _log = logging.getLogger(__name__)
@@ -37,12 +39,12 @@ class SparkRuntime:
     def __init__(
         self,
         settings: SparkSettings,
-        partitions: Callable[[str], int],
+        topics: Callable[[], Topics],
         retry: RetryPolicy | None = None,
     ) -> None:
-        """``partitions`` tells how many partitions a topic has."""
+        """``topics`` is asked for at each start: Kafka may come up later than Spark."""
         self._settings = settings
-        self._partitions = partitions
+        self._topics = topics
         self._retry = retry or RetryPolicy()
         self._session: SparkSession | None = None
         self._queries: dict[str, RunningQuery] = {}
@@ -70,7 +72,7 @@ class SparkRuntime:
             raise QueryStartFailed("-", "Spark is not running")
         return self._session
 
-    def start(self, spec: QuerySpec) -> RunningQuery:
+    def start(self, spec: QuerySpec, on_failure: OnFailure = unheard) -> RunningQuery:
         """Start a query on its checkpoint, new or taken over from the query's older version.
 
         Raises:
@@ -79,7 +81,7 @@ class SparkRuntime:
         spec.checkpoint.mkdir(parents=True, exist_ok=True)
         try:
             query = RunningQuery(
-                self.session, spec, self._launch, self._retry, self._tally(spec.name)
+                self.session, spec, self._launch, self._retry, self._tally(spec.name), on_failure
             )
         except PySparkException as problem:
             raise QueryStartFailed(spec.query_id, reason(str(problem))) from problem
@@ -119,7 +121,7 @@ class SparkRuntime:
             self._session = None
 
     def _launch(self, spec: QuerySpec) -> StreamingQuery:
-        flow = dataflow(self.session, spec, self._partitions)
+        flow = dataflow(self.session, spec, self._topics())
         writer = (
             flow.writeStream.format("noop")
             .outputMode("append")

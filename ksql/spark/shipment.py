@@ -25,10 +25,12 @@ class Shipment:
         plan_json: The plan; ``program`` compiles it.
         topics: The source topics, in the order of their indices.
         buckets: Row labels of the exchange; empty for a stateless query.
-        producer: Kafka client configuration of the sink, as sorted pairs.
+        producer: Kafka client configuration, as sorted pairs.
+        fitting: More of it for writing to the sink: what its topic's limits ask for.
         exactly_once: One Kafka transaction per task instead of at-least-once delivery.
         log_topic: Where processing errors go; None drops them.
         log_rows: Whether the log shows the rows that failed.
+        strict: Whether a record that the broker refuses ends the query.
         program: ``module:function`` that turns the plan into a Program.
     """
 
@@ -38,10 +40,17 @@ class Shipment:
     topics: tuple[str, ...]
     producer: tuple[tuple[str, str], ...]
     buckets: tuple[int, ...] = ()
+    fitting: tuple[tuple[str, str], ...] = ()
     exactly_once: bool = False
     log_topic: str | None = None
     log_rows: bool = False
+    strict: bool = True
     program: str = DEFAULT_PROGRAM
+
+    @property
+    def sink_producer(self) -> dict[str, str]:
+        """Client configuration for writing to the sink; what users ask for wins."""
+        return dict(self.fitting) | dict(self.producer)
 
     def load(self) -> Program:
         """The compiled program; compiling happens once per process and plan."""

@@ -9,21 +9,21 @@ returned, and a task returns when the broker has acknowledged its records.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
-from ksql.base.errors import ServerError
-from ksql.spark.tasklog import log_records
-from ksql.topics.producer import WorkerProducer, worker_producer
+from ksql.base.errors import QueryFailed, ServerError
+from ksql.spark.tasklog import SINK, TaskLog, log_records
+from ksql.topics.producer import DeliveryFailed, RecordTooLarge, WorkerProducer, worker_producer
 from ksql.topics.transactions import TaskTransactions, begin_batch, keep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ksql.dataflow.program import Output
     from ksql.spark.shipment import Shipment
-    from ksql.spark.tasklog import TaskLog
 
 
 class TaskSink:
@@ -53,19 +53,17 @@ class TaskSink:
         """
         if self._open is not None:
             self._open.flush(self._rejected)
-        if self._log.entries and self._ship.log_topic is not None:
-            now_ms = int(time.time() * 1000)
-            producer = self._producer()
-            producer.send(self._ship.log_topic, log_records(self._ship, self._log, now_ms), _ignore)
-            producer.flush(_ignore)
+        write_log(self._ship, self._log)
 
     def _producer(self) -> WorkerProducer:
         if self._open is None:
-            self._open = worker_producer(dict(self._ship.producer))
+            self._open = worker_producer(self._ship.sink_producer)
         return self._open
 
     def _rejected(self, message: str) -> None:
-        self._log("sink", message, None)
+        if self._ship.strict:
+            raise RecordTooLarge(self._topic or "", message)
+        self._log(SINK, message, None)
 
 
 class TransactionSink(TaskSink):
@@ -90,7 +88,7 @@ class TransactionSink(TaskSink):
             return
         if self._transaction is None:
             self._transaction = begin_batch(
-                dict(self._ship.producer), self._task_id, self._sink_topic, self._batch
+                self._ship.sink_producer, self._task_id, self._sink_topic, self._batch
             )
             self._written_before = self._transaction is None
         if self._transaction is not None:
@@ -118,6 +116,33 @@ def batch_id() -> int:
     if found is None:
         raise NoBatch
     return int(found)
+
+
+def write_log(ship: Shipment, log: TaskLog) -> None:
+    """Write the entries to the processing log's topic, and wait.
+
+    Raises:
+        DeliveryFailed: The broker did not acknowledge them.
+    """
+    if not log.entries or ship.log_topic is None:
+        return
+    producer = worker_producer(dict(ship.producer))
+    producer.send(ship.log_topic, log_records(ship, log, int(time.time() * 1000)), _ignore)
+    producer.flush(_ignore)
+
+
+@contextmanager
+def last_words(ship: Shipment) -> Iterator[None]:
+    """A record that ends the task is in the processing log, though nothing else of it counts."""
+    try:
+        yield
+    except QueryFailed as error:
+        if error.entry is not None:
+            log = TaskLog()
+            log(*error.entry)
+            with suppress(DeliveryFailed):  # Kafka is away; the reason itself goes up all the same
+                write_log(ship, log)
+        raise
 
 
 class NoBatch(ServerError):

@@ -9,7 +9,7 @@ Source: Spark's Structured Streaming + Kafka Integration Guide.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ksql.base.errors import ServerError
 from ksql.spark.arrow import SOURCE_COLUMNS
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from ksql.spark.spec import QuerySpec, StartAt
 
-Partitions = "Callable[[str], int]"
-"""How many partitions a topic has."""
-
 _ENDS = {"earliest": -2, "latest": -1}
 
 CLIENT_DEFAULTS: Mapping[str, str] = {
@@ -33,6 +30,16 @@ CLIENT_DEFAULTS: Mapping[str, str] = {
     "max.partition.fetch.bytes": str(4 << 20),
     "receive.buffer.bytes": str(1 << 20),
 }
+
+
+class Topics(Protocol):
+    """What a start needs to know of topics."""
+
+    def partitions(self, topic: str) -> int:
+        """How many it has."""
+
+    def message_limit(self, topic: str) -> int | None:
+        """The largest batch in bytes that it takes, if that can be told."""
 
 
 class MissingOffsets(ServerError):

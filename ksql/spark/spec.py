@@ -34,6 +34,7 @@ class QuerySpec:
         fail_on_data_loss: Whether records that the broker has already deleted stop the query.
         log_topic: The processing log's topic.
         log_rows: Whether the processing log shows the rows that failed.
+        strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
         application_id: The query's name towards Kafka: groups, transactions.
         program: ``module:function`` that compiles the plan.
         space: Tells the queries of services apart that share a session.
@@ -53,6 +54,7 @@ class QuerySpec:
     fail_on_data_loss: bool = True
     log_topic: str | None = None
     log_rows: bool = False
+    strict: bool = True
     application_id: str = ""
     program: str = DEFAULT_PROGRAM
     space: str = ""

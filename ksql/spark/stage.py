@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from ksql.spark.arrow import raw_batch
 from ksql.spark.chunk import ChunkWriter
 from ksql.spark.cycles import no_cycle_search
-from ksql.spark.sink import TaskSink, open_sink
+from ksql.spark.sink import last_words, open_sink, write_log
 from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ksql.dataflow.program import RawBatch
     from ksql.processors.base import Record
     from ksql.spark.shipment import Shipment
+    from ksql.spark.sink import TaskSink
 
 TALLY_SCHEMA = "produced BIGINT, errors BIGINT"
 """What the last stage tells Spark of a task: counts, no records."""
@@ -41,7 +42,7 @@ class StatelessRoad:
         ingest = program.ingest()
         log = TaskLog()
         sink: TaskSink | None = None
-        with no_cycle_search():
+        with no_cycle_search(), last_words(self.ship):
             for batch in batches:
                 raw = raw_batch(batch)
                 if sink is None:
@@ -70,14 +71,14 @@ class IngestStage:
         context = TaskContext.get()
         writer = ChunkWriter(len(self.ship.buckets), context.partitionId() if context else 0)
         log = TaskLog()
-        with no_cycle_search():
+        with no_cycle_search(), last_words(self.ship):
             for batch in batches:
                 records: Iterable[Record] = ingest.add(raw_batch(batch), log)  # type: ignore[assignment]
                 yield from map(self._row, writer.add(records))
             yield from map(self._row, writer.add(ingest.finish()))
             yield from map(self._row, writer.finish())
         if errors := log.untold():
-            TaskSink(self.ship, None, log).close()
+            write_log(self.ship, log)
             yield exchange_row(self.ship.buckets[0], b"", errors)
 
     def _row(self, chunk: tuple[int, bytes]) -> RecordBatch:

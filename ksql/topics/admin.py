@@ -20,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
 )
 
 from ksql.topics.kafka_errors import (
+    KafkaDenied,
     UnknownTopic,
     error_of,
     is_unreachable,
@@ -115,6 +116,14 @@ class Admin:
             for name in there
             if name in configs
         }
+
+    def message_limit(self, topic: str) -> int | None:
+        """The largest batch in bytes that it takes; None if it is not there, or we may not know."""
+        try:
+            found = self._configs([topic]).get(topic, {}).get("max.message.bytes")
+        except KafkaDenied:
+            return None
+        return None if found is None else int(found)
 
     def cluster_id(self) -> str:
         """The id of the cluster."""

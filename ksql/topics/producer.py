@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from ksql.base.errors import ServerError
+from ksql.base.errors import QueryFailed
 from ksql.topics.epoch import send_at_epoch
 
 if TYPE_CHECKING:
@@ -41,7 +41,24 @@ _FULL_WAIT_S = 0.05
 _FLUSH_STEP_S = 5.0
 
 
-class DeliveryFailed(ServerError):
+_TOPIC_BYTES = 1_048_588  # Kafka's default for a topic
+_BATCH_BYTES = 1_000_000  # librdkafka's for a batch, and for a record
+_FRAME_BYTES = 512  # what a batch needs besides its records
+
+
+def fitting(limit: int | None) -> dict[str, str]:
+    """Client settings that fit a topic's ``max.message.bytes``.
+
+    The broker measures whole batches and refuses a large one with all that is in it: they must be
+    small enough for any but a single record that is itself too large.
+    """
+    if limit in (None, _TOPIC_BYTES):
+        return {}
+    batch = max(1, min(_BATCH_BYTES, limit - _FRAME_BYTES))
+    return {"batch.size": str(batch), "message.max.bytes": str(max(1000, limit))}
+
+
+class DeliveryFailed(QueryFailed):
     """Records were produced that the broker did not acknowledge."""
 
     def __init__(self, topic: str, reason: str) -> None:
@@ -50,6 +67,18 @@ class DeliveryFailed(ServerError):
             detail=reason,
             hint="Check that the topic exists and that the broker can be reached.",
         )
+
+
+class RecordTooLarge(DeliveryFailed):
+    """A record that the broker will never take, where the settings do not want it left out."""
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(topic, reason)
+        self.hint = (
+            "Raise the topic's max.message.bytes; or set ksql.fail.on.production.error to false, "
+            "then such records are logged and left out."
+        )
+        self.entry = ("sink", reason, None)
 
 
 class WorkerProducer:

@@ -32,7 +32,7 @@ def runtime(broker, tmp_path_factory):
 
     admin = Admin(KafkaSettings(broker.bootstrap))
     settings = SparkSettings(tmp_path_factory.mktemp("spark"), jars("spark"), "local[2]")
-    running = SparkRuntime(settings, admin.partitions)
+    running = SparkRuntime(settings, lambda: admin)
     running.open()
     try:
         yield running

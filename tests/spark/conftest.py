@@ -29,7 +29,7 @@ def runtime(kafka, tmp_path_factory):
     """One Spark session for all tests."""
     settings = SparkSettings(tmp_path_factory.mktemp("state"), jars("spark"), master="local[2]")
     admin = Admin(kafka)
-    runtime = SparkRuntime(settings, admin.partitions, RetryPolicy(initial_ms=200, max_ms=400))
+    runtime = SparkRuntime(settings, lambda: admin, RetryPolicy(initial_ms=200, max_ms=400))
     runtime.open()
     yield runtime
     runtime.close(graceful=False)
