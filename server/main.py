@@ -25,6 +25,7 @@ from server.app import create_app
 from server.context import Door
 from server.facade import Service
 from server.listeners import DEFAULT, bind, parse_listeners, url_of
+from server.logs import EventFormatter
 from server.settings import read_configuration
 
 log = logging.getLogger(__name__)
@@ -148,11 +149,9 @@ def _arguments() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; its exit status is 1 when the server could not start."""
     arguments = _arguments().parse_args(argv)
-    logging.basicConfig(
-        level=arguments.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        stream=sys.stderr,
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(EventFormatter())
+    logging.basicConfig(level=arguments.log_level.upper(), handlers=[handler])
     try:
         run_server(read_configuration(arguments.config, arguments.override))
     except KsqlError as error:

@@ -23,6 +23,7 @@ from server.cli.client import Client
 from server.context import Door
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
 from server.listeners import bind, parse_listeners, url_of
+from server.logs import EventFormatter
 
 _ANYWHERE_FREE = "http://127.0.0.1:0"
 _POLL_S = 0.02
@@ -112,7 +113,7 @@ def _log_file(path: Path) -> Iterator[None]:
     """What the service logs, or a thread dies of, goes to a file, not between the demo's lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = logging.FileHandler(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(EventFormatter())
     handler.setLevel(logging.WARNING)
     root = logging.getLogger()
     root.addHandler(handler)
