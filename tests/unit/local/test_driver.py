@@ -163,7 +163,7 @@ def test_records_that_end_the_query(settings, query, record, message, detail):
         world.feed("ts", ("k", record, 1))
     assert caught.value.message == message
     assert detail in caught.value.detail
-    assert str(caught.value) == f"{message}: {caught.value.detail}"
+    assert str(caught.value) == f"{message.rstrip('.')}: {caught.value.detail}"
     assert len(world.out("X")) == 1
 
 
