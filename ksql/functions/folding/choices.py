@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ksql.functions.build import Entry
     from ksql.types.model import SqlType
 
+_ONE = "STRUCT<SEQ BIGINT, VAL T>"
+_MANY = f"ARRAY<{_ONE}>"
 _ORDERED = ("INT", "BIGINT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "STRING", "BYTES", "DECIMAL")
 
 
@@ -68,6 +70,7 @@ def _first(ignore_nulls: bool) -> Aggregate:
         skips_null=ignore_nulls,
         step_code="({s} or [{0}])",
         merge_code="({s} or {o})",
+        state=_ONE,
     )
 
 
@@ -82,6 +85,7 @@ def _last(ignore_nulls: bool) -> Aggregate:
         skips_null=ignore_nulls,
         step_code="[{0}]",
         merge_code="({o} or {s})",
+        state=_ONE,
     )
 
 
@@ -121,9 +125,11 @@ def _by_offset(
 
     return (
         one(True),
-        AggregateFactory(("T val",), ("BOOLEAN ignoreNulls",), "T", make_one),
-        AggregateFactory(("T val",), ("INT n",), "ARRAY<T>", make_many),
-        AggregateFactory(("T val",), ("INT n", "BOOLEAN ignoreNulls"), "ARRAY<T>", make_many),
+        AggregateFactory(("T val",), ("BOOLEAN ignoreNulls",), "T", make_one, state=_ONE),
+        AggregateFactory(("T val",), ("INT n",), "ARRAY<T>", make_many, state=_MANY),
+        AggregateFactory(
+            ("T val",), ("INT n", "BOOLEAN ignoreNulls"), "ARRAY<T>", make_many, state=_MANY
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.functions.errors import EvaluationError
+from ksql.functions.errors import BadConstant, EvaluationError
 from ksql.functions.returns import Rule
 from ksql.functions.spec import Aggregate, AggregateFactory
 from ksql.functions.values import identity, order
@@ -27,16 +27,34 @@ class NothingToUndo(EvaluationError):
         super().__init__(f"the histogram has no entry for {value!r}")
 
 
-def _limit(settings: dict[str, str]) -> int | None:
+class NoCount(BadConstant):
+    """How many values to keep is not said."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} must be told how many values to keep: NULL is no number")
+
+
+class BadLimit(BadConstant):
+    """The configured cap is no number."""
+
+    def __init__(self, name: str, limit: str) -> None:
+        super().__init__(f"ksql.functions.{name.lower()}.limit must be an integer, not '{limit}'")
+
+
+def _limit(name: str, settings: dict[str, str]) -> int | None:
     """The cap that the configuration sets; None if there is none."""
-    limit = int(str(settings.get("limit", -1)))
+    text = str(settings.get("limit", -1))
+    try:
+        limit = int(text)
+    except ValueError as error:
+        raise BadLimit(name, text) from error
     return None if limit < 0 else limit
 
 
 def _list(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], settings: dict[str, str]
 ) -> Aggregate:
-    limit = _limit(settings)
+    limit = _limit("COLLECT_LIST", settings)
     of = identity(types[0])
 
     def step(state: list[Any], value: Any) -> list[Any]:
@@ -67,7 +85,7 @@ def _list(
 def _set(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], settings: dict[str, str]
 ) -> Aggregate:
-    limit = _limit(settings)
+    limit = _limit("COLLECT_SET", settings)
     of = identity(types[0])
 
     def step(state: list[Any], value: Any) -> list[Any]:
@@ -124,11 +142,18 @@ def _top(by: Callable[[Any], Any], count: int) -> Callable[[list[Any], list[Any]
     return merge
 
 
+def _count(name: str, literals: tuple[Any, ...]) -> int:
+    count: int | None = literals[0]
+    if count is None:
+        raise NoCount(name)
+    return count
+
+
 def _top_values(
     types: tuple[SqlType, ...], literals: tuple[Any, ...], _settings: dict[str, str]
 ) -> Aggregate:
     by = order(types[0])
-    count = literals[0]
+    count = _count("TOPK", literals)
     return Aggregate(
         ("T val",),
         "ARRAY<T>",
@@ -142,7 +167,7 @@ def _top_distinct(
     types: tuple[SqlType, ...], literals: tuple[Any, ...], _settings: dict[str, str]
 ) -> Aggregate:
     by = order(types[0])
-    count = literals[0]
+    count = _count("TOPKDISTINCT", literals)
     top = _top(by, count)
 
     def merge(first: list[Any], second: list[Any]) -> list[Any]:
@@ -169,7 +194,7 @@ def _top_rows(
 ) -> Aggregate:
     by_value = order(types[0])
     names = ["sort_col", *(f"col{i}" for i in range(len(types) - 1))]
-    count = literals[0]
+    count = _count("TOPK", literals)
 
     def by(row: dict[str, Any]) -> Any:
         return by_value(row["sort_col"])

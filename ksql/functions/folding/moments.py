@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.spec import Aggregate
-from ksql.types.ints import divide as divide_int
 from ksql.types.ints import wrap32, wrap64
 
 if TYPE_CHECKING:
@@ -80,24 +79,20 @@ def _spread_undo(state: Sums, value: Any) -> Sums:
     return [total - value, count - 1, squares - _share(total, count, value)]
 
 
-def _spread_merge(average: Callable[[Any, int], Any]) -> Callable[[Sums, Sums], Sums]:
-    def merge(first: Sums, second: Sums) -> Sums:
-        if not first[1] or not second[1]:
-            return first if first[1] else second
-        count = first[1] + second[1]
-        delta = average(first[0], first[1]) - average(second[0], second[1])
-        squares = first[2] + second[2] + float(delta) * delta * first[1] * second[1] / count
-        return [first[0] + second[0], count, squares]
-
-    return merge
+def _spread_merge(first: Sums, second: Sums) -> Sums:
+    if not first[1] or not second[1]:
+        return first if first[1] else second
+    count = first[1] + second[1]
+    delta = first[0] / first[1] - second[0] / second[1]
+    squares = first[2] + second[2] + delta * delta * first[1] * second[1] / count
+    return [first[0] + second[0], count, squares]
 
 
 def _variance(state: Sums) -> float:
     return float(state[2] / (state[1] - 1)) if state[1] > 1 else 0.0
 
 
-def _spread(kind: str, result: Callable[[Sums], float], whole: bool) -> Aggregate:
-    average = divide_int if whole and kind != "DOUBLE" else lambda total, count: total / count
+def _spread(kind: str, result: Callable[[Sums], float]) -> Aggregate:
     return Aggregate(
         (f"{kind} val",),
         "DOUBLE",
@@ -105,7 +100,7 @@ def _spread(kind: str, result: Callable[[Sums], float], whole: bool) -> Aggregat
         step=_spread_step,
         result=result,
         undo=_spread_undo,
-        merge=_spread_merge(average),
+        merge=_spread_merge,
         state=f"STRUCT<SUM {kind}, COUNT BIGINT, M2 DOUBLE>",
     )
 
@@ -147,11 +142,11 @@ ROWS: dict[str, Entry] = {
     ),
     "STDDEV_SAMP": (
         "The sample variance of the values (kept for old queries: STDDEV_SAMPLE takes the root).",
-        *(_spread(kind, _variance, whole=True) for kind in _WRAPS),
+        *(_spread(kind, _variance) for kind in _WRAPS),
     ),
     "STDDEV_SAMPLE": (
         "The sample standard deviation of the values; 0 if there are fewer than two.",
-        *(_spread(kind, lambda state: math.sqrt(_variance(state)), whole=False) for kind in _WRAPS),
+        *(_spread(kind, lambda state: math.sqrt(_variance(state))) for kind in _WRAPS),
     ),
     "CORRELATION": (
         "Pearson's correlation of two columns.",
