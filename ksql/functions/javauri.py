@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from ksql.functions.errors import EvaluationError
+from ksql.types.ints import INT_MAX
 
 # RFC 2396, appendix B.
 _SPLIT = re.compile(
@@ -88,7 +89,8 @@ def _server(authority: str | None) -> tuple[str | None, int | None]:
     found = _SERVER.match(authority) if authority else None
     if found is None or not _HOST.match(found["host"]):
         return None, None
-    return found["host"], int(found["port"]) if found["port"] else None
+    port = int(found["port"]) if found["port"] else None
+    return (found["host"], port) if port is None or port <= INT_MAX else (None, None)
 
 
 def _decoded(part: str | None) -> str | None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NoReturn
 
+from ksql.functions.errors import EvaluationError
 from ksql.types.model import DOUBLE, Array, Decimal, Map, SqlType, Struct
 
 Identity = Callable[[Any], Hashable]
+
+
+class NoOrder(EvaluationError):
+    """Values of a type that has equality only."""
+
+    def __init__(self, type_: SqlType) -> None:
+        super().__init__(f"values of the type {type_} have no order")
 
 
 def identity(type_: SqlType) -> Identity:
@@ -53,9 +62,21 @@ def _double_bits(value: float | None) -> bytes | None:
 
 
 def order(type_: SqlType) -> Callable[[Any], Any]:
-    """A sort key for the type's values; among doubles NaN comes last."""
+    """A sort key for the type's values; among doubles -0.0 comes before 0.0, and NaN last.
+
+    The key of an array, a map or a struct raises NoOrder.
+    """
+    if isinstance(type_, Array | Map | Struct):
+        return _no_order(type_)
     return _double_order if type_ == DOUBLE else _itself
 
 
-def _double_order(value: float) -> tuple[bool, float]:
-    return (True, 0.0) if value != value else (False, value)
+def _no_order(type_: SqlType) -> Callable[[Any], NoReturn]:
+    def refuse(_value: Any) -> NoReturn:
+        raise NoOrder(type_)
+
+    return refuse
+
+
+def _double_order(value: float) -> tuple[bool, float, float]:
+    return (True, 0.0, 0.0) if value != value else (False, value, math.copysign(1.0, value))

@@ -151,17 +151,19 @@ def _sort(types: tuple[SqlType, ...]) -> Callable[..., List | None]:
     return run
 
 
+def _only_null(type_: SqlType) -> Callable[[Any], str]:
+    def text(value: Any) -> str:
+        if value is not None:
+            raise NotJoinable(type_)
+        return "null"
+
+    return text
+
+
 def _join(types: tuple[SqlType, ...]) -> Callable[..., str | None]:
     item = _item(types[0])
-    if item not in _JOINABLE and not isinstance(item, Decimal):
-
-        def refuse(values: List | None, _delimiter: str | None = ",") -> str | None:
-            if values:
-                raise NotJoinable(item)
-            return None if values is None else ""
-
-        return refuse
-    text = stringer(item)
+    joinable = item in _JOINABLE or isinstance(item, Decimal)
+    text = stringer(item) if joinable else _only_null(item)
 
     def run(values: List | None, delimiter: str | None = ",") -> str | None:
         return None if values is None else (delimiter or "").join(map(text, values))

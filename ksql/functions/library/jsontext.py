@@ -122,14 +122,16 @@ def array_length(text: str) -> int | None:
 
 
 def concat(*texts: str | None) -> str | None:
-    """Objects merged into one; anything else joined into one array."""
+    """Objects merged into one; anything else joined into one array; nothing gives NULL."""
+    if not texts:
+        return None
     values: list[Any] = []
     for text in texts:
         value: Any = MISSING if text is None else parse_json(text)
         if value is MISSING:
             return None
         values.append(value)
-    if values and all(isinstance(value, dict) for value in values):
+    if all(isinstance(value, dict) for value in values):
         merged: dict[str, Any] = {}
         for value in values:
             merged |= value

@@ -20,10 +20,17 @@ class DuplicateKey(EvaluationError):
 
 
 class NullValue(EvaluationError):
-    """A filtered map would hold a NULL value."""
+    """A new map would hold a NULL value."""
 
-    def __init__(self, key: object) -> None:
-        super().__init__(f"FILTER cannot keep the key {key}: its value is NULL")
+    def __init__(self, name: str, key: object) -> None:
+        super().__init__(f"{name} cannot keep the key {key}: its value is NULL")
+
+
+class NullCondition(EvaluationError):
+    """The condition of a filter is neither true nor false."""
+
+    def __init__(self) -> None:
+        super().__init__("the condition of FILTER is NULL")
 
 
 def transform_array(values: list[Any], function: Callable[[Any], Any]) -> list[Any]:
@@ -43,20 +50,28 @@ def transform_map(
         if new in changed:
             raise DuplicateKey(new)
         changed[new] = of_value(key, value)
+        if changed[new] is None:
+            raise NullValue("TRANSFORM", new)
     return changed
+
+
+def _holds(answer: Any) -> bool:
+    if answer is None:
+        raise NullCondition
+    return bool(answer)
 
 
 def filter_array(values: list[Any], test: Callable[[Any], Any]) -> list[Any]:
     """The elements for which the test holds."""
-    return [value for value in values if test(value)]
+    return [value for value in values if _holds(test(value))]
 
 
 def filter_map(values: dict[Any, Any], test: Callable[[Any, Any], Any]) -> dict[Any, Any]:
     """The entries for which the test holds."""
-    kept = {key: value for key, value in values.items() if test(key, value)}
+    kept = {key: value for key, value in values.items() if _holds(test(key, value))}
     for key, value in kept.items():
         if value is None:
-            raise NullValue(key)
+            raise NullValue("FILTER", key)
     return kept
 
 

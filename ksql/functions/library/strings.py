@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _WORD = re.compile(r"[^\s]+\s*", re.ASCII)
-_ESCAPE = re.compile(r"\\(u+[0-9a-fA-F]{4}|[0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u+\+?[0-9a-fA-F]{4}|[0-3]?[0-7]{1,2}|.|\Z)", re.DOTALL)
 _CONTROL = {"b": "\b", "n": "\n", "t": "\t", "f": "\f", "r": "\r"}
 
 
@@ -159,10 +159,12 @@ def chr_of_escape(escape: str) -> str | None:
 
 
 def _unescape(body: str, text: str) -> str:
+    if not body:  # a backslash at the end
+        return ""
     if body[0] == "u":
         if len(body) < 5:
             raise BadEscape(text)
-        return chr(int(body.lstrip("u"), 16))
+        return chr(int(body.lstrip("u+"), 16))
     if body[0] in "01234567":
         return chr(int(body, 8))
     return _CONTROL.get(body, body)

@@ -26,7 +26,10 @@ class BadParameter(EvaluationError):
 
 def parameter(url: str, name: str) -> str | None:
     """The value of the first parameter of that name in the query; '' if it has none."""
-    for pair in (parse_uri(url).query or "").split("&"):
+    query = parse_uri(url).query
+    if query is None:
+        return None
+    for pair in query.split("&"):
         key, _, value = pair.partition("=")
         if key == name:
             return value

@@ -38,6 +38,12 @@ def test_case(case):
     assert same(found, expected), f"{found!r} is not {expected!r}"
 
 
+def test_minus_zero_is_smaller_than_zero():
+    assert repr(scalar("ARRAY_SORT", "ARRAY<DOUBLE>", ([0.0, -0.0],))) == "[-0.0, 0.0]"
+    assert repr(scalar("ARRAY_MAX", "ARRAY<DOUBLE>", ([-0.0, 0.0],))) == "0.0"
+    assert repr(scalar("LEAST", "DOUBLE; DOUBLE", (0.0, -0.0))) == "-0.0"
+
+
 def test_every_function_has_a_case():
     known = {function.name for function in BUILTINS.all() if function.kind == "SCALAR"}
     assert known - {case[0] for case in CASES} == VOLATILE

@@ -49,6 +49,7 @@ CASES = [
     ("JSON_CONCAT", "STRING; STRING", ("[1, 2]", '{"a": 1}'), '[1,2,{"a":1}]'),
     ("JSON_CONCAT", "STRING; STRING", ("null", "null"), "[null,null]"),
     ("JSON_CONCAT", "STRING; STRING", ("1", ""), None),
+    ("JSON_CONCAT", "", (), None),
     ("JSON_CONCAT", "STRING; STRING", ("1", None), None),
     ("JSON_ITEMS", "STRING", ('[1, "a", {"b": 2.50}]',), ["1", '"a"', '{"b":2.50}']),
     ("JSON_ITEMS", "STRING", ("{}",), FAILS),
