@@ -27,9 +27,10 @@ class Scalar:
     used instead where the meaning depends on the argument types: it gets them once, at compile
     time, and returns the row function. ``code`` is an optional expression template (``{0}``,
     ``{1}``: the arguments, each evaluated exactly once; ``{*}``: all of them, comma between) that
-    must equal ``row``; it may use Python's builtins only. ``nulls``: ``propagate`` - any NULL
-    argument gives NULL and ``row`` is not called; ``pass`` - ``row`` sees None. ``volatile``
-    functions (RANDOM, UUID, UNIX_TIMESTAMP) give other results for the same arguments.
+    must equal ``row``; it may use Python's builtins only, and no comprehension around an argument:
+    an argument may assign to a temporary, which Python forbids there. ``nulls``: ``propagate`` -
+    any NULL argument gives NULL and ``row`` is not called; ``pass`` - ``row`` sees None.
+    ``volatile`` functions (RANDOM, UUID, UNIX_TIMESTAMP) give other results for the same arguments.
     """
 
     params: tuple[str, ...]

@@ -115,8 +115,12 @@ class _Program:
         names = {**self.code.namespace, "failed": reporter(log, self.code.nodes)}
         try:
             made = compile("\n".join(source), "<compiled expressions>", "exec")
-        except (SyntaxError, RecursionError, MemoryError) as error:
+        except (RecursionError, MemoryError) as error:
             raise TooDeep from error
+        except SyntaxError as error:
+            if "too many" in str(error):  # nested blocks, parentheses, levels of indentation
+                raise TooDeep from error
+            raise
         exec(made, names)  # noqa: S102 (what this module is for)
         return names
 

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _ORDERED = ("INT", "BIGINT", "DOUBLE", "STRING", "BYTES", "DATE", "TIME", "TIMESTAMP")
-_FIRST = "next((x for x in ({*},) if x is not None), None)"
 
 
 def coalesce(*values: Any) -> Any:
     """The first value that is not NULL."""
-    return next((value for value in values if value is not None), None)
+    for value in values:
+        if value is not None:
+            return value
+    return None
 
 
 def _null_if(types: tuple[SqlType, ...]) -> Callable[[Any, Any], Any]:
@@ -55,11 +57,11 @@ NULLS = family(
     {
         "COALESCE": (
             "The first argument that is not NULL.",
-            Scalar(("T first", "T... others"), "T", coalesce, _FIRST, "pass"),
+            Scalar(("T first", "T... others"), "T", coalesce, nulls="pass"),
         ),
         "IFNULL": (
             "The first argument, or the second if the first is NULL.",
-            Scalar(("T expression", "T altValue"), "T", coalesce, _FIRST, "pass"),
+            Scalar(("T expression", "T altValue"), "T", coalesce, nulls="pass"),
         ),
         "NULLIF": (
             "NULL if the arguments are equal, else the first one.",

@@ -84,9 +84,10 @@ def scalar(name, types, args):
 
 
 def evaluate(code, values):
-    """The value of an inlined template."""
+    """The value of an inlined template; as in a compiled stage, its arguments set temporaries."""
     names = [f"a{i}" for i in range(len(values))]
-    return eval(code.format(*names), {}, dict(zip(names, values, strict=True)))
+    args = [f"(t_{name} := {name})" for name in names]
+    return eval(code.format(*args), {}, dict(zip(names, values, strict=True)))
 
 
 def table(name, types, args):

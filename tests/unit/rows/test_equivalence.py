@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from ksql.analysis.infer import bind
 from ksql.analysis.show import show
+from ksql.functions.registry import BUILTINS
+from ksql.functions.resolve import parameters, spread
 from ksql.rows.compile import compile_expr, compile_predicate, compile_stage
 from ksql.rows.errors import TooDeep
 from ksql.syntax.parser import parse_expression
@@ -168,6 +170,63 @@ def test_filters(condition, text, rows):
         assert keep(each, print_nothing) is wanted
         assert (found is not None) is wanted
         assert found is None or same(found[0], value(each, print_nothing))
+
+
+REAL = BUILTINS.with_(KNOWN.get(name) for name in ("FAIL", "PLUS", "JOINED"))
+SHALLOW = exprs(2)
+
+
+def either(column):
+    """A column, or an expression that is more than a name."""
+    return st.just(column) | template(f"CASE WHEN {{}} THEN {column} END", SHALLOW["bool"])
+
+
+ARGUMENTS = {
+    "INT": SHALLOW["int"],
+    "BIGINT": SHALLOW["long"],
+    "DOUBLE": SHALLOW["double"],
+    "DECIMAL": SHALLOW["decimal"],
+    "VARCHAR": SHALLOW["text"],
+    "BOOLEAN": SHALLOW["bool"],
+    "BYTES": either("y"),
+    "DATE": either("dt"),
+    "TIME": either("tm"),
+    "TIMESTAMP": either("ts"),
+    "INTERVALUNIT": st.sampled_from(("DAYS", "SECONDS")),
+    "T": SHALLOW["int"],
+    "ARRAY<T>": SHALLOW["ints"],
+    "ARRAY<VARCHAR>": template("ARRAY[{}, {}]", SHALLOW["text"], SHALLOW["text"]),
+    "MAP<VARCHAR, T>": either("m") | template("MAP('a' := {})", SHALLOW["long"]),
+}
+IMPURE = ("UUID", "RANDOM", "UNIX_DATE", "UNIX_TIMESTAMP")
+MAYBE_HUGE = ("LPAD", "RPAD", "GENERATE_SERIES")
+
+
+def calls():
+    """Overloads whose arguments can be made, with what makes them."""
+    for function in BUILTINS.all():
+        if function.kind != "SCALAR" or function.name in (*IMPURE, *MAYBE_HUGE):
+            continue
+        for index, overload in enumerate(function.overloads):
+            declared = parameters(overload)
+            count = len(declared) + 2 * any(param.variadic for param in declared)
+            kinds = [str(param.pattern) for param in spread(declared, count)]
+            if all(kind in ARGUMENTS for kind in kinds):
+                yield pytest.param(function, kinds, id=f"{function.name}-{index}")
+
+
+@pytest.mark.parametrize(("function", "kinds"), list(calls()))
+@settings(max_examples=3, deadline=None)
+@given(data=st.data())
+def test_built_in_functions(function, kinds, data):
+    """A call of any function, its arguments any expressions, alone and where it is lazy."""
+    call = f"{function.name}({', '.join(data.draw(ARGUMENTS[kind]) for kind in kinds)})"
+    where = data.draw(st.sampled_from(("{}", "CASE WHEN b THEN {} END", "TRANSFORM(a, v => {})")))
+    bound = bind(parse_expression(where.format(call)), SCOPE, REAL)
+    made = compile_expr(list(COLUMNS), bound, REAL, {}, "Q")
+    reference = Interpreter(COLUMNS, REAL)
+    for each in data.draw(st.lists(ROWS, min_size=1, max_size=3)):
+        assert same(made(each, print_nothing), reference.run(bound, each))
 
 
 def print_nothing(*_entry):
