@@ -121,6 +121,8 @@ class _Translator:
                 return _LINE_END if "m" in self.flags else _END
             case "*" | "+" | "?":
                 raise BadRegex(self.pattern, f"Dangling meta character '{character}'")
+            case "{":
+                raise BadRegex(self.pattern, "Illegal repetition")
             case "#" if "x" in self.flags:
                 end = self.pattern.find("\n", self.place)
                 self.place = len(self.pattern) if end < 0 else end + 1

@@ -103,6 +103,9 @@ def test_search(pattern, text, expected):
         r"\k{x}",
         "(?<=a*)b",
         "a{2,1}",
+        "{",
+        "a{,2}",
+        "a{b}",
     ],
 )
 def test_refused(pattern):
