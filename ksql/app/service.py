@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
 from ksql.app.book import LedgerBook
+from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
 from ksql.app.monitor import KafkaWriter, SparkMonitor
 from ksql.app.reads import Reads
@@ -29,7 +30,7 @@ from ksql.engine.engine import Engine
 from ksql.engine.schemas import forget, subjects_of
 from ksql.engine.world import KafkaTopics
 from ksql.functions.registry import BUILTINS
-from ksql.functions.udf import load_sources, read_directory
+from ksql.functions.udf import load_sources
 from ksql.ledger.database import default_url
 from ksql.ledger.entries import CatalogSnapshot
 from ksql.ledger.resilient import ResilientLedger
@@ -175,7 +176,7 @@ class KsqlService:
             service_id, self.settings.text("ksql.logging.processing.topic.name")
         )
         logging_to = self.log_topic if self._has_log_topic() else None
-        sources, problems = read_directory(self.settings.text("ksql.extension.dir"))
+        sources, problems = read_extensions(self.settings)
         functions, more = load_sources(sources)
         for problem in (*problems, *more):
             _log.warning(

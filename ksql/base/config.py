@@ -304,6 +304,7 @@ PROPERTIES: dict[str, Property] = {
             "where the embedded schema registry listens; port 0 takes a free one and keeps it",
         ),
         _p("ksql.extension.dir", "text", "ext", "where user functions are loaded from"),
+        _p("ksql.udfs.enabled", "bool", "true", "load user functions"),
         _p("ksql.internal.topic.replicas", "int", "1", "replicas of internal topics"),
         _p(
             "ksql.logging.processing.topic.auto.create",
