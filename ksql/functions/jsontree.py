@@ -27,7 +27,13 @@ def _refuse(name: str) -> Any:
     raise ValueError(name)
 
 
-_DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse)
+def _decimal(text: str) -> Decimal:
+    """As BigDecimal, which has no negative zero."""
+    found = Decimal(text)
+    return found if found else found.copy_abs()
+
+
+_DECODER = json.JSONDecoder(parse_float=_decimal, parse_constant=_refuse)
 
 
 def parse_json(text: str) -> Any:

@@ -50,6 +50,7 @@ CASES = [
     ("JSON_CONCAT", "STRING; STRING", ("null", "null"), "[null,null]"),
     ("JSON_CONCAT", "STRING; STRING", ("1", ""), None),
     ("JSON_CONCAT", "", (), None),
+    ("JSON_ITEMS", "STRING", ("[-0.0, -0, -1.50]",), ["0.0", "0", "-1.50"]),
     ("JSON_CONCAT", "STRING; STRING", ("1", None), None),
     ("JSON_ITEMS", "STRING", ('[1, "a", {"b": 2.50}]',), ["1", '"a"', '{"b":2.50}']),
     ("JSON_ITEMS", "STRING", ("{}",), FAILS),
