@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.functions.errors import BadConstant, EvaluationError
 from ksql.functions.returns import Rule
 from ksql.functions.spec import Aggregate, AggregateFactory
-from ksql.functions.values import identity, order
+from ksql.functions.values import identity, is_plain, order
 from ksql.types.model import Array, Field, SqlType, Struct
 
 if TYPE_CHECKING:
@@ -82,17 +82,28 @@ def _list(
     )
 
 
+def _holder(type_: SqlType) -> Callable[[list[Any], Any], bool]:
+    """Whether a list has a value, as Java's equality has it."""
+    if is_plain(type_):
+        return lambda values, wanted: wanted in values
+    of = identity(type_)
+
+    def holds(values: list[Any], wanted: Any) -> bool:
+        known = of(wanted)
+        return any(of(value) == known for value in values)
+
+    return holds
+
+
 def _set(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], settings: dict[str, str]
 ) -> Aggregate:
     limit = _limit("COLLECT_SET", settings)
     of = identity(types[0])
+    holds = _holder(types[0])
 
     def step(state: list[Any], value: Any) -> list[Any]:
-        if limit is not None and len(state) >= limit:
-            return state
-        wanted = of(value)
-        if not any(of(known) == wanted for known in state):
+        if (limit is None or len(state) < limit) and not holds(state, value):
             state.append(value)
         return state
 
