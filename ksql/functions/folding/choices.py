@@ -24,7 +24,8 @@ class TooFew(BadConstant):
     """A number of values to keep that keeps none."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} must be invoked with a positive number of values to keep")
+        n = f"{name.partition('_')[0].lower()}N"
+        super().__init__(f"{n} must be 1 or greater in {name}")
 
 
 def _lower(old: Any, new: Any) -> Any:

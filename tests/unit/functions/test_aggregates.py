@@ -265,10 +265,12 @@ def test_attr_follows_undo():
     assert made.undo([], "x") == []
 
 
-@pytest.mark.parametrize("name", ["EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET"])
-def test_n_must_be_positive(name):
-    with pytest.raises(BadConstant):
-        aggregate(name, "INT", (0,))
+@pytest.mark.parametrize("literals", [(0,), (-1, True)])
+def test_n_must_be_positive(literals):
+    with pytest.raises(BadConstant, match="earliestN must be 1 or greater"):
+        aggregate("EARLIEST_BY_OFFSET", "INT", literals)
+    with pytest.raises(BadConstant, match="latestN must be 1 or greater"):
+        aggregate("LATEST_BY_OFFSET", "INT", literals)
 
 
 @pytest.mark.parametrize(
