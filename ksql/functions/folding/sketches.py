@@ -10,6 +10,8 @@ from ksql.functions.spec import Aggregate, AggregateFactory
 from ksql.functions.values import identity
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from ksql.functions.build import Entry
     from ksql.types.model import SqlType
 
@@ -24,8 +26,17 @@ _ALPHA = 0.7213 / (1 + 1.079 / REGISTERS)
 State = dict[str, int] | bytes
 
 
-def _hash(value: Any) -> str:
-    return hashlib.blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+def _text(value: Hashable) -> str:
+    """The same text for equal values in every process, also for sets, which have no order."""
+    if type(value) is tuple:
+        return f"({','.join(map(_text, value))})"
+    if isinstance(value, frozenset):
+        return f"{{{','.join(sorted(map(_text, value)))}}}"
+    return repr(value)
+
+
+def _hash(value: Hashable) -> str:
+    return hashlib.blake2b(_text(value).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _place(digest: str) -> tuple[int, int]:
@@ -52,7 +63,7 @@ def _packed(state: dict[str, int]) -> State:
     return state if len(state) <= SPARSE_LIMIT else bytes(_dense(state))
 
 
-def _add(state: State, value: Any) -> State:
+def _add(state: State, value: Hashable) -> State:
     digest = _hash(value)
     if isinstance(state, dict):
         state[digest] = 1
