@@ -148,13 +148,14 @@ def _grows_in_place(slot: Slot) -> bool:
 
 
 def _merge(slots: Sequence[Slot]) -> str:
-    lines = ["def merge(s, o):"]
+    lines, assigns = ["def merge(s, o):"], []
     for i, slot in enumerate(slots):
         mine, other = f"s[{1 + slot.number}]", f"o[{1 + slot.number}]"
         code = slot.function.merge_code
         value = code.format(s=mine, o=other) if code else f"merge{i}({mine}, {other})"
-        lines.append(f"    {mine} = {value}")
-    return "\n".join([*lines, "    if o[0] > s[0]: s[0] = o[0]"])
+        lines.append(f"    n{i} = {value}")
+        assigns.append(f"    {mine} = n{i}")
+    return "\n".join([*lines, *assigns, "    if o[0] > s[0]: s[0] = o[0]"])
 
 
 def _result(slots: Sequence[Slot]) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ksql.functions.spec import Aggregate
@@ -83,6 +85,18 @@ def test_a_step_that_fails_leaves_lists_that_grow_in_place_alone():
     with pytest.raises(ValueError, match="thirteen"):
         folds.step(state, (2, 13))
     assert folds.result(state) == ([1], 1)
+
+
+def test_a_merge_that_fails_changes_no_slot():
+    folds = compile_folds(slots(SUM, replace(SUM, merge=_unmergeable, merge_code=None)))
+    state = folds.init()
+    with pytest.raises(ValueError, match="cannot be merged"):
+        folds.merge(state, [5, 1, 1])
+    assert folds.result(state) == (0, 0)
+
+
+def _unmergeable(_first, _second):
+    raise ValueError("cannot be merged")
 
 
 def test_merging_keeps_the_later_time():
