@@ -141,7 +141,7 @@ def _sort(types: tuple[SqlType, ...]) -> Callable[..., List | None]:
     by = order(_item(types[0]))
 
     def run(values: List, direction: str = "ASC") -> List | None:
-        backwards = _ASCENDING.get(direction.strip().upper())
+        backwards = _ASCENDING.get(direction.upper())
         if backwards is None:
             return None
         present = [value for value in values if value is not None]

@@ -57,6 +57,7 @@ CASES = [
     ("ARRAY_SORT", "ARRAY<INT>; STRING", ([2, None, 3], "desc"), [3, 2, None]),
     ("ARRAY_SORT", "ARRAY<INT>; STRING", ([2, 1], "Ascending"), [1, 2]),
     ("ARRAY_SORT", "ARRAY<INT>; STRING", ([2, 1], "up"), None),
+    ("ARRAY_SORT", "ARRAY<INT>; STRING", ([2, 1], " asc"), None),
     ("ARRAY_SORT", "ARRAY<MAP<STRING, INT>>", ([{"a": 1}, {"b": 1}],), FAILS),
     ("SLICE", "ARRAY<INT>; INT; INT", ([1, 2, 3, 4], 2, 3), [2, 3]),
     ("SLICE", "ARRAY<INT>; INT; INT", ([1, 2], None, 1), [1]),
