@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,13 +11,15 @@ from ksql.engine.errors import BadProperty
 from ksql.functions.timeformat import timestamp_parser
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.topics.formats import FORMATS, UnknownFormat, configured_wrap
+from ksql.topics.formats import FORMATS, UnknownFormat, UnsupportedProperties, configured_wrap
 from ksql.topics.schemas import avro_key_name
 from ksql.types.format import Format, KeyWindow, TimestampColumn
+from ksql.types.ints import INT_MAX, INT_MIN
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
 
+_INTEGER = re.compile(r"[+-]?\d{1,20}")
 _DELIMITERS = {"SPACE": " ", "TAB": "\t"}
 _WINDOW_UNITS_MS = {
     "DAY": 86_400_000,
@@ -27,7 +30,16 @@ _WINDOW_UNITS_MS = {
     "MICROSECOND": 0.001,
     "NANOSECOND": 0.000_001,
 }
-_NUMBERS = frozenset({"PARTITIONS", "REPLICAS", "RETENTION_MS", "KEY_SCHEMA_ID", "VALUE_SCHEMA_ID"})
+_WHOLE = {
+    "PARTITIONS": "INT",
+    "KEY_SCHEMA_ID": "INT",
+    "VALUE_SCHEMA_ID": "INT",
+    "REPLICAS": "SHORT",
+    "RETENTION_MS": "LONG",
+}
+_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
+_SIZED = {"INT": "32-bit integer", "LONG": "64-bit integer (long)"}
+_WRAP = "WRAP_SINGLE_VALUE"
 _COMMON = frozenset(
     [
         "KAFKA_TOPIC",
@@ -70,6 +82,13 @@ class FormatClause:
     nullable_representation: Literal["OPTIONAL", "WRAPPER"] | None
 
 
+class InvalidValue(BadProperty):
+    """A value that a property cannot have."""
+
+    def __init__(self, name: str, value: object, why: str) -> None:
+        super().__init__(f"Invalid value {_shown(value)} for configuration {name}: {why}")
+
+
 class With:
     """The properties of one statement.
 
@@ -90,9 +109,7 @@ class With:
             name = each.name.upper()
             if name in self._values:
                 raise BadProperty(f"Duplicate property in the WITH clause: {name}", span=each.span)
-            self._values[name] = _literal(each)
-        for name in _NUMBERS & self._values.keys():
-            self.number(name)
+            self._values[name] = _checked(name, _literal(each))
         if "CLEANUP_POLICY" in self._values:
             raise BadProperty(
                 "Invalid config variable in the WITH clause: CLEANUP_POLICY. "
@@ -107,39 +124,22 @@ class With:
 
     def number(self, name: str) -> int | None:
         """A whole-number property."""
-        value = self._values.get(name)
-        if value is None:
-            return None
-        try:
-            return int(value)
-        except (TypeError, ValueError):
-            raise BadProperty(
-                f"Invalid value {value} for configuration {name}: Not a number of type "
-                f"{'LONG' if name == 'RETENTION_MS' else 'INT'}"
-            ) from None
+        found: int | None = self._values.get(name)
+        return found
 
     @property
     def topic(self) -> str | None:
         """KAFKA_TOPIC."""
         found = self.text("KAFKA_TOPIC")
         if found is not None and not found.strip():
-            raise BadProperty("Invalid value for KAFKA_TOPIC: the name of a topic is never empty")
+            raise InvalidValue("KAFKA_TOPIC", found, "String must be non-empty")
         return found
 
     @property
     def wrap(self) -> bool | None:
         """WRAP_SINGLE_VALUE."""
-        value = self._values.get("WRAP_SINGLE_VALUE")
-        match str(value).lower():
-            case "none":
-                return None
-            case "true" | "false" as word:
-                return word == "true"
-            case _:
-                raise BadProperty(
-                    f"Invalid value {value} for configuration WRAP_SINGLE_VALUE: "
-                    "Expected value to be either true or false"
-                )
+        found: bool | None = self._values.get(_WRAP)
+        return found
 
     def clause(self, side: Literal["KEY", "VALUE"]) -> FormatClause:
         """What is said of one side's format."""
@@ -150,7 +150,8 @@ class With:
                 "as 'FORMAT' sets both key and value formats. "
                 "Either use just 'FORMAT', or use 'KEY_FORMAT' and 'VALUE_FORMAT'."
             )
-        name = (both or own or "").upper() or None
+        stated = own if both is None else both
+        name = None if stated is None else stated.upper()
         if name is not None and name not in FORMATS:
             raise UnknownFormat(name)
         return FormatClause(
@@ -191,10 +192,7 @@ class With:
             case text if text.upper() == "WRAPPER":
                 return "WRAPPER"
             case text:
-                raise BadProperty(
-                    f"Invalid value {text} for configuration {name}: "
-                    "String must be one of: OPTIONAL, WRAPPER, null"
-                )
+                raise InvalidValue(name, text, "String must be one of: OPTIONAL, WRAPPER, null")
 
     def _delimiter(self, side: str) -> str | None:
         text = self.text(f"{side}_DELIMITER")
@@ -236,9 +234,8 @@ class With:
                     )
                 return KeyWindow(name, _window_size(size))
             case _:
-                raise BadProperty(
-                    f"Invalid value {kind} for configuration WINDOW_TYPE: "
-                    "String must be one of: SESSION, HOPPING, TUMBLING, null"
+                raise InvalidValue(
+                    "WINDOW_TYPE", kind, "String must be one of: SESSION, HOPPING, TUMBLING, null"
                 )
 
     def timestamp(self) -> TimestampColumn | None:
@@ -277,6 +274,58 @@ def _literal(each: ast.Property) -> Any:
             return value
 
 
+def _checked(name: str, value: Any) -> Any:
+    """The value as the type that the property has; texts are read where that is no text."""
+    if value is None:
+        return None
+    if name == _WRAP:
+        return _flag(name, value)
+    if kind := _WHOLE.get(name):
+        return _whole(name, kind, value)
+    if type(value) is not str:
+        wrong = f"Expected value to be a string, but it was a {_java_class(value)}"
+        raise InvalidValue(name, value, wrong)
+    return value
+
+
+def _flag(name: str, value: Any) -> bool:
+    word = _shown(value).strip().lower()
+    if type(value) not in (bool, str) or word not in ("true", "false"):
+        raise InvalidValue(name, value, "Expected value to be either true or false")
+    return word == "true"
+
+
+def _whole(name: str, kind: str, value: Any) -> int:
+    bound = 1 << (_BITS[kind] - 1)
+    if type(value) is str:
+        found = int(value) if _INTEGER.fullmatch(value.strip()) else bound
+        if not -bound <= found < bound:
+            raise InvalidValue(name, value, f"Not a number of type {kind}")
+        return found
+    if kind == "SHORT" and type(value) is not bool:
+        return (int(value) + bound) % (2 * bound) - bound
+    if type(value) is not int or not -bound <= value < bound:
+        wrong = f"Expected value to be a {_SIZED[kind]}, but it was a {_java_class(value)}"
+        raise InvalidValue(name, value, wrong)
+    return value
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _java_class(value: object) -> str:
+    match value:
+        case bool():
+            return "java.lang.Boolean"
+        case int():
+            return f"java.lang.{'Integer' if INT_MIN <= value <= INT_MAX else 'Long'}"
+        case float():
+            return "java.lang.Double"
+        case _:
+            return "java.math.BigDecimal"
+
+
 def _window_size(text: str) -> int:
     number, _, unit = text.strip().partition(" ")
     wrong = ""
@@ -310,8 +359,14 @@ def format_of(
     """
     name = clause.name or (inherited.name if inherited else default)
     if not name:
-        raise BadProperty("Statement is missing the 'VALUE_FORMAT' property from the WITH clause.")
+        raise BadProperty(
+            "Statement is missing the 'VALUE_FORMAT' property from the WITH clause. "
+            "Either provide one or set a default via the "
+            "'ksql.persistence.default.format.value' config."
+        )
     same = inherited if inherited is not None and inherited.name == name else None
+    if clause.delimiter is not None and "delimiter" not in FORMATS[name].properties:
+        raise UnsupportedProperties(name, ["delimiter"])
     delimiter = clause.delimiter or (same.delimiter if same else ",")
     full_name = clause.schema_full_name
     if key_of is not None and name == "AVRO":

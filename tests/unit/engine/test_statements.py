@@ -76,6 +76,33 @@ DECLARATIONS = [
      "Invalid number of partitions: -1"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS='many');",
      "Invalid value many for configuration PARTITIONS: Not a number of type INT"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS=1.5);",
+     "Invalid value 1.5 for configuration PARTITIONS: "
+     "Expected value to be a 32-bit integer, but it was a java.math.BigDecimal"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS=true);",
+     "Invalid value true for configuration PARTITIONS: "
+     "Expected value to be a 32-bit integer, but it was a java.lang.Boolean"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', PARTITIONS=3000000000);",
+     "Invalid value 3000000000 for configuration PARTITIONS: "
+     "Expected value to be a 32-bit integer, but it was a java.lang.Long"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', REPLICAS='70000');",
+     "Invalid value 70000 for configuration REPLICAS: Not a number of type SHORT"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', RETENTION_MS=1e3);",
+     "Invalid value 1000.0 for configuration RETENTION_MS: "
+     "Expected value to be a 64-bit integer (long), but it was a java.lang.Double"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC=1);",
+     "Invalid value 1 for configuration KAFKA_TOPIC: "
+     "Expected value to be a string, but it was a java.lang.Integer"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='');",
+     "Invalid value  for configuration KAFKA_TOPIC: String must be non-empty"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', WRAP_SINGLE_VALUE=1);",
+     "Invalid value 1 for configuration WRAP_SINGLE_VALUE: "
+     "Expected value to be either true or false"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='');", "Unknown format: "),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', VALUE_DELIMITER=',');",
+     "JSON does not support the following configs: [delimiter]"),
+    ("CREATE STREAM X (K INT KEY) WITH (KAFKA_TOPIC='s', KEY_DELIMITER=',');",
+     "KAFKA does not support the following configs: [delimiter]"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', COLOUR='red', WIDTH=1);",
      "Invalid config variable(s) in the WITH clause: COLOUR,WIDTH"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', CLEANUP_POLICY='compact');",
@@ -171,6 +198,15 @@ def test_declarations_that_cannot_be(text, message):
     error = world.refuse(text)
     if message is not None:
         assert error.message == message
+
+
+def test_a_format_for_the_value_is_needed():
+    settings = {"ksql.persistence.default.format.value": ""}
+    error = World().refuse("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s');", **settings)
+    assert error.message == (
+        "Statement is missing the 'VALUE_FORMAT' property from the WITH clause. Either provide one "
+        "or set a default via the 'ksql.persistence.default.format.value' config."
+    )
 
 
 # --- IF NOT EXISTS, OR REPLACE
