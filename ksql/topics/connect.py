@@ -210,7 +210,8 @@ _TEXTS: Final[dict[Scalar, Any]] = {
 
 
 def find_name(names: list[str], wanted: str) -> str | None:
-    """The name that a column is read from: the exact one, else the last one by upper case."""
+    """The name that a column is read from: the exact one, else the last one but for case."""
     if wanted in names:
         return wanted
-    return next((name for name in reversed(names) if name.upper() == wanted), None)
+    upper = wanted.upper()
+    return next((name for name in reversed(names) if name.upper() == upper), None)

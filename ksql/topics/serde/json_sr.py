@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.topics import json_schema
 from ksql.topics.connect import (
@@ -54,13 +54,7 @@ def _plan(found: ConnectType, wanted: SqlType, path: str) -> tuple[SqlType, Conv
             type_, convert = _plan(value, wanted_value, f"{path}.value")
             return model.Map(key, type_), convert and partial(_each_value, convert)
         case Group(), model.Struct(fields):
-            members = _members(found, tuple((f.name, f.type) for f in fields), path)
-            types = zip((f.name for f in fields), (type_ for type_, _ in members), strict=True)
-            convert_all = {
-                f.name: convert for f, (_, convert) in zip(fields, members, strict=True) if convert
-            }
-            struct = model.Struct(tuple(model.Field(name, type_) for name, type_ in types))
-            return struct, partial(_each_member, convert_all) if convert_all else None
+            return _struct_plan(found, fields, path)
         case ((Items() | Entries() | Group()), _):
             raise mismatch(found, wanted, path)
         case _, model.STRING:
@@ -71,16 +65,40 @@ def _plan(found: ConnectType, wanted: SqlType, path: str) -> tuple[SqlType, Conv
             return wanted, None
 
 
+def _struct_plan(
+    found: Group, fields: tuple[model.Field, ...], path: str
+) -> tuple[SqlType, Convert | None]:
+    members = _members(found, tuple((f.name, f.type) for f in fields), path)
+    read_as = model.Struct(tuple(model.Field(m.source, m.type) for m in members if m))
+    sources = {
+        f.name: (m.source, m.convert) if m else None for f, m in zip(fields, members, strict=True)
+    }
+    if all(each == (name, None) for name, each in sources.items()):
+        return read_as, None
+    return read_as, partial(_each_member, sources)
+
+
+class _Member(NamedTuple):
+    """How a member is read: under which name, as which type, and what is made of it then."""
+
+    source: str
+    type: SqlType
+    convert: Convert | None
+
+
 def _members(
     group: Group, members: tuple[tuple[str, SqlType], ...], path: str
-) -> list[tuple[SqlType, Convert | None]]:
-    """The plan of each member; one that the schema does not know is read as it is declared."""
+) -> list[_Member | None]:
+    """How each member is read; not at all if the schema does not know it."""
     written = {member.name: member.type for member in group.members}
-    plans: list[tuple[SqlType, Convert | None]] = []
+    plans: list[_Member | None] = []
     for name, type_ in members:
         source = find_name(list(written), name)
-        plan = (type_, None) if source is None else _plan(written[source], type_, f"{path}.{name}")
-        plans.append(plan)
+        plans.append(
+            None
+            if source is None
+            else _Member(source, *_plan(written[source], type_, f"{path}.{name}"))
+        )
     return plans
 
 
@@ -92,35 +110,41 @@ def _each_value(convert: Convert, items: dict[str, Value]) -> dict[str, Value]:
     return {key: None if item is None else convert(item) for key, item in items.items()}
 
 
-def _each_member(converts: dict[str, Convert], struct: dict[str, Value]) -> dict[str, Value]:
+def _each_member(
+    sources: dict[str, tuple[str, Convert | None] | None], struct: dict[str, Value]
+) -> dict[str, Value]:
     return {
-        name: converts[name](value) if value is not None and name in converts else value
-        for name, value in struct.items()
+        name: None if one is None else _converted(one[1], struct[one[0]])
+        for name, one in sources.items()
     }
+
+
+def _converted(convert: Convert | None, value: Value) -> Value:
+    return value if convert is None or value is None else convert(value)
 
 
 def _reader(
     found: ConnectType, columns: tuple[Column, ...], *, wrapped: bool
 ) -> Callable[[bytes], Row | None]:
+    plans: list[_Member | None]
     if not wrapped:
-        plans = [_plan(found, columns[0].type, "$")]
+        plans = [_Member(columns[0].name, *_plan(found, columns[0].type, "$"))]
     elif isinstance(found, Group):
         plans = _members(found, tuple((c.name, c.type) for c in columns), "$")
     else:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
         raise mismatch(found, whole, "$")
-    read_as = tuple(replace(c, type=type_) for c, (type_, _) in zip(columns, plans, strict=True))
+    pairs = [(c, plan) for c, plan in zip(columns, plans, strict=True) if plan]
+    read_as = tuple(replace(c, name=plan.source, type=plan.type) for c, plan in pairs)
     decode, _ = reader(read_as, wrapped=wrapped)
-    converts = [convert for _, convert in plans]
+    as_read = len(pairs) == len(plans) and not any(plan.convert for _, plan in pairs)
 
     def read(data: bytes) -> Row | None:
         row = decode(data[PREFIX_BYTES:])
-        if row is None or not any(converts):
+        if row is None or as_read:
             return row
-        return tuple(
-            value if convert is None or value is None else convert(value)
-            for convert, value in zip(converts, row, strict=True)
-        )
+        values = iter(row)
+        return tuple(plan and _converted(plan.convert, next(values)) for plan in plans)
 
     return read
 

@@ -65,9 +65,9 @@ READ = [
     ),
     (
         members(a=DOUBLES, b=INT32),
-        '{"a": 1, "B": 2, "C": 3}',
+        '{"a": 1, "b": 2, "C": 3}',
         Struct((Field("A", STRING), Field("B", INT), Field("C", INT))),
-        {"A": "1.0", "B": 2, "C": 3},
+        {"A": "1.0", "B": 2, "C": None},
     ),
     (NUMBER, "1.5", DEC, D("1.50")),
     ({"type": "string", "connect.type": "bytes"}, '"AQI="', model.BYTES, b"\1\2"),
@@ -83,6 +83,17 @@ def test_reads(schema, text, type_, expected):
     assert c.same(reads(schema, text, column, wrapped=False), (expected,))
     assert reads(members(v=schema), "null", column) is None
     assert reads(members(v=schema), "{}", column) == (None,)
+
+
+def test_members_are_those_of_the_schema_in_any_case():
+    columns = (c.value("x", INT), c.value("Y", STRING), c.value("Z", INT))
+    schema = members(X=INT32, y=INT32)
+    assert reads(schema, '{"X": 1, "y": 2, "Z": 3}', *columns) == (1, "2", None)
+    assert reads(schema, '{"Z": 3}', *columns) == (None, None, None)
+    inner = Struct((Field("x", INT), Field("Z", INT)))
+    assert reads(members(V=schema), '{"V": {"X": 1, "Z": 3}}', c.value("v", inner)) == (
+        {"x": 1, "Z": None},
+    )
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,11 @@ def test_nulls_that_are_kept(name, nullable):
         assert c.same(serde.decode(serde.encode(row)), row)
 
 
+def test_names_match_in_any_case():
+    columns = (c.value("x", INT), c.value("Y", INT), c.value("Z", INT))
+    assert reads("message M { int32 X = 1; int32 y = 2; }", columns, X=1, y=2) == (1, 2, None)
+
+
 def test_nulls_inside_become_zeros():
     serde = serde_of("PROTOBUF", (c.value("A", Array(INT)), c.value("M", Map(STRING, STRING))))
     assert serde.decode(serde.encode(([1, None], {"k": None}))) == ([1, 0], {"k": ""})
