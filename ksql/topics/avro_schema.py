@@ -29,6 +29,8 @@ NAMESPACE: Final = "io.confluent.ksql.avro_schemas"
 DEFAULT_NAME: Final = f"{NAMESPACE}.KsqlDataSourceSchema"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _DEFAULT_PRECISION: Final = 64
+_ENTRY: Final = "MapEntry"  # what Connect calls an item of a map that it writes as an array
+_ENTRY_NAME: Final = f"io.confluent.connect.avro.{_ENTRY}"
 
 
 class BrokenAvro(KsqlError):
@@ -107,10 +109,11 @@ class FieldNode:
 
 @dataclass(eq=False)
 class Record:
-    """A record; its fields may lead back to it."""
+    """A record; its fields may lead back to it. ``entry``: an item of a map of Connect's."""
 
     name: str
     fields: list[FieldNode] = field(default_factory=list)
+    entry: bool = False
 
 
 Node = Leaf | Fixed | Enum | Array | Map | Union | Record
@@ -214,7 +217,8 @@ class _Builder:
 
     def _record(self, schema: dict[str, Json], space: str) -> Node:
         name = self._name(schema, space)
-        record = Record(name)
+        entry = name == _ENTRY_NAME or schema.get("connect.internal.type") == _ENTRY
+        record = Record(name, entry=entry)
         self._define(name, record)
         inner = name.rpartition(".")[0]
         fields = schema.get("fields")
@@ -275,7 +279,8 @@ def connect_type(node: Node, inside: tuple[Node, ...] = ()) -> ConnectType:
         case Enum():
             return connect.STRING
         case Array(items):
-            return Items(connect_type(items, inside))
+            found = connect_type(items, inside)
+            return _entries(items, found) or Items(found)
         case Map(values):
             return Entries(connect.STRING, connect_type(values, inside))
         case Record(_, fields):
@@ -288,6 +293,16 @@ def connect_type(node: Node, inside: tuple[Node, ...] = ()) -> ConnectType:
             if len(node.real) == 1:
                 return connect_type(node.real[0], inside)
             return Group(tuple(Member(branch_name(b), connect_type(b, inside)) for b in node.real))
+
+
+def _entries(items: Node, found: ConnectType) -> Entries | None:
+    """The map of texts that Connect has written as an array."""
+    if not isinstance(items, Record) or not items.entry or not isinstance(found, Group):
+        return None
+    types = {member.name: member.type for member in found.members}
+    if set(types) != {"key", "value"} or types["key"] != connect.STRING:
+        return None
+    return Entries(connect.STRING, types["value"])
 
 
 def is_required(field_: FieldNode) -> bool:

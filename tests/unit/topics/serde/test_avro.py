@@ -113,6 +113,12 @@ READ = [
         {"Y": "y", "X": 1, "Z": None},
     ),
     (
+        record(("X", "int"), ("y", "int"), ("Y", "int"), name="Inner"),
+        {"X": 1, "y": 2, "Y": 3},
+        Struct((Field("x", INT), Field("y", INT), Field("Y", INT))),
+        {"x": 1, "y": 2, "Y": 3},
+    ),
+    (
         ["null", "int", "string"],
         "x",
         Struct((Field("INT", INT), Field("STRING", STRING))),
@@ -446,6 +452,18 @@ INFERRED = [
     (record(("a", opt("float")), ("b", SUIT)), "STRUCT<`A` DOUBLE, `B` STRING>"),
     (["null", "int", "string"], "STRUCT<`INT` INTEGER, `STRING` STRING>"),
     ({"type": "map", "values": {"type": "array", "items": "long"}}, "MAP<STRING, ARRAY<BIGINT>>"),
+    ({"type": "array", "items": ENTRY}, "ARRAY<STRUCT<`KEY` STRING, `VALUE` INTEGER>>"),
+    (
+        {"type": "array", "items": {**ENTRY, "connect.internal.type": "MapEntry"}},
+        "MAP<STRING, INTEGER>",
+    ),
+    (
+        {
+            "type": "array",
+            "items": {**ENTRY, "name": "MapEntry", "namespace": "io.confluent.connect.avro"},
+        },
+        "MAP<STRING, INTEGER>",
+    ),
 ]
 
 
