@@ -48,7 +48,7 @@ _SCALARS: dict[SqlType, tuple[str, Callable[[Value, str], Any]]] = {
         f"type({{0}}) is int and {LONG_MIN} <= {{0}} <= {LONG_MAX}",
         json_values.to_bigint,
     ),
-    model.DOUBLE: ("type({0}) is float", json_values.to_double),
+    model.DOUBLE: ("type({0}) is float and {0}", json_values.to_double),
     model.STRING: ("type({0}) is str", json_values.to_string),
     model.BYTES: ("{0} is None", json_values.to_bytes),
     model.DATE: (f"type({{0}}) is int and {INT_MIN} <= {{0}} <= {INT_MAX}", json_values.to_date),

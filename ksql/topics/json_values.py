@@ -170,7 +170,7 @@ def to_double(value: Value, path: str) -> float | None:
         return None
     kind = type(value)
     if kind is float:
-        return float(value)
+        return float(value) + 0.0  # a number of JSON has no negative zero
     if kind is int or kind is Decimal:
         try:
             return float(value)
@@ -199,7 +199,12 @@ def to_string(value: Value, path: str) -> str | None:
         case float():
             raise NeedExact
         case _:
-            return str(value)
+            return _digits(value)
+
+
+def _digits(value: Value) -> str:
+    """The text of an exact number: no zero is negative."""
+    return str(value if value else abs(value))
 
 
 def _compact(value: Value) -> str:
@@ -218,7 +223,7 @@ def _compact(value: Value) -> str:
         case float():
             raise NeedExact
         case _:
-            return str(value)
+            return _digits(value)
 
 
 def to_bytes(value: Value, path: str) -> bytes | None:
