@@ -290,6 +290,8 @@ def configured_wrap(name: str, value_columns: int, setting: bool | None) -> bool
 def validate(format_: Format, columns: Columns, side: Side) -> None:
     """Check that the format can hold the columns of that side.
 
+    Whether AVRO and PROTOBUF can name and nest them is seen when their schemas are made.
+
     Raises: StatementError with ksqlDB's wording.
     Source: reference, serde, section 1; messages as the compatibility corpora expect them.
     """
@@ -306,6 +308,8 @@ def validate(format_: Format, columns: Columns, side: Side) -> None:
     for column in columns:
         if reason := info.types(info.name, column):
             raise UnfitSchema(format_, columns, side, reason)
+    if info.name == "PROTOBUF_NOSR":
+        protobuf_nosr.text_for(columns, format_)
 
 
 def _validate_properties(format_: Format, info: FormatInfo) -> None:

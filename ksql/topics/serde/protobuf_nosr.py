@@ -21,13 +21,20 @@ if TYPE_CHECKING:
 _UNWRITABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 
 
+def text_for(columns: tuple[Column, ...], format_: Format) -> str:
+    """The schema that follows from the columns.
+
+    Raises: NotProtobuf.
+    """
+    return proto_schema.text_for(columns, replace(format_, schema_full_name=None))
+
+
 def serde(columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> Serde:
     """The serde of the columns; fields are numbered in their order.
 
     Not wrapped: a single null is no bytes at all. Raises: NotProtobuf.
     """
-    text = proto_schema.text_for(columns, replace(format_, schema_full_name=None))
-    messages = proto_schema.load(text)
+    messages = proto_schema.load(text_for(columns, format_))
     _, message = messages.chosen(None)
     row = proto_rows.row_reader(messages, message, columns)
     write = proto_rows.row_writer(messages, message, columns, b"")

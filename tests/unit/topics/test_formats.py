@@ -79,6 +79,18 @@ REFUSED = [
         "Format 'PROTOBUF' does not support 'WRAP_SINGLE_VALUE' set to 'false'.",
     ),
     (
+        Format("PROTOBUF_NOSR"),
+        "value",
+        (c.value("A", Array(Array(INT))),),
+        "Schema is not compatible with Protobuf: ARRAY<INTEGER> inside of ARRAY",
+    ),
+    (
+        Format("PROTOBUF_NOSR"),
+        "key",
+        (c.key("a b", INT),),
+        "Schema is not compatible with Protobuf: Illegal name: a b",
+    ),
+    (
         Format("PROTOBUF", wrap=False),
         "value",
         (c.value("A", INT), c.value("B", INT)),
