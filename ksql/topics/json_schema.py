@@ -198,11 +198,15 @@ def _number(schema: dict[str, Json]) -> ConnectType:
 # --- for columns ------------------------------------------------------------------------------
 
 
-def text_for(columns: tuple[Column, ...], *, wrapped: bool) -> str:
-    """The schema of the rows of the columns; everything may be null."""
+def text_for(columns: tuple[Column, ...], *, wrapped: bool, full_name: str | None = None) -> str:
+    """The schema of the rows of the columns; everything may be null.
+
+    The name of a whole row is its title.
+    """
     if wrapped:
         members = tuple(model.Field(c.name, c.type) for c in columns)
-        return orjson.dumps(_schema(model.Struct(members))).decode()
+        titled = {"title": full_name} if full_name else {}
+        return orjson.dumps({**_schema(model.Struct(members)), **titled}).decode()
     return orjson.dumps(_optional(columns[0].type)).decode()
 
 

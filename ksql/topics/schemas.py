@@ -248,15 +248,14 @@ def schema_for(format_: Format, columns: Columns, side: Side) -> Schema:
 
     Raises: NotAvro, NotProtobuf for columns that the format cannot name or nest.
     """
-    wrapped = not is_unwrapped(format_, columns, side)
+    wrapped, name = not is_unwrapped(format_, columns, side), format_.schema_full_name
     match KINDS[format_.name]:
         case "AVRO":
-            name = format_.schema_full_name
             return Schema("AVRO", avro_schema.text_for(columns, wrapped=wrapped, full_name=name))
         case "PROTOBUF":
             return Schema("PROTOBUF", proto_schema.text_for(columns, format_))
         case "JSON":
-            return Schema("JSON", json_schema.text_for(columns, wrapped=wrapped))
+            return Schema("JSON", json_schema.text_for(columns, wrapped=wrapped, full_name=name))
 
 
 def avro_key_name(source: str) -> str:

@@ -189,7 +189,10 @@ def serde(
         registry,
         subject,
         schema_id=format_.schema_id,
-        ours=lambda: Schema("JSON", json_schema.text_for(columns, wrapped=wrapped)),
+        ours=lambda: Schema(
+            "JSON",
+            json_schema.text_for(columns, wrapped=wrapped, full_name=format_.schema_full_name),
+        ),
         reader=read,
         writer=write,
         faults=(ValueError,),

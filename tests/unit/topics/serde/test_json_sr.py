@@ -10,7 +10,7 @@ from ksql.topics.connect import NotInferable, sql_type
 from ksql.topics.formats import SKIP, DecodeError, serde_for
 from ksql.topics.json_schema import BrokenJsonSchema, connect_type
 from ksql.topics.registry import MemoryRegistry, Schema, framed
-from ksql.topics.schemas import topic_serde
+from ksql.topics.schemas import schema_for, topic_serde
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.model import Array, Field, Map, Struct
@@ -132,6 +132,19 @@ def test_what_is_written():
     keys = serde_for(Format("JSON_SR"), (c.key("K", INT),), "key", registry, "t-key")
     assert keys.encode_many([(1,), (None,)]) == [framed(2) + b"1", None]
     assert json.loads(registry.latest("t-key").schema.text) == null_or(INT32)
+
+
+def test_the_name_of_a_schema_is_its_title():
+    registry, columns = MemoryRegistry(), (c.value("A", model.BOOLEAN),)
+    format_ = Format("JSON_SR", schema_full_name="bikes.Ride")
+    assert serde_for(format_, columns, "value", registry, "t-value").encode((True,))
+    schema = registry.latest("t-value").schema
+    assert json.loads(schema.text) == {
+        "type": "object",
+        "title": "bikes.Ride",
+        "properties": {"A": {"connect.index": 0, **null_or({"type": "boolean"})}},
+    }
+    assert schema_for(format_, columns, "value") == schema
 
 
 def test_plain_json_gets_a_hint():
