@@ -165,7 +165,10 @@ class _Reader(Source):
             return f"each({convert}, {access})" if convert else f"list({access})"
         convert = self._item(one, wanted, path)
         value = f"{convert}({access})" if convert else access
-        return f"({value} if m.HasField({one.name!r}) else None)" if one.has_presence else value
+        if not one.has_presence or one.containing_type is None:
+            return value
+        has = self.add(self._messages.message_class(one.containing_type).HasField)
+        return f"({value} if {has}(m, {one.name!r}) else None)"
 
     def _item(self, one: FieldDescriptor, wanted: SqlType, path: str) -> str | None:
         """The name of what turns the field's value, or one of them, into the type; None: itself."""
@@ -334,7 +337,8 @@ def row_writer(
     variables = [f"a{i}" for i in range(len(columns))]
     values = {c.name: (c.type, var) for c, var in zip(columns, variables, strict=True)}
     take = [f"{', '.join(variables)}, = row"] if columns else []
-    result = f"{prefix!r} + {made.build(message, values)}.SerializeToString()"
+    written = made.add(messages.message_class(message).SerializeToString)
+    result = f"{prefix!r} + {written}({made.build(message, values)})"
     made.define("message(row)", [*take, f"return {result}"])
     found: Callable[[Row], bytes] = made.compiled()["message"]
     return found

@@ -89,6 +89,13 @@ def test_names_match_in_any_case():
     assert reads("message M { int32 X = 1; int32 y = 2; }", columns, X=1, y=2) == (1, 2, None)
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_fields_named_like_methods(name):
+    columns = (c.value("HasField", INT), c.value("SerializeToString", STRING), c.value("self", INT))
+    serde = serde_of(name, columns, nullable_representation="OPTIONAL")
+    assert serde.decode(serde.encode((1, None, 3))) == (1, None, 3)
+
+
 def test_nulls_inside_become_zeros():
     serde = serde_of("PROTOBUF", (c.value("A", Array(INT)), c.value("M", Map(STRING, STRING))))
     assert serde.decode(serde.encode(([1, None], {"k": None}))) == ([1, 0], {"k": ""})
