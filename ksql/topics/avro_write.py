@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from decimal import Context, Decimal
 from functools import partial
+from math import copysign, inf
 from typing import TYPE_CHECKING, Any
 
 from ksql.topics.avro_schema import (
@@ -58,6 +59,13 @@ def _write_long(value: int) -> bytes:
     return _LONGS[value + _HALF] if -_HALF <= value < _HALF else _encode_long(value)
 
 
+def _write_float(value: float) -> bytes:
+    try:
+        return _FLOAT.pack(value)
+    except OverflowError:  # as Java narrows a double
+        return _FLOAT.pack(copysign(inf, value))
+
+
 def _write_text(value: str) -> bytes:
     data = value.encode("utf-8", "replace")
     return _write_long(len(data)) + data
@@ -102,7 +110,7 @@ class _Writer(Source):
 
     def __init__(self) -> None:
         super().__init__({"long": _write_long, "text": _write_text, "lengthy": _write_bytes})
-        self.names.update(float4=_FLOAT.pack, float8=_DOUBLE.pack, missing=_missing)
+        self.names.update(float4=_write_float, float8=_DOUBLE.pack, missing=_missing)
 
     def value(self, node: Node, type_: SqlType, var: str, name: str, default: bytes | None) -> str:
         """An expression for the bytes of the variable, which may be None."""

@@ -25,6 +25,7 @@ from ksql.topics.proto_schema import (
 )
 from ksql.topics.wire import Bad, EncodeError, Value
 from ksql.types import model
+from ksql.types.ints import wrap64
 from ksql.types.times import DAY_MS
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     Convert = Callable[[Value], Value]
 
 _WIDE: Final = Context(prec=10_000)
+_UINT64: Final = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
+_UINT64_VALUE: Final = "google.protobuf.UInt64Value"
 _EPOCH: Final = dt.date(1970, 1, 1).toordinal()
 _HOUR_MS, _MINUTE_MS, _SECOND_MS = 3_600_000, 60_000, 1000
 
@@ -81,12 +84,17 @@ def _unwrapped(found: Value) -> Value:
     return found.value
 
 
+def _unwrapped_unsigned(found: Value) -> int:
+    return wrap64(found.value)
+
+
 _MESSAGES: Final[Mapping[str, Convert]] = {
     "google.protobuf.Timestamp": _timestamp,
     "google.type.Date": _date,
     "google.type.TimeOfDay": _time,
     DECIMAL: _decimal,
     **dict.fromkeys(WRAPPERS, _unwrapped),
+    _UINT64_VALUE: _unwrapped_unsigned,
 }
 
 
@@ -184,6 +192,8 @@ class _Reader(Source):
         convert = scalar_conversion(found, wanted, path)
         if one.enum_type is not None:
             return self.add(_then(partial(_enum_name, one.enum_type), convert))
+        if one.type in _UINT64:  # Java's long has as many bits, and a sign
+            return self.add(_then(wrap64, convert))
         return self.add(convert) if convert else None
 
     def _struct(self, message: Descriptor, wanted: model.Struct, path: str) -> str:
@@ -247,6 +257,14 @@ def _to_wrapper(cls: Any, value: Value) -> Any:
     return cls(value=value)
 
 
+def _to_unsigned(value: int) -> int:
+    return value & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def _to_unsigned_wrapper(cls: Any, value: int) -> Any:
+    return cls(value=_to_unsigned(value))
+
+
 def _to_enum(numbers: Mapping[str, int], value: str) -> int:
     if value not in numbers:
         raise EncodeError(f"'{value}' is not a value of the enum")
@@ -258,6 +276,7 @@ _WRITERS: Final[Mapping[str, Callable[..., Any]]] = {
     "google.type.Date": _to_date,
     "google.type.TimeOfDay": _to_time,
     **dict.fromkeys(WRAPPERS, _to_wrapper),
+    _UINT64_VALUE: _to_unsigned_wrapper,
 }
 _ZEROS: Final[Mapping[SqlType, object]] = {
     model.BOOLEAN: False,
@@ -310,7 +329,7 @@ class _Writer(Source):
         message = one.message_type
         if message is None:
             if one.enum_type is None:
-                return None
+                return self.add(_to_unsigned) if one.type in _UINT64 else None
             numbers = {value.name: value.number for value in one.enum_type.values}
             return self.add(partial(_to_enum, numbers))
         cls = self._messages.message_class(message)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import math
 from decimal import Decimal
 
 import fastavro
@@ -291,6 +292,7 @@ WRITE = [
     (["string", "null"], STRING, None, None),
     (["int", "string"], STRING, "x", "x"),
     ("float", DOUBLE, 1.5, 1.5),
+    ("float", DOUBLE, -1e300, -math.inf),
     (SUIT, STRING, "HEARTS", "HEARTS"),
     ({"type": "fixed", "name": "F", "size": 2}, model.BYTES, b"ab", b"ab"),
     (NUMBER, DEC, D("-0.01"), D("-0.01")),

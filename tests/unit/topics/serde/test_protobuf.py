@@ -146,6 +146,28 @@ def test_conversions():
     assert reads(text, columns[:1], suit=7) == ("UNKNOWN_ENUM_VALUE_Suit_7",)
 
 
+def test_unsigned_numbers_have_the_bits_of_a_bigint():
+    text = """import "google/protobuf/wrappers.proto";
+    message M { uint64 u = 1; repeated fixed64 f = 2; google.protobuf.UInt64Value w = 3;
+      uint64 s = 4; }"""
+    columns = (
+        c.value("U", BIGINT),
+        c.value("F", Array(BIGINT)),
+        c.value("W", BIGINT),
+        c.value("S", STRING),
+    )
+    registry, data = written(HEAD + text, (0,), u=2**64 - 1, f=[5, 2**63], s=2**64 - 2)
+    assert serde_of("PROTOBUF", columns, registry=registry).decode(data) == (
+        -1,
+        [5, -(2**63)],
+        None,
+        "-2",
+    )
+    serde = serde_of("PROTOBUF", columns[:3], registry=registry, schema_id=1)
+    for row in ((-1, [-2, 3], -(2**63)), (2**63 - 1, [], None)):
+        assert serde.decode(serde.encode(row)) == row
+
+
 @pytest.mark.parametrize(
     ("text", "type_", "path", "message"),
     [
