@@ -359,10 +359,11 @@ def format_of(
     """
     name = clause.name or (inherited.name if inherited else default)
     if not name:
+        side = "value" if key_of is None else "key"
         raise BadProperty(
-            "Statement is missing the 'VALUE_FORMAT' property from the WITH clause. "
-            "Either provide one or set a default via the "
-            "'ksql.persistence.default.format.value' config."
+            f"Statement is missing the '{side.upper()}_FORMAT' property from the WITH clause. "
+            f"Either provide one or set a default via the "
+            f"'ksql.persistence.default.format.{side}' config."
         )
     same = inherited if inherited is not None and inherited.name == name else None
     if clause.delimiter is not None and "delimiter" not in FORMATS[name].properties:

@@ -292,6 +292,9 @@ def connect_type(node: Node, inside: tuple[Node, ...] = ()) -> ConnectType:
         case Union():
             if len(node.real) == 1:
                 return connect_type(node.real[0], inside)
+            names = [branch_name(b) for b in node.real]
+            if len(set(names)) < len(names):
+                return Strange("Several branches of a union have one name")
             return Group(tuple(Member(branch_name(b), connect_type(b, inside)) for b in node.real))
 
 

@@ -200,12 +200,13 @@ def test_declarations_that_cannot_be(text, message):
         assert error.message == message
 
 
-def test_a_format_for_the_value_is_needed():
-    settings = {"ksql.persistence.default.format.value": ""}
-    error = World().refuse("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s');", **settings)
-    assert error.message == (
-        "Statement is missing the 'VALUE_FORMAT' property from the WITH clause. Either provide one "
-        "or set a default via the 'ksql.persistence.default.format.value' config."
+@pytest.mark.parametrize("side", ["key", "value"])
+def test_a_format_is_needed(side):
+    setting = f"ksql.persistence.default.format.{side}"
+    text = "CREATE STREAM X (K INT KEY, A INT) WITH (KAFKA_TOPIC='s');"
+    assert World().refuse(text, **{setting: ""}).message == (
+        f"Statement is missing the '{side.upper()}_FORMAT' property from the WITH clause. "
+        f"Either provide one or set a default via the '{setting}' config."
     )
 
 

@@ -474,6 +474,13 @@ def test_schemas_as_types(schema, expected):
     assert str(sql_type(connect_type(parse(json.dumps(schema))))) == expected
 
 
+def test_a_union_of_two_records_of_one_name_has_no_type():
+    inner = record(("x", "int"), name="P")
+    union = [{**inner, "namespace": "a"}, {**inner, "namespace": "b"}]
+    with pytest.raises(NotInferable, match="branches of a union"):
+        sql_type(connect_type(parse(json.dumps(union))))
+
+
 def test_recursion_has_no_type():
     loop = parse(json.dumps(record(("next", opt("R")))))
     with pytest.raises(NotInferable, match="Recursive"):
