@@ -45,10 +45,11 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A map."""
+    """A map; ``listed`` if it is written as a list of objects of a key and a value."""
 
     key: ConnectType
     value: ConnectType
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

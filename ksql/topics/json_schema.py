@@ -126,7 +126,7 @@ class _Reader:
         if schema.get("connect.type") == "map" and isinstance(item, Group):
             members = {member.name: member.type for member in item.members}
             if set(members) == {"key", "value"}:
-                return Entries(members["key"], members["value"])
+                return Entries(members["key"], members["value"], listed=True)
         return Items(item)
 
     def _object(self, schema: dict[str, Json], root: Json, inside: tuple[int, ...]) -> ConnectType:

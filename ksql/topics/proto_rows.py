@@ -117,14 +117,16 @@ def _each(convert: Convert, items: Value) -> list[Value]:
     return out
 
 
-def _each_value(convert: Convert, items: Value) -> dict[str, Value]:
+def _each_value(text: Convert | None, convert: Convert | None, items: Value) -> dict[str, Value]:
+    """The entries of a map, keys as text."""
     out: dict[str, Value] = {}
-    key = ""
+    name = ""
     try:
         for key in items:
-            out[key] = convert(items[key])
+            name = text(key) if text else key
+            out[name] = convert(items[key]) if convert else items[key]
     except Bad as bad:
-        raise bad.under(f".{key}.value") from None
+        raise bad.under(f".{name}.value") from None
     return out
 
 
@@ -162,10 +164,11 @@ class _Reader(Source):
             if not isinstance(wanted, model.Map):
                 raise mismatch(field_type(self._messages, one), wanted, path)
             entry = one.message_type.fields_by_name
-            if entry["key"].type != FieldDescriptor.TYPE_STRING:
-                raise mismatch(item_type(self._messages, entry["key"]), model.STRING, path)
+            text = self._item(entry["key"], model.STRING, f"{path}.key")
             convert = self._item(entry["value"], wanted.value, f"{path}.value")
-            return f"each_value({convert}, {access})" if convert else f"dict({access})"
+            if text is None and convert is None:
+                return f"dict({access})"
+            return f"each_value({text}, {convert}, {access})"
         if one.is_repeated:
             if not isinstance(wanted, model.Array):
                 raise mismatch(field_type(self._messages, one), wanted, path)

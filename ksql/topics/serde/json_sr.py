@@ -50,6 +50,11 @@ def _plan(found: ConnectType, wanted: SqlType, path: str) -> tuple[SqlType, Conv
         case Items(item), model.Array(wanted_item):
             type_, convert = _plan(item, wanted_item, f"{path}[]")
             return model.Array(type_), convert and partial(_each, convert)
+        case Entries(key, value, True), model.Map(_, wanted_value):
+            text = scalar_conversion(key, model.STRING, f"{path}.key")
+            type_, convert = _plan(value, wanted_value, f"{path}.value")
+            entry = (model.Field("key", sql_type(key)), model.Field("value", type_))
+            return model.Array(model.Struct(entry)), partial(_each_entry, text, convert)
         case Entries(_, value), model.Map(key, wanted_value):
             type_, convert = _plan(value, wanted_value, f"{path}.value")
             return model.Map(key, type_), convert and partial(_each_value, convert)
@@ -108,6 +113,16 @@ def _each(convert: Convert, items: list[Value]) -> list[Value]:
 
 def _each_value(convert: Convert, items: dict[str, Value]) -> dict[str, Value]:
     return {key: None if item is None else convert(item) for key, item in items.items()}
+
+
+def _each_entry(
+    text: Convert | None, convert: Convert | None, entries: list[dict[str, Value] | None]
+) -> dict[str, Value]:
+    return {
+        _converted(text, entry["key"]): _converted(convert, entry["value"])
+        for entry in entries
+        if entry is not None
+    }
 
 
 def _each_member(

@@ -69,6 +69,16 @@ READ = [
         Struct((Field("A", STRING), Field("B", INT), Field("C", INT))),
         {"A": "1.0", "B": 2, "C": None},
     ),
+    (
+        {
+            "type": "array",
+            "connect.type": "map",
+            "items": members(key=null_or(INT32), value=null_or(DOUBLES)),
+        },
+        '[{"key": 7, "value": 1.5}, {"value": null, "key": -1}]',
+        Map(STRING, STRING),
+        {"7": "1.5", "-1": None},
+    ),
     (NUMBER, "1.5", DEC, D("1.50")),
     ({"type": "string", "connect.type": "bytes"}, '"AQI="', model.BYTES, b"\1\2"),
     ({"type": "integer", "title": f"{CONNECT}.Date"}, "5", model.DATE, 5),
