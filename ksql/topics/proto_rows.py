@@ -6,7 +6,6 @@ Source: reference, serde, sections 2 and 3.4.
 
 from __future__ import annotations
 
-import datetime as dt
 from decimal import Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from ksql.topics.connect import Number, find_name, mismatch, scalar_conversion
 from ksql.topics.generate import Source
+from ksql.topics.json_values import mended
 from ksql.topics.proto_schema import (
     DECIMAL,
     WRAPPERS,
@@ -25,8 +25,8 @@ from ksql.topics.proto_schema import (
 )
 from ksql.topics.wire import Bad, EncodeError, Value
 from ksql.types import model
-from ksql.types.ints import wrap64
-from ksql.types.times import DAY_MS
+from ksql.types.ints import INT_MAX, INT_MIN, wrap64
+from ksql.types.times import DAY_MS, civil, epoch_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 _WIDE: Final = Context(prec=10_000)
 _UINT64: Final = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
 _UINT64_VALUE: Final = "google.protobuf.UInt64Value"
-_EPOCH: Final = dt.date(1970, 1, 1).toordinal()
 _HOUR_MS, _MINUTE_MS, _SECOND_MS = 3_600_000, 60_000, 1000
 
 
@@ -56,9 +55,12 @@ def _timestamp(found: Value) -> int:
 
 def _date(found: Value) -> int:
     try:
-        return dt.date(found.year, found.month, found.day).toordinal() - _EPOCH
+        day = epoch_day(found.year, found.month, found.day)
     except ValueError as error:
         raise Bad(str(error), "") from None
+    if not INT_MIN <= day <= INT_MAX:
+        raise Bad(f"The year {found.year} is out of range.", "")
+    return day
 
 
 def _time(found: Value) -> int:
@@ -233,11 +235,8 @@ def _to_timestamp(cls: Any, value: int) -> Any:
 
 
 def _to_date(cls: Any, value: int) -> Any:
-    try:
-        date = dt.date.fromordinal(value + _EPOCH)
-    except (ValueError, OverflowError) as error:
-        raise EncodeError(f"The day {value} has no date of four digits") from error
-    return cls(year=date.year, month=date.month, day=date.day)
+    year, month, day = civil(value)
+    return cls(year=year, month=month, day=day)
 
 
 def _to_time(cls: Any, value: int) -> Any:
@@ -361,6 +360,8 @@ def row_writer(
     take = [f"{', '.join(variables)}, = row"] if columns else []
     written = made.add(messages.message_class(message).SerializeToString)
     result = f"{prefix!r} + {written}({made.build(message, values)})"
-    made.define("message(row)", [*take, f"return {result}"])
+    made.names["mended"] = mended
+    body = [*take, "try:", f"    return {result}", "except UnicodeEncodeError:"]
+    made.define("message(row)", [*body, "    return message(tuple(map(mended, row)))"])
     found: Callable[[Row], bytes] = made.compiled()["message"]
     return found

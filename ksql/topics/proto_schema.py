@@ -142,9 +142,11 @@ class Messages:
     def chosen(self, full_name: str | None) -> tuple[tuple[int, ...], Descriptor]:
         """The message of that name, or the only one; with its path.
 
-        Raises: MessageNotFound, SeveralMessages.
+        Raises: MessageNotFound, SeveralMessages, BrokenProtobuf.
         """
         names = self.names
+        if not names:
+            raise BrokenProtobuf("it defines no message")
         if full_name is None:
             if len(names) != 1:
                 raise SeveralMessages(names)

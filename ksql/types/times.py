@@ -12,6 +12,7 @@ import zoneinfo
 
 DAY_MS = 86_400_000
 _EPOCH = dt.date(1970, 1, 1)
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the calendar repeats itself
 _ZERO_TIME = "00:00:00.000"
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z", re.ASCII)
 _STAMP_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)\.(\d{3})\Z", re.ASCII)
@@ -109,6 +110,15 @@ def format_date(days: int) -> str:
     year, month, day = civil(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def epoch_day(year: int, month: int, day: int) -> int:
+    """The epoch day of a date of any year, also before 1 and after 9999.
+
+    Raises: ValueError for a date that does not exist.
+    """
+    near = 2000 + year % _CYCLE_YEARS
+    return (dt.date(near, month, day) - _EPOCH).days + (year - near) // _CYCLE_YEARS * _CYCLE_DAYS
 
 
 def civil(days: int) -> tuple[int, int, int]:

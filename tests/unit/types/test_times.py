@@ -30,6 +30,17 @@ def test_timestamps(text, millis):
     assert times.parse_timestamp(text) == millis
 
 
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_days_and_dates(day):
+    assert times.epoch_day(*times.civil(day)) == day
+
+
+@pytest.mark.parametrize("date", [(2021, 2, 29), (0, 0, 1), (-5, 13, 1), (10000, 1, 32)])
+def test_no_dates(date):
+    with pytest.raises(ValueError, match=r"month|day"):
+        times.epoch_day(*date)
+
+
 @pytest.mark.parametrize(
     "text",
     ["foo", "", "2020-13-01", "2020-1-1", "2020-01-32", "2020-01T10:00", "2020-01-01T25:00:00.000",

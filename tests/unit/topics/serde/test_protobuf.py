@@ -84,6 +84,21 @@ def test_nulls_that_are_kept(name, nullable):
         assert c.same(serde.decode(serde.encode(row)), row)
 
 
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("day", [2**31 - 1, -(2**31), 2932897, -719163, -719529])
+def test_dates_of_any_year(name, day):
+    serde = serde_of(name, (c.value("D", model.DATE),))
+    assert serde.decode(serde.encode((day,))) == (day,)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_halves_of_surrogate_pairs(name):
+    inner = Struct((Field("F", Map(STRING, STRING)),))
+    serde = serde_of(name, (c.value("A", STRING), c.value("B", Array(inner))))
+    row = ("x\ud800", [{"F": {"\udc00": "\ud800"}}])
+    assert serde.decode(serde.encode(row)) == ("x?", [{"F": {"?": "?"}}])
+
+
 def test_names_match_in_any_case():
     columns = (c.value("x", INT), c.value("Y", INT), c.value("Z", INT))
     assert reads("message M { int32 X = 1; int32 y = 2; }", columns, X=1, y=2) == (1, 2, None)
@@ -250,7 +265,7 @@ def test_a_given_schema():
         serde.encode(("CLUBS", 5))
 
 
-@pytest.mark.parametrize(("type_", "value"), [(INT, 2**40), (INT, "x"), (model.DATE, 10**9)])
+@pytest.mark.parametrize(("type_", "value"), [(INT, 2**40), (INT, "x"), (model.DATE, 10**13)])
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_cannot_be_written(name, type_, value):
     with pytest.raises(EncodeError) as found:
