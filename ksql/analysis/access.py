@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from ksql.analysis.infer import Binder
     from ksql.syntax import expr as ex
 
+_LINK = "(see https://github.com/confluentinc/ksql/issues/4239)."
+_EMPTY = f"{{}} constructor cannot be empty. Please supply at least one {{}} {_LINK}"
 _ALL_NULL = (
-    "Cannot construct {} with all NULL {} (see https://github.com/confluentinc/ksql/issues/4239). "
-    "As a workaround, you may cast a NULL value to the desired type."
+    f"Cannot construct {{}} with all NULL {{}} {_LINK} "
+    "As a workaround, you may cast a NULL {} to the desired type."
 )
 
 
@@ -66,20 +68,20 @@ def deref(binder: Binder, node: ex.Deref) -> Bound:
 def array(binder: Binder, node: ex.ArrayExpr) -> Bound:
     """ARRAY[..] of elements of one type."""
     if not node.items:
-        raise binder.fail("Cannot construct an empty array")
+        raise binder.fail(_EMPTY.format("Array", "element"))
     items = [binder.bind(item) for item in node.items]
     found = Unifier(binder.scope.clause).unify(node.items, items)
     if found is None:
-        raise binder.fail(_ALL_NULL.format("an array", "elements"))
+        raise binder.fail(_ALL_NULL.format("an array", "elements", "value"))
     return b.MakeArray(tuple(found[1]), model.Array(found[0]))
 
 
 def map_(binder: Binder, node: ex.MapExpr) -> Bound:
     """MAP(..) with keys of one type and values of one type."""
     if not node.entries:
-        raise binder.fail("Cannot construct an empty map")
-    key_type, keys = _column(binder, "keys", [key for key, _ in node.entries])
-    value_type, values = _column(binder, "values", [value for _, value in node.entries])
+        raise binder.fail(_EMPTY.format("Map", "key value pair"))
+    key_type, keys = _column(binder, "key", [key for key, _ in node.entries])
+    value_type, values = _column(binder, "value", [value for _, value in node.entries])
     return b.MakeMap(tuple(zip(keys, values, strict=True)), model.Map(key_type, value_type))
 
 
@@ -88,16 +90,14 @@ def _column(
 ) -> tuple[model.SqlType, list[Bound]]:
     found = Unifier(binder.scope.clause).unify(nodes, [binder.bind(node) for node in nodes])
     if found is None:
-        raise binder.fail(_ALL_NULL.format("a map", what))
+        raise binder.fail(_ALL_NULL.format("a map", f"{what}s", what))
     return found
 
 
 def struct(binder: Binder, node: ex.StructExpr) -> Bound:
     """STRUCT(..)."""
-    names = [name for name, _ in node.fields]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise binder.fail(f"Duplicate field names found in STRUCT: '{twice}'")
     fields = tuple((name, binder.bind(value)) for name, value in node.fields)
     types = tuple(model.Field(name, type_of(value)) for name, value in fields)
+    if wrong := model.twice(types):
+        raise binder.fail(wrong)
     return b.MakeStruct(fields, model.Struct(types))

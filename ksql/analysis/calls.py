@@ -62,7 +62,7 @@ class LambdaArgument:
             if params.count(name) > 1:
                 raise BadLambda(f"Duplicate lambda argument: {name}")
             if self.binder.scope.has_column(name):
-                raise BadLambda(f"Lambda argument can't be the name of a column: {name}")
+                raise BadLambda(f"Lambda function argument can't be a column name: {name}")
             if name in self.binder.scope.variables:
                 raise BadLambda(f"Reusing lambda arguments in nested lambda is not allowed: {name}")
 

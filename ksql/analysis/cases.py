@@ -11,6 +11,7 @@ from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, Const, type_of
 from ksql.analysis.convert import convert
 from ksql.analysis.describe import describe, type_name
+from ksql.analysis.unify import wider_number
 from ksql.syntax import expr as ex
 from ksql.types import coerce, model
 
@@ -52,15 +53,24 @@ def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlTyp
     if not typed:
         raise binder.fail(f"{_INVALID}All case branches have NULL type")
     free = next((result for result in typed if not isinstance(result, Const)), None)
-    target = type_of(typed[0]) if free is None else type_of(free)
-    for result in typed if free is None else ():
-        if coerce.can_coerce(target, type_of(result)):
-            target = type_of(result)
+    target = _of_literals(typed) if free is None else type_of(free)
     for place, result in enumerate(results):
         type_ = type_of(result)
         if type_ in (target, model.NULL) or (isinstance(result, Const) and _bends(result, target)):
             continue
         raise binder.fail(_mismatch(node, place, target, type_))
+    return target
+
+
+def _of_literals(literals: list[Bound]) -> model.SqlType:
+    """Numbers are widened; what does not go with the others is refused by the caller."""
+    target = type_of(literals[0])
+    for literal in literals[1:]:
+        type_ = type_of(literal)
+        if model.is_numeric(target) and model.is_numeric(type_):
+            target = wider_number(target, type_)
+        elif coerce.can_coerce(target, type_):
+            target = type_
     return target
 
 

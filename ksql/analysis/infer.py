@@ -227,10 +227,10 @@ class Binder:
             return Const(None, node.type)
         if source == node.type:
             return operand
-        if not coerce.can_cast(source, node.type):
-            raise InvalidExpression(
-                self.scope.clause, f"Cast of {source} to {node.type} is not supported"
-            )
+        try:
+            coerce.caster(source, node.type)
+        except coerce.CastNotSupported as error:
+            raise InvalidExpression(self.scope.clause, str(error)) from None
         return b.Cast(operand, node.type)
 
     def within(self, variables: dict[str, model.SqlType]) -> Binder:

@@ -169,7 +169,7 @@ def _widened(a: SqlType, b: SqlType) -> SqlType:
         case model.Struct(), model.Struct():
             return _joined(a, b)
         case _ if model.is_numeric(a) and model.is_numeric(b):
-            return _wider_number(a, b)
+            return wider_number(a, b)
         case _ if b == STRING and coerce.can_coerce(b, a) and a != BYTES:
             return a
         case _:
@@ -185,7 +185,8 @@ def _joined(a: model.Struct, b: model.Struct) -> model.Struct:
     return model.Struct((*fields, *(field for field in b.fields if field.name not in known)))
 
 
-def _wider_number(a: SqlType, b: SqlType) -> SqlType:
+def wider_number(a: SqlType, b: SqlType) -> SqlType:
+    """The smallest type of numbers that both become by themselves."""
     if DOUBLE in (a, b):
         return DOUBLE
     if isinstance(a, model.Decimal) or isinstance(b, model.Decimal):

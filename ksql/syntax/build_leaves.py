@@ -344,11 +344,8 @@ def map_type(span: Span, key: SqlType, value: SqlType) -> model.Map:
 @rule("struct_type")
 def struct_type(span: Span, fields: tuple[model.Field, ...] | None = None) -> model.Struct:
     """``STRUCT<name type, ..>``; no two fields have one name."""
-    seen: set[str] = set()
-    for field in fields or ():
-        if field.name in seen:
-            raise BadType(f"Duplicate field names found in STRUCT: '{field}'", span=span)
-        seen.add(field.name)
+    if wrong := model.twice(fields or ()):
+        raise BadType(wrong, span=span)
     return model.Struct(fields or ())
 
 

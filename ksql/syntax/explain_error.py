@@ -108,13 +108,18 @@ def _quote_hint(word: Word) -> str:
 
 def _missing(machine: Machine, accepted: set[str], at: int) -> str:
     """The closing sign that makes the text go on at the word, or nothing."""
-    for sign in (")", "]", ">", ";"):
+    for sign in _closing(machine.lexer, accepted) + ";":
         terminal = machine.lexer.signs[sign]
         if terminal in accepted:
             for following in machine.readings(at):
                 if machine.can_take(terminal, following):
                     return sign
     return ""
+
+
+def _closing(lexer: Lexer, accepted: set[str]) -> str:
+    """The signs that close brackets; a ``>`` beside other comparisons is none."""
+    return ")]" if lexer.signs["<="] in accepted else ")]>"
 
 
 def _expectation(lexer: Lexer, accepted: set[str]) -> str:
@@ -127,7 +132,7 @@ def _expectation(lexer: Lexer, accepted: set[str]) -> str:
         shown = _shown(lexer, accepted)
         if len(shown) <= _MAX_EXPECTED:
             return _listed(shown)
-    closing = {lexer.signs[sign] for sign in ")]>"} & accepted
+    closing = {lexer.signs[sign] for sign in _closing(lexer, accepted)} & accepted
     if closing and len(accepted) > _MAX_EXPECTED:
         return _listed(_shown(lexer, closing | ({lexer.signs[","]} & accepted)))
     return ""

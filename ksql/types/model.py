@@ -111,6 +111,17 @@ NULL = Primitive(Kind.NULL)
 INTERVAL = Primitive(Kind.INTERVAL)
 
 
+def twice(fields: tuple[Field, ...]) -> str:
+    """What is wrong with fields of which two have the same name; empty if none have."""
+    seen: dict[str, Field] = {}
+    for field in fields:
+        known = seen.get(field.name)
+        if known is not None:
+            return f"Duplicate field names found in STRUCT: '{known}' and '{field}'"
+        seen[field.name] = field
+    return ""
+
+
 def is_numeric(type_: SqlType) -> bool:
     """Whether the type is INTEGER, BIGINT, DECIMAL or DOUBLE."""
     return isinstance(type_, Decimal) or type_ in (INTEGER, BIGINT, DOUBLE)

@@ -68,7 +68,7 @@ create stream s (a decimal(-1, 3));
 --> line 1:20: DECIMAL precision must be >= 1: DECIMAL(-1, 3)
 
 create stream s (a struct<x int, y int, x string>);
---> line 1:20: Duplicate field names found in STRUCT: '`X` STRING'
+--> line 1:20: Duplicate field names found in STRUCT: '`X` INTEGER' and '`X` STRING'
 
 create stream s (a int primary key);
 --> Line: 1, Col: 18: Column `A` is a 'PRIMARY KEY' column: please use 'KEY' for streams.
@@ -145,6 +145,10 @@ select "abc from s;
 select a /* from s;
 --> line 1:10: Syntax Error
 --> The comment is not closed
+
+select 1.2.3 from s;
+--> line 1:11: Syntax Error
+--> Syntax error at or near '.3' at line 1:11
 
 select a ? b from s;
 --> line 1:10: Syntax Error

@@ -135,6 +135,8 @@ def type_of(text):
         ("ARRAY[st, st]", "ARRAY<STRUCT<`F0` BIGINT, `f1` STRING>>"),
         ("CASE WHEN b THEN 1 WHEN true THEN 2.5 ELSE 3E0 END", "DOUBLE"),
         ("CASE WHEN b THEN l ELSE 0 END", "BIGINT"),
+        ("CASE WHEN b THEN 1 ELSE 2.5 END", "DECIMAL(11, 1)"),
+        ("CASE WHEN b THEN 10.5 ELSE 1.25 END", "DECIMAL(4, 2)"),
         ("CASE WHEN b THEN NULL ELSE s END", "STRING"),
         ("CASE i WHEN 1 THEN 1.0 WHEN 2 THEN 2.55 END", "DECIMAL(3, 2)"),
         ("CASE WHEN b THEN dec ELSE 0 END", "DECIMAL(4, 2)"),
@@ -228,7 +230,8 @@ def test_struct_literals_take_the_fields_of_their_neighbours():
     )
 
 
-LINKED = "(see https://github.com/confluentinc/ksql/issues/4239). As a workaround"
+LINK = "(see https://github.com/confluentinc/ksql/issues/4239)."
+LINKED = f"{LINK} As a workaround"
 
 
 @pytest.mark.parametrize(
@@ -260,6 +263,8 @@ LINKED = "(see https://github.com/confluentinc/ksql/issues/4239). As a workaroun
         ("NOT s", "NOT needs conditions, but S is STRING."),
         ("i LIKE 'x'", "Like condition must be between strings"),
         ("CAST(s AS ARRAY<INT>)", "Invalid Select: Cast of STRING to ARRAY<INTEGER> is not"),
+        ("CAST(al AS ARRAY<BOOLEAN>)", "Invalid Select: Cast of BIGINT to BOOLEAN is not"),
+        ("CAST(st AS STRUCT<f0 DATE>)", "Invalid Select: Cast of BIGINT to DATE is not"),
         ("s[1]", "applies only to ARRAY and MAP, not to STRING."),
         ("st['F0']", "does not apply to STRUCT."),
         ("ai['x']", "The index of an array must be an integer"),
@@ -268,8 +273,9 @@ LINKED = "(see https://github.com/confluentinc/ksql/issues/4239). As a workaroun
         ("i->f0", "Expected STRUCT type, got: INTEGER"),
         ("ARRAY[NULL]", f"Cannot construct an array with all NULL elements {LINKED}"),
         ("MAP(NULL := 1)", f"Cannot construct a map with all NULL keys {LINKED}"),
+        ("MAP(NULL := 1)", "As a workaround, you may cast a NULL key to the desired type."),
         ("MAP('a' := NULL)", f"Cannot construct a map with all NULL values {LINKED}"),
-        ("STRUCT(a := 1, a := 2)", "Duplicate field names found in STRUCT: 'A'"),
+        ("STRUCT(a := 1, a := b)", "found in STRUCT: '`A` INTEGER' and '`A` BOOLEAN'"),
         ("ARRAY[1, 'no number']", 'invalid input syntax for type INTEGER: "no number"'),
         ("ARRAY[b, 'maybe']", 'invalid input syntax for type BOOLEAN: "maybe"'),
         ("b IN (true, s)", "operator does not exist: BOOLEAN = STRING (S)"),
@@ -295,10 +301,10 @@ LINKED = "(see https://github.com/confluentinc/ksql/issues/4239). As a workaroun
         ("ARRAY[ts, 'soon']", 'invalid input syntax for type TIMESTAMP: "soon"'),
         ("ARRAY[st, m]", "operator does not exist: STRUCT<`F0` BIGINT, `f1` STRING> = MAP"),
         ("TRANSFORM(ai, (x, z, v, w) => x)", "A lambda has at most 3 arguments"),
-        ("ARRAY[]", "empty array"),
-        ("MAP()", "empty map"),
+        ("ARRAY[]", f"constructor cannot be empty. Please supply at least one element {LINK}"),
+        ("MAP()", "Map constructor cannot be empty. Please supply at least one key value pair"),
         ("CASE WHEN i THEN 1 END", "WHEN operand type should be boolean.\nType for 'I' is INTEGER"),
-        ("TRANSFORM(ai, i => i)", "Lambda argument can't be the name of a column: I"),
+        ("TRANSFORM(ai, i => i)", "Lambda function argument can't be a column name: I"),
         ("TRANSFORM(ai, x => TRANSFORM(al, x => x))", "Reusing lambda arguments"),
         ("TRANSFORM(ai, (x, x) => x)", "Duplicate lambda argument: X"),
         ("TRANSFORM(ai, x => z)", "SELECT column 'Z' cannot be resolved."),
