@@ -186,17 +186,18 @@ def check_timestamp(name: str, pattern: str | None, columns: Iterable[Column]) -
         raise StatementError(
             f"The TIMESTAMP column set in the WITH clause does not exist in the schema: '{name}'"
         )
-    textual = found.type == model.STRING
-    if pattern is not None and not textual:
+    if found.type == model.STRING:
+        if pattern is None:
+            raise StatementError(
+                "A String timestamp field has been specified without also specifying the "
+                "timestamp_format"
+            )
+    elif pattern is not None:
         raise StatementError(
-            "A timestamp format may only be used with a STRING column: "
-            f"{quote_column(name)} is {found.type}"
+            "'TIMESTAMP_FORMAT' set in the WITH clause can only be used when the timestamp column "
+            "is of type STRING."
         )
-    if (textual and pattern is None) or found.type not in (
-        model.STRING,
-        model.BIGINT,
-        model.TIMESTAMP,
-    ):
+    elif found.type not in (model.BIGINT, model.TIMESTAMP):
         raise StatementError(
             f"Timestamp column, {quote_column(name)}, should be LONG(INT64), TIMESTAMP, "
             "or a String with a timestamp_format specified."

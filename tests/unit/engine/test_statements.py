@@ -155,10 +155,10 @@ DECLARATIONS = [
      "Timestamp column, `A`, should be LONG(INT64), TIMESTAMP, "
      "or a String with a timestamp_format specified."),
     ("CREATE STREAM X (A STRING) WITH (KAFKA_TOPIC='s', TIMESTAMP='A');",
-     "Timestamp column, `A`, should be LONG(INT64), TIMESTAMP, "
-     "or a String with a timestamp_format specified."),
+     "A String timestamp field has been specified without also specifying the timestamp_format"),
     ("CREATE STREAM X (A BIGINT) WITH (KAFKA_TOPIC='s', TIMESTAMP='A', TIMESTAMP_FORMAT='yyyy');",
-     "A timestamp format may only be used with a STRING column: `A` is BIGINT"),
+     "'TIMESTAMP_FORMAT' set in the WITH clause can only be used when the timestamp column "
+     "is of type STRING."),
     ("CREATE STREAM X (A STRING) WITH (KAFKA_TOPIC='s', TIMESTAMP='A', TIMESTAMP_FORMAT='bb');",
      None),
     ("CREATE TABLE X (K INT PRIMARY KEY, A INT) "
