@@ -58,8 +58,10 @@ def cause(error: Exception) -> str:
     match error:
         case TypeError() | AttributeError() if "NoneType" in text:
             return str(NullOperand())
-        case ZeroDivisionError() | decimal.DivisionUndefined():
+        case ZeroDivisionError():
             return "/ by zero"
+        case decimal.InvalidOperation():
+            return "the decimal operation has no result of this type"
         case decimal.Inexact():
             return "Rounding necessary"
         case _:

@@ -33,6 +33,7 @@ Caster = Callable[[Any], Any]
 
 _INT = re.compile(r"[+-]?\d+\Z")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
+_JAVA_SUFFIXES = ("d", "D", "f", "F")
 _FALSE_WORDS = ("false", "no")
 _TRUE_WORDS = ("true", "yes")
 
@@ -83,9 +84,10 @@ def parse_double(text: str) -> float:
     Raises: ValueError.
     """
     stripped = text.strip()
-    if not _NUMBER.match(stripped.rstrip("dDfF")):
+    digits = stripped[:-1] if stripped[-1:] in _JAVA_SUFFIXES else stripped
+    if not _NUMBER.match(digits):
         raise ValueError(f'For input string: "{text}"')
-    value = float(stripped.rstrip("dDfF"))
+    value = float(digits)
     if value in (float("inf"), float("-inf")):
         raise ValueError(f'"{text}" is out of the range of DOUBLE')
     return value

@@ -162,6 +162,8 @@ def test_values(text, values, result):
         ("dec + dec", {}, None, ["(DEC + DEC): a NULL operand"]),
         ("i / j", {"i": 1, "j": 0}, None, ["(I / J): "]),
         ("dec / 3.00", {"dec": Decimal("1.00")}, None, ["(DEC / 3.00): "]),
+        ("dec / 0", {"dec": Decimal("1.00")}, None, ["(DEC / 0): / by zero"]),
+        ("dec % 0", {"dec": Decimal("1.00")}, None, ["(DEC % 0): the decimal operation has no"]),
         ("NOT b", {}, None, ["(NOT B): a NULL operand"]),
         ("b AND i = 1", {}, None, ["(B AND (I = 1)): a NULL operand"]),
         ("i = 1 OR b", {"i": 2}, None, ["((I = 1) OR B): a NULL operand"]),

@@ -93,6 +93,8 @@ def test_casts(value, source, target, result):
         ("NaN", STRING, DOUBLE),
         ("Infinity", STRING, DOUBLE),
         ("1e400", STRING, DOUBLE),
+        ("1dd", STRING, DOUBLE),
+        ("", STRING, DOUBLE),
         ("x", STRING, DEC),
         ("100", STRING, DEC),
         (100, INTEGER, DEC),
