@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 _DROP = "<drop>"
+_LIMIT = "too many"  # nested brackets or blocks, says Python
 _MAX_UNPACKED = 64
 
 
@@ -118,7 +119,7 @@ class _Program:
         except (RecursionError, MemoryError) as error:
             raise TooDeep from error
         except SyntaxError as error:
-            if "too many" in str(error):  # nested blocks, parentheses, levels of indentation
+            if _LIMIT in str(error):
                 raise TooDeep from error
             raise
         exec(made, names)  # noqa: S102 (what this module is for)

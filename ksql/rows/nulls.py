@@ -25,4 +25,4 @@ def nullable(node: b.Bound) -> bool:
 
 def doubtful(node: b.Bound, code: str) -> bool:
     """Whether the code of the expression must be tested for None."""
-    return nullable(node) and not is_value(code)
+    return nullable(node) and not is_value(code.strip("()"))

@@ -44,6 +44,14 @@ def coded():
 
 
 @pytest.mark.parametrize(("function", "index"), list(coded()))
+def test_arguments_may_assign(function, index):
+    each = spread(parameters(function.overloads[index]), len(parameters(function.overloads[index])))
+    kinds = [str(param.pattern) for param in each]
+    run = instantiate_scalar(function, index, [sql(TYPES.get(kind, kind)) for kind in kinds])
+    compile(run.code.format(*(f"(t{i} := c{i})" for i in range(len(kinds)))), "<code>", "eval")
+
+
+@pytest.mark.parametrize(("function", "index"), list(coded()))
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_code_equals_row(function, index, data):

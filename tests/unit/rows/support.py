@@ -71,6 +71,7 @@ def functions(odd=None):
                 "JOINED",
                 Scalar(("STRING", "STRING"), "STRING", lambda x, y: x + y, code="({0} + {1})"),
             ),
+            scalar("SAME", Scalar(("T",), "T", lambda value: value, code="({0})", nulls="pass")),
             scalar("ABS", Scalar(("INT",), "INT", abs, code="abs({0})")),
             scalar(
                 "COALESCE",

@@ -123,6 +123,7 @@ NAN = math.nan
         ("CAST(3 AS BIGINT) IS NULL", {}, False),
         ("NULL IS NOT NULL", {}, False),
         ("i + 1 IS NULL", {"i": 1}, False),
+        ("SAME(7) IS NULL", {}, False),
         # functions
         ("UCASE(s)", {"s": "x"}, "X"),
         ("UCASE(s)", {}, None),
