@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ksql.base import ident
 from ksql.syntax import expr as ex
+from ksql.syntax.print_expr import literal
 from ksql.types import model
-from ksql.types.render import java_double
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,8 +48,8 @@ def describe(node: ex.Expr) -> str:  # noqa: C901 (one arm per node)
             return str(value)
         case ex.DecimalLit(value):
             return f"{value:f}"
-        case ex.DoubleLit(value):
-            return java_double(value)
+        case ex.DoubleLit():
+            return literal(node)
         case ex.StringLit(value):
             return text_literal(value)
         case ex.UnitLit(unit):

@@ -242,7 +242,9 @@ def _negative(node: ex.Expr) -> Const | None:
     """Minus a literal, which is a literal again."""
     match node:
         case ex.IntLit(value):
-            return int_const(-value)
+            type_ = int_const(value).type
+            wrap = ints.wrap32 if type_ == model.INTEGER else ints.wrap64
+            return Const(wrap(-value), type_)
         case ex.DecimalLit(value):
             return Const(value.copy_negate(), decimals.of_literal(value))
         case ex.DoubleLit(value):

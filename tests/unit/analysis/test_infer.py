@@ -105,6 +105,8 @@ def type_of(text):
         ("dec + d", "DOUBLE"),
         ("s + s", "STRING"),
         ("-dec", "DECIMAL(4, 2)"),
+        ("-(-2147483648)", "INTEGER"),
+        ("-(2147483648)", "BIGINT"),
         ("+i", "INTEGER"),
         ("i = 1", "BOOLEAN"),
         ("NOT b AND s IS NOT NULL", "BOOLEAN"),

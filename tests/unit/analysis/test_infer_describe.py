@@ -13,7 +13,7 @@ from ksql.syntax.parser import parse_expression
         ("a.b + 1 * c", "(A.B + (1 * C))"),
         ("`a` || 'it''s'", "CONCAT(`a`, 'it''s')"),
         ("null = TRUE and false", "((null = true) AND false)"),
-        ("1.50 <> 1E10", "(1.50 <> 1.0E10)"),
+        ("1.50 <> 1E10", "(1.50 <> 1E10)"),
         ("not a", "(NOT A)"),
         ("-a", "-A"),
         ("a between 1 and 2", "(A BETWEEN 1 AND 2)"),
