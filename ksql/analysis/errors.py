@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.describe import describe, place, type_name
 from ksql.base import ident
-from ksql.base.errors import StatementError, UnknownName
+from ksql.base.errors import PREPARING, StatementError, UnknownName
 
 if TYPE_CHECKING:
     from ksql.base.errors import Span
@@ -42,7 +42,7 @@ class UnknownSource(UnknownName):
     """FROM has no source of that name or alias."""
 
     def __init__(self, name: str, known: tuple[str, ...], span: Span) -> None:
-        text = f"'{name}' is not a valid stream/table name or alias."
+        text = f"{PREPARING}'{name}' is not a valid stream/table name or alias."
         super().__init__(text, ident.near(name, known), span=span)
 
 

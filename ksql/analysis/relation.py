@@ -10,7 +10,7 @@ from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.chains import Chain
 from ksql.analysis.scope import Scope, Source
 from ksql.analysis.sources import FromSource
-from ksql.base.errors import StatementError
+from ksql.base.errors import PREPARING, StatementError
 from ksql.base.ident import near
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
@@ -87,8 +87,7 @@ def _check_qualifiers(criteria: ex.Expr, found: tuple[FromSource, ...]) -> None:
         if ref.source is not None and ref.source not in aliases:
             close = near(ref.source, aliases)
             raise StatementError(
-                f"Failed to prepare statement: '{ref.source}' is not a valid stream/table name "
-                "or alias.",
+                f"{PREPARING}'{ref.source}' is not a valid stream/table name or alias.",
                 hint=f"Did you mean {close[0]}?" if close else "",
             )
 
@@ -106,7 +105,7 @@ class UnknownFromSource(StatementError):
     def __init__(self, ref: ast.SourceRef, catalog: Catalog) -> None:
         close = near(ref.name, catalog.sources)
         super().__init__(
-            f"{ref.name} does not exist.",
+            f"{PREPARING}{ref.name} does not exist.",
             hint=f"Did you mean {close[0]}?" if close else "",
             span=ref.span,
         )

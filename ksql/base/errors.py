@@ -61,6 +61,10 @@ class StatementError(KsqlError):
         self.statement = statement
 
 
+PREPARING = "Failed to prepare statement: "
+"""How ksqlDB begins what it finds wrong with a statement that is in the language."""
+
+
 class ParseError(StatementError):
     """A text that is not in the language (ksqlDB's ParseFailedException)."""
 

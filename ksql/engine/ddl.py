@@ -112,11 +112,10 @@ def columns_of(defs: Iterable[ast.ColumnDef]) -> tuple[Column, ...]:
     Raises: StatementError for reserved names and duplicates.
     """
     columns = [_column(each) for each in defs]
-    seen: set[str] = set()
-    for column in columns:
-        if column.name in seen:
-            raise StatementError(f"Duplicate column names: {quote_always(column.name)}")
-        seen.add(column.name)
+    names = [column.name for column in columns]
+    twice = dict.fromkeys(quote_always(name) for name in names if names.count(name) > 1)
+    if twice:
+        raise StatementError(f"Duplicate column names: {', '.join(twice)}")
     headers = [c for c in columns if c.role is Role.HEADERS]
     if len(headers) > 1 and any(c.header_key is None for c in headers):
         raise StatementError("Schema already contains a HEADERS column.")
@@ -225,7 +224,7 @@ def resolve_topic(
     partitions, replicas = options.number("PARTITIONS"), options.number("REPLICAS")
     retention = options.number("RETENTION_MS")
     if retention is not None and kind == "TABLE" and not windowed:
-        raise BadProperty(
+        raise StatementError(
             "Invalid config variable in the WITH clause: RETENTION_MS. "
             "Non-windowed tables do not support retention."
         )

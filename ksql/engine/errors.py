@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import ParseError, StatementError
+from ksql.base.errors import PREPARING, ParseError, StatementError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ksql.base.errors import Span
     from ksql.catalog.model import DataSource
     from ksql.syntax.ast import SourceKind
+    from ksql.topics.formats import Side
     from ksql.upgrade.verdict import Verdict
 
 
@@ -29,7 +31,28 @@ class DoesNotExist(StatementError):
 
 
 class BadProperty(ParseError):
-    """A WITH clause that cannot be."""
+    """A WITH clause that cannot be; it is found while the statement is read."""
+
+    def __init__(self, message: str, *, hint: str = "", span: Span | None = None) -> None:
+        super().__init__(PREPARING + message, hint=hint, span=span)
+
+
+class InvalidValue(BadProperty):
+    """A property of a WITH clause with a value that it cannot have."""
+
+    def __init__(self, name: str, value: str, reason: str) -> None:
+        super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
+
+
+class MissingFormat(StatementError):
+    """Neither the statement nor the configuration says how a side is written."""
+
+    def __init__(self, side: Side) -> None:
+        super().__init__(
+            f"Statement is missing the '{side.upper()}_FORMAT' property from the WITH clause. "
+            f"Either provide one or set a default via the "
+            f"'ksql.persistence.default.format.{side}' config."
+        )
 
 
 class UpgradeRefused(StatementError):

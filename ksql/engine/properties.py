@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.ident import near
-from ksql.engine.errors import BadProperty
+from ksql.engine.errors import BadProperty, InvalidValue, MissingFormat
 from ksql.functions.timeformat import timestamp_parser
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
@@ -80,13 +80,6 @@ class FormatClause:
     schema_id: int | None
     schema_full_name: str | None
     nullable_representation: Literal["OPTIONAL", "WRAPPER"] | None
-
-
-class InvalidValue(BadProperty):
-    """A value that a property cannot have."""
-
-    def __init__(self, name: str, value: object, why: str) -> None:
-        super().__init__(f"Invalid value {_shown(value)} for configuration {name}: {why}")
 
 
 class With:
@@ -198,7 +191,7 @@ class With:
         text = self.text(f"{side}_DELIMITER")
         if text is None:
             return None
-        name = f"Failed to prepare statement: Configuration {side}_DELIMITER is invalid: "
+        name = f"Configuration {side}_DELIMITER is invalid: "
         if text.strip() == "":
             raise BadProperty(
                 name
@@ -284,14 +277,14 @@ def _checked(name: str, value: Any) -> Any:
         return _whole(name, kind, value)
     if type(value) is not str:
         wrong = f"Expected value to be a string, but it was a {_java_class(value)}"
-        raise InvalidValue(name, value, wrong)
+        raise InvalidValue(name, _shown(value), wrong)
     return value
 
 
 def _flag(name: str, value: Any) -> bool:
     word = _shown(value).strip().lower()
     if type(value) not in (bool, str) or word not in ("true", "false"):
-        raise InvalidValue(name, value, "Expected value to be either true or false")
+        raise InvalidValue(name, _shown(value), "Expected value to be either true or false")
     return word == "true"
 
 
@@ -300,13 +293,13 @@ def _whole(name: str, kind: str, value: Any) -> int:
     if type(value) is str:
         found = int(value) if _INTEGER.fullmatch(value.strip()) else bound
         if not -bound <= found < bound:
-            raise InvalidValue(name, value, f"Not a number of type {kind}")
+            raise InvalidValue(name, _shown(value), f"Not a number of type {kind}")
         return found
     if kind == "SHORT" and type(value) is not bool:
         return (int(value) + bound) % (2 * bound) - bound
     if type(value) is not int or not -bound <= value < bound:
         wrong = f"Expected value to be a {_SIZED[kind]}, but it was a {_java_class(value)}"
-        raise InvalidValue(name, value, wrong)
+        raise InvalidValue(name, _shown(value), wrong)
     return value
 
 
@@ -327,18 +320,19 @@ def _java_class(value: object) -> str:
 
 
 def _window_size(text: str) -> int:
-    number, _, unit = text.strip().partition(" ")
-    wrong = ""
-    if not number or not unit.strip():
-        wrong = f"Expected 2 tokens, got: {len(text.split())}"
-    elif not number.isdigit():
-        wrong = f"Not numeric: '{number}'"
-    elif (ms := _WINDOW_UNITS_MS.get(unit.strip().upper().removesuffix("S"))) is None:
-        wrong = f"Unknown time unit: '{unit.strip().upper()}'"
+    words = re.split(r"\s", text.rstrip())
+    if len(words) != 2:
+        wrong = f"Expected 2 tokens, got: {len(words)}"
+    elif not _INTEGER.fullmatch(words[0]):
+        wrong = f"Not numeric: '{words[0]}'"
+    elif (ms := _WINDOW_UNITS_MS.get(words[1].upper().removesuffix("S"))) is None:
+        wrong = f"Unknown time unit: '{words[1].upper()}'"
+    elif int(words[0]) <= 0:
+        raise BadProperty("Size must be positive")
     else:
-        return int(int(number) * ms)
+        return int(int(words[0]) * ms)
     raise BadProperty(
-        "Failed to prepare statement: Configuration WINDOW_SIZE is invalid: "
+        "Configuration WINDOW_SIZE is invalid: "
         f"Invalid duration: '{text}'. {wrong}\nExample valid value: '10 SECONDS'"
     )
 
@@ -355,16 +349,11 @@ def format_of(
 
     ``key_of`` is the source whose key it is: AVRO names the key's record after it.
 
-    Raises: BadProperty if no name is given anywhere.
+    Raises: MissingFormat if no name is given anywhere.
     """
     name = clause.name or (inherited.name if inherited else default)
     if not name:
-        side = "value" if key_of is None else "key"
-        raise BadProperty(
-            f"Statement is missing the '{side.upper()}_FORMAT' property from the WITH clause. "
-            f"Either provide one or set a default via the "
-            f"'ksql.persistence.default.format.{side}' config."
-        )
+        raise MissingFormat("value" if key_of is None else "key")
     same = inherited if inherited is not None and inherited.name == name else None
     if clause.delimiter is not None and "delimiter" not in FORMATS[name].properties:
         raise UnsupportedProperties(name, ["delimiter"])

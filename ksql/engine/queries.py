@@ -13,7 +13,7 @@ from ksql.analysis import bound as b
 from ksql.analysis import keys
 from ksql.analysis.bound import Named, type_of
 from ksql.analysis.describe import place
-from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.base.errors import PREPARING, NotSupportedYet, ParseError, StatementError
 from ksql.base.ident import near
 from ksql.base.ids import QueryId, persistent_query_id
 from ksql.catalog.model import DataSource, PersistentQuery
@@ -70,6 +70,7 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
                 f"Cannot add {kind} '{stmt.name}': "
                 f"CREATE OR REPLACE is not supported on source {kind}s."
             )
+    _refuse_limit(stmt.query, f"CREATE {stmt.kind} AS SELECT")
     options = With(stmt.properties, ddl=False)
     built = _built(stmt, options, context)
     if built.kind != stmt.kind:
@@ -110,6 +111,12 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
         plans={**prepared.plans, "new": query.plan},
         registrations=schemas.of_sink(source, context),
     )
+
+
+def _refuse_limit(query: ast.Query, what: str) -> None:
+    """A query that never ends has no number of rows."""
+    if query.limit is not None:
+        raise ParseError(f"{PREPARING}{what} statements don't support LIMIT clause.")
 
 
 def _built(stmt: ast.CreateAsSelect, options: With, context: Context) -> Built:
@@ -333,6 +340,7 @@ def transient_plan(query_id: str, built: Built, context: Context) -> QueryPlan:
 
 def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
     """INSERT INTO name SELECT .."""
+    _refuse_limit(stmt.query, "INSERT INTO")
     target = context.catalog.sources.get(stmt.name)
     if target is None:
         close = near(stmt.name, context.catalog.sources)
@@ -351,8 +359,8 @@ def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
     built = build(stmt.query, context.catalog, context.functions, sink=stmt.name)
     if built.kind == "TABLE":
         raise StatementError(
-            "INSERT INTO can only be used to insert into a stream. "
-            f"{stmt.name} is a stream, but the query gives a table."
+            "Incompatible data sink and query result. "
+            f"Data sink ({stmt.name}) type is KSTREAM but select query result is KTABLE."
         )
     fitted = _fitted(built, target)
     query_id = _insert_id(stmt, context)
@@ -439,13 +447,17 @@ def _insert_id(stmt: ast.InsertInto, context: Context) -> QueryId:
                 f"Invalid config variable(s) in the WITH clause: {each.name}", span=each.span
             )
         if not isinstance(each.value, ex.StringLit) or not _QUERY_ID.match(each.value.value):
+            given = getattr(each.value, "value", None)
             raise StatementError(
-                "Query IDs may contain only alphanumeric characters and '_'.", span=each.span
+                f"Query IDs may contain only alphanumeric characters and '_'. Got: '{given}'",
+                span=each.span,
             )
         wanted = each.value.value.upper()
         if wanted.startswith(_RESERVED_IDS):
             raise StatementError(
-                f"Query ID must not start with a reserved prefix: {wanted}", span=each.span
+                "Query IDs must not start with a reserved query ID prefix "
+                f"({', '.join(_RESERVED_IDS)}). Got '{wanted}'.",
+                span=each.span,
             )
         if context.catalog.query(wanted) is not None:
             raise StatementError(f"Query ID '{wanted}' already exists.", span=each.span)

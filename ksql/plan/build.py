@@ -147,13 +147,14 @@ class _Builder:
             self.pending = "EMIT FINAL"
         if query.having is not None and query.group_by is None and not self._aggregates():
             raise StatementError("HAVING requires a GROUP BY clause.")
-        if query.limit is not None and self.persistent:
-            raise StatementError("LIMIT is not supported in CREATE .. AS SELECT or INSERT INTO.")
         table = self.relation.sources[0].source.kind == "TABLE"
         if query.partition_by is not None and table and len(self.relation.sources) == 1:
+            asked = ", ".join(map(describe, query.partition_by))
+            key = ", ".join(c.name for c in self.relation.sources[0].source.schema.key)
             raise StatementError(
-                "PARTITION BY is not supported on tables; the key of a table cannot be changed. "
-                "To change it, use GROUP BY with an aggregate function."
+                "Cannot repartition a TABLE source. If this is a join, make sure that the criteria "
+                f"uses the TABLE's key column {key} instead of {asked}.",
+                hint="To change a table's key, use GROUP BY with an aggregate function.",
             )
         if self.persistent and table and self.relation.sources[0].source.window is not None:
             raise StatementError(
@@ -380,6 +381,8 @@ class _Builder:
 
     def _grouped(self, plan: Plan) -> Built:
         self._check_kafka_format("GROUP BY")
+        if self.query.partition_by is not None:  # what is grouped next need not be moved before
+            self._partition_parts(self.query.partition_by)
         group = self._group_keys()
         window = self._window()
         named = tuple(key for key, _ in group)

@@ -5,6 +5,7 @@ Source: reference, statements, section 11.
 
 from __future__ import annotations
 
+from decimal import DecimalException
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis.bound import Const, type_of
@@ -46,8 +47,9 @@ def constant_value(
     except (ValueError, ArithmeticError, TypeError) as error:
         shown = java_string(value, type_of(bound))
         raise BadValue(
-            f"Expected type {target} for field `{column}` but got {type_of(bound)}({shown})",
-            detail="" if isinstance(error, TypeError) else str(error),
+            f"Expected type {target} for field `{column}` "
+            f"but got {model.base_name(type_of(bound))}({shown})",
+            detail="" if isinstance(error, TypeError | DecimalException) else str(error),
         ) from error
 
 

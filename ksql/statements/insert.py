@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ksql.base.errors import StatementError
+from ksql.analysis.describe import describe
+from ksql.analysis.errors import UnknownSource
+from ksql.base.errors import PREPARING, ParseError, StatementError
 from ksql.base.ident import near
 from ksql.rows.constants import constant_value
 from ksql.topics.formats import EncodeError, Serde, format_info
@@ -18,6 +20,8 @@ from ksql.types.model import BIGINT
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column, quote_always
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ksql.catalog.model import DataSource
     from ksql.statements.services import Request
     from ksql.syntax import ast
@@ -30,26 +34,55 @@ class CannotInsert(StatementError):
 
 def insert_values(stmt: ast.InsertValues, request: Request) -> None:
     """Write the record and wait for its acknowledgement."""
+    _check_count(stmt)
     source = _target(stmt, request)
-    values = _values(stmt, source, request)
-    timestamp = values.pop(ROWTIME, None)
-    key = tuple(values.get(column.name) for column in source.schema.key)
-    value = tuple(values.get(column.name) for column in source.schema.value)
+    columns = _columns(stmt, source)
+    try:
+        record = _record(stmt, source, columns, request)
+    except UnknownSource:
+        raise
+    except (StatementError, EncodeError) as error:
+        raise CannotInsert(
+            f"Failed to insert values into '{source.name}'. {error.message}",
+            detail=error.detail,
+            hint=error.hint,
+        ) from error
+    request.services.writer.write(source.topic, *record)
+
+
+def _check_count(stmt: ast.InsertValues) -> None:
+    """A value for each column that is named.
+
+    Raises: ParseError.
+    """
+    if not stmt.values:
+        raise ParseError(f"{PREPARING}Expected some values for INSERT INTO statement.")
+    if stmt.columns and len(stmt.columns) != len(stmt.values):
+        values = ", ".join(map(describe, stmt.values))
+        raise ParseError(
+            f"{PREPARING}Expected number columns and values to match: "
+            f"[{', '.join(stmt.columns)}], [{values}]"
+        )
+
+
+def _record(
+    stmt: ast.InsertValues, source: DataSource, columns: Sequence[Column], request: Request
+) -> tuple[bytes | None, bytes | None, int]:
+    """Key, value and time of the record."""
+    values = _values(stmt, columns, request)
+    time = values.pop(ROWTIME, None)
     if source.kind == "TABLE" and any(c.name not in values for c in source.schema.key):
         names = ", ".join(c.name for c in source.schema.key)
+        raise CannotInsert(f"Value for primary key column(s) {names} is required for tables")
+    if time is not None and time < 0:
         raise CannotInsert(
-            f"Failed to insert values into '{source.name}'. Value for primary key column(s) "
-            f"{names} is required for tables"
+            f"Invalid timestamp: {time}. Timestamp should always be non-negative or null."
         )
-    try:
-        keys, values_ = _serdes(source, request)
-        key_bytes, value_bytes = keys.encode(key or None), values_.encode(value)
-    except EncodeError as error:
-        raise CannotInsert(
-            f"Failed to insert values into '{source.name}'. {error.message}"
-        ) from error
-    time = request.services.now_ms() if timestamp is None else timestamp
-    request.services.writer.write(source.topic, key_bytes, value_bytes, time)
+    key = tuple(values.get(column.name) for column in source.schema.key)
+    value = tuple(values.get(column.name) for column in source.schema.value)
+    keys, values_ = _serdes(source, request)
+    now = request.services.now_ms() if time is None else time
+    return keys.encode(key or None), values_.encode(value), now
 
 
 def _serdes(source: DataSource, request: Request) -> tuple[Serde, Serde]:
@@ -94,7 +127,7 @@ def _target(stmt: ast.InsertValues, request: Request) -> DataSource:
             f"Cannot insert values into read-only {source.kind.lower()}: {stmt.name}"
         )
     if source.window is not None:
-        raise CannotInsert(f"Cannot insert values into windowed stream/table: {stmt.name}")
+        raise CannotInsert("Cannot insert values into windowed stream/table!")
     patterns = request.settings.text("ksql.readonly.topics").split(",")
     if any(re.fullmatch(pattern.strip(), source.topic) for pattern in patterns if pattern.strip()):
         raise CannotInsert(f"Cannot insert values into read-only topic: {source.topic}")
@@ -117,13 +150,12 @@ def _unknown(name: str, request: Request) -> CannotInsert:
     return CannotInsert(message, hint=f"Did you mean {close[0]}?" if close else "")
 
 
-def _values(stmt: ast.InsertValues, source: DataSource, request: Request) -> dict[str, Any]:
-    columns = _columns(stmt, source)
+def _values(stmt: ast.InsertValues, columns: Sequence[Column], request: Request) -> dict[str, Any]:
     if len(columns) != len(stmt.values):
-        names = ", ".join(column.name for column in columns)
+        names = ", ".join(quote_always(column.name) for column in columns)
+        values = ", ".join(map(describe, stmt.values))
         raise CannotInsert(
-            f"Expected a value for each column. Expected Columns: [{names}]. "
-            f"Got {len(stmt.values)} values."
+            f"Expected a value for each column. Expected Columns: [{names}]. Got [{values}]"
         )
     settings = dict(request.settings.overrides)
     return {

@@ -124,7 +124,8 @@ class WrongKeyMark(ParseError):
         super().__init__(
             f"Column `{column.name}` is a '{column.mark}' column: "
             f"please use '{right}' for {kind.lower()}s.",
-            hint="A table's PRIMARY KEY is unique and never null; a stream's KEY need not be.",
+            hint="Tables have PRIMARY KEYs, which are unique and NON NULL.\n"
+            "Streams have KEYs, which have no uniqueness or NON NULL constraints.",
             span=column.span,
         )
 

@@ -122,6 +122,11 @@ def twice(fields: tuple[Field, ...]) -> str:
     return ""
 
 
+def base_name(type_: SqlType) -> str:
+    """The type's name without its parameters: DECIMAL, ARRAY, MAP, STRUCT, BIGINT and so on."""
+    return type_.kind.value if isinstance(type_, Primitive) else type(type_).__name__.upper()
+
+
 def is_numeric(type_: SqlType) -> bool:
     """Whether the type is INTEGER, BIGINT, DECIMAL or DOUBLE."""
     return isinstance(type_, Decimal) or type_ in (INTEGER, BIGINT, DOUBLE)

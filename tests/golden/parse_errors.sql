@@ -72,11 +72,13 @@ create stream s (a struct<x int, y int, x string>);
 
 create stream s (a int primary key);
 --> Line: 1, Col: 18: Column `A` is a 'PRIMARY KEY' column: please use 'KEY' for streams.
---> A table's PRIMARY KEY is unique and never null; a stream's KEY need not be.
+--> Tables have PRIMARY KEYs, which are unique and NON NULL.
+--> Streams have KEYs, which have no uniqueness or NON NULL constraints.
 
 create table t (a int key);
 --> Line: 1, Col: 17: Column `A` is a 'KEY' column: please use 'PRIMARY KEY' for tables.
---> A table's PRIMARY KEY is unique and never null; a stream's KEY need not be.
+--> Tables have PRIMARY KEYs, which are unique and NON NULL.
+--> Streams have KEYs, which have no uniqueness or NON NULL constraints.
 
 create stream `a b` (a int);
 --> line 1:15: Illegal argument at Line: 1, Col: 15. Source names may only contain alphanumeric values, '_' or '-'. Got: 'a b'

@@ -83,7 +83,7 @@ INSERT INTO RETURNS SELECT * FROM ORDERS;
 -- Refusals: the fact, a detail, a hint.
 
 CREATE STREAM A AS SELECT * FROM ORDRES;
---> line 1:34: ORDRES does not exist.
+--> line 1:34: Failed to prepare statement: ORDRES does not exist.
 --> Did you mean ORDERS?
 
 CREATE STREAM A AS SELECT CUSTOMER FROM ORDERS;

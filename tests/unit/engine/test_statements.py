@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.base.errors import ParseError
 from ksql.engine.changes import DropSource, EndQuery, PauseQuery, PutQuery, PutSource
 from tests.unit.world import World
 
@@ -134,17 +135,46 @@ DECLARATIONS = [
      "String must be one of: SESSION, HOPPING, TUMBLING, null"),
     ("CREATE STREAM X (K INT KEY, A INT) "
      "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='HOPPING', WINDOW_SIZE='1 WEEK');",
-     "Failed to prepare statement: Configuration WINDOW_SIZE is invalid: Invalid duration: "
+     "Configuration WINDOW_SIZE is invalid: Invalid duration: "
      "'1 WEEK'. Unknown time unit: 'WEEK'\nExample valid value: '10 SECONDS'"),
     ("CREATE STREAM X (K INT KEY, A INT) "
      "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='HOPPING', WINDOW_SIZE='1');",
-     "Failed to prepare statement: Configuration WINDOW_SIZE is invalid: Invalid duration: "
+     "Configuration WINDOW_SIZE is invalid: Invalid duration: "
      "'1'. Expected 2 tokens, got: 1\nExample valid value: '10 SECONDS'"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', WRAP_SINGLE_VALUE='x');",
      "Invalid value x for configuration WRAP_SINGLE_VALUE: "
      "Expected value to be either true or false"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', RETENTION_MS='x');",
      "Invalid value x for configuration RETENTION_MS: Not a number of type LONG"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC=7);",
+     "Invalid value 7 for configuration KAFKA_TOPIC: "
+     "Expected value to be a string, but it was a java.lang.Integer"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='');",
+     "Invalid value  for configuration KAFKA_TOPIC: String must be non-empty"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1.5);",
+     "Invalid value 1.5 for configuration PARTITIONS: "
+     "Expected value to be a 32-bit integer, but it was a java.math.BigDecimal"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=true);",
+     "Invalid value true for configuration PARTITIONS: "
+     "Expected value to be a 32-bit integer, but it was a java.lang.Boolean"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', PARTITIONS='3000000000');",
+     "Invalid value 3000000000 for configuration PARTITIONS: Not a number of type INT"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', RETENTION_MS=1e3);",
+     "Invalid value 1000.0 for configuration RETENTION_MS: "
+     "Expected value to be a 64-bit integer (long), but it was a java.lang.Double"),
+    ("CREATE STREAM X (K INT KEY, A INT) "
+     "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='HOPPING', WINDOW_SIZE='1  SECOND');",
+     "Configuration WINDOW_SIZE is invalid: Invalid duration: "
+     "'1  SECOND'. Expected 2 tokens, got: 3\nExample valid value: '10 SECONDS'"),
+    ("CREATE STREAM X (K INT KEY, A INT) "
+     "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='HOPPING', WINDOW_SIZE='x SECOND');",
+     "Configuration WINDOW_SIZE is invalid: Invalid duration: "
+     "'x SECOND'. Not numeric: 'x'\nExample valid value: '10 SECONDS'"),
+    ("CREATE STREAM X (K INT KEY, A INT) "
+     "WITH (KAFKA_TOPIC='s', WINDOW_TYPE='HOPPING', WINDOW_SIZE='0 SECONDS');",
+     "Size must be positive"),
+    ("CREATE STREAM X (A INT, B INT, A INT KEY, B STRING, C INT) WITH (KAFKA_TOPIC='s');",
+     "Duplicate column names: `A`, `B`"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s', KAFKA_TOPIC='t');",
      "Duplicate property in the WITH clause: KAFKA_TOPIC"),
     ("CREATE STREAM X (A STRING) WITH (KAFKA_TOPIC='s', TIMESTAMP_FORMAT='iiii');",
@@ -170,12 +200,12 @@ DECLARATIONS = [
      "value formats. Either use just 'FORMAT', or use 'KEY_FORMAT' and 'VALUE_FORMAT'."),
     ("CREATE STREAM X (A INT) "
      "WITH (KAFKA_TOPIC='s', VALUE_FORMAT='DELIMITED', VALUE_DELIMITER='ab');",
-     "Failed to prepare statement: Configuration VALUE_DELIMITER is invalid: "
+     "Configuration VALUE_DELIMITER is invalid: "
      "Invalid delimiter value: 'ab'. Delimiter must be a single character or TAB,SPACE\n"
      "Example valid value: ';'"),
     ("CREATE STREAM X (A INT) "
      "WITH (KAFKA_TOPIC='s', VALUE_FORMAT='DELIMITED', VALUE_DELIMITER=' ');",
-     "Failed to prepare statement: Configuration VALUE_DELIMITER is invalid: "
+     "Configuration VALUE_DELIMITER is invalid: "
      "Delimiter cannot be empty, if you meant to have a tab or space for delimiter, "
      "please use the special values 'TAB' or 'SPACE'\nExample valid value: ';'"),
     ("CREATE STREAM X (H ARRAY<STRUCT<KEY STRING, VALUE BYTES>> HEADERS, B BYTES HEADER('b')) "
@@ -197,7 +227,28 @@ def test_declarations_that_cannot_be(text, message):
     world.topic("s")
     error = world.refuse(text)
     if message is not None:
-        assert error.message == message
+        assert error.message.removeprefix("Failed to prepare statement: ") == message
+
+
+@pytest.mark.parametrize(
+    "properties",
+    ["KAFKA_TOPIC='s', FOO=1", "KAFKA_TOPIC='s', PARTITIONS='x'", "PARTITIONS=1",
+     "KAFKA_TOPIC='s', WINDOW_TYPE='TUMBLING'", "KAFKA_TOPIC='s', CLEANUP_POLICY='compact'",
+     "KAFKA_TOPIC='s', FORMAT='JSON', KEY_FORMAT='JSON'"],
+)  # fmt: skip
+def test_a_bad_with_clause_is_found_while_the_statement_is_prepared(properties):
+    error = World().refuse(f"CREATE STREAM X (K INT KEY, A INT) WITH ({properties});")
+    assert error.message.startswith("Failed to prepare statement: ")
+    assert isinstance(error, ParseError)
+
+
+def test_values_need_a_format():
+    world = World(**{"ksql.persistence.default.format.value": ""})
+    world.topic("s")
+    assert world.refuse("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s');").message == (
+        "Statement is missing the 'VALUE_FORMAT' property from the WITH clause. Either provide "
+        "one or set a default via the 'ksql.persistence.default.format.value' config."
+    )
 
 
 @pytest.mark.parametrize("side", ["key", "value"])
@@ -440,7 +491,7 @@ def test_the_topics_prefix_and_where_reading_begins():
          "Invalid result type. Your SELECT query produces a TABLE. "
          "Please use CREATE TABLE AS SELECT statement instead."),
         ("CREATE STREAM C WITH (WINDOW_TYPE='SESSION') AS SELECT * FROM S;",
-         "Invalid config variable(s) in the WITH clause: WINDOW_TYPE"),
+         "Failed to prepare statement: Invalid config variable(s) in the WITH clause: WINDOW_TYPE"),
         ("CREATE STREAM C WITH (KEY_FORMAT='JSON') AS SELECT A FROM NOKEY;",
          "Key format specified for stream without key columns."),
         ("CREATE STREAM C WITH (PARTITIONS=3, KAFKA_TOPIC='s') AS SELECT * FROM S;",
@@ -455,8 +506,16 @@ def test_the_topics_prefix_and_where_reading_begins():
         ("INSERT INTO T SELECT * FROM S;",
          "INSERT INTO can only be used to insert into a stream. T is a table."),
         ("INSERT INTO S SELECT K, COUNT(*) AS A FROM S GROUP BY K;",
-         "INSERT INTO can only be used to insert into a stream. "
-         "S is a stream, but the query gives a table."),
+         "Incompatible data sink and query result. "
+         "Data sink (S) type is KSTREAM but select query result is KTABLE."),
+        ("INSERT INTO S SELECT * FROM S LIMIT 1;",
+         "Failed to prepare statement: INSERT INTO statements don't support LIMIT clause."),
+        ("CREATE STREAM C AS SELECT * FROM S LIMIT 1;",
+         "Failed to prepare statement: "
+         "CREATE STREAM AS SELECT statements don't support LIMIT clause."),
+        ("CREATE TABLE C AS SELECT K, COUNT(*) FROM S GROUP BY K LIMIT 1;",
+         "Failed to prepare statement: "
+         "CREATE TABLE AS SELECT statements don't support LIMIT clause."),
         ("INSERT INTO NOKEY SELECT * FROM S;",
          "Incompatible schema between results and sink.\n"
          "Result schema is `K` STRING KEY, `A` BIGINT\nSink schema is `A` BIGINT"),
@@ -464,9 +523,10 @@ def test_the_topics_prefix_and_where_reading_begins():
          "Incompatible schema between results and sink.\n"
          "Result schema is `A` STRING\nSink schema is `A` BIGINT"),
         ("INSERT INTO NOKEY WITH (QUERY_ID='a b') SELECT * FROM NOKEY;",
-         "Query IDs may contain only alphanumeric characters and '_'."),
+         "Query IDs may contain only alphanumeric characters and '_'. Got: 'a b'"),
         ("INSERT INTO NOKEY WITH (QUERY_ID='csas_x') SELECT * FROM NOKEY;",
-         "Query ID must not start with a reserved prefix: CSAS_X"),
+         "Query IDs must not start with a reserved query ID prefix "
+         "(INSERTQUERY_, CTAS_, CSAS_, CST_). Got 'CSAS_X'."),
         ("INSERT INTO NOKEY WITH (PARTITIONS=2) SELECT * FROM NOKEY;",
          "Invalid config variable(s) in the WITH clause: PARTITIONS"),
         ("INSERT INTO HEAD SELECT * FROM NOKEY;",

@@ -42,7 +42,7 @@ def columns(found):
 
 REFUSED = [
     # FROM and JOIN
-    ("SELECT * FROM ST", "ST does not exist."),
+    ("SELECT * FROM ST", "Failed to prepare statement: ST does not exist."),
     ("SELECT * FROM S A JOIN S B ON A.K = B.K",
      "Can not join 'S' to 'S': self joins are not yet supported."),
     ("SELECT * FROM KAFKAV A JOIN T B ON A.K = B.ID",
@@ -90,11 +90,11 @@ REFUSED = [
     ("SELECT K, COUNT(*) FROM S GROUP BY K EMIT FINAL",
      "EMIT FINAL is only supported for windowed aggregations."),
     ("SELECT A FROM S HAVING A > 1", "HAVING requires a GROUP BY clause."),
-    ("SELECT * FROM S EMIT CHANGES LIMIT 2",
-     "LIMIT is not supported in CREATE .. AS SELECT or INSERT INTO."),
     ("SELECT * FROM T PARTITION BY A",
-     "PARTITION BY is not supported on tables; the key of a table cannot be changed. "
-     "To change it, use GROUP BY with an aggregate function."),
+     "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the "
+     "TABLE's key column ID instead of A."),
+    ("SELECT K, COUNT(*) FROM S GROUP BY K PARTITION BY NOPE",
+     "Line: 1, Col: 51: PARTITION BY column 'NOPE' cannot be resolved."),
     ("SELECT * FROM WT", "KSQL does not support persistent queries on windowed tables."),
     # SELECT
     ("SELECT K, A AS ROWTIME FROM S",

@@ -144,7 +144,7 @@ def test_a_row_that_does_not_decode_is_left_out():
          "Primary key columns can not be NULL: (K = null)"),
         ("SELECT * FROM M WHERE A IN (1, '2');",
          "'2' can not be converted to the type of the key column: A BIGINT KEY"),
-        ("SELECT * FROM NN;", "NN does not exist."),
+        ("SELECT * FROM NN;", "Failed to prepare statement: NN does not exist."),
         ("SELECT K, COUNT(*) FROM N GROUP BY K;",
          "Pull queries don't support GROUP BY clauses. " + MORE),
         ("SELECT * FROM N PARTITION BY C;",

@@ -64,13 +64,22 @@ def test_queries_see_the_record():
          "case-sensitive."),
         ("INSERT INTO R VALUES (1);", "Cannot insert values into read-only stream: R", ""),
         ("INSERT INTO W VALUES ('k', 1);",
-         "Cannot insert values into windowed stream/table: W", ""),
+         "Cannot insert values into windowed stream/table!", ""),
         ("INSERT INTO L VALUES (1);",
          "Cannot insert values into read-only topic: _confluent-x", ""),
         ("INSERT INTO H VALUES (1, 'x');", "Cannot insert into HEADER columns: HD", ""),
         ("INSERT INTO H (HD) VALUES ('x');", "Cannot insert into HEADER columns: HD", ""),
         ("INSERT INTO S VALUES ('k', 1);",
-         "Expected a value for each column. Expected Columns: [K, A, D, ST]. Got 2 values.", ""),
+         "Failed to insert values into 'S'. Expected a value for each column. "
+         "Expected Columns: [`K`, `A`, `D`, `ST`]. Got ['k', 1]", ""),
+        ("INSERT INTO S (K, A) VALUES ('k', 1, 2);",
+         "Failed to prepare statement: Expected number columns and values to match: "
+         "[K, A], ['k', 1, 2]", ""),
+        ("INSERT INTO S VALUES ();",
+         "Failed to prepare statement: Expected some values for INSERT INTO statement.", ""),
+        ("INSERT INTO S (ROWTIME, K) VALUES (-1, 'k');",
+         "Failed to insert values into 'S'. Invalid timestamp: -1. "
+         "Timestamp should always be non-negative or null.", ""),
         ("INSERT INTO S (KK) VALUES ('k');", "Column name `KK` does not exist.",
          "Did you mean K?"),
         ("INSERT INTO S (ROWPARTITION) VALUES (1);",
@@ -78,9 +87,19 @@ def test_queries_see_the_record():
         ("INSERT INTO T (N) VALUES ('x');",
          "Failed to insert values into 'T'. Value for primary key column(s) ID is required for "
          "tables", ""),
-        ("INSERT INTO S (A) VALUES ('x');", None, None),
+        ("INSERT INTO S (A) VALUES ('x');",
+         "Failed to insert values into 'S'. "
+         "Expected type BIGINT for field `A` but got STRING(x)", ""),
+        ("INSERT INTO S (A) VALUES (1.5);",
+         "Failed to insert values into 'S'. "
+         "Expected type BIGINT for field `A` but got DECIMAL(1.5)", ""),
+        ("INSERT INTO S (A) VALUES (ARRAY[1]);",
+         "Failed to insert values into 'S'. "
+         "Expected type BIGINT for field `A` but got ARRAY([1])", ""),
         ("INSERT INTO S (D) VALUES (123.45);", None, None),
         ("INSERT INTO S (A) VALUES (K);", None, None),
+        ("INSERT INTO S (A) VALUES (X.K);",
+         "Failed to prepare statement: 'X' is not a valid stream/table name or alias.", ""),
     ],
 )  # fmt: skip
 def test_refused(text, message, hint):
