@@ -59,6 +59,8 @@ class LambdaArgument:
         if len(params) > MAX_LAMBDA_PARAMS:
             raise BadLambda(f"A lambda has at most {MAX_LAMBDA_PARAMS} arguments")
         for name in params:
+            if not name.replace("$", "_").isidentifier():
+                raise BadLambda(f"Lambda arguments must be valid java identifiers: {name}")
             if params.count(name) > 1:
                 raise BadLambda(f"Duplicate lambda argument: {name}")
             if self.binder.scope.has_column(name):

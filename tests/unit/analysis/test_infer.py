@@ -309,6 +309,8 @@ LINKED = f"{LINK} As a workaround"
         ("TRANSFORM(ai, i => i)", "Lambda function argument can't be a column name: I"),
         ("TRANSFORM(ai, x => TRANSFORM(al, x => x))", "Reusing lambda arguments"),
         ("TRANSFORM(ai, (x, x) => x)", "Duplicate lambda argument: X"),
+        ("TRANSFORM(ai, `x y` => 1)", "Lambda arguments must be valid java identifiers: x y"),
+        ("TRANSFORM(ai, `1x` => 1)", "Lambda arguments must be valid java identifiers: 1x"),
         ("TRANSFORM(ai, x => z)", "SELECT column 'Z' cannot be resolved."),
         ("TRANSFORM(ai, (x, z) => x)", "does not accept parameters (ARRAY<INTEGER>, LAMBDA)"),
     ],
