@@ -292,7 +292,7 @@ def typed_literal(span: Span, type_name: str, token: Token) -> expr.DecimalLit:
 
 @rule("type_name")
 def type_name(span: Span, token: Token) -> SqlType:
-    """A primitive or a registered type."""
+    """A primitive or a registered type; quotes do not make their case count."""
     match token.type:
         case "QUOTED":
             name = unquote(token.text)
@@ -300,7 +300,7 @@ def type_name(span: Span, token: Token) -> SqlType:
             name = variable_name(span, token)
         case _:
             name = token.text.upper()
-    known = PRIMITIVES.get(name) or token.context.types.get(name)
+    known = PRIMITIVES.get(name.upper()) or token.context.types.get(name.upper())
     if known is None:
         raise UnknownType(name, span)
     return known

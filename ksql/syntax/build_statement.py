@@ -343,14 +343,14 @@ def count(span: Span, number: Token) -> int:
 
 @rule("create_type")
 def create_type(span: Span, missing: str | None, name: str, type_: SqlType) -> ast.CreateType:
-    """CREATE TYPE."""
-    return ast.CreateType(name, type_, missing is not None, span=span)
+    """CREATE TYPE; names of types have no case, quoted or not."""
+    return ast.CreateType(name.upper(), type_, missing is not None, span=span)
 
 
 @rule("drop_type")
 def drop_type(span: Span, missing: str | None, name: str) -> ast.DropType:
     """DROP TYPE."""
-    return ast.DropType(name, missing is not None, span=span)
+    return ast.DropType(name.upper(), missing is not None, span=span)
 
 
 @rule("create_connector")

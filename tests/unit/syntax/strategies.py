@@ -254,8 +254,8 @@ simple_statements = st.one_of(
     st.builds(ast.DescribeFunction, names.map(str.upper)),
     st.builds(ast.DescribeConnector, names),
     st.builds(ast.PrintTopic, texts, MAYBE, st.integers(1, 99), _optional(counts)),
-    st.builds(ast.CreateType, names, types, MAYBE),
-    st.builds(ast.DropType, names, MAYBE),
+    st.builds(ast.CreateType, names.map(str.upper), types, MAYBE),
+    st.builds(ast.DropType, names.map(str.upper), MAYBE),
     st.builds(
         ast.CreateConnector,
         st.sampled_from(get_args(ast.ConnectorScope)),

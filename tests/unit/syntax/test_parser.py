@@ -124,6 +124,14 @@ def test_a_bare_comment_line_ends_with_its_line():
     assert len(parse("--\nSHOW TABLES;\n--")) == 1
 
 
+def test_the_case_of_types_does_not_count():
+    create, use = split('CREATE TYPE `Street` AS INT; CREATE STREAM s (a `street`, b "int");')
+    made = parse_one(create).statement
+    columns = parse_one(use, types={made.name: made.type}).statement.columns
+    assert [column.type for column in columns] == [model.INTEGER, model.INTEGER]
+    assert one("DROP TYPE `Street`;").name == made.name
+
+
 def test_an_unfinished_statement_is_kept_and_refused():
     first, rest = split("SHOW TABLES; SHOW")
     assert parse_one(first).statement == ast.Show("TABLES")
