@@ -87,7 +87,6 @@ class StreamedRows:
     def __init__(self, stream: ResultStream) -> None:
         schema = schema_text(stream.columns, keys=stream.kind == "pull")
         self._header = {"header": {"queryId": stream.query_id, "schema": schema}}
-        self._push = stream.kind == "push"
         self._values = _values(stream.columns)
 
     def header(self) -> bytes:
@@ -108,8 +107,8 @@ class StreamedRows:
         return b",\n" + dumps({"errorMessage": body})
 
     def footer(self, final_message: str | None) -> bytes:
-        """A push query says why it ended."""
-        if self._push and final_message:
+        """A query that reads records says why it ended."""
+        if final_message:
             return b",\n" + dumps({"finalMessage": final_message}) + b"]\n"
         return b"]\n"
 

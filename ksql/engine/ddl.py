@@ -282,14 +282,15 @@ def alter_source(stmt: ast.AlterSource, text: str, context: Context) -> Prepared
             "ALTER command is not supported for CREATE ... AS statements.",
             hint="Use CREATE OR REPLACE with the new query.",
         )
-    added = columns_of(stmt.columns)
-    for column in added:
-        if source.schema.find(column.name) is not None:
+    known = {column.name for column in source.schema.columns}
+    for column in stmt.columns:
+        if column.name in known:
             raise StatementError(
                 f"Cannot add column {quote_column(column.name)} to schema. "
                 "A column with the same name already exists."
             )
-    schema = source.schema
+        known.add(column.name)
+    schema, added = source.schema, columns_of(stmt.columns)
     grown = Schema((*schema.key, *schema.value, *added, *schema.headers))
     validate(source.value_format, grown.value, "value")
     return Prepared(
@@ -340,15 +341,19 @@ def _refuse_used(source: DataSource, context: Context) -> None:
     readers = [q.id for q in catalog.readers(source.name) if q.kind != "CST"]
     writers = [q.id for q in catalog.writers(source.name) if q.id != source.created_by]
     derived = catalog.derived(source.name)
-    if not (readers or writers or derived):
-        return
-    raise StillUsed(
-        f"Cannot drop {source.name}.\n"
-        f"The following streams and/or tables read from this source: [{', '.join(derived)}].\n"
-        f"The following queries read from this source: [{', '.join(readers)}].\n"
-        f"The following queries write into this source: [{', '.join(writers)}].\n"
-        "You need to terminate them before dropping this source."
-    )
+    if derived:
+        raise StillUsed(
+            f"Cannot drop {source.name}.\n"
+            f"The following streams and/or tables read from this source: [{', '.join(derived)}].\n"
+            f"You need to drop them before dropping {source.name}."
+        )
+    if readers or writers:
+        raise StillUsed(
+            f"Cannot drop {source.name}.\n"
+            f"The following queries read from this source: [{', '.join(readers)}].\n"
+            f"The following queries write into this source: [{', '.join(writers)}].\n"
+            f"You need to terminate them before dropping {source.name}."
+        )
 
 
 def _doomed_topic(source: DataSource, context: Context) -> str:

@@ -529,9 +529,9 @@ class _Builder:
     ) -> Built:
         value = tuple(projected)
         projection.check_unique((), ((n.name, type_of(n.expr)) for n in value))
-        key = tuple(n for n in value if any(n.expr in part.exprs for part in parts))
-        if kind == "STREAM":
-            key = ()
+        bounds = tuple(b.Column(name, type_) for name, type_ in WINDOW_COLUMNS.items())
+        of_key = [*bounds, *(expr for part in parts for expr in part.exprs)]
+        key = tuple(n for n in value if n.expr in of_key) if kind == "TABLE" else ()
         return Built(Select(plan, (), value), key, value, kind, None, self.relation.sources, True)
 
     def _finish(

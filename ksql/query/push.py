@@ -49,6 +49,7 @@ class PushQuery:
         self.final_message: str | None = None
         self._program = Compiled(plan, functions, rows=True, registry=registry)
         names = [column.name for column in columns]
+        self._deletes = plan.sink.kind == "TABLE"  # a stream's record without value says nothing
         self._key_places = [names.index(column.name) for column in plan.sink.key]
         self._stores = [MemoryStore() for _ in range(self._program.stages)]
         self._until = until
@@ -106,6 +107,7 @@ class PushQuery:
         return [
             self._tombstone(key) if value is None else ResultRow(value)
             for key, value, _, _, _ in flowing
+            if value is not None or self._deletes
         ]
 
     def _tombstone(self, key: tuple[Any, ...] | None) -> ResultRow:

@@ -14,6 +14,7 @@ DAY_MS = 86_400_000
 _EPOCH = dt.date(1970, 1, 1)
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the calendar repeats itself
 _ZERO_TIME = "00:00:00.000"
+_END_OF_DAY = ("24", "00", "00", "000")
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z", re.ASCII)
 _STAMP_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)\.(\d{3})\Z", re.ASCII)
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?\Z", re.ASCII)
@@ -101,7 +102,8 @@ def parse_timestamp(text: str) -> int:
     found = _STAMP_TIME.match(clock + _ZERO_TIME[len(clock) :])
     if not found:
         raise ValueError(f"'{text}' is not a timestamp of the form yyyy-MM-dd'T'HH:mm:ss.SSS")
-    local = _full_date(date) * DAY_MS + _clock_ms(*found.groups())
+    midnight = found.groups() == _END_OF_DAY
+    local = _full_date(date) * DAY_MS + (DAY_MS if midnight else _clock_ms(*found.groups()))
     return local - _zone_ms(zone, local)
 
 

@@ -353,7 +353,10 @@ def test_alter_appends_and_running_queries_keep_their_plan():
             "ALTER STREAM S ADD COLUMN A INT;",
             "Cannot add column `A` to schema. A column with the same name already exists.",
         ),
-        ("ALTER STREAM S ADD COLUMN B INT, ADD COLUMN B INT;", "Duplicate column names: `B`"),
+        (
+            "ALTER STREAM S ADD COLUMN B INT, ADD COLUMN B INT;",
+            "Cannot add column `B` to schema. A column with the same name already exists.",
+        ),
     ],
 )
 def test_alter_refused(text, message):
@@ -389,11 +392,14 @@ def test_what_others_use_is_not_dropped():
     assert error.message == (
         "Cannot drop S.\n"
         "The following streams and/or tables read from this source: [C].\n"
-        "The following queries read from this source: [CSAS_C_1, INSERTQUERY_2].\n"
-        "The following queries write into this source: [].\n"
-        "You need to terminate them before dropping this source."
+        "You need to drop them before dropping S."
     )
-    assert "write into this source: [INSERTQUERY_2]" in world.refuse("DROP STREAM C;").message
+    assert world.refuse("DROP STREAM C;").message == (
+        "Cannot drop C.\n"
+        "The following queries read from this source: [].\n"
+        "The following queries write into this source: [INSERTQUERY_2].\n"
+        "You need to terminate them before dropping C."
+    )
     world.execute("TERMINATE INSERTQUERY_2;")
     world.execute("DROP STREAM C;")
     world.execute("DROP STREAM S;")

@@ -58,6 +58,12 @@ def test_tombstones_are_dropped_except_in_streamed_rows() -> None:
     ]
 
 
+def test_a_pull_query_over_a_stream_says_that_it_has_read_all_of_it() -> None:
+    stream = FakeStream([DATA], "pull", ends_with="Query Completed")
+    assert query(stream, V1_JSON).json()[-1] == {"finalMessage": "Query Completed"}
+    assert query(FakeStream([DATA], "pull"), V1_JSON).json()[-1] == {"row": {"columns": [2, None]}}
+
+
 def test_a_json_array_holds_the_same_elements() -> None:
     found = query(FakeStream([DATA], "pull"), JSON).json()
     assert found[1:] == [[1, "a"], [2, None]]

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+import struct
+
+import pytest
+
+from ksql.analysis.bound import type_of
+from ksql.engine.queries import transient_plan
+from ksql.plan.build import build
+from ksql.query.push import PushQuery
+from ksql.topics.client import RawRecord
+from ksql.types.schema import Column
+from tests.unit.world import World
+
+SETUP = """
+CREATE STREAM S (K STRING KEY, A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE TABLE T (K STRING PRIMARY KEY, A INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
+CREATE TABLE W (K STRING PRIMARY KEY, A INT)
+  WITH (KAFKA_TOPIC='w', PARTITIONS=1, WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 SECOND');
+"""
+
+
+class ListFeed:
+    """Records from a list, one by one."""
+
+    def __init__(self, records):
+        self._records = list(records)
+        self.positions = {}
+
+    @property
+    def open(self):
+        return bool(self._records)
+
+    def poll(self):
+        return [self._records.pop(0)]
+
+    def close(self):
+        self._records.clear()
+
+
+def windowed(key, start):
+    return key.encode() + struct.pack(">q", start)
+
+
+def rows(monkeypatch, text, *records):
+    """What the query answers to ``(key, value)`` records, and how it ends."""
+    world = World(SETUP)
+    query = world.parse(text)
+    context = world.engine.context(world.settings)
+    built = build(query, world.catalog, world.engine.functions, persistent=False)
+    plan = transient_plan("q", built, context)
+    columns = tuple(Column(named.name, type_of(named.expr)) for named in built.value)
+    [source] = built.sources
+    raw = [
+        RawRecord(
+            source.source.topic,
+            0,
+            offset,
+            offset,
+            key.encode() if isinstance(key, str) else key,
+            None if value is None else json.dumps(value).encode(),
+            [],
+        )
+        for offset, (key, value) in enumerate(records)
+    ]
+    monkeypatch.setattr("ksql.query.push.Feed", lambda *_args: ListFeed(raw))
+    push = PushQuery(plan, columns, world.engine.functions, None, {}, limit=query.limit)
+    found = [
+        (*row.values, "gone") if row.tombstone else row.values for b in push.batches() for row in b
+    ]
+    return found, push.final_message
+
+
+def test_a_record_without_value_is_no_row_of_a_stream(monkeypatch):
+    records = [("a", {"A": 1}), ("b", None), (None, {"A": 2}), ("c", {"A": 3})]
+    assert rows(monkeypatch, "SELECT * FROM S EMIT CHANGES LIMIT 3;", *records) == (
+        [("a", 1), (None, 2), ("c", 3)],
+        "Limit Reached",
+    )
+
+
+def test_a_table_says_which_rows_are_gone(monkeypatch):
+    records = [("a", {"A": 1}), ("a", None), ("b", {"A": None})]
+    assert rows(monkeypatch, "SELECT A, K FROM T EMIT CHANGES LIMIT 3;", *records) == (
+        [(1, "a"), (None, "a", "gone"), (None, "b")],
+        "Limit Reached",
+    )
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ("*", [("a", 1000, 2000, 1), ("a", 1000, 2000, None, "gone")]),
+        ("A, WINDOWEND", [(1, 2000), (None, 2000, "gone")]),
+        ("A, WINDOWSTART AS S", [(1, 1000), (None, 1000, "gone")]),
+        ("A", [(1,), (None, "gone")]),
+    ],
+)
+def test_a_window_that_is_gone_is_told_by_its_bounds(monkeypatch, items, expected):
+    key = windowed("a", 1000)
+    found, _ = rows(
+        monkeypatch, f"SELECT {items} FROM W EMIT CHANGES LIMIT 2;", (key, {"A": 1}), (key, None)
+    )
+    assert found == expected
