@@ -87,6 +87,7 @@ class Reads:
                 )
             shown = raw[0].text
             parsed = parsed_one(raw[0], request)
+            shown = parsed.text
             match parsed.statement:
                 case ast.Query(emit=None) as query:
                     return self._pull(query, request)

@@ -116,10 +116,11 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
     context = replace(context, topics=SandboxTopics(context.topics), registry=registry)
     for each in raw:
         try:
-            statement = parsed_one(each, request, context.catalog).statement
+            parsed = parsed_one(each, request, context.catalog)
+            statement = parsed.statement
             if statement.__class__ not in HANDLERS:
                 raise StatementError(f"{type(statement).__name__} cannot be executed here")
-            context = _pretend(statement, each.text, request, context)
+            context = _pretend(statement, parsed.text, request, context)
         except KsqlError as error:
             raise RequestFailed(error, each.text) from error
 

@@ -13,7 +13,9 @@ from ksql.syntax.build import rule, words
 from ksql.types import model
 
 if TYPE_CHECKING:
-    from ksql.syntax.lexer import Token
+    from collections.abc import Mapping
+
+    from ksql.syntax.lexer import Token, Word
     from ksql.types.model import SqlType
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9_-]*\Z")
@@ -158,6 +160,18 @@ def string_value(token: Token) -> str:
     if not variables or "${" not in text:
         return text
     return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+
+
+def with_variables(word: Word, variables: Mapping[str, str]) -> str:
+    """The word as it would be written without its variables."""
+    match word.kind:
+        case "VARIABLE":
+            return variables.get(word.text[2:-1], word.text)
+        case "STRING":
+            doubled = {name: value.replace("'", "''") for name, value in variables.items()}
+            return _VARIABLE.sub(lambda found: doubled.get(found[1], found[0]), word.text)
+        case _:
+            return word.text
 
 
 def _variable(token: Token) -> str:

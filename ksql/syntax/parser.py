@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from ksql.base.errors import ParseError, Span
 from ksql.syntax import ast, explain_error
 from ksql.syntax.build import join
+from ksql.syntax.build_leaves import with_variables
 from ksql.syntax.lexer import Context, Word
 from ksql.syntax.machine import Machine, Unexpected, grammar
 from ksql.syntax.nesting import MAX_NESTING, check_nesting
@@ -35,7 +36,10 @@ class RawStatement:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A statement with its source text and its place in the script."""
+    """A statement with its source text and its place in the script.
+
+    ``text`` has its variables replaced: it means the same wherever it is read again.
+    """
 
     statement: ast.Statement
     text: str
@@ -87,7 +91,21 @@ def parse_one(
     except ParseError as error:
         error.statement = raw.text
         raise
-    return Parsed(statement, raw.text, raw.span)
+    return Parsed(statement, _substituted(raw, variables), raw.span)
+
+
+def _substituted(raw: RawStatement, variables: Mapping[str, str] | None) -> str:
+    if not variables or "${" not in raw.text:
+        return raw.text
+    parts, place = [], raw.span.start
+    for word in raw.words:
+        text = with_variables(word, variables)
+        if text != word.text:
+            before = raw.text[place - raw.span.start : word.span.start - raw.span.start]
+            comment = text.startswith("-") and before.endswith("-")  # it would become one
+            parts += [before, " " if comment else "", text]
+            place = word.span.end
+    return "".join(parts) + raw.text[place - raw.span.start :]
 
 
 def parse(

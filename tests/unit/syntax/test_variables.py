@@ -53,6 +53,27 @@ def test_literals(name, literal):
     assert with_variable == one(f"CREATE STREAM s WITH (a = {literal});")
 
 
+@pytest.mark.parametrize(
+    ("text", "replaced"),
+    [
+        ("SELECT ${name}, ${text} FROM s;", "SELECT orders, 'it''s' FROM s;"),
+        ("SELECT '<${plain}>', '${none}' /* ${name} */ FROM s AS ${quoted};",
+         "SELECT '<it''s>', '${none}' /* ${name} */ FROM s AS `my Col`;"),
+        ("SELECT `${name}` FROM s;", "SELECT `${name}` FROM s;"),
+        ("SELECT a -${number}-${number} FROM s;", "SELECT a - -12- -12 FROM s;"),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_statement_has_its_variables_replaced(text, replaced):
+    parsed = parse(f"SHOW STREAMS;  {text} SHOW TABLES;", variables=VARIABLES)
+    assert [each.text for each in parsed] == ["SHOW STREAMS;", replaced, "SHOW TABLES;"]
+
+
+def test_the_text_stays_where_nothing_is_replaced():
+    text = "SELECT '${name}' FROM s;"
+    assert parse(text, variables=None)[0].text == text
+    assert parse(text, variables={"other": "x"})[0].text == text
+
+
 def test_a_name_where_a_column_may_stand():
     assert one("SELECT ${name} FROM s;") == one("SELECT ORDERS FROM s;")
 
