@@ -158,6 +158,7 @@ def bind_pull(
     stored = _stored_form(source)
     where.check_keyed(predicate, source, settings)
     keys = where.key_lookups(predicate, source.schema.key)
+    where.check_bounds(predicate, source, keyed=keys is not None)
     stage = compile_stage(
         [name for name, _ in _columns(source)],
         predicate,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.analysis import bound as b
 from ksql.analysis import trees
 from ksql.analysis.describe import describe
+from ksql.analysis.errors import OPERATORS
 from ksql.analysis.show import show
 from ksql.base.errors import StatementError
 from ksql.catalog.model import DataSource
@@ -33,21 +34,30 @@ SCANS = "ksql.query.pull.table.scan.enabled"
 RANGES = "ksql.query.pull.range.scan.enabled"
 _MOST_LOOKUPS = 1000
 _MOST_ALTERNATIVES = 100
+_BOUNDING = ("=", "<", "<=", ">", ">=")
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NO_PSEUDO = ("ROWPARTITION", "ROWOFFSET")
+
+
+_RULES = """Pull queries require a WHERE clause that:
+ - includes a key equality expression, e.g. `SELECT * FROM X WHERE <key-column> = Y;`.
+ - in the case of a multi-column key, is a conjunction of equality expressions that cover all \
+key columns."""
+_RULES_OF_WINDOWS = f"""
+ - (optionally) limits the time bounds of the windowed table.
+\t Bounds on [WINDOWSTART, WINDOWEND] are supported
+\t Supported operators are [{", ".join(_BOUNDING)}]"""
 
 
 class KeyNeeded(StatementError):
     """A condition that does not lead to rows by their keys, where tables are not scanned."""
 
     def __init__(self, message: str, *, windowed: bool = False) -> None:
-        bounds = (
-            " Of a windowed table, WINDOWSTART and WINDOWEND may be limited." if windowed else ""
-        )
         super().__init__(
             f"{message}. {MORE}",
-            detail="Pull queries require a WHERE clause that gives every key column by '=' or IN, "
-            f"in each of its alternatives.{bounds}",
-            hint=f"Set '{SCANS}'='true' to allow other conditions.",
+            detail=_RULES + (_RULES_OF_WINDOWS if windowed else ""),
+            hint="If more flexible queries are needed, table scans can be enabled by setting "
+            f"{SCANS}=true",
         )
 
 
@@ -159,6 +169,48 @@ def check_keyed(predicate: Bound | None, source: DataSource, settings: Settings)
     ranges = settings.flag(RANGES) and _has_ranges(source)
     for alternative in _alternatives(predicate) or [[predicate]]:
         _Check(source, windowed, ranges).alternative(alternative)
+
+
+def check_bounds(predicate: Bound | None, source: DataSource, *, keyed: bool) -> None:
+    """Where windows are looked up by key, each end of a bound may be given once.
+
+    Raises: KeyNeeded.
+    """
+    if predicate is None or source.window is None:
+        return
+    for alternative in _alternatives(predicate) or ():
+        for name in WINDOW_COLUMNS:
+            found = [(op, part) for part in alternative if (op := _bound_op(part, name))]
+            wrong = [OPERATORS.get(op, op) for op, _ in found if op not in _BOUNDING]
+            if wrong:
+                raise KeyNeeded(f"Unsupported {name} bounds: [{', '.join(wrong)}]", windowed=True)
+            if keyed:
+                _check_bounds_of(name, found)
+
+
+def _check_bounds_of(name: str, found: list[tuple[str, Bound]]) -> None:
+    ends = {end: [part for op, part in found if op[0] == end] for end in "<>="}
+    for end, parts in ends.items():
+        if len(parts) > 1:
+            shown = ", ".join(map(show, parts))
+            raise KeyNeeded(
+                f"Duplicate {name} bounds on: {OPERATORS[end]}: [{shown}]", windowed=True
+            )
+    if ends["="] and len(found) > 1:
+        raise KeyNeeded(
+            f"`{show(ends['='][0])}` cannot be combined with other {name} bounds", windowed=True
+        )
+
+
+def _bound_op(part: Bound, name: str) -> str:
+    """How a condition limits the column; nothing if it does not."""
+    match part:
+        case b.Compare(op, b.Column(column), other) if column == name:
+            return "" if any(trees.columns(other)) else op
+        case b.Compare(op, other, b.Column(column)) if column == name:
+            return "" if any(trees.columns(other)) else _MIRRORED.get(op, op)
+        case _:
+            return ""
 
 
 def _has_ranges(source: DataSource) -> bool:

@@ -90,6 +90,11 @@ def pull(text, **settings):
         ("SELECT * FROM W WHERE K = 'a';", [("a", 0, 10, 1), ("a", 10, 20, 1)], 0),
         ("SELECT K, WINDOWSTART, C FROM W WHERE K = 'a' AND WINDOWSTART >= 10;",
          [("a", 10, 1)], 0),
+        ("SELECT C FROM W WHERE K = 'a' AND WINDOWSTART > 0 AND WINDOWSTART <= 10 "
+         "AND WINDOWEND = 20;", [(1,)], 0),
+        ("SELECT K FROM W WHERE K = 'a' AND WINDOWSTART BETWEEN 5 AND 10;", [("a",)], 0),
+        ("SELECT K FROM W WHERE K = 'a' AND WINDOWSTART IN (0, 10);", [("a",), ("a",)], 0),
+        ("SELECT K FROM W WHERE WINDOWSTART = 0 AND WINDOWSTART >= 0;", [("a",), ("b",)], 1),
         ("SELECT * FROM W;", [("a", 0, 10, 1), ("a", 10, 20, 1), ("b", 0, 10, 1)], 1),
         ("SELECT C FROM M WHERE K = 'a' AND A = 3;", [(1,)], 0),
         ("SELECT C FROM M WHERE K IN ('a', 'b') AND A IN (1, 2);", [(1,), (1,)], 0),
@@ -156,6 +161,13 @@ def test_a_row_that_does_not_decode_is_left_out():
          "Pull queries don't support JOIN clauses. " + MORE),
         ("SELECT K, K FROM N;", "Duplicate value columns found in schema: `K` STRING"),
         ("SELECT X FROM N;", None),
+        ("SELECT * FROM W WHERE WINDOWSTART <> 0;",
+         "Unsupported WINDOWSTART bounds: [NOT_EQUAL]. " + MORE),
+        ("SELECT * FROM W WHERE K = 'a' AND WINDOWEND > 0 AND 5 <= WINDOWEND;",
+         "Duplicate WINDOWEND bounds on: GREATER_THAN: [(WINDOWEND > 0), (5 <= WINDOWEND)]. "
+         + MORE),
+        ("SELECT * FROM W WHERE K = 'b' OR (K = 'a' AND WINDOWEND > 0 AND WINDOWEND = 5);",
+         "`(WINDOWEND = 5)` cannot be combined with other WINDOWEND bounds. " + MORE),
     ],
 )  # fmt: skip
 def test_refused(text, message):
