@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import uuid
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from ksql.plan.build import build
 from ksql.query.printing import PrintQuery
 from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses, check_stream
 from ksql.query.push import PushQuery, TooManyPushQueries
+from ksql.query.scalable import is_scalable
 from ksql.statements.answers import RequestFailed
 from ksql.statements.execute import parsed_one
 from ksql.statements.services import Request, RunningPush, Services
@@ -184,7 +186,12 @@ class Reads:
         source = query.source
         while isinstance(source, ast.Join):
             source = source.left
-        query_id = f"transient_{source.name}_{secrets.randbits(63)}"
+        scalable = is_scalable(query, self._engine.catalog, request.settings)
+        query_id = (
+            f"SCALABLE_PUSH_QUERY_{uuid.uuid4()}"
+            if scalable
+            else f"transient_{source.name}_{secrets.randbits(63)}"
+        )
         plan, columns = _transient(query, query_id, self._engine.context(request.settings))
         push = PushQuery(
             plan,
@@ -195,6 +202,7 @@ class Reads:
             limit=query.limit,
             on_end=self._ended,
             registry=self._engine.registry,
+            keyed=scalable and bool(self._engine.catalog.source(source.name).schema.key),
         )
         with self._lock:
             self._open[query_id] = _Open(push, RunningPush(text, plan))

@@ -254,6 +254,13 @@ PROPERTIES: dict[str, Property] = {
             editable=True,
         ),
         _p(
+            "ksql.query.push.v2.enabled",
+            "bool",
+            "false",
+            "push queries over one query's result are named scalable and skip keyless records",
+            editable=True,
+        ),
+        _p(
             "ksql.new.query.planner.enabled",
             "bool",
             "false",

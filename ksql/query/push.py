@@ -28,7 +28,10 @@ Offsets = Mapping[tuple[str, int], int]
 
 
 class PushQuery:
-    """A transient query; ``until`` bounds it (a pull query over a stream). See ``ResultStream``."""
+    """A transient query; see ``ResultStream``.
+
+    ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out what has no key.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class PushQuery:
         limit: int | None = None,
         on_end: Callable[[str], None] = lambda _query_id: None,
         registry: Registry | None = None,
+        keyed: bool = False,
     ) -> None:
         self.kind: Literal["pull", "push"] = "push" if until is None else "pull"
         self.query_id = plan.query_id
@@ -49,6 +53,7 @@ class PushQuery:
         self.final_message: str | None = None
         self._program = Compiled(plan, functions, rows=True, registry=registry)
         names = [column.name for column in columns]
+        self._keyed = keyed
         self._deletes = plan.sink.kind == "TABLE"  # a stream's record without value says nothing
         self._key_places = [names.index(column.name) for column in plan.sink.key]
         self._stores = [MemoryStore() for _ in range(self._program.stages)]
@@ -107,7 +112,7 @@ class PushQuery:
         return [
             self._tombstone(key) if value is None else ResultRow(value)
             for key, value, _, _, _ in flowing
-            if value is not None or self._deletes
+            if (value is not None or self._deletes) and not (self._keyed and key is None)
         ]
 
     def _tombstone(self, key: tuple[Any, ...] | None) -> ResultRow:

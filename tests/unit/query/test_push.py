@@ -9,6 +9,7 @@ from ksql.analysis.bound import type_of
 from ksql.engine.queries import transient_plan
 from ksql.plan.build import build
 from ksql.query.push import PushQuery
+from ksql.query.scalable import is_scalable
 from ksql.topics.client import RawRecord
 from ksql.types.schema import Column
 from tests.unit.world import World
@@ -43,7 +44,7 @@ def windowed(key, start):
     return key.encode() + struct.pack(">q", start)
 
 
-def rows(monkeypatch, text, *records):
+def rows(monkeypatch, text, *records, keyed=False):
     """What the query answers to ``(key, value)`` records, and how it ends."""
     world = World(SETUP)
     query = world.parse(text)
@@ -65,7 +66,9 @@ def rows(monkeypatch, text, *records):
         for offset, (key, value) in enumerate(records)
     ]
     monkeypatch.setattr("ksql.query.push.Feed", lambda *_args: ListFeed(raw))
-    push = PushQuery(plan, columns, world.engine.functions, None, {}, limit=query.limit)
+    push = PushQuery(
+        plan, columns, world.engine.functions, None, {}, limit=query.limit, keyed=keyed
+    )
     found = [
         (*row.values, "gone") if row.tombstone else row.values for b in push.batches() for row in b
     ]
@@ -78,6 +81,40 @@ def test_a_record_without_value_is_no_row_of_a_stream(monkeypatch):
         [("a", 1), (None, 2), ("c", 3)],
         "Limit Reached",
     )
+
+
+def test_records_without_key_may_be_left_out(monkeypatch):
+    records = [(None, {"A": 2}), ("a", {"A": 1}), ("b", {})]
+    text = "SELECT A FROM S EMIT CHANGES LIMIT 2;"
+    assert rows(monkeypatch, text, *records)[0] == [(2,), (1,)]
+    assert rows(monkeypatch, text, *records, keyed=True)[0] == [(1,), (None,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "scalable"),
+    [
+        ("SELECT A, ROWTIME FROM C WHERE A > 1 EMIT CHANGES;", {}, True),
+        ("SELECT * FROM C EMIT CHANGES;", {"auto.offset.reset": "earliest"}, False),
+        ("SELECT * FROM C EMIT CHANGES;", {"ksql.query.push.v2.enabled": "false"}, False),
+        ("SELECT * FROM C;", {}, False),
+        ("SELECT * FROM S EMIT CHANGES;", {}, False),
+        ("SELECT * FROM D EMIT CHANGES;", {}, False),
+        ("SELECT A, ROWPARTITION FROM C EMIT CHANGES;", {}, False),
+        ("SELECT A FROM C WHERE ABS(ROWOFFSET) > 1 EMIT CHANGES;", {}, False),
+        ("SELECT A, COUNT(*) FROM C GROUP BY A EMIT CHANGES;", {}, False),
+        ("SELECT * FROM C PARTITION BY A EMIT CHANGES;", {}, False),
+        ("SELECT * FROM C JOIN T ON C.K = T.K EMIT CHANGES;", {}, False),
+    ],
+)
+def test_which_queries_are_scalable(text, settings, scalable):
+    world = World(
+        SETUP,
+        "CREATE STREAM C AS SELECT * FROM S; CREATE STREAM D AS SELECT * FROM S;"
+        "INSERT INTO D SELECT * FROM S;",
+    )
+    base = {"ksql.query.push.v2.enabled": "true", "auto.offset.reset": "latest"}
+    chosen = world.settings.with_overrides(base | settings)
+    assert is_scalable(world.parse(text), world.catalog, chosen) is scalable
 
 
 def test_a_table_says_which_rows_are_gone(monkeypatch):

@@ -1,0 +1,49 @@
+"""Which push queries ksqlDB calls scalable.
+
+They read on from the newest record of what one running query writes. Ours read its topic, as all
+push queries do: no query has to be started for them. What clients can tell apart is kept: their
+ids, and that records without key are left out.
+
+Source: reference, operations, section 7.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.syntax.walk import walk
+
+if TYPE_CHECKING:
+    from ksql.base.config import Settings
+    from ksql.catalog.catalog import Catalog
+
+_ENABLED = "ksql.query.push.v2.enabled"
+_PLACES = ("ROWPARTITION", "ROWOFFSET")
+
+
+def is_scalable(query: ast.Query, catalog: Catalog, settings: Settings) -> bool:
+    """Whether a push query is one of them."""
+    source = query.source
+    return (
+        settings.flag(_ENABLED)
+        and settings.text("auto.offset.reset") == "latest"
+        and isinstance(source, ast.SourceRef)
+        and query.emit == "CHANGES"
+        and query.window is None
+        and query.group_by is None
+        and query.partition_by is None
+        and query.having is None
+        and len(catalog.writers(source.name)) == 1
+        and not _names_places(query)
+    )
+
+
+def _names_places(query: ast.Query) -> bool:
+    exprs = [item.expr for item in query.select if isinstance(item, ast.SelectItem)]
+    if query.where is not None:
+        exprs.append(query.where)
+    return any(
+        isinstance(node, ex.Ref) and node.name in _PLACES for expr in exprs for node in walk(expr)
+    )
