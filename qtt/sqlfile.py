@@ -12,6 +12,7 @@ from ksql.base.errors import KsqlError, NotSupportedYet, StatementError
 from ksql.engine.ddl import columns_of
 from ksql.engine.properties import With
 from ksql.rows.constants import constant_value
+from ksql.statements.insert import check_count
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, parse_one, split
 from ksql.topics.formats import NoRegistry
@@ -107,7 +108,7 @@ class _Block:
     def _source(self, name: str) -> DataSource:
         found = self._driver.catalog.sources.get(name)
         if found is None:
-            raise Mismatch(f"Source {name} does not exist")
+            raise StatementError(f"Source {name} does not exist")
         return found
 
     def _next(self, source: DataSource) -> Any:
@@ -121,6 +122,7 @@ class _Block:
         return log[place]
 
     def _assert_values(self, stmt: ast.AssertValues) -> None:
+        check_count(stmt.columns, stmt.values)
         source = self._source(stmt.name)
         record = self._next(source)
         if record.value is None:
@@ -135,7 +137,7 @@ class _Block:
         )
         actual[ROWTIME] = record.timestamp
         types = {c.name: c.type for c in schema.columns} | {ROWTIME: BIGINT}
-        for name, expr in zip(stmt.columns, stmt.values, strict=True):
+        for name, expr in zip(stmt.columns, stmt.values, strict=False):  # none: none is compared
             if name not in types:
                 raise Mismatch(f"Column {name} does not exist in {source.name}")
             wanted = constant_value(expr, types[name], FUNCTIONS, {}, name)
@@ -156,13 +158,16 @@ class _Block:
 
     def _assert_tombstone(self, stmt: ast.AssertNullValues) -> None:
         source = self._source(stmt.name)
+        names = stmt.columns or tuple(c.name for c in source.schema.key)
+        check_count(names, stmt.values)
         record = self._next(source)
         if record.value is not None:
             raise Mismatch("Expected record does not match actual. It is not a tombstone")
         actual = self._key(source, record.key)
         types = {c.name: c.type for c in source.schema.key}
-        names = stmt.columns or tuple(types)
         for name, expr in zip(names, stmt.values, strict=True):
+            if name not in types:
+                raise Mismatch(f"{name} is no key column of {source.name}")
             if constant_value(expr, types[name], FUNCTIONS, {}, name) != actual.get(name):
                 raise Mismatch("Expected record does not match actual: another key")
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
     from ksql.statements.services import Request
     from ksql.syntax import ast
+    from ksql.syntax import expr as ex
     from ksql.topics.registry import Registry
 
 
@@ -34,7 +35,7 @@ class CannotInsert(StatementError):
 
 def insert_values(stmt: ast.InsertValues, request: Request) -> None:
     """Write the record and wait for its acknowledgement."""
-    _check_count(stmt)
+    check_count(stmt.columns, stmt.values)
     source = _target(stmt, request)
     columns = _columns(stmt, source)
     try:
@@ -50,18 +51,17 @@ def insert_values(stmt: ast.InsertValues, request: Request) -> None:
     request.services.writer.write(source.topic, *record)
 
 
-def _check_count(stmt: ast.InsertValues) -> None:
+def check_count(columns: Sequence[str], values: Sequence[ex.Expr]) -> None:
     """A value for each column that is named.
 
     Raises: ParseError.
     """
-    if not stmt.values:
+    if not values:
         raise ParseError(f"{PREPARING}Expected some values for INSERT INTO statement.")
-    if stmt.columns and len(stmt.columns) != len(stmt.values):
-        values = ", ".join(map(describe, stmt.values))
+    if columns and len(columns) != len(values):
         raise ParseError(
             f"{PREPARING}Expected number columns and values to match: "
-            f"[{', '.join(stmt.columns)}], [{values}]"
+            f"[{', '.join(columns)}], [{', '.join(map(describe, values))}]"
         )
 
 

@@ -45,7 +45,9 @@ def test_inserts_pass_through_the_queries_at_once(result):
         ("ASSERT VALUES s (rowtime) VALUES (9);", "ROWTIME: 9 expected"),
         ("ASSERT VALUES s (nope) VALUES (9);", "Column NOPE does not exist"),
         ("ASSERT VALUES nope (v) VALUES (9);", "NOPE does not exist"),
+        ("ASSERT VALUES s (k, v) VALUES (9);", "number columns and values to match: [K, V], [9]"),
         ("ASSERT NULL VALUES s (k) KEY (1);", "not a tombstone"),
+        ("ASSERT NULL VALUES s (k) KEY (1, 2);", "to match: [K], [1, 2]"),
         ("ASSERT VALUES s (v) VALUES (1); ASSERT VALUES s (v) VALUES (1);", "all records"),
     ],
 )
@@ -53,6 +55,27 @@ def test_assertions_on_records_fail(result, assertion, text):
     found = result("INSERT INTO s (rowtime, k, v) VALUES (0, 7, 1);", assertion)
     assert found.status == "failed"
     assert text in found.reason
+    assert "defect" not in found.reason
+
+
+def test_without_columns_only_the_record_is_asserted(result):
+    found = result("INSERT INTO s (k) VALUES (7);", "ASSERT VALUES s VALUES (1, 2, 'x');")
+    assert (found.status, found.reason) == ("passed", "")
+
+
+def test_an_assertion_of_what_is_no_source_is_an_error_of_its_own(result):
+    expect = _error("io.confluent.ksql.util.KsqlException", "Source X does not exist")
+    assert result("ASSERT VALUES x (v) VALUES (1);", expect=expect).status == "passed"
+
+
+def test_a_key_that_is_not_there(result):
+    found = result(
+        "CREATE TABLE t AS SELECT k, COUNT(*) n FROM s GROUP BY k HAVING COUNT(*) < 2;",
+        "INSERT INTO s (k) VALUES (7); INSERT INTO s (k) VALUES (7);",
+        "ASSERT VALUES t (n) VALUES (1);",
+        "ASSERT NULL VALUES t (n) KEY (7);",
+    )
+    assert found.reason == "N is no key column of T"
 
 
 @pytest.mark.parametrize(
