@@ -96,7 +96,7 @@ def _text(value: Any) -> str:
 
 
 def _steps(test: dict[str, Any], format_: str | None) -> Iterator[Step]:
-    statements, inputs = _nested(test["statements"]), _nested(test.get("inputs") or [])
+    statements, inputs = _nested(test["statements"], test.get("inputs") or [])
     for index in range(max(len(statements), len(inputs))):
         yield Step(
             tuple(_statement(s, format_) for s in (statements[index : index + 1] or [[]])[0]),
@@ -109,9 +109,11 @@ def _statement(item: Any, format_: str | None) -> Statement:
     return Statement(sql.replace("{FORMAT}", format_) if format_ else sql, refused)
 
 
-def _nested(items: list[Any]) -> list[list[Any]]:
-    """A plain list is one step."""
-    return items if items and isinstance(items[0], list) else [items]
+def _nested(*columns: list[Any]) -> list[list[list[Any]]]:
+    """Plain lists are one step; beside a list of lists each item is a step, as KLIP-28 has it."""
+    if any(isinstance(item, list) for items in columns for item in items):
+        return [[item if isinstance(item, list) else [item] for item in items] for items in columns]
+    return [[items] for items in columns]
 
 
 def _flat(items: list[Any]) -> list[Any]:

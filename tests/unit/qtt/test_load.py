@@ -40,6 +40,17 @@ def test_lists_of_lists_are_steps_that_take_turns(cases):
     assert [[r.topic for r in step.inputs] for step in case.steps] == [["t", "t"], ["u"], []]
 
 
+def test_single_items_are_steps_where_there_are_steps(cases):
+    records = [{"topic": "t"}, [{"topic": "u"}, {"topic": "v"}], {"topic": "w"}]
+    (case,) = cases({"name": "n", "statements": [["A;", "B;"], "C;"], "inputs": records})
+    assert [[s.sql for s in step.statements] for step in case.steps] == [["A;", "B;"], ["C;"], []]
+    assert [[r.topic for r in step.inputs] for step in case.steps] == [["t"], ["u", "v"], ["w"]]
+    (case,) = cases({"name": "n", "statements": [["A;"], ["B;"]], "inputs": [records[0]] * 2})
+    assert [len(step.inputs) for step in case.steps] == [1, 1]
+    (case,) = cases({"name": "n", "statements": ["A;", "B;"], "inputs": [records[0]] * 2})
+    assert [len(step.inputs) for step in case.steps] == [2]
+
+
 def test_more_steps_of_inputs_than_of_statements(cases):
     (case,) = cases(
         {"name": "n", "statements": ["A;"], "inputs": [[{"topic": "t"}], [{"topic": "t"}]]}
