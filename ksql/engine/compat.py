@@ -5,8 +5,10 @@ Source: reference, upgrades, section 2.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from ksql.types.format import Format
 from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
@@ -42,11 +44,22 @@ def _shown(source: DataSource) -> str:
     window = (
         f", {source.window.kind} {source.window.size_ms or ''}".rstrip() if source.window else ""
     )
-    return f"{source.topic} ({source.key_format.name}/{source.value_format.name}{window})"
+    return f"{source.topic} ({_format(source.key_format)}/{_format(source.value_format)}{window})"
+
+
+def _format(format_: Format) -> str:
+    """The format's name, and its properties where they are not what they are by themselves."""
+    plain = Format(format_.name)
+    stated = {each.name: getattr(format_, each.name) for each in fields(Format)}
+    shown = [f"{n}='{v}'" for n, v in stated.items() if v != getattr(plain, n)]
+    return f"{format_.name} {', '.join(shown)}" if shown else format_.name
 
 
 def _time(source: DataSource) -> str:
-    return source.timestamp.name if source.timestamp else "none"
+    found = source.timestamp
+    if found is None:
+        return "none"
+    return found.name if found.pattern is None else f"{found.name} ({found.pattern})"
 
 
 def _columns(old: DataSource, new: DataSource) -> list[str]:

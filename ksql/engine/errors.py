@@ -69,8 +69,9 @@ class UpgradeRefused(StatementError):
         super().__init__(
             message.strip(),
             detail=detail,
-            hint="The running query goes on unchanged. "
-            "Create the new query under another name instead.",
+            hint=("" if verdict is None else "The running query goes on unchanged. ")
+            + f"Create the new {'source' if verdict is None else 'query'} "
+            "under another name instead.",
         )
         self.name = name
         self.verdict = verdict

@@ -305,6 +305,24 @@ def test_a_declaration_that_loses_something_names_all_of_it():
         "CREATE OR REPLACE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', TIMESTAMP='A');"
     )
     assert "timestampColumn = none which cannot be upgraded to A" in error.message
+    assert error.hint == "Create the new source under another name instead."
+
+
+def test_what_became_of_a_format_or_a_timestamp_is_told():
+    world = World(
+        "CREATE STREAM S (K INT KEY, A STRING) WITH (KAFKA_TOPIC='s', PARTITIONS=1, "
+        "FORMAT='DELIMITED', VALUE_DELIMITER='|', TIMESTAMP='A', TIMESTAMP_FORMAT='yyyy');"
+    )
+    error = world.refuse(
+        "CREATE OR REPLACE STREAM S (K INT KEY, A STRING) WITH (KAFKA_TOPIC='s', "
+        "FORMAT='DELIMITED', KEY_DELIMITER='TAB', TIMESTAMP='A', TIMESTAMP_FORMAT='MM');"
+    )
+    assert error.message == (
+        "Cannot upgrade data source: S. (DataSource 'S' has topic = "
+        "s (DELIMITED/DELIMITED delimiter='|') "
+        "which cannot be upgraded to s (DELIMITED delimiter='\t'/DELIMITED)) AND "
+        "(DataSource 'S' has timestampColumn = A (yyyy) which cannot be upgraded to A (MM))"
+    )
 
 
 def test_read_only_sources_stay_as_they_are():
