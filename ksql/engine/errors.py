@@ -77,5 +77,21 @@ class UpgradeRefused(StatementError):
         self.verdict = verdict
 
 
+ACTIVE_LIMIT = "ksql.query.persistent.active.limit"
+
+
+class TooManyQueries(StatementError):
+    """One query more than the server may run."""
+
+    def __init__(self, text: str, running: int, limit: int) -> None:
+        super().__init__(
+            f"Not executing statement(s) '{text}' as it would cause the number of active, "
+            "persistent queries to exceed the configured limit. Use the TERMINATE command to "
+            f"terminate existing queries, or increase the '{ACTIVE_LIMIT}' setting via the "
+            "'ksql-server.properties' file. "
+            f"Current persistent query count: {running}. Configured limit: {limit}."
+        )
+
+
 class StillUsed(StatementError):
     """A source that others read or write cannot be dropped."""

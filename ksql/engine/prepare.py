@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import ServerError
 from ksql.engine import ddl, queries, source_tables
+from ksql.engine.changes import PutQuery
+from ksql.engine.errors import ACTIVE_LIMIT, TooManyQueries
 from ksql.engine.switches import check_switches
 from ksql.syntax import ast
 
@@ -40,6 +42,24 @@ def prepare(statement: ast.Statement, text: str, context: Context) -> Prepared:
     Raises: StatementError.
     """
     check_switches(statement, context)
+    prepared = _prepared(statement, text, context)
+    _check_limit(prepared, text, context)
+    return prepared
+
+
+def _check_limit(prepared: Prepared, text: str, context: Context) -> None:
+    """Only so many queries may run; one that takes another's place is none more.
+
+    Raises: TooManyQueries.
+    """
+    running = context.catalog.queries
+    wanted = {each.query.id for each in prepared.changes if isinstance(each, PutQuery)}
+    limit = context.settings.number(ACTIVE_LIMIT)
+    if wanted - running.keys() and len(running.keys() | wanted) > limit:
+        raise TooManyQueries(text, len(running), limit)
+
+
+def _prepared(statement: ast.Statement, text: str, context: Context) -> Prepared:
     match statement:
         case ast.CreateSource(read_only=True):
             return source_tables.create_read_only(statement, text, context)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.base.config import Settings
 from ksql.base.errors import ParseError
 from ksql.engine.changes import DropSource, EndQuery, PauseQuery, PutQuery, PutSource
-from tests.unit.world import World
+from tests.unit.world import SETTINGS, World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=2);"
 T = "CREATE TABLE T (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);"
@@ -666,3 +667,22 @@ def test_every_query_has_the_plan_of_its_command():
     assert world.plan("C").query_id == "CSAS_C_1"
     assert world.plan("C").buckets == 2
     assert dict(world.plan("C").settings)["auto.offset.reset"] == "earliest"
+
+
+# --- how many may run
+
+
+def test_no_more_queries_than_configured():
+    world = World(S, COPY)
+    world.settings = Settings({**SETTINGS, "ksql.query.persistent.active.limit": "1"})
+    text = "INSERT INTO C SELECT * FROM S;"
+    assert world.refuse(text).message == (
+        f"Not executing statement(s) '{text}' as it would cause the number of active, persistent "
+        "queries to exceed the configured limit. Use the TERMINATE command to terminate existing "
+        "queries, or increase the 'ksql.query.persistent.active.limit' setting via the "
+        "'ksql-server.properties' file. Current persistent query count: 1. Configured limit: 1."
+    )
+    world.execute(COPY.replace("CREATE", "CREATE OR REPLACE"))
+    world.execute("CREATE STREAM N (A INT) WITH (KAFKA_TOPIC='n', PARTITIONS=1);")
+    world.run("TERMINATE ALL;")
+    world.execute(text)
