@@ -15,7 +15,7 @@ from ksql.syntax import expr as ex
 from ksql.topics.registry import SchemaNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ksql.statements.services import Request
     from ksql.topics.registry import Registry
@@ -87,14 +87,19 @@ def _problem(stmt: ast.AssertTopic, request: Request) -> str | None:
     if found is None:
         return f"Topic {stmt.topic} does not exist"
     actual = {"PARTITIONS": len(found), "REPLICAS": found[0] if found else 0}
-    for each in stmt.properties:
-        if not isinstance(each.value, ex.IntLit):
-            raise StatementError(f"{each.name} must be a whole number", span=each.span)
-        if each.name not in actual:
-            return f"Cannot assert unknown topic property: {each.name}"
-        if actual[each.name] != each.value.value:
-            return (
-                f"Mismatched configuration for topic {stmt.topic}: For config {each.name}, "
-                f"expected {each.value.value} got {actual[each.name]}"
-            )
-    return None
+    wrong = [_mismatch(stmt.topic, each, actual) for each in stmt.properties]
+    return "\n".join(filter(None, wrong)) or None
+
+
+def _mismatch(topic: str, wanted: ast.Property, actual: Mapping[str, int]) -> str:
+    found = actual.get(wanted.name.upper())
+    if found is None:
+        return f"Cannot assert unknown topic property: {wanted.name}"
+    if not isinstance(wanted.value, ex.IntLit):
+        raise StatementError(f"{wanted.name} must be a whole number", span=wanted.span)
+    if found == wanted.value.value:
+        return ""
+    return (
+        f"Mismatched configuration for topic {topic}: For config {wanted.name}, "
+        f"expected {wanted.value.value} got {found}"
+    )

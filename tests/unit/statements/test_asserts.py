@@ -8,7 +8,7 @@ from ksql.base.errors import AssertionFailed, RegistryMissing, StatementError
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
 from ksql.topics.registry import MemoryRegistry, RegistryUnreachable, Schema
-from tests.unit.world import World
+from tests.unit.world import StillMonitor, World
 
 AVRO = Schema("AVRO", '"string"')
 SOON = " TIMEOUT 1 MILLISECONDS;"
@@ -58,6 +58,26 @@ def test_what_does_not_hold_in_time_is_told(world, text, message):
     error = failed(world, text + SOON)
     assert isinstance(error, AssertionFailed)
     assert message in error.message
+
+
+class OneTopic(StillMonitor):
+    """Knows a topic of two partitions with one replica each."""
+
+    def topics(self):
+        return {"t": [1, 1]}
+
+
+def test_all_that_is_not_as_asserted_of_a_topic_is_told(world):
+    world.services.monitor = OneTopic()
+    assert world.run("ASSERT TOPIC t WITH (partitions=2, 'replicas'=1);")[0].exists
+    error = failed(world, "ASSERT TOPIC t WITH (PARTITIONS=3, 'replicas'=5, color='red')" + SOON)
+    assert error.message.split("\n") == [
+        "Mismatched configuration for topic t: For config PARTITIONS, expected 3 got 2",
+        "Mismatched configuration for topic t: For config REPLICAS, expected 5 got 1",
+        "Cannot assert unknown topic property: COLOR",
+    ]
+    assert "whole number" in failed(world, "ASSERT TOPIC t WITH (PARTITIONS='2');").message
+    assert failed(world, "ASSERT NOT EXISTS TOPIC t" + SOON).message == "Topic t exists"
 
 
 def test_it_waits_until_it_holds(world, monkeypatch):
