@@ -60,7 +60,11 @@ def check_stream_table(join: ast.Join, left: FromSource, right: FromSource) -> N
             f"Invalid join type: right-outer join not supported for stream-table join. {names}"
         )
     if join.within is not None:
-        raise InvalidJoin("A window definition was provided for a Stream-Table join.")
+        raise InvalidJoin(
+            "A window definition was provided for a Stream-Table join. These joins are not "
+            "windowed. Please drop the window definition (ie. the WITHIN clause) and try to "
+            "execute your join again."
+        )
     if left.source.window is not None or right.source.window is not None:
         raise NotSupportedYet("a join of windowed sources", span=join.span)
 

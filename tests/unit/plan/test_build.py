@@ -58,7 +58,9 @@ REFUSED = [
      "Invalid join type: right-outer join not supported for stream-table join. "
      "Got S RIGHT [OUTER] JOIN T."),
     ("SELECT * FROM S A JOIN T B WITHIN 1 HOUR ON A.K = B.ID",
-     "A window definition was provided for a Stream-Table join."),
+     "A window definition was provided for a Stream-Table join. These joins are not windowed. "
+     "Please drop the window definition (ie. the WITHIN clause) and try to execute your join "
+     "again."),
     ("SELECT * FROM W A JOIN T B ON A.K = B.ID",
      "Can not join windowed source to non-windowed source.\n"
      "`W` is TUMBLING windowed\n`T` is not windowed"),
