@@ -15,7 +15,7 @@ from ksql.engine.queries import transient_plan
 from ksql.plan.build import build
 from ksql.query.printing import PrintQuery
 from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses, check_stream
-from ksql.query.push import PushQuery, TooManyPushQueries
+from ksql.query.push import PushQuery, TooManyPushQueries, check_limit
 from ksql.query.scalable import is_scalable
 from ksql.statements.answers import RequestFailed
 from ksql.statements.execute import parsed_one
@@ -148,7 +148,7 @@ class Reads:
         name = source.name if isinstance(source, ast.SourceRef) else ""
         found = self._engine.catalog.sources.get(name)
         if found is not None and found.kind == "STREAM":
-            check_clauses(query, request.settings)
+            check_clauses(query, request.settings, self._engine.functions)
             check_stream(request.settings)
             return self._pull_stream(query, query_id, request)
         pull: PullQuery = bind_pull(
@@ -180,6 +180,7 @@ class Reads:
     # --- push
 
     def _push(self, query: ast.Query, request: Request, text: str) -> ResultStream:
+        check_limit(query)
         limit = request.settings.number("ksql.max.push.queries")
         if len(self._open) >= limit:
             raise TooManyPushQueries(limit)

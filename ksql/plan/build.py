@@ -39,7 +39,7 @@ from ksql.syntax import expr as ex
 from ksql.syntax.ast import SourceKind
 from ksql.syntax.walk import collect, transform
 from ksql.types.format import KeyWindow
-from ksql.types.model import BOOLEAN, SqlType, holds_null
+from ksql.types.model import BOOLEAN, INTEGER, SqlType, holds_null
 from ksql.types.schema import WINDOW_COLUMNS, Column, Role
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from ksql.functions.registry import Functions
 
 
+_EVERYTHING = Named("ALL", b.Const(1, INTEGER))
+"""The key of the one group where there is no GROUP BY: no record is without it."""
 _BindItem = Callable[[ex.Expr], Bound]
 
 
@@ -399,7 +401,7 @@ class _Builder:
         )
         if result_kind(plan) == "TABLE":
             self._check_undo(grouping)
-        plan = Aggregate(plan, named, folds, window, len(folds))
+        plan = Aggregate(plan, named or (_EVERYTHING,), folds, window, len(folds))
         if having is not None:
             plan = Filter(plan, having, "HAVING")
         parts = [

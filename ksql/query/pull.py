@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Named, type_of
+from ksql.analysis.grouping import is_aggregate
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.projection import check_unique, items
 from ksql.analysis.relation import bind_relation
@@ -24,6 +25,8 @@ from ksql.rows.compile import Stage, compile_stage
 from ksql.stores import windowed
 from ksql.stores.base import Row, Store
 from ksql.syntax import ast
+from ksql.syntax import expr as ex
+from ksql.syntax.walk import collect
 from ksql.topics.formats import DecodeError, Serde
 from ksql.topics.schemas import topic_serde
 from ksql.types.model import BIGINT, SqlType
@@ -145,7 +148,7 @@ def bind_pull(
     Raises: StatementError for clauses that pull queries do not have, for tables that no query
     writes; RegistryMissing for formats that need a schema registry.
     """
-    check_clauses(query, settings)
+    check_clauses(query, settings, functions)
     relation = bind_relation(query.source, catalog, functions, frozenset())
     source = relation.sources[0].source
     relation_scope = Scope((_pull_source(relation.sources[0].alias, source),))
@@ -182,7 +185,7 @@ def bind_pull(
     )
 
 
-def check_clauses(query: ast.Query, settings: Settings) -> None:
+def check_clauses(query: ast.Query, settings: Settings, functions: Functions) -> None:
     """Refuse what pull queries cannot do.
 
     Raises: StatementError.
@@ -214,6 +217,19 @@ def check_clauses(query: ast.Query, settings: Settings) -> None:
         raise StatementError(
             "LIMIT clause in pull queries is currently disabled. You can enable them by setting "
             f"ksql.query.pull.limit.clause.enabled=true. {where.MORE}",
+            hint=_PUSH,
+        )
+    aggregates = dict.fromkeys(
+        node.name
+        for item in query.select
+        if isinstance(item, ast.SelectItem)
+        for node in collect(item.expr, ex.Call)
+        if is_aggregate(node, functions)
+    )
+    if aggregates:
+        raise StatementError(
+            f"Pull queries don't support aggregate functions: {', '.join(aggregates)}. "
+            f"{where.MORE}",
             hint=_PUSH,
         )
     where.check_columns(

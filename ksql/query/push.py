@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from ksql.base.errors import KsqlError
+from ksql.base.errors import KsqlError, StatementError
 from ksql.dataflow.load import Compiled
 from ksql.dataflow.program import RawBatch
 from ksql.processors.memory import MemoryStore
@@ -19,6 +19,7 @@ from ksql.query.results import ResultRow
 if TYPE_CHECKING:
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import QueryPlan
+    from ksql.syntax import ast
     from ksql.topics.client import RawRecord
     from ksql.topics.registry import Registry
     from ksql.topics.settings import KafkaSettings
@@ -138,6 +139,18 @@ def raw_batch(records: list[RawRecord]) -> RawBatch:
         [record.value for record in records],
         headers if any(headers) else None,
     )
+
+
+def check_limit(query: ast.Query) -> None:
+    """A query cannot end before it begins.
+
+    Raises: StatementError.
+    """
+    if query.limit is not None and query.limit < 0:
+        raise StatementError(
+            "Push queries don't support negative integers in the LIMIT clause. "
+            "See https://cnfl.io/queries for more info."
+        )
 
 
 class TooManyPushQueries(KsqlError):

@@ -161,6 +161,8 @@ def test_a_row_that_does_not_decode_is_left_out():
          "Pull queries don't support JOIN clauses. " + MORE),
         ("SELECT K, K FROM N;", "Duplicate value columns found in schema: `K` STRING"),
         ("SELECT X FROM N;", None),
+        ("SELECT COUNT(*), MAX(C) + 1 FROM N;",
+         "Pull queries don't support aggregate functions: COUNT, MAX. " + MORE),
         ("SELECT * FROM W WHERE WINDOWSTART <> 0;",
          "Unsupported WINDOWSTART bounds: [NOT_EQUAL]. " + MORE),
         ("SELECT * FROM W WHERE K = 'a' AND WINDOWEND > 0 AND 5 <= WINDOWEND;",

@@ -6,9 +6,10 @@ import struct
 import pytest
 
 from ksql.analysis.bound import type_of
+from ksql.base.errors import StatementError
 from ksql.engine.queries import transient_plan
 from ksql.plan.build import build
-from ksql.query.push import PushQuery
+from ksql.query.push import PushQuery, check_limit
 from ksql.query.scalable import is_scalable
 from ksql.topics.client import RawRecord
 from ksql.types.schema import Column
@@ -115,6 +116,27 @@ def test_which_queries_are_scalable(text, settings, scalable):
     base = {"ksql.query.push.v2.enabled": "true", "auto.offset.reset": "latest"}
     chosen = world.settings.with_overrides(base | settings)
     assert is_scalable(world.parse(text), world.catalog, chosen) is scalable
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT COUNT(*) FROM S EMIT CHANGES LIMIT 3;", [(1,), (2,), (3,)]),
+        ("SELECT SUM(A), 1, COUNT(A) FROM S EMIT CHANGES LIMIT 3;",
+         [(2, 1, 1), (2, 1, 1), (5, 1, 2)]),
+        ("SELECT COUNT(*) FROM S HAVING COUNT(*) > 1 EMIT CHANGES LIMIT 2;", [(2,), (3,)]),
+        ("SELECT COUNT(*) FROM T EMIT CHANGES LIMIT 3;", [(1,), (2,), (1,)]),
+    ],
+)  # fmt: skip
+def test_without_group_by_all_records_are_one_group(monkeypatch, text, expected):
+    records = [("a", {"A": 2}), ("b", {}), ("a", None if " T " in text else {"A": 3})]
+    assert rows(monkeypatch, text, *records)[0] == expected
+
+
+def test_a_limit_is_not_negative():
+    query = World(SETUP).parse("SELECT * FROM S EMIT CHANGES LIMIT -1;")
+    with pytest.raises(StatementError, match="negative integers in the LIMIT clause"):
+        check_limit(query)
 
 
 def test_a_table_says_which_rows_are_gone(monkeypatch):
