@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.describe import describe, place, type_name
 from ksql.base import ident
-from ksql.base.errors import PREPARING, StatementError, UnknownName
+from ksql.base.errors import PREPARING, ParseError, StatementError, UnknownName
 
 if TYPE_CHECKING:
     from ksql.base.errors import Span
@@ -38,7 +38,7 @@ class UnknownColumn(UnknownName):
         super().__init__(text, near)
 
 
-class UnknownSource(UnknownName):
+class UnknownSource(UnknownName, ParseError):
     """FROM has no source of that name or alias."""
 
     def __init__(self, name: str, known: tuple[str, ...], span: Span) -> None:

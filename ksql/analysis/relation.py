@@ -10,7 +10,7 @@ from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.chains import Chain
 from ksql.analysis.scope import Scope, Source
 from ksql.analysis.sources import FromSource
-from ksql.base.errors import PREPARING, StatementError
+from ksql.base.errors import PREPARING, ParseError
 from ksql.base.ident import near
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
@@ -86,7 +86,7 @@ def _check_qualifiers(criteria: ex.Expr, found: tuple[FromSource, ...]) -> None:
     for ref in collect(criteria, ex.Ref):
         if ref.source is not None and ref.source not in aliases:
             close = near(ref.source, aliases)
-            raise StatementError(
+            raise ParseError(
                 f"{PREPARING}'{ref.source}' is not a valid stream/table name or alias.",
                 hint=f"Did you mean {close[0]}?" if close else "",
             )
@@ -99,7 +99,7 @@ def _from(ref: ast.SourceRef, catalog: Catalog) -> FromSource:
     return FromSource(ref.alias, source)
 
 
-class UnknownFromSource(StatementError):
+class UnknownFromSource(ParseError):
     """FROM names a stream or table that does not exist."""
 
     def __init__(self, ref: ast.SourceRef, catalog: Catalog) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import StatementError
+from ksql.base.errors import ParseError, StatementError
 from ksql.base.ident import near, quote
 from ksql.catalog.model import DataSource
 from ksql.dataflow.ports import Topic
@@ -115,7 +115,7 @@ def columns_of(defs: Iterable[ast.ColumnDef]) -> tuple[Column, ...]:
     names = [column.name for column in columns]
     twice = dict.fromkeys(quote_always(name) for name in names if names.count(name) > 1)
     if twice:
-        raise StatementError(f"Duplicate column names: {', '.join(twice)}")
+        raise ParseError(f"Duplicate column names: {', '.join(twice)}")
     headers = [c for c in columns if c.role is Role.HEADERS]
     if len(headers) > 1 and any(c.header_key is None for c in headers):
         raise StatementError("Schema already contains a HEADERS column.")
@@ -129,7 +129,7 @@ def columns_of(defs: Iterable[ast.ColumnDef]) -> tuple[Column, ...]:
 
 def _column(each: ast.ColumnDef) -> Column:
     if each.name in SYSTEM_NAMES:
-        raise StatementError(
+        raise ParseError(
             f"'{each.name}' is a reserved column name. You cannot use it as a name for a column.",
             span=each.span,
         )

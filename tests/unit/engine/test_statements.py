@@ -243,13 +243,15 @@ def test_a_bad_with_clause_is_found_while_the_statement_is_prepared(properties):
     assert isinstance(error, ParseError)
 
 
-def test_values_need_a_format():
-    world = World(**{"ksql.persistence.default.format.value": ""})
-    world.topic("s")
-    assert world.refuse("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='s');").message == (
-        "Statement is missing the 'VALUE_FORMAT' property from the WITH clause. Either provide "
-        "one or set a default via the 'ksql.persistence.default.format.value' config."
-    )
+@pytest.mark.parametrize(
+    "text",
+    ["CREATE STREAM X (A INT, A INT) WITH (KAFKA_TOPIC='s');",
+     "CREATE STREAM X (ROWTIME INT) WITH (KAFKA_TOPIC='s');",
+     "CREATE STREAM X AS SELECT A FROM NOWHERE;",
+     "CREATE STREAM X AS SELECT K, Y.A FROM S;"],
+)  # fmt: skip
+def test_names_that_cannot_be_are_mistakes_of_the_text(text):
+    assert isinstance(World(S).refuse(text), ParseError)
 
 
 @pytest.mark.parametrize("side", ["key", "value"])
