@@ -257,7 +257,7 @@ class _Builder:
     def _plain(self, plan: Plan) -> Built:
         self._check_kafka_format("JOIN" if self.relation.join else "")
         parts, origin, keyless = self._plain_key()
-        if self.query.partition_by is not None:
+        if self.query.partition_by is not None and not self._is_keyed_by(parts):
             plan = Rekey(plan, tuple(Named(self._key_name(p), p.exprs[0]) for p in parts))
         tables = TableCalls(self.scope, self.functions)
         projected = self._project(tables.bind, rekeyed=self._rekeyed())
@@ -272,6 +272,15 @@ class _Builder:
             key, value = (), tuple(projected)
         value = self._without_bounds(value)
         return self._finish(plan, key, value, kind, self.relation.sources[0].source.window, keyless)
+
+    def _is_keyed_by(self, parts: Sequence[keys.KeyPart]) -> bool:
+        """Whether the rows are partitioned so already: by their key, in its order."""
+        if self.relation.join is not None:
+            key: list[Bound] = [self.relation.join.left_key]
+        else:
+            source = self.relation.sources[0].source
+            key = [b.Column(column.name, column.type) for column in source.schema.key]
+        return bool(parts) and [part.exprs[0] for part in parts] == key
 
     def _plain_key(self) -> tuple[list[keys.KeyPart], keys.KeyOrigin, bool]:
         if self.query.partition_by is not None:

@@ -9,7 +9,8 @@ from ksql.functions.registry import BUILTINS
 from ksql.plan import codec
 from ksql.plan.build import build
 from ksql.plan.explain import explain
-from ksql.plan.nodes import TimeWindow
+from ksql.plan.nodes import Rekey, TimeWindow
+from ksql.plan.walk import nodes
 from tests.unit.world import World
 
 SCRIPT = """
@@ -199,6 +200,23 @@ def test_a_name_that_looks_like_another_is_offered():
     with pytest.raises(KsqlError) as caught:
         built("SELECT SS.* FROM S AS SSS")
     assert caught.value.hint == "Did you mean SSS?"
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("SELECT * FROM S PARTITION BY K", False),
+        ("SELECT * FROM S2 PARTITION BY K1, K2", False),
+        ("SELECT * FROM S2 PARTITION BY K2, K1", True),
+        ("SELECT * FROM S2 PARTITION BY K1", True),
+        ("SELECT * FROM W PARTITION BY K", False),
+        ("SELECT * FROM S PARTITION BY NULL", True),
+        ("SELECT S.K, NAME FROM S JOIN T ON S.K = T.ID PARTITION BY S.K", False),
+        ("SELECT T.ID, NAME FROM S JOIN T ON S.K = T.ID PARTITION BY T.ID", True),
+    ],
+)
+def test_rows_that_are_partitioned_so_already_stay_where_they_are(text, moved):
+    assert any(isinstance(node, Rekey) for node in nodes(built(text).plan)) is moved
 
 
 def test_partition_by_knows_no_aliases():
