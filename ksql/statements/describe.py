@@ -158,9 +158,13 @@ def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:
         (sink.topic,) if sink else (),
         query.id,
         {state: 1},
-        "PERSISTENT",
+        _query_type(query),
         state,
     )
+
+
+def _query_type(query: PersistentQuery) -> e.QueryType:
+    return "CREATE_SOURCE" if query.kind == "CST" else "PERSISTENT"
 
 
 def push_info(push: RunningPush) -> e.QueryInfo:
@@ -199,6 +203,7 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
         query_errors=errors,
         tasks_metadata=_tasks(query, request),
         consumer_group_id=application_id(request.settings.text("ksql.service.id"), query.id),
+        query_type=_query_type(query),
         state=health.state,
     )
 

@@ -89,7 +89,7 @@ class Http:
     def queries(self) -> dict[str, str]:
         """Persistent queries: id and state."""
         found = self.one("SHOW QUERIES;")["queries"]
-        return {q["id"]: q["state"] for q in found if q["queryType"] == "PERSISTENT"}
+        return {q["id"]: q["state"] for q in found if q["queryType"] != "PUSH"}
 
     def catalog(self) -> dict[str, Any]:
         """What a user sees of sources, types and queries."""

@@ -249,3 +249,13 @@ def test_push_queries_are_shown_and_explained():
     assert described.query_descriptions == (explained.query_description,)
     assert explained.query_description.query_type == "PUSH"
     assert "[ OUTPUT ]" in explained.query_description.execution_plan
+
+
+def test_the_query_of_a_source_table_is_of_a_type_of_its_own():
+    found = World(
+        "CREATE SOURCE TABLE T (K INT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);"
+    )
+    [info] = found.run("SHOW QUERIES;")[0].queries
+    assert info.query_type == "CREATE_SOURCE"
+    [described] = found.run("SHOW QUERIES EXTENDED;")[0].query_descriptions
+    assert (described.id, described.query_type) == (info.id, "CREATE_SOURCE")
