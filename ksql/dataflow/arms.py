@@ -12,7 +12,7 @@ from ksql.base.errors import QueryFailed
 from ksql.dataflow.explode import LABEL, Exploder
 from ksql.dataflow.flow import Flow, conjunction
 from ksql.dataflow.timestamps import extractor
-from ksql.processors.base import Headers, LogError, Row
+from ksql.processors.base import BadResult, Headers, LogError, Row
 from ksql.processors.keys import pack
 from ksql.rows.compile import Stage, compile_predicate, compile_stage
 from ksql.topics.formats import EncodeError
@@ -259,11 +259,11 @@ class ExitArm:
 class Unwritable(QueryFailed):
     """A result that the sink's format cannot hold: it must not get lost."""
 
-    def __init__(self, error: EncodeError, row: Row | None) -> None:
+    def __init__(self, error: EncodeError, result: BadResult) -> None:
         super().__init__(
             "Exception caught in process",
             detail=f"Unable to serialize record: {error.message}",
-            entry=("serializer", error.message, row),
+            entry=("serializer", error.message, result),
         )
 
 
@@ -283,12 +283,15 @@ class Encoder:
 
         Raises: Unwritable for a row that the format cannot write.
         """
+        keys = None
         try:
             keys = self._keys.encode_many(self._key_rows(rows.keys))
             values = self._values.encode_many(rows.values)
         except EncodeError as error:
             if len(rows.keys) == 1:
-                raise Unwritable(error, rows.values[0]) from error
+                at_key = keys is None
+                row = rows.keys[0] if at_key else rows.values[0]
+                raise Unwritable(error, BadResult("key" if at_key else "value", row)) from error
             single = map(Emission.of, ([row] for row in rows.rows()))
             return [record for row in single for record in self.encode(row)]
         if self._windowed and rows.windows is not None:

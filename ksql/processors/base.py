@@ -67,6 +67,13 @@ class BadRecord(NamedTuple):
     data: bytes | None
 
 
+class BadResult(NamedTuple):
+    """What is logged of a result that the sink's format cannot write, in place of its row."""
+
+    target: str  # "key" or "value"
+    row: Row | None
+
+
 LogError = Callable[[str, str, Any], None]
 """``log(operator, message, row)``: an entry in the processing log; never raises."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ksql.processors.base import BadRecord
+from ksql.processors.base import BadRecord, BadResult
 from ksql.topics import processing_log as plog
 from ksql.topics.wire import DecodeError, EncodeError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ksql.topics.producer import Encoded
 
 SINK = "sink"
-SERIALIZER = "serializer"
 
 
 class TaskLog:
@@ -47,13 +46,18 @@ def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[Encoded]:
 def _message(ship: Shipment, operator: str, message: str, row: Any) -> plog.Message:
     shown = ship.log_rows
     if isinstance(row, BadRecord):
-        side: Literal["key", "value"] = "key" if row.target == "key" else "value"
         return plog.deserialization_error(
-            side, DecodeError(message), row.topic, row.data, rows=shown
+            _side(row.target), DecodeError(message), row.topic, row.data, rows=shown
+        )
+    if isinstance(row, BadResult):
+        sink = ship.load().sink_topic or ""
+        return plog.serialization_error(
+            _side(row.target), EncodeError(message), sink, row.row, rows=shown
         )
     if operator == SINK:
         return plog.production_error(message)
-    if operator == SERIALIZER:
-        sink = ship.load().sink_topic or ""
-        return plog.serialization_error("value", EncodeError(message), sink, row, rows=shown)
     return plog.record_processing_error(message, row, rows=shown)
+
+
+def _side(target: str) -> plog.Side:
+    return "key" if target == "key" else "value"
