@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFrame:
     """The whole road of the query; running it produces, its rows are only counts."""
     ship = shipment(spec)
-    if (sink := ship.load().sink_topic) is not None:
-        ship = replace(ship, fitting=tuple(fitting(topics.message_limit(sink)).items()))
+    if spec.sink_topic is not None:
+        limit = topics.message_limit(spec.sink_topic)
+        ship = replace(ship, fitting=tuple(fitting(limit).items()))
     flow = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0:
         flow = flow.mapInArrow(StatelessRoad(ship), TALLY_SCHEMA)

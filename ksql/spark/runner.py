@@ -158,6 +158,7 @@ class SparkRunner:
             fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),
             log_topic=around.log_topic,
             application_id=application_id(service_id, query.id),
+            sink_topic=program.sink_topic,
             space=around.space,
             log_rows=settings.flag("ksql.logging.processing.rows.include"),
             strict=settings.flag("ksql.fail.on.production.error"),

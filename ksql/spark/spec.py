@@ -36,6 +36,7 @@ class QuerySpec:
         log_rows: Whether the processing log shows the rows that failed.
         strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
         application_id: The query's name towards Kafka: groups, transactions.
+        sink_topic: Where the results go; its limits are asked for at each start.
         program: ``module:function`` that compiles the plan.
         space: Tells the queries of services apart that share a session.
     """
@@ -56,6 +57,7 @@ class QuerySpec:
     log_rows: bool = False
     strict: bool = True
     application_id: str = ""
+    sink_topic: str | None = None
     program: str = DEFAULT_PROGRAM
     space: str = ""
 
