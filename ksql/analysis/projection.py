@@ -50,14 +50,17 @@ def items(
     *,
     persistent: bool,
     rekeyed: Sequence[Item] | None = None,
+    grouped: bool = False,
 ) -> list[Item]:
     """The result's columns in the order of the text.
 
+    What is ``grouped`` has another key than its source: the source's window is not in it.
     ``rekeyed`` are the columns of PARTITION BY: ``*`` begins with them then, and ends with the
     former key. ``type_of`` gives the type of an expression over the sources (for ``struct->*``).
     Raises: ReservedName; UnknownName for ``x.*`` of an unknown x.
     """
     namer = Namer(relation)
+    bounded = not (grouped and persistent)
     out: list[Item] = []
     for term in select:
         match term:
@@ -66,15 +69,18 @@ def items(
             case ast.SelectStructStar():
                 out += _struct_star(term, type_of)
             case ast.SelectItem():
-                out.append(_item(term, namer, relation, persistent=persistent))
+                bound = bounded and _is_window_bound(term, relation)
+                out.append(_item(term, namer, relation, persistent=persistent, bound=bound))
     return out
 
 
-def _item(term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent: bool) -> Item:
+def _item(
+    term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent: bool, bound: bool
+) -> Item:
     if term.alias is not None:
         if relation.scope.joined and term.alias in WINDOW_COLUMNS and _names_itself(term):
             raise _reserved(term.alias)
-        if term.alias in SYSTEM_NAMES and not _is_window_bound(term, relation):
+        if term.alias in SYSTEM_NAMES and not bound:
             raise ReservedName(
                 f"`{term.alias}` is a reserved column name. "
                 "You cannot use it as an alias for a column."
@@ -86,7 +92,7 @@ def _item(term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent:
             "e.g. CAST(null AS VARCHAR)."
         )
     name = namer.name(term.expr)
-    if persistent and name in SYSTEM_NAMES and not _is_window_bound(term, relation):
+    if persistent and name in SYSTEM_NAMES and not bound:
         raise _reserved(name)
     return Item(name, term.expr)
 

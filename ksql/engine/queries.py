@@ -362,6 +362,11 @@ def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
             "Incompatible data sink and query result. "
             f"Data sink ({stmt.name}) type is KSTREAM but select query result is KTABLE."
         )
+    if _windowed(built.window) != _windowed(target.window):
+        raise StatementError(
+            f"Incompatible windows of data sink and query result. Data sink ({stmt.name}) is "
+            f"{_windowed(target.window)} but select query result is {_windowed(built.window)}."
+        )
     fitted = _fitted(built, target)
     query_id = _insert_id(stmt, context)
     sink = Sink(
@@ -395,6 +400,13 @@ def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
         query_id=query_id,
         plans={"new": query.plan},
     )
+
+
+def _windowed(window: KeyWindow | None) -> str:
+    """What a reader of the keys has to know; TUMBLING and HOPPING look alike."""
+    if window is None:
+        return "not windowed"
+    return "SESSION windowed" if window.size_ms is None else f"windowed by {window.size_ms} ms"
 
 
 def _fitted(built: Built, target: DataSource) -> Built:

@@ -434,7 +434,7 @@ class _Builder:
                 loose.append(error.shown)
                 return b.Const(False, BOOLEAN)
 
-        projected = self._project(bind_item)
+        projected = self._project(bind_item, grouped=True)
         if loose:
             raise NotGrouped("SELECT", ", ".join(loose))
         return projected
@@ -517,7 +517,11 @@ class _Builder:
         ]
 
     def _project(
-        self, bind_item: _BindItem, *, rekeyed: list[projection.Item] | None = None
+        self,
+        bind_item: _BindItem,
+        *,
+        rekeyed: list[projection.Item] | None = None,
+        grouped: bool = False,
     ) -> list[Named]:
         items = projection.items(
             self.query.select,
@@ -525,6 +529,7 @@ class _Builder:
             lambda expr: type_of(TableCalls(self.scope, self.functions).bind(expr)),
             persistent=self.persistent,
             rekeyed=rekeyed,
+            grouped=grouped,
         )
         named = [Named(item.name, bind_item(item.expr)) for item in items]
         if any(holds_null(type_of(each.expr)) for each in named):

@@ -688,3 +688,27 @@ def test_no_more_queries_than_configured():
     world.execute("CREATE STREAM N (A INT) WITH (KAFKA_TOPIC='n', PARTITIONS=1);")
     world.run("TERMINATE ALL;")
     world.execute(text)
+
+
+def test_what_is_inserted_is_windowed_as_the_target_is():
+    windowed = (
+        "CREATE STREAM {} (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='{}', PARTITIONS=1, "
+        "WINDOW_TYPE='{}'{});"
+    )
+    size = ", WINDOW_SIZE='{} SECONDS'"
+    world = World(
+        S,
+        windowed.format("W", "w", "TUMBLING", size.format(1)),
+        windowed.format("H", "h", "HOPPING", size.format(1)),
+        windowed.format("L", "l", "HOPPING", size.format(2)),
+        windowed.format("SE", "se", "SESSION", ""),
+    )
+    world.execute("INSERT INTO W SELECT * FROM H;")
+    for target, source, found in (
+        ("W", "S", "(W) is windowed by 1000 ms but select query result is not windowed."),
+        ("S", "SE", "(S) is not windowed but select query result is SESSION windowed."),
+        ("W", "L", "(W) is windowed by 1000 ms but select query result is windowed by 2000 ms."),
+    ):
+        assert world.refuse(f"INSERT INTO {target} SELECT * FROM {source};").message == (
+            f"Incompatible windows of data sink and query result. Data sink {found}"
+        )

@@ -98,6 +98,10 @@ REFUSED = [
      "TABLE's key column ID instead of A."),
     ("SELECT K, COUNT(*) FROM S GROUP BY K PARTITION BY NOPE",
      "Line: 1, Col: 51: PARTITION BY column 'NOPE' cannot be resolved."),
+    ("SELECT WINDOWSTART, COUNT(*) AS C FROM W GROUP BY WINDOWSTART",
+     "Reserved column name in select: `WINDOWSTART`. Please remove or alias the column."),
+    ("SELECT K, COUNT(*) AS C, WINDOWEND AS WINDOWEND FROM W GROUP BY K, WINDOWEND",
+     "`WINDOWEND` is a reserved column name. You cannot use it as an alias for a column."),
     ("SELECT * FROM WT", "KSQL does not support persistent queries on windowed tables."),
     # SELECT
     ("SELECT K, A AS ROWTIME FROM S",
