@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from ksql.topics.formats import Side
     from ksql.topics.registry import Reference, Registered, Registry, Schema
     from qtt.compare import Actual
+    from qtt.model import Case
 
 RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
 """Topic, key, value, timestamp, headers."""
 
 
-class Driver(Protocol):
-    """A fresh engine for one case."""
+class Stage(Protocol):
+    """What a case is set up on, and what is looked at when it is over."""
 
     @property
     def catalog(self) -> Catalog:
@@ -47,17 +48,21 @@ class Driver(Protocol):
     def create_topic(self, topic: Topic) -> None:
         """Make a topic before the first statement."""
 
-    def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
-        """Run a statement.
-
-        Raises: KsqlError.
-        """
-
     def feed(self, records: Sequence[RawInput]) -> None:
         """Write records, and let every query process what is there."""
 
     def records(self, topic: str) -> list[Actual]:
         """The log of a topic."""
+
+
+class Driver(Stage, Protocol):
+    """A fresh engine for one case."""
+
+    def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
+        """Run a statement.
+
+        Raises: KsqlError.
+        """
 
     def close(self) -> None:
         """Forget everything."""
@@ -71,6 +76,12 @@ class Drivers(Protocol):
 
     def fresh(self, case_id: str) -> Driver:
         """A driver for one case."""
+
+    def serve(self, case: Case) -> None:
+        """Run a REST case on a server of its own.
+
+        Raises: Unsupported, Mismatch.
+        """
 
     def close(self) -> None:
         """End what was shared."""

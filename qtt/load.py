@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ksql.topics.schemas import KINDS
 from qtt import tokens
-from qtt.model import Case, Expected, Record, SchemaDef, Statement, Step, TopicDef, Window
+from qtt.model import Case, Expected, Record, RestPart, SchemaDef, Statement, Step, TopicDef, Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,8 +57,8 @@ def _json_cases(path: Path) -> Iterator[Case]:
             continue
         name = f"{path.stem} - {test['name']}"
         if "responses" in test or "expectedError" in test:
-            for suffix, _, _ in _expansions(test):
-                yield Case(name + suffix, (), (), post={"rest": True})
+            for suffix, text, _ in _expansions(test):
+                yield _rest_case(name + suffix, test, text)
             continue
         for suffix, text, override in _expansions(test):
             yield _case(name + suffix, test, text, override)
@@ -89,6 +90,17 @@ def _case(name: str, test: dict[str, Any], format_: str | None, override: dict[s
         test.get("post") or {},
         exact,
     )
+
+
+def _rest_case(name: str, test: dict[str, Any], format_: str | None) -> Case:
+    part = RestPart(
+        tuple(test.get("responses") or ()),
+        {k: tokens.plain(v) for k, v in (test.get("properties") or {}).items()},
+        test.get("expectedError"),
+        bool((test.get("inputConditions") or {}).get("waitForActivePushQuery")),
+        bool(test.get("testPullWithProtoFormat")),
+    )
+    return replace(_case(name, {**test, "properties": {}}, format_, {}), rest=part)
 
 
 def _text(value: Any) -> str:

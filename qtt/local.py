@@ -13,6 +13,7 @@ from ksql.statements.table import HANDLERS
 from ksql.topics.registry import MemoryRegistry, Reference, subject_name
 from qtt.compare import Actual
 from qtt.extensions import FUNCTIONS
+from qtt.model import Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ksql.topics.formats import Side
     from ksql.topics.registry import Registered, Registry, Schema
     from qtt.driver import Driver, RawInput
+    from qtt.model import Case
 
 _REFERENCES: Final = 1_000_000  # their ids begin here
 
@@ -147,6 +149,11 @@ class LocalDrivers:
         """One per case."""
         del case_id
         return LocalDriver()
+
+    def serve(self, case: Case) -> None:
+        """There is no server in memory."""
+        del case
+        raise Unsupported("a case for a running server's REST interface")
 
     def close(self) -> None:
         """Nothing is shared."""

@@ -85,6 +85,21 @@ class Statement:
     refused: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RestPart:
+    """What a case for a running server says beside statements and records.
+
+    ``waits``: the records come once the one push query has begun to answer. ``proto``: the queries
+    are asked a second time, for answers in protobuf.
+    """
+
+    responses: tuple[Mapping[str, Any], ...] = ()
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    error: Mapping[str, Any] | None = None
+    waits: bool = False
+    proto: bool = False
+
+
 @dataclass(frozen=True)
 class Case:
     """One run of a test."""
@@ -98,6 +113,7 @@ class Case:
     post: Mapping[str, Any] = field(default_factory=dict)
     exact_numbers: bool = True
     sql_block: str | None = None
+    rest: RestPart | None = None
     scripts: Path | None = None  # where RUN SCRIPT looks, and above it
 
 

@@ -23,8 +23,7 @@ from qtt.model import Case, Expected, Mismatch, Record, Result, Step, Unsupporte
 from qtt.post import check_post
 
 if TYPE_CHECKING:
-    from ksql.catalog.model import DataSource
-    from qtt.driver import Driver, Drivers, RawInput
+    from qtt.driver import Driver, Drivers
 
 BASE = {
     "auto.offset.reset": "earliest",
@@ -45,8 +44,9 @@ def run(case: Case, drivers: Drivers) -> Result:
     began = time.monotonic()
     driver: Driver | None = None
     try:
-        if case.post.get("rest"):
-            raise Unsupported("a case for a running server's REST interface")
+        if case.rest is not None:
+            drivers.serve(case)
+            return Result(case.id, "passed", time.monotonic() - began)
         driver = drivers.fresh(case.id)
         if case.sql_block is not None:
             sqlfile.run_block(case, driver)
@@ -109,7 +109,7 @@ def _play(case: Case, driver: Driver, partitions: int) -> None:
     topics.prepare(case, driver, settings, partitions)
     for step in case.steps:
         settings = _statements(step, driver, settings)
-        driver.feed([_raw(record, driver) for record in step.inputs])
+        driver.feed([wire.raw(record, driver) for record in step.inputs])
 
 
 def _settings(case: Case) -> Settings:
@@ -169,35 +169,13 @@ def _expect_refusal(raw: RawStatement, driver: Driver, settings: Settings, part:
         raise Mismatch(f"refused, but the catalog has changed: {raw.text}")
 
 
-def _raw(record: Record, driver: Driver) -> RawInput:
-    source = source_of(record.topic, driver)
-    return (
-        record.topic,
-        wire.encode_key(record, source, driver),
-        wire.encode_value(record, source, driver),
-        record.timestamp or 0,
-        list(record.headers) or None,
-    )
-
-
-def source_of(topic: str, driver: Driver) -> DataSource:
-    """The source over a topic, whose formats say how its records look.
-
-    Raises: Mismatch.
-    """
-    for source in driver.catalog.sources.values():
-        if source.topic == topic:
-            return source
-    raise Mismatch(f"no source is registered on topic {topic}")
-
-
 def _check_outputs(case: Case, driver: Driver) -> None:
     by_topic: dict[str, list[Record]] = {}
     for record in case.outputs:
         by_topic.setdefault(record.topic, []).append(record)
     for topic, expected in by_topic.items():
         check_topic(
-            case, source_of(topic, driver), expected, driver.records(topic), driver.registry
+            case, wire.source_of(topic, driver), expected, driver.records(topic), driver.registry
         )
 
 

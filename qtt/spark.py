@@ -10,7 +10,6 @@ import itertools
 import shutil
 import tempfile
 import threading
-import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -33,13 +32,15 @@ from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.topics.admin import Admin
 from ksql.topics.broker import EmbeddedBroker
-from ksql.topics.client import Reader, Sender
+from ksql.topics.client import Sender
 from ksql.topics.registry import Reference, subject_name
 from ksql.topics.settings import KafkaSettings
-from qtt.compare import Actual
+from qtt import rest
 from qtt.driver import Driver, RawInput, in_runs
 from qtt.extensions import FUNCTIONS, SOURCES
+from qtt.kafka import await_queries, read_topic, register_import
 from qtt.local import NoMonitor
+from qtt.served import served
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,10 +51,9 @@ if TYPE_CHECKING:
     from ksql.processors.base import Headers
     from ksql.topics.formats import Side
     from ksql.topics.registry import Registered, Registry, Schema
+    from qtt.compare import Actual
+    from qtt.model import Case
 
-_TIMEOUT_S = 120.0
-_FAILURES = 3  # a worker that starts too slowly on a busy machine is started again
-_REST_S = 0.1
 _IDS = frozenset({"KEY_SCHEMA_ID", "VALUE_SCHEMA_ID"})
 _SETTINGS = {"ksql.query.trigger.interval.ms": "10"}
 
@@ -67,6 +67,7 @@ class SparkDrivers:
         self._directory = Path(tempfile.mkdtemp(prefix="qtt-"))
         self._broker = EmbeddedBroker(self._directory / "broker")
         self._numbers = itertools.count()
+        self._serving = threading.Lock()
         try:
             self.registry = open_registry(Settings(), self._directory)
             _compare_nothing(self.registry.settings.url)
@@ -87,6 +88,12 @@ class SparkDrivers:
         del case_id
         number = next(self._numbers)
         return SparkDriver(self, f"q{number}.", self._directory / "cases" / str(number))
+
+    def serve(self, case: Case) -> None:
+        """One at a time: their topics have the names that the cases give."""
+        number = next(self._numbers)
+        with self._serving, served(self, number, self._directory / "cases" / str(number)) as driver:
+            rest.play(case, driver)
 
     def close(self) -> None:
         """End the session and the broker, remove the directory."""
@@ -154,10 +161,7 @@ class SparkDriver:
 
     def refer(self, name: str, schema: Schema) -> Reference:
         """Register a schema that others import."""
-        subject = self._prefix + name
-        self._registry.register(subject, schema)
-        found = self._registry.latest(subject)
-        return Reference(name, subject, found.version if found else 1)
+        return register_import(self._registry, name, self._prefix + name, schema)
 
     def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
         """Register a schema; in statements its id takes the place of the case's."""
@@ -230,35 +234,11 @@ class SparkDriver:
         return later
 
     def _settle(self) -> None:
-        for query in self._engine.catalog.queries.values():
-            self._await(query)
-
-    def _await(self, query: PersistentQuery) -> None:
-        running = self._runner.running.get(query.id)
-        if running is None:
-            return
-        goal: dict[str, dict[int, int]] = {}
-        ends = self._shared.admin.end_offsets(sorted(running.spec.topics))
-        for (topic, partition), end in ends.items():
-            goal.setdefault(topic, {})[partition] = end
-        deadline = time.monotonic() + _TIMEOUT_S
-        while not running.await_idle(goal, _TIMEOUT_S):
-            status = running.status()
-            if len(status.failures) > _FAILURES or time.monotonic() > deadline:
-                reason = status.last_error or status.state.value
-                raise QueryFailed(f"{query.id} did not finish: {reason}")
-            time.sleep(_REST_S)
+        await_queries(self._engine.catalog.queries.values(), self._runner, self._shared.admin)
 
     def records(self, topic: str) -> list[Actual]:
         """The log of a topic, partition by partition."""
-        found: list[Actual] = []
-        with Reader(self._shared.kafka) as reader:
-            reader.assign_topics([self._prefix + topic])
-            for batch in reader.read_to_end():
-                found += [
-                    Actual(r.key, r.value, r.timestamp, tuple(r.headers or ())) for r in batch
-                ]
-        return found
+        return read_topic(self._shared.kafka, self._prefix + topic)
 
     def close(self) -> None:
         """Stop the queries, delete topics and checkpoints."""

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
     from ksql.types.format import Format
     from ksql.types.schema import Column
-    from qtt.driver import Driver
+    from qtt.driver import RawInput, Stage
 
 _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
 
 
-def encode_key(record: Record, source: DataSource, driver: Driver) -> bytes | None:
+def encode_key(record: Record, source: DataSource, driver: Stage) -> bytes | None:
     """The key's bytes, with its window."""
     key = _encode(record.key, source, "key", driver)
     return key if key is None else key + _suffix(record.window)
 
 
-def encode_value(record: Record, source: DataSource, driver: Driver) -> bytes | None:
+def encode_value(record: Record, source: DataSource, driver: Stage) -> bytes | None:
     """The value's bytes."""
     return _encode(record.value, source, "value", driver)
 
@@ -53,7 +53,7 @@ def split_window(key: bytes | None, source: DataSource) -> tuple[bytes | None, W
     return key[:-8], Window(start, start + source.window.size_ms, "time")
 
 
-def _encode(value: Any, source: DataSource, side: Side, driver: Driver) -> bytes | None:
+def _encode(value: Any, source: DataSource, side: Side, driver: Stage) -> bytes | None:
     if value is None:
         return None
     key = side == "key"
@@ -76,7 +76,7 @@ def _encode(value: Any, source: DataSource, side: Side, driver: Driver) -> bytes
 
 
 def _encode_as_registered(
-    value: Any, format_: Format, topic: str, side: Side, driver: Driver
+    value: Any, format_: Format, topic: str, side: Side, driver: Stage
 ) -> bytes | None:
     """The value as the latest schema of the topic wants it."""
     found, registry = driver.latest(topic, side), driver.registry
@@ -269,3 +269,29 @@ def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:
             return tokens.Number(java_double(_DOUBLE.unpack(data)[0]))
         case _:
             return data.decode()
+
+
+def raw(record: Record, driver: Stage) -> RawInput:
+    """An input as its topic takes it.
+
+    Raises: Mismatch.
+    """
+    source = source_of(record.topic, driver)
+    return (
+        record.topic,
+        encode_key(record, source, driver),
+        encode_value(record, source, driver),
+        record.timestamp or 0,
+        list(record.headers) or None,
+    )
+
+
+def source_of(topic: str, driver: Stage) -> DataSource:
+    """The source over a topic, whose formats say how its records look.
+
+    Raises: Mismatch.
+    """
+    for source in driver.catalog.sources.values():
+        if source.topic == topic:
+            return source
+    raise Mismatch(f"no source is registered on topic {topic}")

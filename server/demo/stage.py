@@ -7,26 +7,21 @@ import logging
 import shutil
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-import uvicorn
 
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
 from ksql.topics.admin import Admin
 from ksql.topics.settings import KafkaSettings
-from server.app import create_app
 from server.cli.client import Client
-from server.context import Door
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
+from server.hosting import behind_http
 from server.listeners import bind, parse_listeners, url_of
 from server.logs import EventFormatter
 
 _ANYWHERE_FREE = "http://127.0.0.1:0"
-_POLL_S = 0.02
 _log = logging.getLogger(__name__)
 
 
@@ -81,31 +76,10 @@ def service(state: Path, progress: Callable[[str], None]) -> Iterator[Stage]:
             stack.callback(sock.close)
         running.start()
         stack.callback(running.stop)
-        door = Door(running)
-        stack.callback(door.release)
-        http = uvicorn.Server(
-            uvicorn.Config(
-                create_app(door=door),
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                timeout_graceful_shutdown=2,
-            )
-        )
-        thread = threading.Thread(target=http.run, args=(sockets,), name="http", daemon=True)
-        thread.start()
-        stack.callback(_end, http, thread, door)
-        while not http.started and thread.is_alive():
-            time.sleep(_POLL_S)
+        stack.enter_context(behind_http(running, sockets))
         client = Client(url)
         stack.callback(client.close)
         yield Stage(client, running.kafka, running.admin)
-
-
-def _end(http: uvicorn.Server, thread: threading.Thread, door: Door) -> None:
-    door.shut()
-    http.should_exit = True
-    thread.join()
 
 
 @contextlib.contextmanager

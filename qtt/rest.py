@@ -1,0 +1,224 @@
+"""REST cases: a whole server, spoken to as clients do. Source: the corpora's rules, section 6."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from ksql.base.config import Settings
+from ksql.syntax.parser import split
+from qtt import tokens, topics, wire
+from qtt.compare import check_topic, same
+from qtt.model import Mismatch, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from qtt.model import Case, RestPart
+    from qtt.served import ServedDriver
+
+_PATIENCE_S: Final = 30.0
+_REST_S: Final = 0.1
+_TIMEOUT_S: Final = 60.0
+_STARTS_WITH: Final = "|starts_with"
+_NOT_YET: Final = "is not supported yet"
+
+
+def play(case: Case, driver: ServedDriver) -> None:
+    """Send the case's requests and compare the answers.
+
+    Raises: Mismatch, Unsupported.
+    """
+    part = case.rest
+    assert part is not None  # noqa: S101 - narrows the type for the only caller
+    topics.prepare(case, driver, Settings(), partitions=1)
+    with httpx.Client(base_url=driver.url, timeout=_TIMEOUT_S) as http:
+        talk = _Talk(http, part.properties)
+        try:
+            answers = _answers(case, part, driver, talk)
+        except _Refused as error:
+            _check_refusal(part, error)
+            return
+    if part.error is not None:
+        raise Mismatch(f"expected {tokens.dump(part.error)}, nothing was refused")
+    _check_outputs(case, driver)
+    for index, (want, got) in enumerate(zip(part.responses, answers, strict=False)):
+        _check_answer(f"answer {index}", want, got)
+    if len(answers) < len(part.responses):
+        raise Mismatch(f"{len(part.responses)} answers expected, {len(answers)} came")
+
+
+# --- requests
+
+
+class _Refused(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, body: Any, sql: str) -> None:
+        super().__init__(f"HTTP {status}: {body}")
+        self.status = status
+        self.body = body
+        self.sql = sql
+
+
+@dataclass(frozen=True)
+class _Talk:
+    http: httpx.Client
+    properties: Mapping[str, Any]
+
+    def admin(self, sql: str) -> list[Any]:
+        answer = self.http.post("/ksql", json=self._body(sql))
+        found: list[Any] = self._read(answer, sql)
+        return found
+
+    def query(self, sql: str, on_header: Callable[[], None] | None = None) -> list[Any]:
+        """All rows; ``on_header`` is called once the first line is there."""
+        with self.http.stream("POST", "/query", json=self._body(sql)) as answer:
+            text = ""
+            for line in answer.iter_lines():
+                text += line + "\n"
+                if on_header is not None and answer.status_code == httpx.codes.OK:
+                    on_header()
+                    on_header = None
+            found: list[Any] = self._read(answer, sql, text)
+            return found
+
+    def _body(self, sql: str) -> dict[str, Any]:
+        return {"ksql": sql, "streamsProperties": dict(self.properties)}
+
+    @staticmethod
+    def _read(answer: httpx.Response, sql: str, text: str | None = None) -> Any:
+        body = tokens.parse(answer.text if text is None else text)
+        if answer.status_code != httpx.codes.OK:
+            raise _Refused(answer.status_code, body, sql)
+        return body
+
+
+def _answers(case: Case, part: RestPart, driver: ServedDriver, talk: _Talk) -> list[Any]:
+    texts = [raw.text for step in case.steps for s in step.statements for raw in split(s.sql)]
+    first = next((i for i, text in enumerate(texts) if _is_query(text)), len(texts))
+    admin, queries = texts[:first], texts[first:]
+    answers = [{"admin": entity} for entity in talk.admin("\n".join(admin))] if admin else []
+    inputs = [wire.raw(record, driver) for step in case.steps for record in step.inputs]
+    if part.waits:
+        (push,) = queries
+        return [*answers, {"query": talk.query(push, lambda: driver.feed(inputs))}]
+    driver.feed(inputs)
+    wanted = part.responses[len(answers) :]
+    for index, sql in enumerate(queries):
+        want = wanted[index] if index < len(wanted) else None
+        answers.append({"query": _asked(talk, sql, want)})
+    if part.proto:
+        raise Unsupported("answers in protobuf")
+    return answers
+
+
+def _is_query(text: str) -> bool:
+    return text.lstrip().upper().startswith("SELECT ")
+
+
+def _asked(talk: _Talk, sql: str, want: Any) -> list[Any]:
+    """A query's answer; tables may still be filling, so a pull query is asked again."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        found = talk.query(sql)
+        if want is None or "EMIT CHANGES" in sql.upper() or time.monotonic() > deadline:
+            return found
+        try:
+            _check_answer("", want, {"query": found})
+        except Mismatch:
+            time.sleep(_REST_S)
+        else:
+            return found
+
+
+# --- comparison
+
+
+def _check_refusal(part: RestPart, error: _Refused) -> None:
+    want, said = part.error, str(error.body.get("message", ""))
+    if said.endswith(_NOT_YET):
+        raise Unsupported(said)
+    if want is None:
+        raise Mismatch(f"refused: {error}")
+    if want.get("message", "") not in said:
+        raise Mismatch(f"expected the message\n{want['message']}\ngot\n{said}")
+    status = want.get("status")
+    if status is not None and int(status) != error.status:
+        raise Mismatch(f"HTTP {status} expected, {error.status} came")
+    if str(want.get("type", "")).endswith("KsqlStatementErrorMessage"):
+        quoted = error.body.get("statementText")
+        if error.body.get("@type") != "statement_error" or not quoted:
+            raise Mismatch(f"a statement's error expected, got {tokens.dump(error.body)}")
+
+
+def _check_answer(where: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
+    ((kind, expected),) = want.items()
+    if kind == "queryProto":
+        raise Unsupported("answers in protobuf")
+    if kind not in got:
+        raise Mismatch(f"{where}: {kind} expected, got {tokens.dump(got)}")
+    if kind == "admin":
+        _check_part(where, expected, got[kind])
+        return
+    _check_rows(where, expected, got[kind])
+
+
+def _check_rows(where: str, want: Sequence[Any], got: Sequence[Any]) -> None:
+    """Rows in any order, the rest by place."""
+    shown = f"expected\n{tokens.dump(list(want))}\ngot\n{tokens.dump(list(got))}"
+    if len(want) != len(got):
+        raise Mismatch(f"{where}: {len(want)} lines expected, {len(got)} came: {shown}")
+    left = [line["row"] for line in got if "row" in line]
+    for expected, actual in zip(want, got, strict=True):
+        if "row" not in expected:
+            _check_part(where, expected, actual)
+            continue
+        place = next((i for i, row in enumerate(left) if _holds(expected["row"], row)), None)
+        if place is None:
+            raise Mismatch(f"{where}: no row {tokens.dump(expected)}: {shown}")
+        del left[place]
+
+
+def _holds(want: Any, got: Any) -> bool:
+    try:
+        _check_part("", want, got)
+    except Mismatch:
+        return False
+    return True
+
+
+def _check_part(where: str, want: Any, got: Any) -> None:
+    """Of objects only the expected members count."""
+    match want, got:
+        case dict(), dict():
+            for name, value in want.items():
+                if name.endswith(_STARTS_WITH):
+                    found = got.get(name.removesuffix(_STARTS_WITH))
+                    if not str(found).startswith(value):
+                        raise Mismatch(f"{where}: {name} {value} expected, {found} found")
+                else:
+                    _check_part(f"{where}.{name}", value, got.get(name))
+        case list(), list() if len(want) == len(got):
+            for a, b in zip(want, got, strict=True):
+                _check_part(where, a, b)
+        case _:
+            if not same(want, got, exact=True):
+                raise Mismatch(f"{where}: {tokens.dump(want)} expected, {tokens.dump(got)} found")
+
+
+def _check_outputs(case: Case, driver: ServedDriver) -> None:
+    """The first records of each topic; there may be more."""
+    for topic in dict.fromkeys(record.topic for record in case.outputs):
+        expected = [record for record in case.outputs if record.topic == topic]
+        deadline = time.monotonic() + _PATIENCE_S
+        while len(found := driver.records(topic)) < len(expected):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_REST_S)
+        actual = [record._replace(headers=()) for record in found[: len(expected)]]
+        check_topic(case, wire.source_of(topic, driver), expected, actual, driver.registry)

@@ -1,0 +1,118 @@
+"""A server for one REST case: broker and session are shared, topics and state its own."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from ksql.app.service import KsqlService
+from ksql.base.config import Settings
+from ksql.engine.world import KafkaTopics
+from ksql.topics.registry import subject_name
+from qtt.kafka import await_queries, read_topic, register_import
+from server.hosting import behind_http
+from server.listeners import bind, parse_listeners, url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from ksql.catalog.catalog import Catalog
+    from ksql.dataflow.ports import Topic
+    from ksql.topics.formats import Side
+    from ksql.topics.registry import Reference, Registered, Registry, Schema
+    from qtt.compare import Actual
+    from qtt.driver import RawInput
+    from qtt.spark import SparkDrivers
+
+_ANYWHERE_FREE: Final = "http://127.0.0.1:0"
+_SETTINGS: Final = {
+    "auto.offset.reset": "earliest",
+    "cache.max.bytes.buffering": "0",
+    "ksql.query.trigger.interval.ms": "10",
+    "ksql.query.push.v2.enabled": "true",
+    "ksql.query.pull.table.scan.enabled": "true",
+    "ksql.headers.columns.enabled": "true",
+    "ksql.logging.processing.topic.auto.create": "false",
+}
+
+
+class ServedDriver:
+    """What a REST case needs beside the server's own interface."""
+
+    def __init__(self, shared: SparkDrivers, service: KsqlService, url: str) -> None:
+        self.url = url
+        self._shared = shared
+        self._service = service
+        self._created: set[str] = set()
+
+    @property
+    def catalog(self) -> Catalog:
+        """What exists now."""
+        return self._service.engine.catalog
+
+    @property
+    def registry(self) -> Registry:
+        """The server's own registry."""
+        return self._service.registry
+
+    def refer(self, name: str, schema: Schema) -> Reference:
+        """Register a schema that others import."""
+        return register_import(self.registry, name, name, schema)
+
+    def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
+        """Register a schema; a registry gives the ids itself."""
+        del schema_id
+        self.registry.register(subject_name(topic, side), schema)
+
+    def latest(self, topic: str, side: Side) -> Registered | None:
+        """The latest schema of a side of a topic."""
+        return self.registry.latest(subject_name(topic, side))
+
+    def create_topic(self, topic: Topic) -> None:
+        """Make a topic."""
+        self._created.add(topic.name)
+        KafkaTopics(self._shared.admin).create(topic)
+
+    def feed(self, records: Sequence[RawInput]) -> None:
+        """Write the records and let every query process them."""
+        with self._shared.sender_lock:
+            for topic, key, value, timestamp, headers in records:
+                self._shared.sender.send(topic, key, value, timestamp=timestamp, headers=headers)
+            self._shared.sender.flush()
+        await_queries(self.catalog.queries.values(), self._service.runner, self._shared.admin)
+
+    def records(self, topic: str) -> list[Actual]:
+        """The log of a topic."""
+        return read_topic(self._shared.kafka, topic)
+
+    def clean(self) -> None:
+        """Delete the case's topics."""
+        sources = self.catalog.sources.values()
+        names = {source.topic for source in sources} | self._created
+        names |= {s.materialization.topic for s in sources if s.materialization is not None}
+        names.add(self._service.log.topic)
+        KafkaTopics(self._shared.admin).delete(sorted(names))
+
+
+@contextmanager
+def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[ServedDriver]:
+    """A fresh server behind HTTP; gone with all that it made at the end."""
+    service_id = f"case{number}_"
+    sockets = bind(parse_listeners(_ANYWHERE_FREE))
+    settings = {**_SETTINGS, "ksql.state.dir": str(directory), "ksql.service.id": service_id}
+    service = KsqlService(Settings(settings), broker=shared.kafka.bootstrap, runtime=shared.runtime)
+    try:
+        service.start()
+        driver = ServedDriver(shared, service, url_of(sockets[0]))
+        try:
+            with behind_http(service, sockets):
+                yield driver
+        finally:
+            driver.clean()
+    finally:
+        service.stop()
+        for sock in sockets:
+            sock.close()
+        shutil.rmtree(directory, ignore_errors=True)
