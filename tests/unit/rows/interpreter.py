@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 
@@ -84,7 +85,9 @@ class Interpreter:
             return decimals.operation(node.op, node.type)(x, y)
         match node.op:
             case "/" if y == 0:
-                return float("nan") if x == 0 or x != x else (x > 0) * 2e400 or -2e400
+                if x == 0 or x != x:
+                    return math.nan
+                return math.copysign(math.inf, x) * math.copysign(1.0, y)
             case "+":
                 return x + y
             case "-":
