@@ -21,6 +21,9 @@ _FIRST = -62_135_596_800
 _LAST = 253_402_300_799
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MAX_OFFSET = 18 * 3600
+# What lies beside the regions of java.time in the system's time-zone database.
+_NO_REGIONS = frozenset({"EST", "MST", "HST", "ROC", "Factory", "localtime", "posixrules"})
+_NO_FOLDERS = ("posix/", "right/")
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ def zone_of(name: str) -> Zone:
         return Zone(name)
     if found := _OFFSET.fullmatch(name):
         return _fixed(name, found)
+    if name in _NO_REGIONS or name.startswith(_NO_FOLDERS):
+        raise UnknownZone(name)
     try:
         return Zone(name, region=zoneinfo.ZoneInfo(name))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:

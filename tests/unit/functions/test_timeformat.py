@@ -313,7 +313,9 @@ def test_zone_ids(name, offset):
     assert zone_of(name).offset_s(0) == offset
 
 
-@pytest.mark.parametrize("name", ["", "PDT", "+19", "+01:60", "utc+1", "../etc"])
+@pytest.mark.parametrize(
+    "name", ["", "PDT", "+19", "+01:60", "utc+1", "../etc", "EST", "localtime", "posix/UTC"]
+)
 def test_unknown_zones(name):
     with pytest.raises(UnknownZone):
         zone_of(name)
