@@ -240,12 +240,12 @@ def double_literal(span: Span, token: Token) -> expr.DoubleLit:
     return _double(token.text, span)
 
 
-def _integer(digits: str, span: Span) -> expr.IntLit:
+def _integer(digits: str, span: Span, *, bits: int = 64) -> expr.IntLit:
     significant = digits.lstrip("-").lstrip("0") or "0"
     value = int(significant) if len(significant) < 20 else 2**64
     if digits.startswith("-"):
         value = -value
-    if not -(2**63) <= value < 2**63:
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise LiteralError(f"Invalid numeric literal: {digits}", span=span)
     return expr.IntLit(value, span=span)
 
@@ -332,7 +332,7 @@ words("type_parameter")
 @rule("decimal_type")
 def decimal_type(span: Span, precision: Token, scale: Token) -> model.Decimal:
     """``DECIMAL(p, s)`` with p at least 1 and s from 0 to p."""
-    digits, places = _integer(precision.text, span).value, _integer(scale.text, span).value
+    digits, places = (_integer(each.text, each.span, bits=32).value for each in (precision, scale))
     shown = f"DECIMAL({digits}, {places})"
     if digits < 1:
         raise BadType(f"DECIMAL precision must be >= 1: {shown}", span=span)

@@ -61,6 +61,9 @@ create stream s (a foo);
 create stream s (a decimal(0, 0));
 --> line 1:20: DECIMAL precision must be >= 1: DECIMAL(0, 0)
 
+create stream s (a decimal(2147483648, 0));
+--> Failed to prepare statement: line 1:29: Invalid numeric literal: 2147483648
+
 create stream s (a decimal(2, 3));
 --> line 1:20: DECIMAL precision must be >= scale: DECIMAL(2, 3)
 
