@@ -5,7 +5,7 @@ import json
 import pytest
 
 from qtt.load import load
-from qtt.model import Expected, SchemaDef, TopicDef, Window
+from qtt.model import Expected, RestPart, SchemaDef, TopicDef, Window
 
 
 @pytest.fixture
@@ -150,9 +150,20 @@ def test_disabled_cases_are_left_out(cases):
 
 
 def test_a_case_for_a_server_is_known_as_such(cases):
-    found = cases({"name": "n", "format": ["JSON", "AVRO"], "statements": ["A;"], "responses": []})
+    found = cases(
+        {
+            "name": "n",
+            "format": ["JSON", "AVRO"],
+            "statements": ["A '{FORMAT}';"],
+            "properties": {"p": 1},
+            "inputConditions": {"waitForActivePushQuery": True},
+            "responses": [{"admin": {}}],
+        }
+    )
     assert [case.id for case in found] == ["sample - n - JSON", "sample - n - AVRO"]
-    assert all(case.post == {"rest": True} for case in found)
+    part = RestPart(({"admin": {}},), {"p": 1}, waits=True)
+    assert [case.rest for case in found] == [part, part]
+    assert found[1].steps[0].statements[0].sql == "A 'AVRO';"
 
 
 SQL = """-- a comment
