@@ -40,14 +40,14 @@ def play(case: Case, driver: ServedDriver) -> None:
         talk = _Talk(http, part.properties)
         try:
             answers = _answers(case, part, driver, talk)
-        except _Refused as error:
-            _check_refusal(part, error)
+        except Refused as error:
+            check_refusal(part, error)
             return
     if part.error is not None:
         raise Mismatch(f"expected {tokens.dump(part.error)}, nothing was refused")
     _check_outputs(case, driver)
     for index, (want, got) in enumerate(zip(part.responses, answers, strict=False)):
-        _check_answer(f"answer {index}", want, got)
+        check_answer(f"answer {index}", want, got)
     if len(answers) < len(part.responses):
         raise Mismatch(f"{len(part.responses)} answers expected, {len(answers)} came")
 
@@ -55,7 +55,7 @@ def play(case: Case, driver: ServedDriver) -> None:
 # --- requests
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """An answer that is an error."""
 
     def __init__(self, status: int, body: Any, sql: str) -> None:
@@ -94,7 +94,7 @@ class _Talk:
     def _read(answer: httpx.Response, sql: str, text: str | None = None) -> Any:
         body = tokens.parse(answer.text if text is None else text)
         if answer.status_code != httpx.codes.OK:
-            raise _Refused(answer.status_code, body, sql)
+            raise Refused(answer.status_code, body, sql)
         return body
 
 
@@ -129,7 +129,7 @@ def _asked(talk: _Talk, sql: str, want: Any) -> list[Any]:
         if want is None or "EMIT CHANGES" in sql.upper() or time.monotonic() > deadline:
             return found
         try:
-            _check_answer("", want, {"query": found})
+            check_answer("", want, {"query": found})
         except Mismatch:
             time.sleep(_REST_S)
         else:
@@ -139,7 +139,7 @@ def _asked(talk: _Talk, sql: str, want: Any) -> list[Any]:
 # --- comparison
 
 
-def _check_refusal(part: RestPart, error: _Refused) -> None:
+def check_refusal(part: RestPart, error: Refused) -> None:
     want, said = part.error, str(error.body.get("message", ""))
     if said.endswith(_NOT_YET):
         raise Unsupported(said)
@@ -156,7 +156,7 @@ def _check_refusal(part: RestPart, error: _Refused) -> None:
             raise Mismatch(f"a statement's error expected, got {tokens.dump(error.body)}")
 
 
-def _check_answer(where: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
+def check_answer(where: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
     ((kind, expected),) = want.items()
     if kind == "queryProto":
         raise Unsupported("answers in protobuf")

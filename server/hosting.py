@@ -23,7 +23,7 @@ _POLL_S = 0.02
 
 
 @contextlib.contextmanager
-def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[None]:
+def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[Door]:
     """Answer on these sockets for a service that runs; whoever gives them starts and stops both."""
     door = Door(service)
     config = uvicorn.Config(
@@ -39,7 +39,7 @@ def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[
     try:
         while not http.started and thread.is_alive():
             time.sleep(_POLL_S)
-        yield
+        yield door
     finally:
         door.shut()
         http.should_exit = True

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,14 +15,13 @@ from typing import Any
 
 import httpx
 import psutil
-import uvicorn
 
 from ksql.app import KsqlService
 from ksql.base.config import Settings
 from ksql.spark.runtime import SparkRuntime
-from server.app import create_app
 from server.context import Door
-from tests.kafka.wires import PATIENCE_S, await_true
+from server.hosting import behind_http
+from tests.kafka.wires import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 EARLIEST = {"auto.offset.reset": "earliest"}
@@ -146,41 +144,26 @@ class Hosted:
         }
         self.bootstrap = bootstrap
         self.service = KsqlService(Settings(configured), broker=bootstrap, runtime=runtime)
-        self._door = Door(self.service)
         self.http = Http("")
-        self._http: uvicorn.Server | None = None
-        self._thread: threading.Thread | None = None
+        self._door: Door | None = None
+        self._started = contextlib.ExitStack()
 
     def start(self) -> Http:
+        self._started.callback(self.service.stop)
         self.service.start()
-        config = uvicorn.Config(
-            create_app(door=self._door),
-            lifespan="off",
-            log_config=None,
-            timeout_graceful_shutdown=2,
-        )
         sock = socket.create_server(("127.0.0.1", 0))
-        self._http = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._http.run, args=([sock],), daemon=True)
-        self._thread.start()
-        server = self._http
-        await_true("HTTP answers", lambda: server.started)
+        self._door = self._started.enter_context(behind_http(self.service, [sock]))
         self.http = Http(f"http://127.0.0.1:{sock.getsockname()[1]}")
         return self.http
 
     def stop(self) -> None:
         self.http.close()
-        self._door.shut()
-        if self._http is not None and self._thread is not None:
-            self._http.should_exit = True
-            self._thread.join()
-        self.service.stop()
-        self._door.release()
+        self._started.close()
 
     @property
     def running_streams(self) -> int:
         """Queries that clients read at this moment."""
-        return self._door.running
+        return self._door.running if self._door else 0
 
 
 @contextlib.contextmanager
