@@ -140,6 +140,10 @@ def _asked(talk: _Talk, sql: str, want: Any) -> list[Any]:
 
 
 def check_refusal(part: RestPart, error: Refused) -> None:
+    """Whether an error is the one that was announced.
+
+    Raises: Mismatch; Unsupported for what is not there yet.
+    """
     want, said = part.error, str(error.body.get("message", ""))
     if said.endswith(_NOT_YET):
         raise Unsupported(said)
@@ -157,6 +161,10 @@ def check_refusal(part: RestPart, error: Refused) -> None:
 
 
 def check_answer(where: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
+    """Compare one answer of a request: an entity or the lines of a query.
+
+    Raises: Mismatch, Unsupported.
+    """
     ((kind, expected),) = want.items()
     if kind == "queryProto":
         raise Unsupported("answers in protobuf")

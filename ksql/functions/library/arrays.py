@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
+from ksql.functions.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 from ksql.functions.spec import Scalar
 from ksql.functions.values import identity, is_plain, order
 from ksql.types.model import (
@@ -189,7 +189,10 @@ def series(start: int, end: int, step: int | None = None) -> list[int]:
     by = (1 if end > start else -1) if step is None else step
     if by == 0 or (end - start) * by < 0:
         raise BadSeries(by)
-    return list(range(start, end + (1 if by > 0 else -1), by))
+    numbers = range(start, end + (1 if by > 0 else -1), by)
+    if (end - start) // by >= LONGEST_RESULT:
+        raise ResultTooLong("GENERATE_SERIES", (end - start) // by + 1)
+    return list(numbers)
 
 
 def entries(values: dict[str, Any] | None, ordered: bool) -> list[dict[str, Any]] | None:

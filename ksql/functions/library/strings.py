@@ -8,7 +8,7 @@ import uuid
 from typing import TYPE_CHECKING, AnyStr
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
+from ksql.functions.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 from ksql.functions.spec import Scalar
 from ksql.functions.text import JAVA_SPACES, from_units, in_units, length
 
@@ -71,6 +71,8 @@ def _filling(text: AnyStr, size: int, padding: AnyStr) -> AnyStr | None:
     if size < 0 or not padding:
         return None
     missing = max(size - len(text), 0)
+    if missing > LONGEST_RESULT:
+        raise ResultTooLong("padding", size)
     return (padding * (missing // len(padding) + 1))[:missing]
 
 

@@ -72,6 +72,8 @@ CASES = [
     ("GENERATE_SERIES", "INT; INT", (3, 3), [3]),
     ("GENERATE_SERIES", "BIGINT; BIGINT; INT", (0, 5, 2), [0, 2, 4]),
     ("GENERATE_SERIES", "INT; INT; INT", (0, 5, 0), FAILS),
+    ("GENERATE_SERIES", "BIGINT; BIGINT", (-(2**63), 2**63 - 1), FAILS),
+    ("GENERATE_SERIES", "INT; INT; INT", (2147483647, -2147483648, -2), FAILS),
     ("GENERATE_SERIES", "INT; INT; INT", (0, 5, -1), FAILS),
     (
         "ENTRIES",

@@ -31,6 +31,8 @@ CASES = [
     ("LPAD", "STRING; INT; STRING", ("foo", 7, "Bar"), "BarBfoo"),
     ("LPAD", "STRING; INT; STRING", ("foobar", 3, "x"), "foo"),
     ("LPAD", "STRING; INT; STRING", ("foo", 7, ""), None),
+    ("LPAD", "STRING; INT; STRING", ("foo", 2147483647, "ab"), FAILS),
+    ("RPAD", "BYTES; INT; BYTES", (b"foo", 2147483647, b"a"), FAILS),
     ("LPAD", "BYTES; INT; BYTES", (b"a", 3, b"."), b"..a"),
     ("RPAD", "STRING; INT; STRING", ("foo", 7, "Bar"), "fooBarB"),
     ("RPAD", "STRING; INT; STRING", ("", 7, "Bar"), "BarBarB"),
