@@ -87,13 +87,12 @@ class ServedDriver:
         """The log of a topic."""
         return read_topic(self._shared.kafka, topic)
 
-    def clean(self) -> None:
-        """Delete the case's topics."""
+    def topics(self) -> set[str]:
+        """All that the case has made."""
         sources = self.catalog.sources.values()
         names = {source.topic for source in sources} | self._created
         names |= {s.materialization.topic for s in sources if s.materialization is not None}
-        names.add(self._service.log.topic)
-        KafkaTopics(self._shared.admin).delete(sorted(names))
+        return names | {self._service.log.topic}
 
 
 @contextmanager
@@ -103,6 +102,7 @@ def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[Serve
     sockets = bind(parse_listeners(_ANYWHERE_FREE))
     settings = {**_SETTINGS, "ksql.state.dir": str(directory), "ksql.service.id": service_id}
     service = KsqlService(Settings(settings), broker=shared.kafka.bootstrap, runtime=shared.runtime)
+    made: set[str] = set()
     try:
         service.start()
         driver = ServedDriver(shared, service, url_of(sockets[0]))
@@ -110,9 +110,10 @@ def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[Serve
             with behind_http(service, sockets):
                 yield driver
         finally:
-            driver.clean()
+            made = driver.topics()
     finally:
-        service.stop()
+        service.stop()  # before the topics go: a query whose topics are gone does not stop at once
+        KafkaTopics(shared.admin).delete(sorted(made))
         for sock in sockets:
             sock.close()
         shutil.rmtree(directory, ignore_errors=True)
