@@ -79,8 +79,8 @@ class _Talk:
         """All rows; ``on_header`` is called once the first line is there."""
         with self.http.stream("POST", "/query", json=self._body(sql)) as answer:
             text = ""
-            for line in answer.iter_lines():
-                text += line + "\n"
+            for part in answer.iter_text():
+                text += part
                 if on_header is not None and answer.status_code == httpx.codes.OK:
                     on_header()
                     on_header = None
