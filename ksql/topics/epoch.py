@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ksql.processors.base import Headers
 
 _TIMEOUT_S = 30.0
+_TOO_LARGE = "Broker: Message size too large"
 _NAMES = {
     "bootstrap.servers": "bootstrap_servers",
     "security.protocol": "security_protocol",
@@ -37,6 +38,10 @@ class EpochWriteFailed(ServerError):
 
     def __init__(self, topic: str, reason: str) -> None:
         super().__init__(f'cannot write to topic "{topic}"', detail=reason)
+
+
+class EpochTooLarge(EpochWriteFailed):
+    """One that is larger than its topic, or a client, ever takes."""
 
 
 class _Value(NamedTuple):
@@ -62,15 +67,19 @@ def send_at_epoch(
 ) -> None:
     """Write one record with the timestamp 0 and wait for its acknowledgement.
 
-    Raises: EpochWriteFailed.
+    Raises: EpochTooLarge, EpochWriteFailed.
     """
+    errors = importlib.import_module("kafka.errors")
     known = tuple(sorted((ours, str(config[n])) for n, ours in _NAMES.items() if n in config))
     try:
         sent = _producer(known).send(
             topic, value=_Value(value), key=key, headers=_filled(headers), timestamp_ms=0
         )
         sent.get(timeout=_TIMEOUT_S)
-    except importlib.import_module("kafka.errors").KafkaError as error:
+    except errors.KafkaError as error:
+        _producers.pop(known).close(timeout=0)  # it takes nothing more after an error
+        if isinstance(error, errors.MessageSizeTooLargeError):
+            raise EpochTooLarge(topic, _TOO_LARGE) from error
         raise EpochWriteFailed(topic, str(error)) from error
 
 

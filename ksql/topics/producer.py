@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ksql.base.errors import QueryFailed
-from ksql.topics.epoch import send_at_epoch
+from ksql.topics.epoch import EpochTooLarge, send_at_epoch
 
 if TYPE_CHECKING:
     from ksql.processors.base import Headers
@@ -96,8 +96,7 @@ class WorkerProducer:
         count = 0
         for key, value, timestamp, headers in records:
             if timestamp == 0:
-                self._at_epoch(topic, key, value, headers)
-                count += 1
+                count += self._at_epoch(topic, (key, value, timestamp, headers), rejected)
                 continue
             try:
                 if headers is None:
@@ -111,13 +110,17 @@ class WorkerProducer:
         self._producer.poll(0)
         return count
 
-    def _at_epoch(
-        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers | None
-    ) -> None:
-        """After what is under way already, so that the order stays."""
+    def _at_epoch(self, topic: str, record: Encoded, rejected: Rejected) -> bool:
+        """After what is under way already, so that the order stays; False if it never can be."""
+        key, value, _, headers = record
         if len(self._producer):
             self._producer.flush()
-        send_at_epoch(self._config, topic, key, value, headers)
+        try:
+            send_at_epoch(self._config, topic, key, value, headers)
+        except EpochTooLarge as error:
+            rejected(error.detail)
+            return False
+        return True
 
     def _retry(self, problem: Exception, topic: str, record: Encoded, rejected: Rejected) -> bool:
         """Wait for room in the queue; False if the record can never be sent."""

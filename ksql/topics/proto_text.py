@@ -277,6 +277,8 @@ class _Parser:
         one = message.field.add(name=name, label=FieldDescriptorProto.LABEL_REPEATED)
         one.type_name = entry.name
         self._number(one, full)
+        if params := self._result.params.get(full + name):  # they are those of its values
+            self._result.params[f"{full}{entry.name}.value"] = params
 
     def _oneof(self, message: DescriptorProto, full: str) -> None:
         index = len(message.oneof_decl)

@@ -5,6 +5,7 @@ import pytest
 from ksql.topics import epoch
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.client import Reader, Sender
+from ksql.topics.producer import WorkerProducer
 from ksql.topics.settings import KafkaSettings
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
@@ -49,3 +50,14 @@ def test_a_header_without_value_is_empty_at_the_epoch(broker):
         reader.assign_topics(["epoch-header"])
         (record,) = [r for batch in reader.read_to_end() for r in batch]
     assert list(record.headers or []) == [("a", b"")]
+
+
+def test_one_that_is_too_large_is_told_and_left_out(broker):
+    kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
+    Admin(kafka).create(TopicChange("epoch-large", 1, configs={"max.message.bytes": "2000"}))
+    producer = WorkerProducer({k: str(v) for k, v in kafka.producer().items()})
+    told: list[str] = []
+    records = [(None, b"x" * 5000, 0, None), (None, b"a", 0, None), (None, b"b", 1, None)]
+    assert producer.send("epoch-large", records, told.append) == 2
+    producer.flush(told.append)
+    assert told == ["Broker: Message size too large"]

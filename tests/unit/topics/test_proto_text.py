@@ -86,6 +86,13 @@ def test_everything():
     assert messages.by_path((0, 2, 0)).full_name == "a.b.Outer.Inner.Deep"
 
 
+def test_parameters_of_a_map_are_those_of_its_values():
+    meta = '[(confluent.field_meta).params = {key: "precision" value: "5"}]'
+    head = 'syntax = "proto3"; import "confluent/type/decimal.proto";'
+    text = f"{head} message M {{ map<string, confluent.type.Decimal> a_b = 1 {meta}; }}"
+    assert type_of(text) == "STRUCT<`a_b` MAP<STRING, DECIMAL(5, 0)>>"
+
+
 def test_optional_fields_have_presence():
     message = proto_schema.load(EVERYTHING).by_path((0,))
     present = {one.name for one in message.fields if one.has_presence}
