@@ -142,7 +142,9 @@ class WorkerProducer:
         return False
 
     def flush(self, rejected: Rejected) -> None:
-        """Wait until every record is acknowledged.
+        """Wait until every record is acknowledged; what was told once is not told again.
+
+        ``rejected`` may raise. The producer outlives the task and serves other queries.
 
         Raises:
             DeliveryFailed: A record was not; the caller must not go on as if it had been.
@@ -150,13 +152,12 @@ class WorkerProducer:
         while self._producer.flush(_FLUSH_STEP_S):
             if self._failed:
                 break
-        for message in self._rejected:
+        refused, self._rejected = self._rejected, []
+        failed, self._failed = self._failed, []
+        for message in refused:
             rejected(message)
-        self._rejected.clear()
-        if self._failed:
-            topic, reason = self._failed[0]
-            self._failed.clear()
-            raise DeliveryFailed(topic, reason)
+        if failed:
+            raise DeliveryFailed(*failed[0])
 
     def _report(self, error: KafkaError | None, message: Any) -> None:
         if error is None:
