@@ -8,42 +8,43 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
 from ksql.topics import processing_log as plog
-from ksql.topics.client import Sender
 
 if TYPE_CHECKING:
     from ksql.spark.spec import Failure
-    from ksql.topics.settings import KafkaSettings
+    from ksql.topics.client import Sender
 
 _log = logging.getLogger(__name__)
-_FLUSH_S = 5.0
+_PATIENCE_S = 5.0
 
 
 class FailureLog:
     """Writes in a thread of its own: often it is Kafka that a failed query waits for."""
 
-    def __init__(self, kafka: KafkaSettings, topic: str | None) -> None:
-        """``topic``: the processing log's; None if there is none."""
-        self._sender = Sender(kafka)
+    def __init__(self, sender: Sender, topic: str) -> None:
+        """``sender`` is its own from now on; ``topic`` is the processing log's."""
+        self._sender = sender
         self._topic = topic
         self._thread = ThreadPoolExecutor(1, "failure-log")
+        self._closing = False
 
     def note(self, query_id: str, failure: Failure) -> None:
         """Write an entry soon."""
-        if self._topic is not None:
-            self._thread.submit(self._write, self._topic, query_id, failure)
+        self._thread.submit(self._write, query_id, failure)
 
     def close(self) -> None:
-        """Write what waits, as far as Kafka lets it."""
+        """Write what waits, as far as Kafka lets it; one patience is for all of it together."""
+        self._closing = True
         self._thread.shutdown()
-        self._sender.close()
+        self._sender.close(_PATIENCE_S)
 
-    def _write(self, topic: str, query_id: str, failure: Failure) -> None:
+    def _write(self, query_id: str, failure: Failure) -> None:
         told = plog.thread_error(
             "Unhandled exception caught in streams thread", query_id, (failure.message,)
         )
         entry = plog.entry(plog.logger_name(query_id), failure.when_ms, told)
         try:
-            self._sender.send(topic, None, entry, timestamp=failure.when_ms)
-            self._sender.flush(_FLUSH_S)
+            self._sender.send(self._topic, None, entry, timestamp=failure.when_ms)
+            if not self._closing:
+                self._sender.flush(_PATIENCE_S)
         except KsqlError as error:
             _log.warning("failure_not_logged", extra={"query_id": query_id, "reason": error.text()})

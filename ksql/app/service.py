@@ -36,6 +36,7 @@ from ksql.ledger.entries import CatalogSnapshot
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.materialize import Materializer
 from ksql.spark.runner import SparkRunner, Surroundings
+from ksql.spark.running import unheard
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.session import SparkSettings
 from ksql.spark.spec import RetryPolicy
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from ksql.engine.ports import Command
     from ksql.ledger.entries import UpgradeEntry
     from ksql.query.results import ResultStream, TextStream
+    from ksql.spark.running import OnFailure
 
 _log = logging.getLogger(__name__)
 
@@ -191,10 +193,12 @@ class KsqlService:
             functions=sources,
             registry=self.registry_settings,
         )
-        failures = FailureLog(self.kafka, logging_to)
-        self._closers.append(failures.close)
         self.runner = SparkRunner(
-            self.runtime, around, self.admin.end_offsets, self.admin.begin_offsets, failures.note
+            self.runtime,
+            around,
+            self.admin.end_offsets,
+            self.admin.begin_offsets,
+            self._open_failure_log(logging_to),
         )
         self.materializer = Materializer(self.kafka, state.stores)
         self._closers.append(self.materializer.close)
@@ -234,6 +238,13 @@ class KsqlService:
         self.reads = Reads(self.engine, self.kafka, self.admin, self.materializer, self._now_ms)
         self.services.pushes = self.reads.pushes
         self._closers.append(self.reads.close_all)
+
+    def _open_failure_log(self, topic: str | None) -> OnFailure:
+        if topic is None:
+            return unheard
+        failures = FailureLog(Sender(self.kafka), topic)
+        self._closers.append(failures.close)
+        return failures.note
 
     def _open_registry(self, state: StateDir) -> None:
         found = open_registry(self.settings, state.root)
