@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ksql.topics.client import Reader
 from ksql.topics.kafka_errors import OffsetsGone
-from ksql.topics.processing_log import query_of
+from ksql.topics.processing_log import skipping_query
 
 if TYPE_CHECKING:
     from ksql.topics.admin import Admin
@@ -41,7 +41,7 @@ class SkippedRecords:
             reader.assign(self._positions)
             try:
                 for batch in reader.read_to_end():
-                    self._counts.update(query_of(record.value or b"") for record in batch)
+                    self._counts.update(skipping_query(record.value or b"") for record in batch)
             except OffsetsGone:  # the log's retention was faster
                 reader.assign(self._admin.begin_offsets([self._topic]))
             self._positions = reader.positions

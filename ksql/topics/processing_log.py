@@ -74,6 +74,7 @@ _KINDS: Final = (
     "serializationError",
     "kafkaStreamsThreadError",
 )
+_THREAD_ERROR: Final = _KINDS.index("kafkaStreamsThreadError")
 
 
 def topic_name(service_id: str, configured: str | None = None) -> str:
@@ -96,13 +97,17 @@ def logger_name(query_id: str, *operators: str) -> str:
     return ".".join(("processing", query_id, *operators))
 
 
-def query_of(entry: bytes) -> str:
-    """The query that an entry of the log is about; empty if it cannot be told."""
+def skipping_query(entry: bytes) -> str:
+    """The query that could not handle the record that an entry of the log is about.
+
+    Empty if there is no such record: the entry tells of a query's end, or cannot be read.
+    """
     try:
-        logger = str(orjson.loads(entry)["logger"])
+        found = orjson.loads(entry)
+        logger, type_ = str(found["logger"]), found["message"]["type"]
     except (KeyError, TypeError, ValueError):
         return ""
-    return (*logger.split("."), "")[1]
+    return "" if type_ == _THREAD_ERROR else (*logger.split("."), "")[1]
 
 
 def entry(logger: str, time_ms: int, message: Message, level: str = "ERROR") -> bytes:
@@ -155,7 +160,7 @@ def serialization_error(
 
 def thread_error(message: str, thread: str, cause: tuple[str, ...] = ()) -> Message:
     """A query that ended with an error."""
-    return _message(4, errorMessage=message, threadName=thread, cause=list(cause))
+    return _message(_THREAD_ERROR, errorMessage=message, threadName=thread, cause=list(cause))
 
 
 def _message(type_: int, **fields: object) -> Message:

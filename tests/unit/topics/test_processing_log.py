@@ -102,8 +102,10 @@ def test_the_statement_for_the_stream():
     assert text.endswith("WITH (KAFKA_TOPIC='it''s', VALUE_FORMAT='JSON', KEY_FORMAT='KAFKA');")
 
 
-def test_an_entry_tells_its_query():
+def test_an_entry_about_a_record_tells_which_query_skips_it():
     about = log.entry(log.logger_name("CSAS_X_1", "Project"), 5, log.production_error("no"))
-    assert log.query_of(about) == "CSAS_X_1"
+    assert log.skipping_query(about) == "CSAS_X_1"
+    ended = log.entry(log.logger_name("CSAS_X_1"), 5, log.thread_error("no", "CSAS_X_1"))
+    assert log.skipping_query(ended) == ""
     for strange in (b"", b"no JSON", b"[]", b"{}", b'{"logger": "processing"}', b'{"logger": 1}'):
-        assert log.query_of(strange) == ""
+        assert log.skipping_query(strange) == ""
