@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.scope import joined_name
 from ksql.base.errors import StatementError
-from ksql.base.ident import near
+from ksql.base.ident import did_you_mean
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.types.model import Struct
@@ -129,10 +129,9 @@ def _star(
     chosen = [s for s in relation.sources if term.source in (None, s.alias)]
     if not chosen:
         known = [each.alias for each in relation.sources]
-        close = near(term.source or "", known)
         raise StatementError(
             f"'{term.source}' is not a valid stream/table name or alias.",
-            hint=f"Did you mean {close[0]}?" if close else "",
+            hint=did_you_mean(term.source or "", known),
             span=term.span,
         )
     joined = relation.scope.joined

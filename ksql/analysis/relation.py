@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from ksql.analysis import chains
 from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.chains import Chain
+from ksql.analysis.errors import UnknownSource
 from ksql.analysis.scope import Scope, Source
 from ksql.analysis.sources import FromSource
-from ksql.base.errors import PREPARING, ParseError
+from ksql.base.errors import PREPARING, ParseError, UnknownName
 from ksql.base.ident import near
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
@@ -82,14 +83,10 @@ def _joined(
 
 
 def _check_qualifiers(criteria: ex.Expr, found: tuple[FromSource, ...]) -> None:
-    aliases = [each.alias for each in found]
+    aliases = tuple(each.alias for each in found)
     for ref in collect(criteria, ex.Ref):
         if ref.source is not None and ref.source not in aliases:
-            close = near(ref.source, aliases)
-            raise ParseError(
-                f"{PREPARING}'{ref.source}' is not a valid stream/table name or alias.",
-                hint=f"Did you mean {close[0]}?" if close else "",
-            )
+            raise UnknownSource(ref.source, aliases, ref.span)
 
 
 def _from(ref: ast.SourceRef, catalog: Catalog) -> FromSource:
@@ -99,16 +96,12 @@ def _from(ref: ast.SourceRef, catalog: Catalog) -> FromSource:
     return FromSource(ref.alias, source)
 
 
-class UnknownFromSource(ParseError):
+class UnknownFromSource(UnknownName, ParseError):
     """FROM names a stream or table that does not exist."""
 
     def __init__(self, ref: ast.SourceRef, catalog: Catalog) -> None:
-        close = near(ref.name, catalog.sources)
-        super().__init__(
-            f"{PREPARING}{ref.name} does not exist.",
-            hint=f"Did you mean {close[0]}?" if close else "",
-            span=ref.span,
-        )
+        text = f"{PREPARING}{ref.name} does not exist."
+        super().__init__(text, near(ref.name, catalog.sources), span=ref.span)
 
 
 def scope_of(sources: tuple[FromSource, ...], *, later: frozenset[str] = frozenset()) -> Scope:

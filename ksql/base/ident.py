@@ -38,3 +38,9 @@ def near(name: str, known: Iterable[str], count: int = 1) -> tuple[str, ...]:
     by_upper = {candidate.upper(): candidate for candidate in known}
     found = difflib.get_close_matches(name.upper(), by_upper, n=count, cutoff=0.6)
     return tuple(quote(by_upper[upper]) for upper in found)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The hint for a name that is not known; empty if no known one looks like it."""
+    close = near(name, known)
+    return f"Did you mean {close[0]}?" if close else ""

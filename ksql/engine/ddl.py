@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, StatementError
-from ksql.base.ident import near, quote
+from ksql.base.ident import did_you_mean, quote
 from ksql.catalog.model import DataSource
 from ksql.dataflow.ports import Topic
 from ksql.engine import schemas
@@ -308,10 +308,9 @@ def drop_source(stmt: ast.DropSource, context: Context) -> Prepared:
     if source is None:
         if stmt.if_exists:
             return Prepared(warning=f"Source {quote_column(stmt.name)} does not exist.")
-        close = near(stmt.name, catalog.sources)
         raise DoesNotExist(
             f"{noun} {stmt.name} does not exist.",
-            hint=f"Did you mean {close[0]}?" if close else "",
+            hint=did_you_mean(stmt.name, catalog.sources),
         )
     if source.kind != stmt.kind:
         raise StatementError(

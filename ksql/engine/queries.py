@@ -14,7 +14,7 @@ from ksql.analysis import keys
 from ksql.analysis.bound import Named, type_of
 from ksql.analysis.describe import place
 from ksql.base.errors import PREPARING, NotSupportedYet, ParseError, StatementError
-from ksql.base.ident import near
+from ksql.base.ident import did_you_mean
 from ksql.base.ids import QueryId, persistent_query_id
 from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.dataflow.ports import Topic
@@ -343,10 +343,9 @@ def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
     _refuse_limit(stmt.query, "INSERT INTO")
     target = context.catalog.sources.get(stmt.name)
     if target is None:
-        close = near(stmt.name, context.catalog.sources)
         raise DoesNotExist(
             f"{place(stmt.target)}Source {quote_always(stmt.name)} does not exist.",
-            hint=f"Did you mean {close[0]}?" if close else "",
+            hint=did_you_mean(stmt.name, context.catalog.sources),
         )
     if target.kind == "TABLE":
         raise StatementError(
@@ -502,10 +501,9 @@ def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
         return [query for query in context.catalog.queries.values() if query.kind != "CST"]
     found = context.catalog.query(stmt.query_id)
     if found is None:
-        close = near(stmt.query_id, context.catalog.queries)
         raise DoesNotExist(
             f"Unknown queryId: {stmt.query_id}",
-            hint=f"Did you mean {close[0]}?" if close else "",
+            hint=did_you_mean(stmt.query_id, context.catalog.queries),
         )
     if found.kind == "CST":
         raise StatementError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.analysis.describe import describe
 from ksql.analysis.errors import UnknownSource
 from ksql.base.errors import PREPARING, ParseError, StatementError
-from ksql.base.ident import near
+from ksql.base.ident import did_you_mean
 from ksql.rows.constants import constant_value
 from ksql.topics.formats import EncodeError, Serde, format_info
 from ksql.topics.registry import subject_name
@@ -40,13 +40,14 @@ def insert_values(stmt: ast.InsertValues, request: Request) -> None:
     columns = _columns(stmt, source)
     try:
         record = _record(stmt, source, columns, request)
-    except UnknownSource:
+    except UnknownSource:  # that is wrong with the statement, not with the values
         raise
     except (StatementError, EncodeError) as error:
         raise CannotInsert(
             f"Failed to insert values into '{source.name}'. {error.message}",
             detail=error.detail,
             hint=error.hint,
+            span=error.span,
         ) from error
     request.services.writer.write(source.topic, *record)
 
@@ -146,8 +147,7 @@ def _unknown(name: str, request: Request) -> CannotInsert:
         )
         shown = twin if twin == twin.upper() else f'"{twin}"'
         return CannotInsert(message, hint=f"Did you mean {shown}? Hint: {advice}")
-    close = near(name, known)
-    return CannotInsert(message, hint=f"Did you mean {close[0]}?" if close else "")
+    return CannotInsert(message, hint=did_you_mean(name, known))
 
 
 def _values(stmt: ast.InsertValues, columns: Sequence[Column], request: Request) -> dict[str, Any]:
@@ -181,10 +181,9 @@ def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
         elif name in PSEUDO_COLUMNS and column is None:
             raise CannotInsert(f"Inserting into column {quote_always(name)} is not allowed.")
         elif column is None or name in SYSTEM_NAMES:
-            close = near(name, (c.name for c in source.schema.columns))
             raise CannotInsert(
                 f"Column name {quote_always(name)} does not exist.",
-                hint=f"Did you mean {close[0]}?" if close else "",
+                hint=did_you_mean(name, (c.name for c in source.schema.columns)),
             )
         elif column in source.schema.headers:
             raise CannotInsert(f"Cannot insert into HEADER columns: {name}")
