@@ -44,13 +44,22 @@ class InvalidValue(BadProperty):
         super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
 
 
+class InvalidConfiguration(BadProperty):
+    """A property of a WITH clause whose text does not read."""
+
+    def __init__(self, name: str, reason: str, example: str) -> None:
+        super().__init__(
+            f"Configuration {name} is invalid: {reason}\nExample valid value: '{example}'"
+        )
+
+
 class MissingFormat(StatementError):
     """Neither the statement nor the configuration says how a side is written."""
 
     def __init__(self, side: Side) -> None:
         super().__init__(
             f"Statement is missing the '{side.upper()}_FORMAT' property from the WITH clause. "
-            f"Either provide one or set a default via the "
+            "Either provide one or set a default via the "
             f"'ksql.persistence.default.format.{side}' config."
         )
 

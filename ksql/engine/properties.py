@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ksql.base.ident import near
-from ksql.engine.errors import BadProperty, InvalidValue, MissingFormat
+from ksql.base.ident import did_you_mean
+from ksql.engine.errors import BadProperty, InvalidConfiguration, InvalidValue, MissingFormat
 from ksql.functions.timeformat import timestamp_parser
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
@@ -52,7 +52,7 @@ _COMMON = frozenset(
         "VALUE_FORMAT",
         "KEY_DELIMITER",
         "VALUE_DELIMITER",
-        "WRAP_SINGLE_VALUE",
+        _WRAP,
         "KEY_SCHEMA_ID",
         "VALUE_SCHEMA_ID",
         "KEY_SCHEMA_FULL_NAME",
@@ -93,10 +93,9 @@ class With:
         known = _COMMON | _DDL_ONLY if ddl else _COMMON
         unknown = [p.name for p in properties if p.name.upper() not in known]
         if unknown:
-            close = near(unknown[0], known)
             raise BadProperty(
                 f"Invalid config variable(s) in the WITH clause: {','.join(unknown)}",
-                hint=f"Did you mean {close[0]}?" if close else "",
+                hint=did_you_mean(unknown[0], known),
             )
         for each in properties:
             name = each.name.upper()
@@ -111,9 +110,9 @@ class With:
             )
 
     def text(self, name: str) -> str | None:
-        """A property as text."""
-        value = self._values.get(name)
-        return None if value is None else str(value)
+        """A textual property."""
+        found: str | None = self._values.get(name)
+        return found
 
     def number(self, name: str) -> int | None:
         """A whole-number property."""
@@ -191,20 +190,20 @@ class With:
         text = self.text(f"{side}_DELIMITER")
         if text is None:
             return None
-        name = f"Configuration {side}_DELIMITER is invalid: "
+        name = f"{side}_DELIMITER"
         if text.strip() == "":
-            raise BadProperty(
-                name
-                + "Delimiter cannot be empty, if you meant to have a tab or space for delimiter, "
-                "please use the special values 'TAB' or 'SPACE'\nExample valid value: ';'"
+            wrong = (
+                "Delimiter cannot be empty, if you meant to have a tab or space for delimiter, "
+                "please use the special values 'TAB' or 'SPACE'"
             )
+            raise InvalidConfiguration(name, wrong, ";")
         found = _DELIMITERS.get(text, text)
         if len(found) != 1:
-            raise BadProperty(
-                name
-                + f"Invalid delimiter value: '{text}'. Delimiter must be a single character or "
-                "TAB,SPACE\nExample valid value: ';'"
+            wrong = (
+                f"Invalid delimiter value: '{text}'. Delimiter must be a single character or "
+                "TAB,SPACE"
             )
+            raise InvalidConfiguration(name, wrong, ";")
         return found
 
     def window(self) -> KeyWindow | None:
@@ -259,11 +258,13 @@ def _literal(each: ast.Property) -> Any:
             return None
         case ex.Variable(name):
             raise BadProperty(f"the variable {name} is not defined", span=each.span)
-        case ex.BoolLit(value) | ex.IntLit(value) | ex.StringLit(value):
-            return value
-        case ex.DecimalLit(value):
-            return value
-        case ex.DoubleLit(value):
+        case (
+            ex.BoolLit(value)
+            | ex.IntLit(value)
+            | ex.StringLit(value)
+            | ex.DecimalLit(value)
+            | ex.DoubleLit(value)
+        ):
             return value
 
 
@@ -295,7 +296,7 @@ def _whole(name: str, kind: str, value: Any) -> int:
         if not -bound <= found < bound:
             raise InvalidValue(name, _shown(value), f"Not a number of type {kind}")
         return found
-    if kind == "SHORT" and type(value) is not bool:
+    if kind == "SHORT" and type(value) is not bool:  # Java narrows any number to a short
         return (int(value) + bound) % (2 * bound) - bound
     if type(value) is not int or not -bound <= value < bound:
         wrong = f"Expected value to be a {_SIZED[kind]}, but it was a {_java_class(value)}"
@@ -331,10 +332,7 @@ def _window_size(text: str) -> int:
         raise BadProperty("Size must be positive")
     else:
         return int(int(words[0]) * ms)
-    raise BadProperty(
-        "Configuration WINDOW_SIZE is invalid: "
-        f"Invalid duration: '{text}'. {wrong}\nExample valid value: '10 SECONDS'"
-    )
+    raise InvalidConfiguration("WINDOW_SIZE", f"Invalid duration: '{text}'. {wrong}", "10 SECONDS")
 
 
 def format_of(
