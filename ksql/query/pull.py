@@ -208,22 +208,34 @@ def check_clauses(query: ast.Query, settings: Settings, functions: Functions) ->
             raise StatementError(
                 f"Pull queries don't support {clause} clauses. {where.MORE}", hint=_PUSH
             )
-    if query.limit is not None and query.limit < 0:
+    _check_limit(query, settings)
+    exprs = [item.expr for item in query.select if isinstance(item, ast.SelectItem)]
+    _check_aggregates(exprs, functions)
+    where.check_columns("SELECT", exprs)
+    where.check_columns("WHERE", () if query.where is None else (query.where,))
+
+
+def _check_limit(query: ast.Query, settings: Settings) -> None:
+    if query.limit is None:
+        return
+    if query.limit < 0:
         raise StatementError(
             f"Pull queries don't support negative integers in the LIMIT clause. {where.MORE}",
             hint=_PUSH,
         )
-    if query.limit is not None and not settings.flag("ksql.query.pull.limit.clause.enabled"):
+    if not settings.flag("ksql.query.pull.limit.clause.enabled"):
         raise StatementError(
             "LIMIT clause in pull queries is currently disabled. You can enable them by setting "
             f"ksql.query.pull.limit.clause.enabled=true. {where.MORE}",
             hint=_PUSH,
         )
+
+
+def _check_aggregates(exprs: Iterable[ex.Expr], functions: Functions) -> None:
     aggregates = dict.fromkeys(
         node.name
-        for item in query.select
-        if isinstance(item, ast.SelectItem)
-        for node in collect(item.expr, ex.Call)
+        for expr in exprs
+        for node in collect(expr, ex.Call)
         if is_aggregate(node, functions)
     )
     if aggregates:
@@ -232,10 +244,6 @@ def check_clauses(query: ast.Query, settings: Settings, functions: Functions) ->
             f"{where.MORE}",
             hint=_PUSH,
         )
-    where.check_columns(
-        "SELECT", (item.expr for item in query.select if isinstance(item, ast.SelectItem))
-    )
-    where.check_columns("WHERE", () if query.where is None else (query.where,))
 
 
 def check_stream(settings: Settings) -> None:

@@ -15,6 +15,7 @@ from ksql.dataflow.program import RawBatch
 from ksql.processors.memory import MemoryStore
 from ksql.query.feed import Feed
 from ksql.query.results import ResultRow
+from ksql.query.where import MORE
 
 if TYPE_CHECKING:
     from ksql.functions.registry import Functions
@@ -148,8 +149,7 @@ def check_limit(query: ast.Query) -> None:
     """
     if query.limit is not None and query.limit < 0:
         raise StatementError(
-            "Push queries don't support negative integers in the LIMIT clause. "
-            "See https://cnfl.io/queries for more info."
+            f"Push queries don't support negative integers in the LIMIT clause. {MORE}"
         )
 
 

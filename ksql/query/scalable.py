@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.query.where import places
 from ksql.syntax import ast
-from ksql.syntax import expr as ex
-from ksql.syntax.walk import walk
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
     from ksql.catalog.catalog import Catalog
 
 _ENABLED = "ksql.query.push.v2.enabled"
-_PLACES = ("ROWPARTITION", "ROWOFFSET")
 
 
 def is_scalable(query: ast.Query, catalog: Catalog, settings: Settings) -> bool:
@@ -42,8 +40,4 @@ def is_scalable(query: ast.Query, catalog: Catalog, settings: Settings) -> bool:
 
 def _names_places(query: ast.Query) -> bool:
     exprs = [item.expr for item in query.select if isinstance(item, ast.SelectItem)]
-    if query.where is not None:
-        exprs.append(query.where)
-    return any(
-        isinstance(node, ex.Ref) and node.name in _PLACES for expr in exprs for node in walk(expr)
-    )
+    return bool(places(exprs if query.where is None else [*exprs, query.where]))

@@ -36,7 +36,7 @@ _MOST_LOOKUPS = 1000
 _MOST_ALTERNATIVES = 100
 _BOUNDING = ("=", "<", "<=", ">", ">=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NO_PSEUDO = ("ROWPARTITION", "ROWOFFSET")
+_PLACES = ("ROWPARTITION", "ROWOFFSET")
 
 
 _RULES = """Pull queries require a WHERE clause that:
@@ -117,19 +117,24 @@ def _alternatives(expr: Bound) -> list[list[Bound]] | None:
 # --- what may not be asked
 
 
+def places(exprs: Iterable[ex.Expr]) -> list[str]:
+    """The columns in them that are a record's place in its topic."""
+    names = [
+        node.name
+        for expr in exprs
+        for node in walk(expr)
+        if isinstance(node, ex.Ref) and node.name in _PLACES
+    ]
+    return list(dict.fromkeys(names))
+
+
 def check_columns(clause: str, exprs: Iterable[ex.Expr]) -> None:
     """No place of a record in its topic is kept with a table's row.
 
     Raises: StatementError.
     """
-    names = [
-        node.name
-        for expr in exprs
-        for node in walk(expr)
-        if isinstance(node, ex.Ref) and node.name in _NO_PSEUDO
-    ]
-    if names:
-        shown = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
+    if names := places(exprs):
+        shown = ", ".join(f"`{name}`" for name in names)
         raise StatementError(
             f"Pull queries don't support the following columns in {clause} clauses: {shown}"
         )
