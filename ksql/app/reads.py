@@ -89,12 +89,11 @@ class Reads:
                 )
             shown = raw[0].text
             parsed = parsed_one(raw[0], request)
-            shown = parsed.text
             match parsed.statement:
                 case ast.Query(emit=None) as query:
                     return self._pull(query, request)
                 case ast.Query() as query:
-                    return self._push(query, request, shown)
+                    return self._push(query, request, parsed.text)
                 case ast.PrintTopic() as print_:
                     return self._print(print_)
                 case _:
