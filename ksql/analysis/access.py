@@ -98,6 +98,6 @@ def struct(binder: Binder, node: ex.StructExpr) -> Bound:
     """STRUCT(..)."""
     fields = tuple((name, binder.bind(value)) for name, value in node.fields)
     types = tuple(model.Field(name, type_of(value)) for name, value in fields)
-    if wrong := model.twice(types):
+    if wrong := model.duplicate_fields(types):
         raise binder.fail(wrong)
     return b.MakeStruct(fields, model.Struct(types))

@@ -7,7 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, get_args
 
-from ksql.base.errors import ParseError, Span
+from ksql.base.errors import PREPARING, ParseError, Span
 from ksql.syntax import expr
 from ksql.syntax.build import rule, words
 from ksql.types import model
@@ -57,7 +57,7 @@ class LiteralError(ParseError):
         if self.span is None:
             return self.message
         place = f"line {self.span.line}:{self.span.column + 1}"
-        return f"Failed to prepare statement: {place}: {self.message}"
+        return f"{PREPARING}{place}: {self.message}"
 
 
 class VariableError(ParseError):
@@ -358,7 +358,7 @@ def map_type(span: Span, key: SqlType, value: SqlType) -> model.Map:
 @rule("struct_type")
 def struct_type(span: Span, fields: tuple[model.Field, ...] | None = None) -> model.Struct:
     """``STRUCT<name type, ..>``; no two fields have one name."""
-    if wrong := model.twice(fields or ()):
+    if wrong := model.duplicate_fields(fields or ()):
         raise BadType(wrong, span=span)
     return model.Struct(fields or ())
 

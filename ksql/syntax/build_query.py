@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from ksql.base.errors import ParseError, Span
+from ksql.base.errors import PREPARING, ParseError, Span
 from ksql.syntax import ast
 from ksql.syntax.build import rule, words
 from ksql.syntax.build_leaves import PLURAL
@@ -23,7 +23,7 @@ class BadLimit(ParseError):
     """A LIMIT that counts no rows."""
 
     def __init__(self) -> None:
-        super().__init__("Failed to prepare statement: Value must be integer for command: LIMIT")
+        super().__init__(f"{PREPARING}Value must be integer for command: LIMIT")
 
 
 def whole_number(token: Token) -> int:

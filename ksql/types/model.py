@@ -111,7 +111,7 @@ NULL = Primitive(Kind.NULL)
 INTERVAL = Primitive(Kind.INTERVAL)
 
 
-def twice(fields: tuple[Field, ...]) -> str:
+def duplicate_fields(fields: tuple[Field, ...]) -> str:
     """What is wrong with fields of which two have the same name; empty if none have."""
     seen: dict[str, Field] = {}
     for field in fields:
