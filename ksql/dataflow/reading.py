@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ksql.plan.nodes import Source
     from ksql.topics.formats import DecodeError
     from ksql.topics.registry import Registry
+    from ksql.types.format import Side
 
 _LONG = struct.Struct(">q")
 
@@ -155,7 +156,7 @@ class Reader:
         return found
 
     def _failed(
-        self, target: str, data: Any, bad: set[int], log: LogError
+        self, target: Side, data: Any, bad: set[int], log: LogError
     ) -> Callable[[int, DecodeError], None]:
         def report(index: int, error: DecodeError) -> None:
             operator = f"{self._source.name}.deserializer"

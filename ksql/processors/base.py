@@ -6,7 +6,10 @@ No Spark, no Kafka.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from ksql.types.format import Side
 
 Row = tuple[Any, ...]
 Headers = list[tuple[str, bytes | None]]
@@ -62,7 +65,7 @@ class Store(Protocol):
 class BadRecord(NamedTuple):
     """What is logged of a record that does not decode, in place of its row."""
 
-    target: str  # "key" or "value"
+    target: Side
     topic: str
     data: bytes | None
 
@@ -70,7 +73,7 @@ class BadRecord(NamedTuple):
 class BadResult(NamedTuple):
     """What is logged of a result that the sink's format cannot write, in place of its row."""
 
-    target: str  # "key" or "value"
+    target: Side
     row: Row | None
 
 

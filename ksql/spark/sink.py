@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 
 from ksql.base.errors import QueryFailed, ServerError
-from ksql.spark.tasklog import SINK, TaskLog, log_records
+from ksql.spark.tasklog import TaskLog, log_records
+from ksql.topics.processing_log import SINK
 from ksql.topics.producer import DeliveryFailed, RecordTooLarge, WorkerProducer, worker_producer
 from ksql.topics.transactions import TaskTransactions, begin_batch, keep
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ksql.spark.shipment import Shipment
     from ksql.topics.producer import Encoded
 
-SINK = "sink"
-
 
 class TaskLog:
     """Collects a task's entries (the ``LogError`` protocol)."""
@@ -47,17 +45,11 @@ def _message(ship: Shipment, operator: str, message: str, row: Any) -> plog.Mess
     shown = ship.log_rows
     if isinstance(row, BadRecord):
         return plog.deserialization_error(
-            _side(row.target), DecodeError(message), row.topic, row.data, rows=shown
+            row.target, DecodeError(message), row.topic, row.data, rows=shown
         )
     if isinstance(row, BadResult):
         sink = ship.load().sink_topic or ""
-        return plog.serialization_error(
-            _side(row.target), EncodeError(message), sink, row.row, rows=shown
-        )
-    if operator == SINK:
+        return plog.serialization_error(row.target, EncodeError(message), sink, row.row, rows=shown)
+    if operator == plog.SINK:
         return plog.production_error(message)
     return plog.record_processing_error(message, row, rows=shown)
-
-
-def _side(target: str) -> plog.Side:
-    return "key" if target == "key" else "value"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import RegistryMissing, StatementError
 from ksql.base.ident import near
@@ -25,6 +25,7 @@ from ksql.topics.serde import (
 )
 from ksql.topics.wire import SKIP, DecodeError, EncodeError, Row, Serde, Skip
 from ksql.types import model
+from ksql.types.format import Side
 from ksql.types.schema import Column
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ __all__ = [
     "validate",
 ]
 
-Side = Literal["key", "value"]
 Columns = tuple[Column, ...]
 TypeRule = Callable[[str, Column], "str | None"]
 """Why a format cannot hold a column, or None."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -19,11 +19,13 @@ from ksql.types.schema import Column
 
 if TYPE_CHECKING:
     from ksql.topics.wire import DecodeError, EncodeError, Row
+    from ksql.types.format import Side
 
 Message = Mapping[str, object]
-Side = Literal["key", "value"]
 
 STREAM: Final = "KSQL_PROCESSING_LOG"
+SINK: Final = "sink"
+"""The operator that hands records to Kafka."""
 
 _CAUSE: Final = Field("CAUSE", Array(model.STRING))
 _CAUSE_TOPIC: Final = (_CAUSE, Field("TOPIC", model.STRING))

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ksql.base.errors import QueryFailed
 from ksql.topics.epoch import EpochTooLarge, send_at_epoch
+from ksql.topics.processing_log import SINK
 
 if TYPE_CHECKING:
     from ksql.processors.base import Headers
@@ -78,7 +79,7 @@ class RecordTooLarge(DeliveryFailed):
             "Raise the topic's max.message.bytes; or set ksql.fail.on.production.error to false, "
             "then such records are logged and left out."
         )
-        self.entry = ("sink", reason, None)
+        self.entry = (SINK, reason, None)
 
 
 class WorkerProducer:
