@@ -1,6 +1,6 @@
 """The few things that need Spark's own objects instead of its public Python API; PySpark is pinned.
 
-What ends a query has a fallback; what tells of one is for those who ask.
+On another Spark a query is stopped the public way; all else raises Py4JError.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+_MONITOR = "org.apache.spark.api.python.PythonWorkerFactory$MonitorThread"
+_OUTER = _MONITOR.replace(".", "$") + "$"
 
 
 def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_s: float) -> bool:
@@ -87,10 +90,6 @@ def end_needless_monitors(session: SparkSession) -> int:
         thread.setUncaughtExceptionHandler(silence)  # the interrupt ends it by an error
         thread.interrupt()
     return len(needless)
-
-
-_MONITOR = "org.apache.spark.api.python.PythonWorkerFactory$MonitorThread"
-_OUTER = _MONITOR.replace(".", "$") + "$"
 
 
 def _no_handler(session: SparkSession) -> Any:
