@@ -22,18 +22,22 @@ _GRACE_S = 2
 _POLL_S = 0.02
 
 
-@contextlib.contextmanager
-def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[Door]:
-    """Answer on these sockets for a service that runs; whoever gives them starts and stops both."""
-    door = Door(service)
-    config = uvicorn.Config(
+def http_config(door: Door, grace_s: int) -> uvicorn.Config:
+    """How HTTP is served; ``grace_s`` is how long running answers may take to end at a stop."""
+    return uvicorn.Config(
         create_app(door=door),
         lifespan="off",
         log_config=None,
         access_log=False,
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=grace_s,
     )
-    http = uvicorn.Server(config)
+
+
+@contextlib.contextmanager
+def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[Door]:
+    """Answer on these sockets for a service that runs; whoever gives them starts and stops both."""
+    door = Door(service)
+    http = uvicorn.Server(http_config(door, _GRACE_S))
     thread = threading.Thread(target=http.run, args=(list(sockets),), name="http", daemon=True)
     thread.start()
     try:

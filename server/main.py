@@ -21,9 +21,9 @@ from pathlib import Path
 import uvicorn
 
 from ksql.base.errors import KsqlError
-from server.app import create_app
 from server.context import Door
 from server.facade import Service
+from server.hosting import http_config
 from server.listeners import DEFAULT, bind, parse_listeners, url_of
 from server.logs import EventFormatter
 from server.settings import read_configuration
@@ -66,15 +66,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
 
 async def _serve(service: Service, sockets: Sequence[socket.socket], began: float) -> None:
     door = Door(service, "INITIALIZING")
-    http = _HttpServer(
-        uvicorn.Config(
-            create_app(door=door),
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=GRACE_S,
-        )
-    )
+    http = _HttpServer(http_config(door, GRACE_S))
     urls = [url_of(sock) for sock in sockets]
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
