@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from qtt.model import Mismatch, Unsupported
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ksql.syntax.parser import RawStatement
     from qtt.model import Case, RestPart
     from qtt.served import ServedDriver
 
@@ -99,34 +101,43 @@ class _Talk:
 
 
 def _answers(case: Case, part: RestPart, driver: ServedDriver, talk: _Talk) -> list[Any]:
-    texts = [raw.text for step in case.steps for s in step.statements for raw in split(s.sql)]
-    first = next((i for i, text in enumerate(texts) if _is_query(text)), len(texts))
-    admin, queries = texts[:first], texts[first:]
-    answers = [{"admin": entity} for entity in talk.admin("\n".join(admin))] if admin else []
+    admin, queries = requests(case)
+    answers = [{"admin": entity} for entity in talk.admin(admin)] if admin else []
     inputs = [wire.raw(record, driver) for step in case.steps for record in step.inputs]
     if part.waits:
-        (push,) = queries
-        return [*answers, {"query": talk.query(push, lambda: driver.feed(inputs))}]
+        if len(queries) != 1:
+            raise Unsupported("records that wait for one of several queries")
+        return [*answers, {"query": talk.query(queries[0].text, lambda: driver.feed(inputs))}]
     driver.feed(inputs)
     wanted = part.responses[len(answers) :]
-    for index, sql in enumerate(queries):
-        want = wanted[index] if index < len(wanted) else None
-        answers.append({"query": _asked(talk, sql, want)})
+    for query, want in itertools.zip_longest(queries, wanted[: len(queries)]):
+        answers.append({"query": _asked(talk, query, want)})
     if part.proto:
         raise Unsupported("answers in protobuf")
     return answers
 
 
-def _is_query(text: str) -> bool:
-    return text.lstrip().upper().startswith("SELECT ")
+def requests(case: Case) -> tuple[str, list[RawStatement]]:
+    """The statements before the first query, and the queries."""
+    raw = [each for step in case.steps for s in step.statements for each in split(s.sql)]
+    first = next((i for i, each in enumerate(raw) if _is_query(each)), len(raw))
+    return "\n".join(each.text for each in raw[:first]), raw[first:]
 
 
-def _asked(talk: _Talk, sql: str, want: Any) -> list[Any]:
+def _is_query(raw: RawStatement) -> bool:
+    return raw.words[0].text.upper() == "SELECT"
+
+
+def _is_push(raw: RawStatement) -> bool:
+    return any(word.text.upper() == "EMIT" for word in raw.words)
+
+
+def _asked(talk: _Talk, query: RawStatement, want: Any) -> list[Any]:
     """A query's answer; tables may still be filling, so a pull query is asked again."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
-        found = talk.query(sql)
-        if want is None or "EMIT CHANGES" in sql.upper() or time.monotonic() > deadline:
+        found = talk.query(query.text)
+        if want is None or _is_push(query) or time.monotonic() > deadline:
             return found
         try:
             check_answer("", want, {"query": found})

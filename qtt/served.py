@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.service import KsqlService
@@ -98,22 +98,24 @@ class ServedDriver:
 @contextmanager
 def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[ServedDriver]:
     """A fresh server behind HTTP; gone with all that it made at the end."""
-    service_id = f"case{number}_"
-    sockets = bind(parse_listeners(_ANYWHERE_FREE))
-    settings = {**_SETTINGS, "ksql.state.dir": str(directory), "ksql.service.id": service_id}
-    service = KsqlService(Settings(settings), broker=shared.kafka.bootstrap, runtime=shared.runtime)
+    settings = {
+        **_SETTINGS,
+        "ksql.state.dir": str(directory),
+        "ksql.service.id": f"case{number}_",
+    }
     made: set[str] = set()
-    try:
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        sockets = bind(parse_listeners(_ANYWHERE_FREE))
+        for sock in sockets:
+            stack.callback(sock.close)
+        service = KsqlService(
+            Settings(settings), broker=shared.kafka.bootstrap, runtime=shared.runtime
+        )
+        stack.callback(lambda: KafkaTopics(shared.admin).delete(sorted(made)))
+        stack.callback(service.stop)  # a query whose topics are gone does not stop at once
         service.start()
         driver = ServedDriver(shared, service, url_of(sockets[0]))
-        try:
-            with behind_http(service, sockets):
-                yield driver
-        finally:
-            made = driver.topics()
-    finally:
-        service.stop()  # before the topics go: a query whose topics are gone does not stop at once
-        KafkaTopics(shared.admin).delete(sorted(made))
-        for sock in sockets:
-            sock.close()
-        shutil.rmtree(directory, ignore_errors=True)
+        stack.callback(lambda: made.update(driver.topics()))
+        stack.enter_context(behind_http(service, sockets))
+        yield driver

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from qtt import tokens
-from qtt.model import Mismatch, RestPart, Unsupported
-from qtt.rest import Refused, check_answer, check_refusal
+from qtt.model import Case, Mismatch, RestPart, Statement, Step, Unsupported
+from qtt.rest import Refused, check_answer, check_refusal, requests
 
 HEADER = '{"header": {"schema": "`A` INTEGER", "queryId": "q_1"}}'
 ROWS = f'{{"query": [{HEADER}, {{"row": {{"columns": [1]}}}}, {{"row": {{"columns": [2.50]}}}}]}}'
@@ -52,6 +52,15 @@ def test_entities_are_compared_by_their_expected_members():
     answer('{"admin": {"@type": "streams", "streams": [{"name": "A"}]}}', got)
     with pytest.raises(Mismatch, match="streams"):
         answer('{"admin": {"@type": "tables"}}', got)
+
+
+def test_queries_are_requests_of_their_own_however_they_are_written():
+    made = "CREATE STREAM s (a INT) WITH (x='SELECT'); DROP STREAM s;"
+    texts = (made, "select\n1;", "LIST TYPES;")
+    case = Case("n", (Step(tuple(map(Statement, texts)), ()),), ())
+    admin, queries = requests(case)
+    assert admin == "CREATE STREAM s (a INT) WITH (x='SELECT');\nDROP STREAM s;"
+    assert [query.text for query in queries] == ["select\n1;", "LIST TYPES;"]
 
 
 def refusal(**error: str) -> RestPart:
