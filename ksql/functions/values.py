@@ -52,6 +52,14 @@ def is_plain(type_: SqlType) -> bool:
     return identity(type_) is _itself
 
 
+def membership(type_: SqlType) -> Callable[[list[Any], Any], bool]:
+    """A function that tells whether a list of values of the type has a value."""
+    if is_plain(type_):
+        return lambda values, wanted: wanted in values
+    of = identity(type_)
+    return lambda values, wanted: of(wanted) in map(of, values)
+
+
 def _itself(value: Any) -> Hashable:
     hashable: Hashable = value
     return hashable

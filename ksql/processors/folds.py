@@ -128,7 +128,7 @@ def change(name: str, slots: Sequence[Slot], before: int = 0) -> tuple[list[str]
     The arguments follow ``before`` other columns.
     """
     lines, assigns = [], []
-    for i, slot in sorted(enumerate(slots), key=lambda numbered: _grows_in_place(numbered[1])):
+    for i, slot in sorted(enumerate(slots), key=lambda numbered: _turn(numbered[1])):
         cell = f"s[{1 + slot.number}]"
         code = slot.function.step_code if name == "step" else None
         names = [f"a{i}_{j}" for j in range(len(slot.args))]
@@ -142,9 +142,16 @@ def change(name: str, slots: Sequence[Slot], before: int = 0) -> tuple[list[str]
     return lines, assigns
 
 
-def _grows_in_place(slot: Slot) -> bool:
-    """Such functions come last: they cannot fail, and nothing that fails comes after them."""
-    return slot.function.init in (list, dict)
+_IN_PLACE = (dict, list)
+
+
+def _turn(slot: Slot) -> int:
+    """What changes in place comes last: nothing that fails may come after it.
+
+    Lists come after maps, for HISTOGRAM may have nothing to undo.
+    """
+    init = slot.function.init
+    return 1 + _IN_PLACE.index(init) if init in _IN_PLACE else 0
 
 
 def _merge(slots: Sequence[Slot]) -> str:

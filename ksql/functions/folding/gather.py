@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.functions.errors import BadConstant, EvaluationError
 from ksql.functions.returns import Rule
 from ksql.functions.spec import Aggregate, AggregateFactory
-from ksql.functions.values import identity, is_plain, order
+from ksql.functions.values import identity, membership, order
 from ksql.types.model import Array, Field, SqlType, Struct
 
 if TYPE_CHECKING:
@@ -82,25 +82,12 @@ def _list(
     )
 
 
-def _holder(type_: SqlType) -> Callable[[list[Any], Any], bool]:
-    """Whether a list has a value, as Java's equality has it."""
-    if is_plain(type_):
-        return lambda values, wanted: wanted in values
-    of = identity(type_)
-
-    def holds(values: list[Any], wanted: Any) -> bool:
-        known = of(wanted)
-        return any(of(value) == known for value in values)
-
-    return holds
-
-
 def _set(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], settings: dict[str, str]
 ) -> Aggregate:
     limit = _limit("COLLECT_SET", settings)
     of = identity(types[0])
-    holds = _holder(types[0])
+    holds = membership(types[0])
 
     def step(state: list[Any], value: Any) -> list[Any]:
         if (limit is None or len(state) < limit) and not holds(state, value):
@@ -125,10 +112,10 @@ def _histogram_step(state: dict[str, int], value: str) -> dict[str, int]:
 def _histogram_undo(state: dict[str, int], value: str) -> dict[str, int]:
     if value not in state:
         raise NothingToUndo(value)
-    state[value] -= 1
-    if not state[value]:
-        del state[value]
-    return state
+    left = {**state, value: state[value] - 1}  # not in place: another histogram may yet fail
+    if not left[value]:
+        del left[value]
+    return left
 
 
 def _histogram_merge(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:

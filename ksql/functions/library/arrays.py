@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.functions.build import family
 from ksql.functions.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 from ksql.functions.spec import Scalar
-from ksql.functions.values import identity, is_plain, order
+from ksql.functions.values import identity, is_plain, membership, order
 from ksql.types.model import (
     BIGINT,
     BOOLEAN,
@@ -105,15 +105,8 @@ def concat(left: List | None, right: List | None) -> List | None:
 
 
 def _contains(types: tuple[SqlType, ...]) -> Callable[[List | None, Any], bool]:
-    item = _item(types[0])
-    if is_plain(item):
-        return lambda values, wanted: values is not None and wanted in values
-    of = identity(item)
-
-    def run(values: List | None, wanted: Any) -> bool:
-        return values is not None and of(wanted) in map(of, values)
-
-    return run
+    holds = membership(_item(types[0]))
+    return lambda values, wanted: values is not None and holds(values, wanted)
 
 
 def _remove(types: tuple[SqlType, ...]) -> Callable[[List | None, Any], List | None]:

@@ -4,10 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from ksql.functions.folding import gather
+from ksql.functions.folding.gather import NothingToUndo
 from ksql.functions.spec import Aggregate
 from ksql.processors.folds import Slot, compile_folds
+from ksql.types.model import STRING
 from tests.unit.processors.support import COUNT, FUSSY, SUM, slots
 
+_, HISTOGRAM = gather.ROWS["HISTOGRAM"]
+COLLECT_LIST = gather.ROWS["COLLECT_LIST"][1].make((STRING,), (), {})
 LIST = Aggregate(("T",), "ARRAY<T>", init=list, step=lambda s, x: [*s, x], skips_null=False)
 
 
@@ -85,6 +90,17 @@ def test_a_step_that_fails_leaves_lists_that_grow_in_place_alone():
     with pytest.raises(ValueError, match="thirteen"):
         folds.step(state, (2, 13))
     assert folds.result(state) == ([1], 1)
+
+
+@pytest.mark.parametrize("function", [HISTOGRAM, COLLECT_LIST])
+def test_an_undo_that_fails_changes_no_slot(function):
+    folds = compile_folds(slots(function, HISTOGRAM))
+    state = folds.init()
+    folds.step(state, ("a", "b"))
+    before = folds.result(state)
+    with pytest.raises(NothingToUndo):
+        folds.undo(state, ("a", "c"))
+    assert folds.result(state) == before
 
 
 def test_a_merge_that_fails_changes_no_slot():
