@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
 from ksql.base.config import Settings
 from ksql.syntax.parser import split
-from qtt import tokens, topics, wire
+from qtt import proto, tokens, topics, wire
 from qtt.compare import check_topic, same
 from qtt.model import Mismatch, Unsupported
+from server.wire import V1_JSON, V1_PROTOBUF
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ _PATIENCE_S: Final = 30.0
 _REST_S: Final = 0.1
 _TIMEOUT_S: Final = 60.0
 _STARTS_WITH: Final = "|starts_with"
+_ACCEPT: Final = {"query": V1_JSON, "queryProto": V1_PROTOBUF}
 _NOT_YET: Final = "is not supported yet"
 
 
@@ -77,9 +79,12 @@ class _Talk:
         found: list[Any] = self._read(answer, sql)
         return found
 
-    def query(self, sql: str, on_header: Callable[[], None] | None = None) -> list[Any]:
+    def query(
+        self, sql: str, on_header: Callable[[], None] | None = None, accept: str = V1_JSON
+    ) -> list[Any]:
         """All rows; ``on_header`` is called once the first line is there."""
-        with self.http.stream("POST", "/query", json=self._body(sql)) as answer:
+        headers = {"accept": accept}
+        with self.http.stream("POST", "/query", json=self._body(sql), headers=headers) as answer:
             text = ""
             for part in answer.iter_text():
                 text += part
@@ -110,10 +115,10 @@ def _answers(case: Case, part: RestPart, driver: ServedDriver, talk: _Talk) -> l
         return [*answers, {"query": talk.query(queries[0].text, lambda: driver.feed(inputs))}]
     driver.feed(inputs)
     wanted = part.responses[len(answers) :]
-    for query, want in itertools.zip_longest(queries, wanted[: len(queries)]):
-        answers.append({"query": _asked(talk, query, want)})
-    if part.proto:
-        raise Unsupported("answers in protobuf")
+    kinds = ("query", "queryProto") if part.proto else ("query",)
+    questions = [(kind, query) for kind in kinds for query in queries]
+    for (kind, query), want in zip_longest(questions, wanted[: len(questions)]):
+        answers.append(_asked(talk, kind, query, want))
     return answers
 
 
@@ -132,15 +137,15 @@ def _is_push(raw: RawStatement) -> bool:
     return any(word.text.upper() == "EMIT" for word in raw.words)
 
 
-def _asked(talk: _Talk, query: RawStatement, want: Any) -> list[Any]:
+def _asked(talk: _Talk, kind: str, query: RawStatement, want: Any) -> dict[str, list[Any]]:
     """A query's answer; tables may still be filling, so a pull query is asked again."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
-        found = talk.query(query.text)
+        found = {kind: talk.query(query.text, accept=_ACCEPT[kind])}
         if want is None or _is_push(query) or time.monotonic() > deadline:
             return found
         try:
-            check_answer("", want, {"query": found})
+            check_answer("", want, found)
         except Mismatch:
             time.sleep(_REST_S)
         else:
@@ -174,17 +179,18 @@ def check_refusal(part: RestPart, error: Refused) -> None:
 def check_answer(where: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
     """Compare one answer of a request: an entity or the lines of a query.
 
-    Raises: Mismatch, Unsupported.
+    Raises: Mismatch.
     """
     ((kind, expected),) = want.items()
-    if kind == "queryProto":
-        raise Unsupported("answers in protobuf")
     if kind not in got:
         raise Mismatch(f"{where}: {kind} expected, got {tokens.dump(got)}")
-    if kind == "admin":
-        _check_part(where, expected, got[kind])
-        return
-    _check_rows(where, expected, got[kind])
+    match kind:
+        case "admin":
+            _check_part(where, expected, got[kind])
+        case "queryProto":
+            _check_rows(where, *proto.readable(where, expected, got[kind]))
+        case _:
+            _check_rows(where, expected, got[kind])
 
 
 def _check_rows(where: str, want: Sequence[Any], got: Sequence[Any]) -> None:

@@ -1,19 +1,23 @@
-"""A query's answer on the wire: header, rows, end, in each of the API's three forms.
+"""A query's answer on the wire: header, rows, end, in each of the API's forms.
 
 Source: ksqlDB developer guide, REST API, endpoints /query-stream and /query.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ksql.query.results import ResultRow, ResultStream
+from ksql.topics import proto_rows, proto_schema
+from ksql.types.format import Format
 from ksql.types.schema import Column, Role
 from server.values import dumps, row_converter
-from server.wire import DELIMITED, JSON, V1_JSON
+from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 
+_PROTOBUF: Final = Format("PROTOBUF")
 Values = Callable[[tuple[Any, ...]], Sequence[Any]]
 
 
@@ -86,21 +90,23 @@ class StreamedRows:
 
     def __init__(self, stream: ResultStream) -> None:
         schema = schema_text(stream.columns, keys=stream.kind == "pull")
-        self._header = {"header": {"queryId": stream.query_id, "schema": schema}}
+        self._header = {"queryId": stream.query_id, "schema": schema}
         self._values = _values(stream.columns)
 
     def header(self) -> bytes:
         """The header object; a pull query's schema tells its keys."""
-        return b"[" + dumps(self._header)
+        return b"[" + dumps({"header": self._header})
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """An object per row."""
         return b"".join(map(self._row, batch))
 
     def _row(self, row: ResultRow) -> bytes:
-        columns = dumps(self._values(row.values))
         mark = b',"tombstone":true' if row.tombstone else b""
-        return b',\n{"row":{"columns":' + columns + mark + b"}}"
+        return b',\n{"row":{' + self._content(row.values) + mark + b"}}"
+
+    def _content(self, values: tuple[Any, ...]) -> bytes:
+        return b'"columns":' + dumps(self._values(values))
 
     def error(self, body: dict[str, Any]) -> bytes:
         """An errorMessage object."""
@@ -113,13 +119,30 @@ class StreamedRows:
         return b"]\n"
 
 
+class ProtobufRows(StreamedRows):
+    """The same objects; each row is a message, and the header has the message's schema."""
+
+    def __init__(self, stream: ResultStream) -> None:
+        super().__init__(stream)
+        columns = stream.columns
+        self._header["protoSchema"] = proto_schema.text_for(columns, _PROTOBUF, entries=True)
+        messages = proto_schema.load(proto_schema.text_for(columns, _PROTOBUF))
+        _, message = messages.chosen(None)
+        self._message = proto_rows.row_writer(messages, message, columns, b"")
+
+    def _content(self, values: tuple[Any, ...]) -> bytes:
+        return b'"protobufBytes":"' + base64.b64encode(self._message(values)) + b'"'
+
+
 FORMS_OF_QUERY_STREAM: dict[str, Callable[[ResultStream], Form]] = {
     DELIMITED: Delimited,
     JSON: JsonArray,
     V1_JSON: StreamedRows,
+    V1_PROTOBUF: ProtobufRows,
 }
 FORMS_OF_QUERY: dict[str, Callable[[ResultStream], Form]] = {
     V1_JSON: StreamedRows,
     JSON: StreamedRows,
     DELIMITED: Delimited,
+    V1_PROTOBUF: ProtobufRows,
 }

@@ -6,7 +6,7 @@ sent, and cancels the sending; ``QueryResponse`` closes the query in every case.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -43,21 +43,23 @@ class QueryResponse(StreamingResponse):
 
 
 async def rows_response(
-    door: Door, stream: ResultStream, form: Form, media_type: str
+    door: Door, stream: ResultStream, form_of: Callable[[ResultStream], Form], media_type: str
 ) -> QueryResponse:
     """A query's rows in that form.
 
     A pull query's first rows are waited for here, so that what fails at once fails with a status.
+    Raises: what the form raises for columns that it cannot write.
     """
     door.opened(stream)
     batches = stream.batches()
     first: list[ResultRow] | None = []
-    if stream.kind == "pull":
-        try:
+    try:
+        form = form_of(stream)
+        if stream.kind == "pull":
             first = await door.wait(lambda: next(batches, None))
-        except BaseException:
-            door.closed(stream)
-            raise
+    except BaseException:
+        door.closed(stream)
+        raise
     return QueryResponse(door, stream, _row_chunks(door, stream, form, first, batches), media_type)
 
 

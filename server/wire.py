@@ -22,6 +22,7 @@ from ksql.types.model import SqlType
 V1_JSON = "application/vnd.ksql.v1+json"
 JSON = "application/json"
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+V1_PROTOBUF = "application/vnd.ksql.v1+protobuf"
 _SQL_TYPES = (model.Primitive, model.Decimal, model.Array, model.Map, model.Struct)
 
 

@@ -286,12 +286,13 @@ _IMPORTS: Final[Mapping[str, str]] = {
 }
 
 
-def text_for(columns: tuple[Column, ...], format_: Format) -> str:
+def text_for(columns: tuple[Column, ...], format_: Format, *, entries: bool = False) -> str:
     """The schema that rows of the columns are written with; fields are numbered in order.
 
+    ``entries`` shows a map as what it is on the wire, repeated messages of a key and a value.
     Raises: NotProtobuf for names and nestings that Protobuf does not know.
     """
-    writer = _Text(format_.nullable_representation)
+    writer = _Text(format_.nullable_representation, entries=entries)
     package, _, name = (format_.schema_full_name or "").rpartition(".")
     fields = tuple(model.Field(c.name, c.type) for c in columns)
     body = writer.message(fields, 0, name)
@@ -303,15 +304,18 @@ def text_for(columns: tuple[Column, ...], format_: Format) -> str:
 
 
 class _Text:
-    def __init__(self, nullable: str | None) -> None:
+    def __init__(self, nullable: str | None, *, entries: bool) -> None:
         self._nullable = nullable
+        self._entries = entries
         self._count = 0
         self.imports: set[str] = set()
 
-    def message(self, fields: tuple[model.Field, ...], depth: int, name: str = "") -> list[str]:
+    def message(
+        self, fields: tuple[model.Field, ...], depth: int, name: str = "", suffix: str = ""
+    ) -> list[str]:
         self._count += 1
         pad = "  " * depth
-        lines = [f"{pad}message {name or f'ConnectDefault{self._count}'} {{"]
+        lines = [f"{pad}message {name or f'ConnectDefault{self._count}{suffix}'} {{"]
         nested: list[str] = []
         for number, one in enumerate(fields, 1):
             if not _NAME.match(one.name):
@@ -327,6 +331,10 @@ class _Text:
             case model.Array(item):
                 name, inner = self._item(item, depth, "ARRAY")
                 return f"repeated {name}", inner
+            case model.Map(_, value) if self._entries:
+                pair = (model.Field("key", model.STRING), model.Field("value", value))
+                inner = self.message(pair, depth, suffix="Entry")
+                return f"repeated {inner[0].split()[1]}", inner
             case model.Map(_, value):
                 name, inner = self._item(value, depth, "MAP")
                 return f"map<string, {name}>", inner

@@ -40,7 +40,7 @@ async def _answer(
     stream = await door.call(door.service.query, text, properties, variables)
     if isinstance(stream, TextStream):
         return text_response(door, stream)
-    return await rows_response(door, stream, forms[kind](stream), kind)
+    return await rows_response(door, stream, forms[kind], kind)
 
 
 @router.post("/query-stream")

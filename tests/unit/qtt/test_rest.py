@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from qtt import tokens
@@ -61,6 +63,72 @@ def test_queries_are_requests_of_their_own_however_they_are_written():
     admin, queries = requests(case)
     assert admin == "CREATE STREAM s (a INT) WITH (x='SELECT');\nDROP STREAM s;"
     assert [query.text for query in queries] == ["select\n1;", "LIST TYPES;"]
+
+
+# --- answers in protobuf
+
+PROTO_SCHEMA = """syntax = "proto3";
+
+message ConnectDefault1 {
+  int32 ID = 1;
+  repeated ConnectDefault2Entry M = 2;
+  repeated string TAGS = 3;
+
+  message ConnectDefault2Entry {
+    string key = 1;
+    int32 value = 2;
+  }
+}
+"""
+PROTO_HEADER = {"header": {"protoSchema": PROTO_SCHEMA}}
+# ID 7, the pairs b -> 2 and a -> 0, the tags x and y
+PROTO_ROW = bytes.fromhex("0807 1205 0a0162 1002 1205 0a0161 1000 1a0178 1a0179")
+PROTO_TEXT = 'ID: 7 M { key: "a" } M { key: "b" value: 2 } TAGS: "x" TAGS: "y"'
+
+
+def proto_answer(*texts: str, got: bytes = PROTO_ROW) -> None:
+    row = {"row": {"protobufBytes": base64.b64encode(got).decode()}}
+    end = {"finalMessage": "Query Completed"}
+    want = [PROTO_HEADER, *({"row": text} for text in texts), end]
+    found = [PROTO_HEADER, *(row for _ in texts), end]
+    check_answer("answer 0", {"queryProto": want}, {"queryProto": found})
+
+
+def test_messages_are_compared_by_their_texts():
+    proto_answer(PROTO_TEXT)
+    proto_answer(PROTO_TEXT, PROTO_TEXT)
+    proto_answer("", got=b"")
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        (PROTO_TEXT.replace("7", "8"), PROTO_ROW),
+        (PROTO_TEXT.replace("ID: 7", ""), PROTO_ROW),
+        (PROTO_TEXT.replace('"x"', '"z"'), PROTO_ROW),
+        (PROTO_TEXT.replace('TAGS: "x" TAGS: "y"', 'TAGS: "y" TAGS: "x"'), PROTO_ROW),
+        (PROTO_TEXT.replace("value: 2", ""), PROTO_ROW),
+        (PROTO_TEXT.replace("ID", "OTHER"), PROTO_ROW),
+        (PROTO_TEXT, b""),
+        (PROTO_TEXT, b"\x0a"),
+    ],
+)
+def test_messages_that_differ(text, row):
+    with pytest.raises(Mismatch):
+        proto_answer(text, got=row)
+
+
+def test_an_answer_in_protobuf_has_a_schema():
+    with pytest.raises(Mismatch, match="a header with a schema"):
+        check_answer("", {"queryProto": []}, {"queryProto": []})
+    want = {"header": {"protoSchema": PROTO_SCHEMA.replace("ID", "KEY")}}
+    with pytest.raises(Mismatch, match="protoSchema"):
+        check_answer("", {"queryProto": [want]}, {"queryProto": [PROTO_HEADER]})
+    with pytest.raises(Mismatch, match="queryProto expected"):
+        check_answer("", {"queryProto": [PROTO_HEADER]}, {"query": [PROTO_HEADER]})
+
+
+# --- refusals
 
 
 def refusal(**error: str) -> RestPart:

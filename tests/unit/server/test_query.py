@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from typing import Any
@@ -10,7 +11,9 @@ import pytest
 from ksql.base.errors import ParseError, ServerError
 from ksql.query.results import ResultRow
 from ksql.statements.answers import RequestFailed
-from server.wire import DELIMITED, JSON, V1_JSON
+from ksql.types import model
+from ksql.types.schema import Column, Role
+from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
 from tests.unit.server.web import ask, serving
 
@@ -77,6 +80,56 @@ def test_the_older_endpoint_answers_with_streamed_rows() -> None:
         assert found[0] == {"header": {"queryId": "query_1", "schema": schema}}
         assert found[-1] == {"row": {"columns": [2, None]}}
     assert lines(query(FakeStream([DATA], "pull"), DELIMITED, "/query"))[1] == [1, "a"]
+
+
+PROTO_COLUMNS = (
+    Column("ID", model.INTEGER, Role.KEY),
+    Column("NAME", model.STRING),
+    Column("M", model.Map(model.STRING, model.INTEGER)),
+)
+
+
+@pytest.mark.parametrize("path", ["/query", "/query-stream"])
+def test_rows_in_protobuf(path: str) -> None:
+    stream = FakeStream(
+        [rows((1, "a", {"k": 0}), (0, None, None)), [ResultRow((2, None, None), tombstone=True)]],
+        "pull",
+        PROTO_COLUMNS,
+        "query_1",
+        ends_with="Limit Reached",
+    )
+    answer = query(stream, V1_PROTOBUF, path)
+    assert answer.headers["content-type"] == V1_PROTOBUF
+    header, *found = answer.json()
+    schema = """syntax = "proto3";
+
+message ConnectDefault1 {
+  int32 ID = 1;
+  string NAME = 2;
+  repeated ConnectDefault2Entry M = 3;
+
+  message ConnectDefault2Entry {
+    string key = 1;
+    int32 value = 2;
+  }
+}
+"""
+    columns = "`ID` INTEGER KEY, `NAME` STRING, `M` MAP<STRING, INTEGER>"
+    assert header == {"header": {"queryId": "query_1", "schema": columns, "protoSchema": schema}}
+    first = base64.b64decode(found[0]["row"]["protobufBytes"])
+    assert first == bytes.fromhex("0801 120161 1a05 0a016b 1000")
+    assert found[1:] == [
+        {"row": {"protobufBytes": ""}},
+        {"row": {"protobufBytes": "CAI=", "tombstone": True}},
+        {"finalMessage": "Limit Reached"},
+    ]
+
+
+def test_columns_that_protobuf_cannot_hold_are_a_statements_error() -> None:
+    column = Column("A", model.Array(model.Array(model.INTEGER)))
+    answer = query(FakeStream([], "pull", (column,)), V1_PROTOBUF)
+    assert (answer.status_code, answer.json()["error_code"]) == (400, 40001)
+    assert "not compatible with Protobuf" in answer.json()["message"]
 
 
 def test_an_error_after_the_header_is_one_more_element() -> None:

@@ -331,6 +331,42 @@ message Thing {
         assert line in text
 
 
+def test_our_schema_with_maps_as_entries():
+    columns = (
+        c.value("M", Map(STRING, Struct((Field("x", Map(STRING, BIGINT)),)))),
+        c.value("S", Struct((Field("y", INT),))),
+    )
+    text = proto_schema.text_for(columns, Format("PROTOBUF"), entries=True)
+    assert text == (
+        """syntax = "proto3";
+
+message ConnectDefault1 {
+  repeated ConnectDefault2Entry M = 1;
+  ConnectDefault5 S = 2;
+
+  message ConnectDefault2Entry {
+    string key = 1;
+    ConnectDefault3 value = 2;
+
+    message ConnectDefault3 {
+      repeated ConnectDefault4Entry x = 1;
+
+      message ConnectDefault4Entry {
+        string key = 1;
+        int64 value = 2;
+      }
+    }
+  }
+
+  message ConnectDefault5 {
+    int32 y = 1;
+  }
+}
+"""
+    )
+    assert proto_schema.load(text).names == ["ConnectDefault1"]
+
+
 def proto_safe(type_, inside=False):
     """The type with names and nestings that Protobuf knows."""
     match type_:
