@@ -266,7 +266,10 @@ def alter_source(stmt: ast.AlterSource, text: str, context: Context) -> Prepared
     """ALTER STREAM|TABLE name ADD COLUMN .."""
     source = context.catalog.sources.get(stmt.name)
     if source is None:
-        raise DoesNotExist(f"Source {stmt.name} does not exist")
+        raise DoesNotExist(
+            f"Source {stmt.name} does not exist",
+            hint=did_you_mean(stmt.name, context.catalog.sources),
+        )
     kind = source.kind.lower()
     if source.kind != stmt.kind:
         raise StatementError(

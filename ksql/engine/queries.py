@@ -341,31 +341,9 @@ def transient_plan(query_id: str, built: Built, context: Context) -> QueryPlan:
 def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
     """INSERT INTO name SELECT .."""
     _refuse_limit(stmt.query, "INSERT INTO")
-    target = context.catalog.sources.get(stmt.name)
-    if target is None:
-        raise DoesNotExist(
-            f"{place(stmt.target)}Source {quote_always(stmt.name)} does not exist.",
-            hint=did_you_mean(stmt.name, context.catalog.sources),
-        )
-    if target.kind == "TABLE":
-        raise StatementError(
-            f"INSERT INTO can only be used to insert into a stream. {stmt.name} is a table."
-        )
-    if target.read_only:
-        raise StatementError(f"Cannot insert into read-only stream: {stmt.name}")
-    if target.schema.headers:
-        raise StatementError(f"Cannot insert into {stmt.name} because it has header columns")
+    target = _insert_target(stmt, context)
     built = build(stmt.query, context.catalog, context.functions, sink=stmt.name)
-    if built.kind == "TABLE":
-        raise StatementError(
-            "Incompatible data sink and query result. "
-            f"Data sink ({stmt.name}) type is KSTREAM but select query result is KTABLE."
-        )
-    if _windowed(built.window) != _windowed(target.window):
-        raise StatementError(
-            f"Incompatible windows of data sink and query result. Data sink ({stmt.name}) is "
-            f"{_windowed(target.window)} but select query result is {_windowed(built.window)}."
-        )
+    _check_result(built, target)
     fitted = _fitted(built, target)
     query_id = _insert_id(stmt, context)
     sink = Sink(
@@ -399,6 +377,37 @@ def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
         query_id=query_id,
         plans={"new": query.plan},
     )
+
+
+def _insert_target(stmt: ast.InsertInto, context: Context) -> DataSource:
+    target = context.catalog.sources.get(stmt.name)
+    if target is None:
+        raise DoesNotExist(
+            f"{place(stmt.target)}Source {quote_always(stmt.name)} does not exist.",
+            hint=did_you_mean(stmt.name, context.catalog.sources),
+        )
+    if target.kind == "TABLE":
+        raise StatementError(
+            f"INSERT INTO can only be used to insert into a stream. {stmt.name} is a table."
+        )
+    if target.read_only:
+        raise StatementError(f"Cannot insert into read-only stream: {stmt.name}")
+    if target.schema.headers:
+        raise StatementError(f"Cannot insert into {stmt.name} because it has header columns")
+    return target
+
+
+def _check_result(built: Built, target: DataSource) -> None:
+    if built.kind == "TABLE":
+        raise StatementError(
+            "Incompatible data sink and query result. "
+            f"Data sink ({target.name}) type is KSTREAM but select query result is KTABLE."
+        )
+    if _windowed(built.window) != _windowed(target.window):
+        raise StatementError(
+            f"Incompatible windows of data sink and query result. Data sink ({target.name}) is "
+            f"{_windowed(target.window)} but select query result is {_windowed(built.window)}."
+        )
 
 
 def _windowed(window: KeyWindow | None) -> str:
