@@ -85,7 +85,7 @@ class CloseQueryRequest(Body):
 class TerminateRequest(Body):
     """The body of /ksql/terminate."""
 
-    delete_topics: list[str] = Field(default=[], alias="deleteTopicList")
+    delete_topics: list[str] | None = Field(default=None, alias="deleteTopicList")
 
 
 B = TypeVar("B", bound=Body)

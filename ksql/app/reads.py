@@ -18,8 +18,8 @@ from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses, 
 from ksql.query.push import PushQuery, TooManyPushQueries, check_limit
 from ksql.query.scalable import is_scalable
 from ksql.statements.answers import RequestFailed
-from ksql.statements.execute import parsed_one
-from ksql.statements.services import Request, RunningPush, Services
+from ksql.statements.execute import parsed_one, session
+from ksql.statements.services import RunningPush
 from ksql.syntax import ast
 from ksql.syntax.parser import split
 from ksql.types.schema import Column
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ksql.plan.nodes import QueryPlan
     from ksql.query.materialize import Materializer
     from ksql.query.results import ResultStream, TextStream
+    from ksql.statements.services import Request, Services
     from ksql.stores.base import Store
     from ksql.topics.admin import Admin
     from ksql.topics.settings import KafkaSettings
@@ -80,8 +81,8 @@ class Reads:
         Raises: RequestFailed.
         """
         shown = text
+        request = session(services, settings, properties, variables)
         try:
-            request = Request(services, settings.with_overrides(properties), dict(variables))
             raw = split(text)
             if len(raw) != 1:
                 raise StatementError(

@@ -60,6 +60,21 @@ if TYPE_CHECKING:
     from ksql.spark.running import OnFailure
 
 _log = logging.getLogger(__name__)
+_COMMAND_PAUSE_S = 0.05
+
+
+class BadPattern(KsqlError):
+    """A pattern for the names of topics that is no regular expression."""
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(f"Invalid pattern: {pattern}", detail=reason)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise BadPattern(text, str(error)) from error
 
 
 def version() -> str:
@@ -334,13 +349,20 @@ class KsqlService:
         return requests.run(text, self.services, self.settings, properties, variables)
 
     def _await_command(self, offset: int) -> None:
+        timeout_ms = self.settings.number("ksql.server.command.response.timeout.ms")
+        deadline = time.monotonic() + timeout_ms / 1000
+        while self._next_command() <= offset:
+            if time.monotonic() > deadline:
+                raise CommandTimeout(
+                    "Timed out while waiting for a previous command to execute. "
+                    f"command sequence number: {offset}"
+                )
+            time.sleep(_COMMAND_PAUSE_S)
+
+    def _next_command(self) -> int:
+        """The offset behind all commands that there are; they have been applied."""
         with self.engine.exclusive():
-            reached = self.log.catch_up()
-        if reached <= offset:
-            raise CommandTimeout(
-                f"Timed out while waiting for the command sequence number {offset}; "
-                f"this server has read up to {reached - 1}."
-            )
+            return self.log.catch_up()
 
     def query(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -397,13 +419,14 @@ class KsqlService:
         return True
 
     def terminate(self, delete_topics: Sequence[str]) -> list[e.Entity]:
-        """End all queries and delete the sink topics that the patterns match.
+        """End all queries; delete the sink topics that the patterns match, and the command topic.
 
-        Raises: RequestFailed.
+        Raises: BadPattern, RequestFailed.
         """
+        patterns = [_pattern(text) for text in delete_topics]
         catalog = self.engine.catalog
         sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
-        doomed = [t for t in sinks if any(re.fullmatch(p, t) for p in delete_topics)]
+        doomed = [t for t in sinks if any(p.fullmatch(t) for p in patterns)]
         subjects = [
             subject
             for source in catalog.sources.values()
@@ -411,6 +434,6 @@ class KsqlService:
             for subject in subjects_of(source)
         ]
         answer = self.execute("TERMINATE ALL;", {}, {}, None)
-        KafkaTopics(self.admin).delete(doomed)
+        KafkaTopics(self.admin).delete([*doomed, self.log.topic])
         forget(subjects, self.engine.registry)
         return answer

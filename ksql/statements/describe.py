@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ksql.plan.nodes import QueryPlan
     from ksql.statements.services import QueryHealth, Request, RunningPush
     from ksql.types.schema import Column
+
+_EXPLAIN = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
 
 
 def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:
@@ -260,12 +263,13 @@ def explain(stmt: ast.Explain, request: Request) -> e.Entity:
 
 def _dry(target: ast.Statement, request: Request) -> e.QueryDescription:
     context = request.engine.context(request.settings, 0)
+    text = _EXPLAIN.sub("", request.text, count=1)
     match target:
         case ast.Query():
             plan = _transient(target, context)
-            return replace(_of_plan(plan, request.text, ""), query_type="PUSH")
+            return replace(_of_plan(plan, text, ""), query_type="PUSH")
         case ast.CreateAsSelect() | ast.InsertInto():
-            return _dry_create(target, request, context)
+            return _dry_create(target, text, request, context)
         case _:
             raise StatementError("The provided statement does not run a ksql query")
 
@@ -276,23 +280,23 @@ def _transient(query: ast.Query, context: Context) -> QueryPlan:
 
 
 def _dry_create(
-    target: ast.CreateAsSelect | ast.InsertInto, request: Request, context: Context
+    target: ast.CreateAsSelect | ast.InsertInto, text: str, request: Request, context: Context
 ) -> e.QueryDescription:
     try:
-        prepared = request.engine.dry_run(target, request.text, request.settings)
+        prepared = request.engine.dry_run(target, text, request.settings)
     except UpgradeRefused as refused:
         if refused.verdict is None:
             raise
         running = context.catalog.writers(target.name)[0]
         return replace(
-            _of_plan(plan_of(running), request.text, target.name),
+            _of_plan(plan_of(running), text, target.name),
             upgrade=e.UpgradeReport.of(refused.verdict, running.id),
         )
     if prepared.warning is not None:
         raise StatementError(prepared.warning)
     plan = codec.loads(prepared.plans["new"])
     report = e.UpgradeReport.of(prepared.verdict, prepared.query_id) if prepared.verdict else None
-    return replace(_of_plan(plan, request.text, target.name), upgrade=report)
+    return replace(_of_plan(plan, text, target.name), upgrade=report)
 
 
 def describe_function(stmt: ast.DescribeFunction, request: Request) -> e.Entity:

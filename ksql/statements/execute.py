@@ -61,10 +61,9 @@ def run(
     """
     done: list[Entity] = []
     raw = _split(text)
-    session = _session(services, settings, properties, variables)
-    _sandbox(raw, _session(services, settings, properties, variables))
+    request = session(services, settings, properties, variables)
+    _sandbox(raw, session(services, settings, properties, variables))
     for each in raw:
-        request = session
         try:
             parsed = parsed_one(each, request)
             request.text = parsed.text
@@ -76,12 +75,16 @@ def run(
     return done
 
 
-def _session(
+def session(
     services: Services,
     settings: Settings,
     properties: Mapping[str, str],
     variables: Mapping[str, str],
 ) -> Request:
+    """A request's state before its first statement.
+
+    Raises: RequestFailed, of no statement, for properties that cannot be set.
+    """
     try:
         merged = settings.with_overrides(properties)
     except KsqlError as error:

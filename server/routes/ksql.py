@@ -38,6 +38,6 @@ async def terminate(request: Request) -> Response:
     kind = negotiate(request.headers.get("accept"), OFFERED)
     door = door_of(request)
     body = await read_body(request, TerminateRequest, empty_is_ok=True)
-    entities = await door.call(door.service.terminate, body.delete_topics)
+    entities = await door.call(door.service.terminate, body.delete_topics or [])
     door.state = "TERMINATED"
     return Response(dumps(to_wire(entities)), media_type=kind)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from ksql.commands.log import topic_name
 from ksql.commands.record import UnreadableCommand
+from ksql.topics.admin import Admin
+from ksql.topics.settings import KafkaSettings
 from tests.kafka.servers import Hosted, Refused, hosted
 from tests.kafka.wires import await_true, produce, read_all, unique
 
@@ -88,6 +91,23 @@ def test_a_request_waits_for_the_command_it_names(http):
     late = http.client.post("/ksql", json={**body, "commandSequenceNumber": number + 1000})
     assert late.status_code == 503
     assert late.json()["error_code"] == 50301
+    assert late.json()["message"] == (
+        "Timed out while waiting for a previous command to execute. "
+        f"command sequence number: {number + 1000}"
+    )
+
+
+def test_a_request_waits_for_a_command_that_is_still_to_come(http):
+    first, second = unique("early").upper(), unique("late").upper()
+    number = http.one(declared(first))["commandSequenceNumber"]
+    behind = number + 2  # a marker of the transaction follows each command
+    body = {"ksql": f"DESCRIBE {second};", "commandSequenceNumber": behind}
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(http.client.post, "/ksql", json=body)
+        time.sleep(0.5)
+        assert not waiting.done()
+        http.ksql(declared(second))
+        assert waiting.result().status_code == 200
 
 
 @pytest.fixture
@@ -139,6 +159,32 @@ def test_a_replay_gives_the_same_catalog_and_the_same_queries(again, broker):
         statuses = http.client.get("/status").json()["commandStatuses"]
         assert set(statuses.values()) == {"SUCCESS"}
         assert f"stream/`{gone}`/drop" in statuses
+
+
+def test_a_cluster_that_was_terminated_begins_anew(again, broker):
+    source, kept, gone = (unique(stem).upper() for stem in ("src", "kept", "gone"))
+    with again() as http:
+        http.ksql(
+            declared(source)
+            + f"CREATE STREAM {kept} AS SELECT * FROM {source};"
+            + f"CREATE STREAM {gone} AS SELECT * FROM {source};"
+        )
+        bad = http.client.post("/ksql/terminate", json={"deleteTopicList": ["["]})
+        assert (bad.status_code, bad.json()["error_code"]) == (400, 40000)
+        assert bad.json()["message"].startswith("Invalid pattern: [")
+        body = {"deleteTopicList": [f"{gone[:-1]}.", source]}
+        assert http.client.post("/ksql/terminate", json=body).status_code == 200
+        after = http.client.get("/info")
+        assert (after.status_code, after.json()["error_code"]) == (503, 50304)
+    left = Admin(KafkaSettings(broker.bootstrap)).topics()
+    assert {source, kept, gone} & left.keys() == {source, kept}
+    with again() as http:
+        assert http.queries() == {}
+        shown = [stream["name"] for stream in http.one("SHOW STREAMS;")["streams"]]
+        assert not {source, kept, gone} & set(shown)
+        http.ksql(declared(source) + f"CREATE STREAM {gone} AS SELECT * FROM {source};")
+        produce(broker.bootstrap, source, [("a", {"N": 1})])
+        await_true("the new query runs", lambda: len(read_all(broker.bootstrap, gone)) == 1)
 
 
 def await_counts(http, table, wanted):

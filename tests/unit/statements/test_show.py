@@ -174,10 +174,12 @@ def test_explain_a_running_query():
 def test_explain_what_is_not_there_yet():
     found = one("EXPLAIN SELECT A FROM S EMIT CHANGES;").query_description
     assert (found.query_type, found.sinks) == ("PUSH", ())
+    assert found.statement_text == "SELECT A FROM S EMIT CHANGES;"
     found = one("EXPLAIN CREATE STREAM X AS SELECT * FROM S;").query_description
     assert (found.id, found.upgrade, found.sinks) == ("CSAS_X_0", None, ("X",))
     found = one("EXPLAIN INSERT INTO C SELECT * FROM S;").query_description
     assert found.id == "INSERTQUERY_0"
+    assert found.statement_text == "INSERT INTO C SELECT * FROM S;"
 
 
 def test_explain_an_upgrade():
