@@ -7,9 +7,17 @@ from fastapi import FastAPI
 from server import errors
 from server.context import Door
 from server.facade import Service
-from server.routes import cluster, health, info, ksql, query, status
+from server.routes import cluster, health, info, inserts, ksql, query, status
 
-ROUTERS = (ksql.router, query.router, status.router, info.router, health.router, cluster.router)
+ROUTERS = (
+    ksql.router,
+    query.router,
+    inserts.router,
+    status.router,
+    info.router,
+    health.router,
+    cluster.router,
+)
 
 
 def create_app(service: Service | None = None, *, door: Door | None = None) -> FastAPI:

@@ -44,15 +44,6 @@ class ClusterTerminated(KsqlError):
         super().__init__("the cluster has been terminated")
 
 
-class Http2Only(KsqlError):
-    """An endpoint that needs HTTP/2."""
-
-    code = 40004
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is only available over HTTP/2, which is not supported yet")
-
-
 class NotSupportedHere(KsqlError):
     """A part of the API that this version does not have."""
 

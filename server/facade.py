@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from ksql.query.results import ResultStream, TextStream
-from ksql.statements.answers import Health, RequestFailed, ServerInfo
+from ksql.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
 from ksql.statements.entities import CommandStatus, Entity
 
-__all__ = ["Health", "RequestFailed", "ServerInfo", "Service"]
+__all__ = ["Health", "RequestFailed", "RowWriter", "ServerInfo", "Service", "UnknownField"]
+
+
+class RowWriter(Protocol):
+    """Writes rows of JSON to one stream; numbers in them are ``int`` or ``Decimal``."""
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Write one row and wait until it is acknowledged.
+
+        Raises: UnknownField, which ends the writing; other KsqlErrors, which end only this row.
+        """
 
 
 class Service(Protocol):
@@ -52,6 +62,12 @@ class Service(Protocol):
 
     def close_query(self, query_id: str) -> bool:
         """End a push query of this server; False when there is none of that id."""
+
+    def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
+        """What writes rows to the stream of that name.
+
+        Raises: RequestFailed for what does not take rows.
+        """
 
     def info(self) -> ServerInfo:
         """Version and identity; cheap."""

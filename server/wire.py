@@ -82,6 +82,15 @@ class CloseQueryRequest(Body):
     query_id: str = Field(alias="queryId")
 
 
+class InsertsRequest(Body):
+    """The first line of /inserts-stream."""
+
+    target: str
+    properties: dict[str, str] = {}
+
+    _texts = field_validator("properties", mode="before")(_texts)
+
+
 class TerminateRequest(Body):
     """The body of /ksql/terminate."""
 
@@ -99,6 +108,14 @@ async def read_body(request: Request, kind: type[B], *, empty_is_ok: bool = Fals
     text = await request.body()
     if empty_is_ok and not text.strip():
         text = b"{}"
+    return parse_body(text, kind)
+
+
+def parse_body(text: bytes, kind: type[B]) -> B:
+    """A JSON body.
+
+    Raises: BadRequest naming the first field that is wrong.
+    """
     try:
         return kind.model_validate_json(text)
     except ValidationError as error:

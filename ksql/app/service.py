@@ -43,6 +43,7 @@ from ksql.spark.spec import RetryPolicy
 from ksql.statements import entities as e
 from ksql.statements import execute as requests
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
+from ksql.statements.inserts import RowWriter
 from ksql.statements.services import Services
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.broker import EmbeddedBroker
@@ -378,6 +379,17 @@ class KsqlService:
     def close_query(self, query_id: str) -> bool:
         """End a push query."""
         return self.reads.close(query_id)
+
+    def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
+        """What writes rows to the stream of that name.
+
+        Raises: RequestFailed.
+        """
+        request = requests.session(self.services, self.settings, properties, {})
+        try:
+            return RowWriter(target, request)
+        except KsqlError as error:
+            raise RequestFailed(error) from error
 
     def info(self) -> ServerInfo:
         """Version and identity."""

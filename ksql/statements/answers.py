@@ -1,10 +1,12 @@
-"""What the service answers with beside entities: a failed request, its identity, its health."""
+"""What the service answers with beside entities: failed requests, its identity, its health."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from ksql.base.errors import StatementError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,10 @@ class RequestFailed(Exception):
         self.error = error
         self.statement_text = statement_text
         self.entities = tuple(entities)
+
+
+class UnknownField(StatementError):
+    """A row with a field that the stream does not have: no later row can be better."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class CannotInsert(StatementError):
 def insert_values(stmt: ast.InsertValues, request: Request) -> None:
     """Write the record and wait for its acknowledgement."""
     check_count(stmt.columns, stmt.values)
-    source = _target(stmt, request)
+    source = target(stmt.name, request)
     columns = _columns(stmt, source)
     try:
         record = _record(stmt, source, columns, request)
@@ -81,12 +81,16 @@ def _record(
         )
     key = tuple(values.get(column.name) for column in source.schema.key)
     value = tuple(values.get(column.name) for column in source.schema.value)
-    keys, values_ = _serdes(source, request)
+    keys, values_ = serdes(source, request)
     now = request.services.now_ms() if time is None else time
     return keys.encode(key or None), values_.encode(value), now
 
 
-def _serdes(source: DataSource, request: Request) -> tuple[Serde, Serde]:
+def serdes(source: DataSource, request: Request) -> tuple[Serde, Serde]:
+    """How its keys and its values are written.
+
+    Raises: CannotInsert, and what a serde raises that cannot be made.
+    """
     registry, schema = request.engine.registry, source.schema
     _check_key_schema(source, registry)
     return (
@@ -114,19 +118,21 @@ def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
     )
 
 
-def _target(stmt: ast.InsertValues, request: Request) -> DataSource:
+def target(name: str, request: Request) -> DataSource:
+    """The source of that name, if single rows may be written to it.
+
+    Raises: CannotInsert.
+    """
     if not request.settings.flag("ksql.insert.into.values.enabled"):
         raise CannotInsert(
             "The server has disabled INSERT INTO ... VALUES functionality. "
             "To enable it, restart your ksqlDB server with 'ksql.insert.into.values.enabled'=true"
         )
-    source = request.engine.catalog.sources.get(stmt.name)
+    source = request.engine.catalog.sources.get(name)
     if source is None:
-        raise _unknown(stmt.name, request)
+        raise _unknown(name, request)
     if source.read_only:
-        raise CannotInsert(
-            f"Cannot insert values into read-only {source.kind.lower()}: {stmt.name}"
-        )
+        raise CannotInsert(f"Cannot insert values into read-only {source.kind.lower()}: {name}")
     if source.window is not None:
         raise CannotInsert("Cannot insert values into windowed stream/table!")
     patterns = request.settings.text("ksql.readonly.topics").split(",")

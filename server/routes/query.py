@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from ksql.base.errors import KsqlError
 from ksql.query.results import ResultStream, TextStream
 from server.context import Door, door_of
-from server.errors import Http2Only, NotSupportedHere
+from server.errors import NotSupportedHere
 from server.negotiate import negotiate
 from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form
 from server.streaming import rows_response, text_response
@@ -81,12 +81,6 @@ async def close_query(request: Request) -> Response:
     if not await door.call(door.service.close_query, body.query_id):
         raise NoSuchQuery(body.query_id)
     return Response()
-
-
-@router.post("/inserts-stream")
-async def inserts_stream() -> Response:
-    """Refused: it needs HTTP/2."""
-    raise Http2Only("/inserts-stream")
 
 
 @router.get("/ws/query")

@@ -314,7 +314,19 @@ def test_paths_and_media_types(http):
     assert answer.status_code == 406
     answer = http.client.post("/ksql", json={**body, "more": 1}, headers={"accept": V1_JSON})
     assert answer.headers["content-type"].startswith(V1_JSON)
-    assert http.client.post("/inserts-stream").json()["error_code"] == 40004
+
+
+def test_rows_are_inserted_and_acknowledged(http):
+    name = unique("rows").upper()
+    http.ksql(
+        f"CREATE STREAM {name} (K STRING KEY, A INT, D DECIMAL(4,2)) "
+        f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='AVRO');"
+    )
+    text = f'{{"target":"{name.lower()}"}}\n{{"K":"a","A":1,"d":"1.50"}}\n{{"A":"x"}}\n{{"A":2}}\n'
+    answer = http.client.post("/inserts-stream", content=text)
+    acks = [json.loads(line) for line in answer.text.splitlines()]
+    assert [ack["status"] for ack in acks] == ["ok", "error", "ok"]
+    assert http.rows(f"SELECT * FROM {name};") == [["a", 1, 1.5], [None, 2, None]]
 
 
 def test_too_many_push_queries(server, http, monkeypatch):

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ksql.base.errors import KsqlError
+from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.query.results import ResultRow, ResultStream, TextStream
-from ksql.statements.answers import Health, RequestFailed, ServerInfo
+from ksql.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
 from ksql.statements.entities import CommandStatus, CurrentStatus, Entity
 from ksql.types import model
 from ksql.types.schema import Column, Role
+from server.facade import RowWriter
 
 COLUMNS = (Column("ID", model.INTEGER, Role.KEY), Column("NAME", model.STRING))
 
@@ -76,6 +77,22 @@ def created(name: str = "S", text: str = "CREATE STREAM S ...;") -> CurrentStatu
 
 
 @dataclass
+class FakeRows:
+    """Takes rows whose A is an integer and that have no Z."""
+
+    service: FakeService
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        if "Z" in row:
+            raise UnknownField("there is no Z")
+        if not isinstance(row.get("A"), int):
+            raise StatementError("A is wrong")
+        if row["A"] < 0:
+            raise ServerError("no broker")
+        self.service.calls.append(("row", dict(row)))
+
+
+@dataclass
 class FakeService:
     """Answers every statement with the same, and remembers what it was asked."""
 
@@ -117,6 +134,12 @@ class FakeService:
         if self.stream is None:
             raise RequestFailed(KsqlError("no query"), text)
         return self.stream()
+
+    def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
+        self.calls.append(("inserts", target, dict(properties)))
+        if target != "S":
+            raise RequestFailed(StatementError(f"no stream {target}"))
+        return FakeRows(self)
 
     def close_query(self, query_id: str) -> bool:
         return query_id == "transient_S_1"

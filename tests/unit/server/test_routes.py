@@ -71,7 +71,7 @@ def test_small_endpoints(path: str, body: object) -> None:
         ("GET", "/clusterStatus", 404, 40400),
         ("POST", "/heartbeat", 404, 40400),
         ("POST", "/lag", 404, 40400),
-        ("POST", "/inserts-stream", 400, 40004),
+        ("POST", "/inserts-stream", 400, 40000),
         ("GET", "/ws/query", 400, 40000),
     ],
 )

@@ -1,0 +1,142 @@
+"""Rows of JSON, each written at once: what /inserts-stream does.
+
+Source: reference, REST interface, section 6.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from ksql.rows.constants import strict
+from ksql.statements.answers import UnknownField
+from ksql.statements.insert import CannotInsert, serdes, target
+from ksql.topics.formats import EncodeError
+from ksql.types import coerce, decimals, model
+from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from ksql.types.schema import quote_always
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ksql.statements.services import Request
+    from ksql.types.model import SqlType
+    from ksql.types.schema import Column
+
+_QUOTES = '`"'
+
+
+class RowWriter:
+    """Writes rows to one stream; numbers in them are ``int`` or ``Decimal``."""
+
+    def __init__(self, name: str, request: Request) -> None:
+        """Check that the stream takes rows.
+
+        Raises: CannotInsert and other KsqlErrors.
+        """
+        self._source = source = target(name_of(name), request)
+        if source.kind == "TABLE":
+            raise CannotInsert(f"Cannot insert into a table: {quote_always(source.name)}")
+        self._keys, self._values = serdes(source, request)
+        self._services = request.services
+        self._columns = {c.name for c in (*source.schema.key, *source.schema.value)}
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Write one row and wait until it is acknowledged; what it does not name is NULL.
+
+        Raises: UnknownField, CannotInsert.
+        """
+        given = {name_of(name): value for name, value in row.items()}
+        for name in given:
+            if name not in self._columns:
+                raise UnknownField(f"Column name {quote_always(name)} does not exist.")
+        schema = self._source.schema
+        key, value = _row(schema.key, given), _row(schema.value, given)
+        try:
+            record = self._keys.encode(key or None), self._values.encode(value)
+        except EncodeError as error:
+            raise CannotInsert(error.message) from error
+        self._services.writer.write(self._source.topic, *record, self._services.now_ms())
+
+
+def name_of(text: str) -> str:
+    """A name as a statement reads it: in upper case unless it is quoted."""
+    mark = text[:1]
+    if len(text) > 1 and mark in _QUOTES and text[-1] == mark:
+        return text[1:-1].replace(mark * 2, mark)
+    return text.upper()
+
+
+def _row(columns: Sequence[Column], given: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(_value(column, given.get(column.name)) for column in columns)
+
+
+def _value(column: Column, found: Any) -> Any:
+    try:
+        return coerced(found, column.type)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise CannotInsert(
+            f"Can't coerce a field of type {_kind(found)} ({found}) into type {column.type}"
+            f" for column {quote_always(column.name)}",
+            detail="" if isinstance(error, TypeError) else str(error),
+        ) from error
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case bool():
+            return "BOOLEAN"
+        case int() | Decimal():
+            return "NUMBER"
+        case str():
+            return "STRING"
+        case list():
+            return "ARRAY"
+        case _:
+            return "OBJECT"
+
+
+def coerced(value: Any, wanted: SqlType) -> Any:
+    """A JSON value with that type: numbers widen, texts become times, bytes and decimals.
+
+    Raises: TypeError for types that do not convert; ValueError or ArithmeticError for the value.
+    """
+    match value, wanted:
+        case (None, _) | (bool(), model.BOOLEAN):
+            return value
+        case bool(), _:
+            raise coerce.CastNotSupported(model.BOOLEAN, wanted)
+        case int(), _:
+            return strict(value, _integer_type(value), wanted)
+        case Decimal(), model.DOUBLE:
+            return float(value)
+        case Decimal(), model.Decimal():
+            return decimals.fitter(wanted, exact=True)(value)
+        case str(), model.Decimal():
+            return decimals.fitter(wanted, exact=True)(coerce.parse_number(value))
+        case str(), _:
+            return strict(value, model.STRING, wanted)
+        case list(), model.Array(item):
+            return [coerced(each, item) for each in value]
+        case dict(), model.Map(key, item):
+            return {strict(k, model.STRING, key): coerced(v, item) for k, v in value.items()}
+        case dict(), model.Struct():
+            return _struct(value, wanted)
+        case _:
+            raise TypeError(f"no {wanted}")
+
+
+def _integer_type(value: int) -> SqlType:
+    if INT_MIN <= value <= INT_MAX:
+        return model.INTEGER
+    if LONG_MIN <= value <= LONG_MAX:
+        return model.BIGINT
+    return model.Decimal(len(str(abs(value))), 0)
+
+
+def _struct(value: Mapping[str, Any], wanted: model.Struct) -> dict[str, Any]:
+    given = {name_of(name): each for name, each in value.items()}
+    unknown = given.keys() - {field.name for field in wanted.fields}
+    if unknown:
+        raise ValueError(f"there is no field {quote_always(min(unknown))}")
+    return {field.name: coerced(given.get(field.name), field.type) for field in wanted.fields}

@@ -1,0 +1,146 @@
+"""Rows that a client sends while it reads what became of them: one acknowledgement per row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from fastapi import Response
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from server.context import Door
+from server.errors import streamed_body
+from server.facade import RowWriter, UnknownField
+from server.values import dumps
+from server.wire import DELIMITED, BadRequest
+
+
+@dataclass(frozen=True)
+class AckForm:
+    """How acknowledgements are written: one per line, or as the elements of an array."""
+
+    first: bytes
+    between: bytes
+    after: bytes
+    last: bytes
+
+    @classmethod
+    def of(cls, media_type: str) -> AckForm:
+        """The form of a media type."""
+        if media_type == DELIMITED:
+            return cls(b"", b"", b"\n", b"")
+        return cls(b"[", b",\n", b"", b"]\n")
+
+    def text(self, acks: Sequence[dict[str, Any]], *, begun: bool) -> bytes:
+        """Some of them; ``begun`` if others came before."""
+        texts = [dumps(ack) + self.after for ack in acks]
+        return (self.between if begun and texts else b"") + self.between.join(texts)
+
+
+async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+    """The lines that each piece of a body completes, blank ones left out; never none at all."""
+    rest = b""
+    async for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        if found := [line for line in whole if line.strip()]:
+            yield found
+    if rest.strip():
+        yield [rest]
+
+
+class InsertsResponse(Response):
+    """Acknowledgements are sent while rows are still being received.
+
+    Starlette's own streaming response watches for a disconnect by receiving, and would lose rows.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        writer: RowWriter,
+        first: list[bytes],
+        more: AsyncIterator[list[bytes]],
+        form: AckForm,
+        media_type: str,
+    ) -> None:
+        super().__init__(media_type=media_type)
+        del self.headers["content-length"]
+        self._door = door
+        self._writer = writer
+        self._first = first
+        self._more = more
+        self._form = form
+        self._sequence = 0
+        self._ended = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Write rows and tell what became of them until there are no more, or one ends it all."""
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        await _send(send, self._form.first)
+        try:
+            await self._write(send, self._first)
+            async for batch in self._more:
+                await self._write(send, batch)
+                if self._ended:
+                    break
+        except ClientDisconnect:
+            return
+        await _send(send, self._form.last, more=False)
+
+    async def _write(self, send: Send, batch: list[bytes]) -> None:
+        begun = self._sequence > 0
+        acks = await self._door.call(self._acks, batch)
+        if acks:
+            await _send(send, self._form.text(acks, begun=begun))
+
+    def _acks(self, batch: list[bytes]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for line in batch:
+            if self._ended:
+                break
+            found.append(self._ack(line))
+            self._sequence += 1
+        return found
+
+    def _ack(self, line: bytes) -> dict[str, Any]:
+        try:
+            _ = self._door.service  # raises once the server is shutting down
+            self._writer.write(parse_row(line))
+        except Exception as error:  # noqa: BLE001 - the status is sent: the stream itself must tell it
+            body = streamed_body(error)
+            self._ended = _ends_all(error, body)
+            told = {"error_code": body["error_code"], "message": body["message"]}
+            return {"status": "error", "seq": self._sequence, **told}
+        return {"status": "ok", "seq": self._sequence}
+
+
+def _ends_all(error: Exception, body: dict[str, Any]) -> bool:
+    """Whether later rows are in vain: what cannot be read or meant, and a server in trouble."""
+    return isinstance(error, BadRequest | UnknownField) or body["error_code"] >= 50000
+
+
+async def _send(send: Send, body: bytes, *, more: bool = True) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def parse_row(line: bytes) -> dict[str, Any]:
+    """A row; numbers with a point keep their digits.
+
+    Raises: BadRequest.
+    """
+    try:
+        row = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"the row is not valid JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise BadRequest("a row must be a JSON object")
+    return row
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")

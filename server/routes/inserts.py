@@ -1,0 +1,28 @@
+"""Rows for a stream, acknowledged one by one while they come: POST /inserts-stream.
+
+Source: ksqlDB developer guide, REST API, endpoint /inserts-stream.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from server.context import door_of
+from server.inserts import AckForm, InsertsResponse, lines
+from server.negotiate import negotiate
+from server.wire import DELIMITED, JSON, InsertsRequest, parse_body
+
+router = APIRouter()
+
+
+@router.post("/inserts-stream")
+async def inserts_stream(request: Request) -> Response:
+    """The first line names the stream; each line after it is a row."""
+    kind = negotiate(request.headers.get("accept"), (DELIMITED, JSON))
+    door = door_of(request)
+    service = door.service
+    pieces = lines(request.stream())
+    first = await anext(pieces, [b""])
+    body = parse_body(first[0], InsertsRequest)
+    writer = await door.call(service.inserts, body.target, body.properties)
+    return InsertsResponse(door, writer, first[1:], pieces, AckForm.of(kind), kind)
