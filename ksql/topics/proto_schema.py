@@ -365,7 +365,7 @@ class _Text:
 
 def _declared(type_: str, one: model.Field, number: int) -> list[str]:
     line = f"{type_} {one.name} = {number}"
-    found = _decimal_in(one.type)
+    found = _decimal_in(one.type) if DECIMAL in type_ else None
     if found is None:
         return [f"{line};"]
     params = (("precision", found.precision), ("scale", found.scale))

@@ -367,6 +367,14 @@ message ConnectDefault1 {
     assert proto_schema.load(text).names == ["ConnectDefault1"]
 
 
+def test_a_decimal_in_an_entry_is_described_where_it_stands():
+    columns = (c.value("M", Map(STRING, DEC)),)
+    text = proto_schema.text_for(columns, Format("PROTOBUF"), entries=True)
+    assert "  repeated ConnectDefault2Entry M = 1;\n" in text
+    assert "    confluent.type.Decimal value = 2 [(confluent.field_meta) = {\n" in text
+    assert text.count("field_meta") == 1
+
+
 def proto_safe(type_, inside=False):
     """The type with names and nestings that Protobuf knows."""
     match type_:
