@@ -6,7 +6,9 @@ expected if that is short, or the word at which reading stopped.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, Span
@@ -27,6 +29,7 @@ LEADING_WORDS = (
 
 _MAX_EXPECTED = 3
 _LEAST_SIMILAR = 4
+_LOOK_BACK = 3
 _CLASS_NAMES = {
     "INTEGER": "INTEGER_VALUE",
     "DIGITS": "DECIMAL_VALUE",
@@ -80,13 +83,34 @@ def unexpected(machine: Machine, at: int) -> ParseError:
 
 
 def _similar(machine: Machine, accepted: set[str], at: int) -> str:
-    """The keyword that may stand there and looks much like the word, if there is one."""
-    words = machine.words
-    if at >= len(words) or len(words[at].key) < _LEAST_SIMILAR or words[at].key in RESERVED:
+    """The keyword that looks much like the word and with which reading goes on, if there is one.
+
+    A name may stand in many places: a misspelt keyword is then read as one, and what stops the
+    parse is a word or two behind it.
+    """
+    for place in range(min(at, len(machine.words) - 1), max(at - _LOOK_BACK, 0), -1):
+        word = machine.words[place]
+        if word.key in RESERVED and (place < at or "NAME" in accepted):
+            continue
+        keyword = _meant(machine, place, at) if len(word.key) >= _LEAST_SIMILAR else ""
+        if keyword:
+            instead = f" instead of '{word.text}'" if place < at else ""
+            return f"Did you mean '{keyword}'{instead}?"
+    return ""
+
+
+def _meant(machine: Machine, place: int, at: int) -> str:
+    """The most similar keyword which, in the place of a word, lets the parse come beyond ``at``."""
+    words = list(machine.words)
+    word = words[place]
+    if word.kind != "NAME":
         return ""
-    fitting = [word for word, name in machine.lexer.keywords.items() if name in accepted]
-    close = difflib.get_close_matches(words[at].key, fitting, n=1, cutoff=0.7)
-    return f"Did you mean '{close[0]}'?" if close else ""
+    for keyword in difflib.get_close_matches(word.key, machine.lexer.keywords, cutoff=0.7):
+        words[place] = replace(word, key=keyword)
+        with contextlib.suppress(ParseError):
+            if keyword != word.key and machine.reach(words) > at:
+                return keyword
+    return ""
 
 
 def _place(words: Sequence[Word], at: int) -> tuple[Span, str]:

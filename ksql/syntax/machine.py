@@ -136,12 +136,24 @@ class Machine:
     def __init__(self, start: str, words: Sequence[Word], context: Context) -> None:
         self.lexer = grammar().lexer
         self.words = words
+        self._start = start
         self._context = context
         self._actions = grammar().actions
         self._gotos = grammar().gotos
         first, self._last = grammar().ends[start]
         self._states = [first]
         self._values: list[Any] = []
+
+    def reach(self, words: Sequence[Word]) -> int:
+        """The place at which a parse of other words from the same start stops.
+
+        Raises: ParseError from the builders.
+        """
+        try:
+            Machine(self._start, words, self._context).run()
+        except Unexpected as error:
+            return error.at
+        return len(words) + 1
 
     def run(self) -> object:
         """Takes all words.

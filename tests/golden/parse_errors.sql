@@ -177,6 +177,7 @@ assert values s values (1);
 set a = b;
 --> line 1:5: Syntax Error
 --> Expecting STRING
+--> Names and values of properties and variables stand in single quotes: SET 'auto.offset.reset' = 'earliest';
 
 select ${x} + 1 as ${y} from s;
 --> line 1:20: Variable substitution is disabled, ${y} has no value
