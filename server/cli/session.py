@@ -69,10 +69,16 @@ def _set(session: Session, client: Client, name: str, value: str) -> list[JsonOb
             f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'"
         )
     value = session.filled(_plain(value))
+    client.execute(_assignment(name, value))
     old = session.properties.get(name)
     session.properties[name] = value
     was = "" if old is None else f" (it was '{old}')"
     return [_said(f"Property '{name}' is now '{value}' in this session{was}.")]
+
+
+def _assignment(name: str, value: str) -> str:
+    """The statement that makes the server look at the value; it keeps nothing of it."""
+    return "SET '{}' = '{}';".format(*(text.replace("'", "''") for text in (name, value)))
 
 
 def _unset(session: Session, _client: Client, name: str) -> list[JsonObject]:

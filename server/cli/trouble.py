@@ -10,7 +10,7 @@ from rich.text import Text
 from server.cli.cells import clean
 from server.cli.client import ServerFailure
 
-_PLACE = re.compile(r"\bline (\d+):(\d+)")
+_PLACE = re.compile(r"\bline:? (\d+)(?::|, col: )(\d+)", re.IGNORECASE)
 _MARGIN = "  "
 
 

@@ -295,6 +295,8 @@ def test_an_error_points_at_its_place() -> None:
         "       ^",
         "Did you mean Y?",
     ]
+    of_ksqldb = ServerFailure(40001, "Line: 2, Col: 6: no column [x]")
+    assert lines_of(of_ksqldb, "SELECT\n a + x\nFROM s;")[1:] == ["   a + x", "       ^"]
     with_text = ServerFailure(40001, "line 1:1: no", "FOO;")
     assert lines_of(with_text, "other") == ["line 1:1: no", "  FOO;", "  ^"]
 

@@ -146,11 +146,20 @@ def test_print_shows_lines(desk: Desk, service: FakeService) -> None:
 def test_properties(desk: Desk, service: FakeService) -> None:
     assert "is now 'earliest'" in desk.run("SET 'auto.offset.reset' = 'earliest';")
     assert "it was 'earliest'" in desk.run("set 'auto.offset.reset'='latest'")
+    service.calls.clear()
     desk.run("X;")
     assert service.calls == [("X;", {"auto.offset.reset": "latest"}, {}, None)]
     assert "no longer set" in desk.run("UNSET 'auto.offset.reset';")
     assert "not set in this session" in desk.fails("UNSET 'auto.offset.reset';")
     assert "Not recognizable" in desk.fails("SET 'foo' = '1';")
+
+
+def test_the_server_looks_at_a_property_s_value(desk: Desk, service: FakeService) -> None:
+    desk.run("SET 'auto.offset.reset' = 'it''s';")
+    assert service.calls == [("SET 'auto.offset.reset' = 'it''s';", {}, {}, None)]
+    service.answer = RequestFailed(ServerError("Invalid value x"), "SET ..;")
+    assert "Invalid value x" in desk.fails("SET 'auto.offset.reset' = 'x';")
+    assert desk.terminal.session.properties == {"auto.offset.reset": "it's"}
 
 
 def test_variables(desk: Desk, service: FakeService) -> None:
