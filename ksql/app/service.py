@@ -77,6 +77,8 @@ def _pattern(text: str) -> re.Pattern[str]:
     except re.error as error:
         raise BadPattern(text, str(error)) from error
 
+BOOTSTRAP = "bootstrap.servers"
+
 
 def version() -> str:
     """The version of this service."""
@@ -173,13 +175,15 @@ class KsqlService:
 
     def _open_kafka(self, state: StateDir) -> KafkaSettings:
         properties = dict(self.settings.server)
-        bootstrap = self._given_bootstrap or self.settings.text("bootstrap.servers")
+        bootstrap = self._given_bootstrap or self.settings.text(BOOTSTRAP)
         if not bootstrap:
             self._progress("starting the embedded Kafka broker")
             self._broker = EmbeddedBroker(state.broker)
             self._closers.append(self._broker.stop)
             bootstrap = self._broker.start()
-        found = KafkaSettings.from_properties(properties | {"bootstrap.servers": bootstrap})
+            self._addresses["Kafka"] = bootstrap
+            self._set(BOOTSTRAP, bootstrap)
+        found = KafkaSettings.from_properties(properties | {BOOTSTRAP: bootstrap})
         self.admin = Admin(found)
         self._cluster_id = self.admin.cluster_id()
         return found
@@ -268,8 +272,11 @@ class KsqlService:
         self.registry, self.registry_settings = found.registry, found.settings
         if found.embedded:
             self._addresses["schema registry"] = found.settings.url
-        properties = {**self.settings.server, REGISTRY_URL: found.settings.url}
-        self.settings = Settings(properties, self.settings.overrides)
+        self._set(REGISTRY_URL, found.settings.url)
+
+    def _set(self, name: str, value: str) -> None:
+        """Settle a property that was left open."""
+        self.settings = Settings({**self.settings.server, name: value}, self.settings.overrides)
 
     def _replay(self, offset: int, command: Command) -> None:
         """The engine is made after the log that it replays."""
@@ -298,7 +305,7 @@ class KsqlService:
             for name, value in self.kafka.properties.items()
             if name.split(".")[0] in ("security", "sasl", "ssl")
         }
-        return found | {"bootstrap.servers": self.kafka.bootstrap}
+        return found | {BOOTSTRAP: self.kafka.bootstrap}
 
     def _has_log_topic(self) -> bool:
         """Whether there is one, perhaps made just now; without it nothing can be logged."""

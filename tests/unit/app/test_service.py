@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ksql.app import service as module
+from ksql.app.service import KsqlService
+from ksql.base.config import Settings
+
+
+@pytest.fixture(autouse=True)
+def kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = SimpleNamespace(start=lambda: "127.0.0.1:9", stop=lambda: None)
+    monkeypatch.setattr(module, "EmbeddedBroker", lambda _folder: broker)
+    monkeypatch.setattr(module, "Admin", lambda _settings: SimpleNamespace(cluster_id=lambda: "c"))
+
+
+def open_kafka(properties: dict[str, str]) -> KsqlService:
+    service = KsqlService(Settings(properties))
+    service._open_kafka(SimpleNamespace(broker=None))
+    return service
+
+
+def test_the_embedded_broker_tells_its_address() -> None:
+    service = open_kafka({})
+    assert service.addresses() == {"Kafka": "127.0.0.1:9"}
+    assert service.settings.text("bootstrap.servers") == "127.0.0.1:9"
+
+
+def test_a_broker_that_was_named_is_not_told_again() -> None:
+    service = open_kafka({"bootstrap.servers": "kafka:9092"})
+    assert service.addresses() == {}
+    assert service.settings.text("bootstrap.servers") == "kafka:9092"
