@@ -147,8 +147,12 @@ def _offsets(
                 for p, offset in sorted(parts.items())
             )
             topics.append(e.TopicOffsets(topic, rows))
-        summaries.append(e.QueryOffsetSummary(query.id, tuple(topics)))
+        summaries.append(e.QueryOffsetSummary(_group(query, request), tuple(topics)))
     return tuple(summaries)
+
+
+def _group(query: PersistentQuery, request: Request) -> str:
+    return application_id(request.settings.text("ksql.service.id"), query.id)
 
 
 def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:
@@ -205,7 +209,7 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
         ksql_host_query_status={request.services.host: health.state},
         query_errors=errors,
         tasks_metadata=_tasks(query, request),
-        consumer_group_id=application_id(request.settings.text("ksql.service.id"), query.id),
+        consumer_group_id=_group(query, request),
         query_type=_query_type(query),
         state=health.state,
     )

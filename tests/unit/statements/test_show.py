@@ -147,6 +147,7 @@ def test_describe_extended():
         "CSAS_C_2: records-skipped: 1\n  1970-01-01T00:00:00.000+00:00 went wrong"
     )
     [summary] = found.query_offset_summaries
+    assert summary.group_id == "_confluent-ksql-default_query_CSAS_C_2"
     assert summary.topic_summaries[0].offsets == (
         e.PartitionOffset(0, 2, 9, 5),
         e.PartitionOffset(1, 0, 0, 0),
