@@ -77,6 +77,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     except re.error as error:
         raise BadPattern(text, str(error)) from error
 
+
 BOOTSTRAP = "bootstrap.servers"
 
 
