@@ -71,7 +71,7 @@ qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 	$(RUN) -m qtt --driver local --jobs $(JOBS) $(QTT_PATHS)
 	$(RUN) -m qtt --driver spark --jobs $(JOBS) --sample $(QTT_SAMPLE) $(QTT_PATHS)
 
-proof-qtt: setup ## every test file on Spark: hours
+proof-qtt: setup ## every test file on Spark, REST cases on a server: about 45 minutes
 	$(RUN) -m qtt --driver spark --jobs $(JOBS) $(QTT_PATHS)
 
 proof-fuzz: setup ## random and broken statements and records, 10 minutes each
