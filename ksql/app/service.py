@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _COMMAND_PAUSE_S = 0.05
+_BOOTSTRAP = "bootstrap.servers"
 
 
 class BadPattern(KsqlError):
@@ -76,9 +77,6 @@ def _pattern(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise BadPattern(text, str(error)) from error
-
-
-BOOTSTRAP = "bootstrap.servers"
 
 
 def version() -> str:
@@ -176,15 +174,15 @@ class KsqlService:
 
     def _open_kafka(self, state: StateDir) -> KafkaSettings:
         properties = dict(self.settings.server)
-        bootstrap = self._given_bootstrap or self.settings.text(BOOTSTRAP)
+        bootstrap = self._given_bootstrap or self.settings.text(_BOOTSTRAP)
         if not bootstrap:
             self._progress("starting the embedded Kafka broker")
             self._broker = EmbeddedBroker(state.broker)
             self._closers.append(self._broker.stop)
             bootstrap = self._broker.start()
             self._addresses["Kafka"] = bootstrap
-            self._set(BOOTSTRAP, bootstrap)
-        found = KafkaSettings.from_properties(properties | {BOOTSTRAP: bootstrap})
+            self._set(_BOOTSTRAP, bootstrap)
+        found = KafkaSettings.from_properties(properties | {_BOOTSTRAP: bootstrap})
         self.admin = Admin(found)
         self._cluster_id = self.admin.cluster_id()
         return found
@@ -198,7 +196,7 @@ class KsqlService:
         self.log_topic = topic_name(
             service_id, self.settings.text("ksql.logging.processing.topic.name")
         )
-        logging_to = self.log_topic if self._has_log_topic() else None
+        logging_to = self._open_log_topic()
         sources, problems = read_extensions(self.settings)
         functions, more = load_sources(sources)
         for problem in (*problems, *more):
@@ -306,17 +304,18 @@ class KsqlService:
             for name, value in self.kafka.properties.items()
             if name.split(".")[0] in ("security", "sasl", "ssl")
         }
-        return found | {BOOTSTRAP: self.kafka.bootstrap}
+        return found | {_BOOTSTRAP: self.kafka.bootstrap}
 
-    def _has_log_topic(self) -> bool:
-        """Whether there is one, perhaps made just now; without it nothing can be logged."""
-        there = self.log_topic in self.admin.topics()
-        if not there and self.settings.flag("ksql.logging.processing.topic.auto.create"):
-            count = self.settings.number("ksql.logging.processing.topic.partitions")
-            replicas = self.settings.number("ksql.logging.processing.topic.replication.factor")
-            self.admin.create(TopicChange(self.log_topic, count, replicas))
-            return True
-        return there
+    def _open_log_topic(self) -> str | None:
+        """The processing log's topic, made if need be; None: there is none, nothing is logged."""
+        if self.log_topic in self.admin.topics():
+            return self.log_topic
+        if not self.settings.flag("ksql.logging.processing.topic.auto.create"):
+            return None
+        count = self.settings.number("ksql.logging.processing.topic.partitions")
+        replicas = self.settings.number("ksql.logging.processing.topic.replication.factor")
+        self.admin.create(TopicChange(self.log_topic, count, replicas))
+        return self.log_topic
 
     def _declare_processing_log(self) -> None:
         """Declare the processing log as a stream, so that a user can query it."""
