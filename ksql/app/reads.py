@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.analysis.bound import type_of
 from ksql.base.errors import KsqlError, StatementError, UnknownName
+from ksql.dataflow import rights
 from ksql.dataflow.starts import read_topics
 from ksql.engine.queries import transient_plan
 from ksql.plan.build import build
@@ -151,6 +152,8 @@ class Reads:
             check_clauses(query, request.settings, self._engine.functions)
             check_stream(request.settings)
             return self._pull_stream(query, query_id, request)
+        if found is not None:
+            rights.check_read(found.topic)
         pull: PullQuery = bind_pull(
             query,
             self._engine.catalog,
@@ -223,6 +226,7 @@ class Reads:
     # --- PRINT
 
     def _print(self, stmt: ast.PrintTopic) -> TextStream:
+        rights.check_read(stmt.topic, "print")
         known = self._admin.topics()
         if stmt.topic not in known:
             by_upper = {name.upper(): name for name in known}

@@ -26,6 +26,7 @@ from ksql.base.ids import Millis, Offset
 from ksql.base.jars import jars
 from ksql.commands.log import KafkaCommandLog
 from ksql.commands.record import VERSION, encode_catalog
+from ksql.dataflow import rights
 from ksql.engine.engine import Engine
 from ksql.engine.schemas import forget, subjects_of
 from ksql.engine.world import KafkaTopics
@@ -128,6 +129,7 @@ class KsqlService:
         self._ready.set()
 
     def _start(self) -> None:
+        rights.check_patterns(self.settings)
         self._state = state = StateDir.open(self.settings)
         self._closers.append(state.close)
         with ThreadPoolExecutor(3) as pool:
@@ -445,7 +447,8 @@ class KsqlService:
         patterns = [_pattern(text) for text in delete_topics]
         catalog = self.engine.catalog
         sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
-        doomed = [t for t in sinks if any(p.fullmatch(t) for p in patterns)]
+        named = [t for t in sinks if any(p.fullmatch(t) for p in patterns)]
+        doomed = [topic for topic in named if rights.may_delete(topic, self.settings)]
         subjects = [
             subject
             for source in catalog.sources.values()

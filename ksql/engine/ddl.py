@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ksql.base.errors import ParseError, StatementError
 from ksql.base.ident import did_you_mean, quote
 from ksql.catalog.model import DataSource
+from ksql.dataflow import rights
 from ksql.dataflow.ports import Topic
 from ksql.engine import schemas
 from ksql.engine.changes import DropSource, DropType, EndQuery, PutSource, PutType
@@ -228,8 +229,11 @@ def resolve_topic(
             "Invalid config variable in the WITH clause: RETENTION_MS. "
             "Non-windowed tables do not support retention."
         )
+    rights.check_read(name, "use")
     existing = context.topics.describe(name)
-    if existing is not None:
+    if existing is None:
+        rights.check_write(name, context.settings, "create")
+    else:
         kept = int(existing.configs.get(_RETENTION, -1 if retention is None else retention))
         for word, asked, found in (
             ("partitions", partitions, existing.partitions),
@@ -325,8 +329,10 @@ def drop_source(stmt: ast.DropSource, context: Context) -> Prepared:
         changes.append(EndQuery(source.created_by))
     doomed = (_doomed_topic(source, context),) if stmt.delete_topic else ()
     if source.materialization is not None:
-        changes.append(EndQuery(source.materialization.query_id))
-        doomed = (source.materialization.topic,)
+        kept = source.materialization
+        changes.append(EndQuery(kept.query_id))
+        if rights.is_changelog(kept.topic, kept.query_id, context.settings):
+            doomed = (kept.topic,)
     changes.append(DropSource(source.name))
     subjects = schemas.subjects_of(source) if stmt.delete_topic else ()
     return Prepared(
@@ -369,6 +375,7 @@ def _doomed_topic(source: DataSource, context: Context) -> str:
             f"Refusing to delete topic. Found other data sources ({', '.join(others)}) "
             f"using topic {source.topic}"
         )
+    rights.check_delete(source.topic, context.settings)
     return source.topic
 
 

@@ -17,6 +17,7 @@ from ksql.base.errors import PREPARING, NotSupportedYet, ParseError, StatementEr
 from ksql.base.ident import did_you_mean
 from ksql.base.ids import QueryId, persistent_query_id
 from ksql.catalog.model import DataSource, PersistentQuery
+from ksql.dataflow import rights
 from ksql.dataflow.ports import Topic
 from ksql.engine import schemas
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, PutSource
@@ -254,6 +255,7 @@ def _sink(
         like=like,
         window_ms=max((window.retention_ms for window in windows), default=0),
     )
+    rights.check_write(topic.name, context.settings)
     sink = Sink(
         built.plan,
         stmt.name,
@@ -297,6 +299,8 @@ def query_plan(
     settings = context.settings
     wanted = settings.number("ksql.query.shuffle.partitions")
     most = max(source.partitions for source in sources)
+    for source in sources:
+        rights.check_read(source.topic)
     return QueryPlan(
         query_id,
         sink,
@@ -392,6 +396,7 @@ def _insert_target(stmt: ast.InsertInto, context: Context) -> DataSource:
         )
     if target.read_only:
         raise StatementError(f"Cannot insert into read-only stream: {stmt.name}")
+    rights.check_write(target.topic, context.settings, "insert into")
     if target.schema.headers:
         raise StatementError(f"Cannot insert into {stmt.name} because it has header columns")
     return target

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
 from ksql.base.ids import application_id
+from ksql.dataflow import rights
 from ksql.dataflow.extensions import packed
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
@@ -138,6 +139,7 @@ class SparkRunner:
     def _spec(self, query: PersistentQuery) -> QuerySpec:
         plan = plan_of(query)
         around = self._around
+        rights.check_plan(plan, around.settings)
         settings = Settings(around.settings.server, dict(query.properties))
         text = around.packed(query.plan)
         program = load(text)

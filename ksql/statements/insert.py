@@ -5,13 +5,13 @@ Source: reference, statements, section 11.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis.describe import describe
 from ksql.analysis.errors import UnknownSource
 from ksql.base.errors import PREPARING, ParseError, StatementError
 from ksql.base.ident import did_you_mean
+from ksql.dataflow import rights
 from ksql.rows.constants import constant_value
 from ksql.topics.formats import EncodeError, Serde, format_info
 from ksql.topics.registry import subject_name
@@ -121,7 +121,7 @@ def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
 def target(name: str, request: Request) -> DataSource:
     """The source of that name, if single rows may be written to it.
 
-    Raises: CannotInsert.
+    Raises: CannotInsert, ReadOnlyTopic.
     """
     if not request.settings.flag("ksql.insert.into.values.enabled"):
         raise CannotInsert(
@@ -135,9 +135,7 @@ def target(name: str, request: Request) -> DataSource:
         raise CannotInsert(f"Cannot insert values into read-only {source.kind.lower()}: {name}")
     if source.window is not None:
         raise CannotInsert("Cannot insert values into windowed stream/table!")
-    patterns = request.settings.text("ksql.readonly.topics").split(",")
-    if any(re.fullmatch(pattern.strip(), source.topic) for pattern in patterns if pattern.strip()):
-        raise CannotInsert(f"Cannot insert values into read-only topic: {source.topic}")
+    rights.check_write(source.topic, request.settings, "insert values into")
     return source
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import NotSupportedYet
+from ksql.dataflow import rights
 from ksql.statements import describe, settings
 from ksql.statements import entities as e
 
@@ -67,7 +67,7 @@ def _queries(stmt: ast.Show, request: Request) -> e.Entity:
 
 
 def _topics(stmt: ast.Show, request: Request) -> e.Entity:
-    hidden = hidden_topics(request.settings.text("ksql.hidden.topics"))
+    hidden = rights.matching(rights.HIDDEN, request.settings.text(rights.HIDDEN))
     found = sorted(request.services.monitor.topics().items())
     rows = [(n, tuple(r)) for n, r in found if stmt.all_ or not hidden.fullmatch(n)]
     if not stmt.extended:
@@ -84,12 +84,6 @@ def _topics(stmt: ast.Show, request: Request) -> e.Entity:
             for name, replicas in rows
         ),
     )
-
-
-def hidden_topics(patterns: str) -> re.Pattern[str]:
-    """The topics that lists leave out; each pattern is a regular expression."""
-    parts = [part.strip() for part in patterns.split(",") if part.strip()]
-    return re.compile("|".join(f"(?:{part})" for part in parts) or r"(?!)")
 
 
 def _functions(_stmt: ast.Show, request: Request) -> e.Entity:

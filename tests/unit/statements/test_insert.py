@@ -13,7 +13,6 @@ CREATE STREAM H (A INT, HD BYTES HEADER('h')) WITH (KAFKA_TOPIC='h', PARTITIONS=
 CREATE STREAM W (K STRING KEY, A INT)
   WITH (KAFKA_TOPIC='w', PARTITIONS=1, WINDOW_TYPE='SESSION');
 CREATE SOURCE STREAM R (A INT) WITH (KAFKA_TOPIC='r', PARTITIONS=1);
-CREATE STREAM L (A INT) WITH (KAFKA_TOPIC='_confluent-x', PARTITIONS=1);
 CREATE STREAM `low` (A INT) WITH (KAFKA_TOPIC='low', PARTITIONS=1);
 CREATE STREAM N (A STRING) WITH (KAFKA_TOPIC='n', PARTITIONS=1, VALUE_FORMAT='KAFKA');
 """
@@ -65,8 +64,6 @@ def test_queries_see_the_record():
         ("INSERT INTO R VALUES (1);", "Cannot insert values into read-only stream: R", ""),
         ("INSERT INTO W VALUES ('k', 1);",
          "Cannot insert values into windowed stream/table!", ""),
-        ("INSERT INTO L VALUES (1);",
-         "Cannot insert values into read-only topic: _confluent-x", ""),
         ("INSERT INTO H VALUES (1, 'x');", "Cannot insert into HEADER columns: HD", ""),
         ("INSERT INTO H (HD) VALUES ('x');", "Cannot insert into HEADER columns: HD", ""),
         ("INSERT INTO S VALUES ('k', 1);",

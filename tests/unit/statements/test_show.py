@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.dataflow.rights import matching
 from ksql.engine.queries import transient_plan
 from ksql.functions.registry import BUILTINS
 from ksql.plan.build import build
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
 from ksql.statements.services import QueryHealth, RunningPush
-from ksql.statements.show import hidden_topics
 from tests.unit.world import StillMonitor, World
 
 SETUP = """
@@ -102,7 +102,7 @@ def test_topics():
     [("a.*, b", "ab", True), ("a.*, b", "bb", False), ("", "a", False), (" , ", "", False)],
 )
 def test_hidden_topics(patterns, name, hidden):
-    assert bool(hidden_topics(patterns).fullmatch(name)) == hidden
+    assert bool(matching("ksql.hidden.topics", patterns).fullmatch(name)) == hidden
 
 
 def test_functions_and_types():
