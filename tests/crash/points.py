@@ -1,0 +1,239 @@
+"""Where a process can be made to die: before each effect that a statement or a batch has.
+
+Effects are taken where they leave the process (files, Kafka, the database, Spark, HTTP), not by the
+names of our own functions: a write that somebody adds later is a new point by itself.
+
+A control file says what is to happen; it is read at each statement and each batch:
+
+    {"statement": "CREATE STREAM D", "kill_at": 3}     die before the statement's third effect
+    {"statement": "CREATE STREAM D", "trace": FILE}    live, and write the effects' names down
+    {"batch": "commit", "victim": PID, "hit": FILE}    a worker kills PID there, once
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+CONTROL = "KSQL_CRASH_CONTROL"
+ANSWER = "answer"
+"""The last point of every statement: all is done and the client does not know."""
+
+_here = threading.local()
+
+
+def install() -> None:
+    """Watch this process if it belongs to a server under test."""
+    if CONTROL not in os.environ:
+        return
+    for name in ("replace", "rename", "mkdir"):
+        _watch(os, name, f"os.{name}")
+    _watch(shutil, "rmtree", "rmtree")
+    sys.meta_path.insert(0, _AfterImport(_PATCHES))
+
+
+# --- effects of a statement -----------------------------------------------------------------------
+
+
+class _Statement:
+    """The statement that this thread carries out, if it is the one that is meant."""
+
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self._orders = orders
+        self.effects: list[str] = []
+
+    def reach(self, effect: str) -> None:
+        """Die if it is time; else write the effect down."""
+        self.effects.append(effect)
+        if len(self.effects) == self._orders.get("kill_at"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def end(self) -> None:
+        """Tell what was seen."""
+        if "trace" in self._orders:
+            Path(self._orders["trace"]).write_text(json.dumps(self.effects), encoding="utf-8")
+
+
+def orders() -> dict[str, Any]:
+    """What the control file says now."""
+    try:
+        found: dict[str, Any] = json.loads(Path(os.environ[CONTROL]).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def reach(effect: str) -> None:
+    """An effect is about to happen in this thread."""
+    statement = getattr(_here, "statement", None)
+    if statement is not None:
+        statement.reach(effect)
+
+
+def _watch(owner: Any, name: str, effect: str) -> None:
+    usual = getattr(owner, name)
+
+    @functools.wraps(usual)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        reach(effect)
+        return usual(*args, **kwargs)
+
+    setattr(owner, name, watched)
+
+
+def _watch_service(module: ModuleType) -> None:
+    usual = module.KsqlService.execute
+
+    def execute(self: Any, text: str, *args: Any) -> Any:
+        found = orders()
+        if not text.startswith(found.get("statement", "\0")):
+            return usual(self, text, *args)
+        _here.statement = statement = _Statement(found)
+        try:
+            answer = usual(self, text, *args)
+            statement.reach(ANSWER)
+        finally:
+            _here.statement = None
+            statement.end()
+        return answer
+
+    module.KsqlService.execute = execute
+
+
+def _watch_kafka(module: ModuleType) -> None:
+    class Producer(module.Producer):  # type: ignore[name-defined]
+        """The library's own, whose methods cannot be exchanged."""
+
+        def init_transactions(self, *args: Any) -> Any:
+            reach("init_transactions")
+            return super().init_transactions(*args)
+
+        def begin_transaction(self, *args: Any) -> Any:
+            reach("begin_transaction")
+            return super().begin_transaction(*args)
+
+        def commit_transaction(self, *args: Any) -> Any:
+            reach("commit_transaction")
+            return super().commit_transaction(*args)
+
+        def flush(self, *args: Any) -> Any:
+            reach("flush")
+            return super().flush(*args)
+
+    module.Producer = Producer
+
+
+def _watch_admin(module: ModuleType) -> None:
+    for name in ("create_topics", "delete_topics", "create_partitions", "delete_consumer_groups"):
+        _watch(module.AdminClient, name, name)
+
+
+def _watch_database(module: ModuleType) -> None:
+    module.event.listen(module.Engine, "commit", lambda _connection: reach("database commit"))
+
+
+def _watch_http(module: ModuleType) -> None:
+    usual = module.Client.send
+
+    def send(self: Any, request: Any, **kwargs: Any) -> Any:
+        if request.method != "GET":
+            reach(f"HTTP {request.method}")
+        return usual(self, request, **kwargs)
+
+    module.Client.send = send
+
+
+def _watch_start(module: ModuleType) -> None:
+    _watch(module.DataStreamWriter, "start", "Spark start")
+
+
+def _watch_stop(module: ModuleType) -> None:
+    _watch(module.StreamingQuery, "stop", "Spark stop")
+
+
+# --- effects of a batch ---------------------------------------------------------------------------
+
+
+def _strike(point: str) -> None:
+    """Kill the victim if this is the place; only once, whichever worker comes first."""
+    found = orders()
+    if found.get("batch") != point:
+        return
+    try:
+        os.close(os.open(found["hit"], os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    os.kill(found["victim"], signal.SIGKILL)
+
+
+def _around(owner: Any, name: str, before: str, after: str) -> None:
+    usual = getattr(owner, name)
+
+    def struck(*args: Any, **kwargs: Any) -> Any:
+        _strike(before)
+        done = usual(*args, **kwargs)
+        _strike(after)
+        return done
+
+    setattr(owner, name, struck)
+
+
+def _watch_sink(module: ModuleType) -> None:
+    _around(module.TaskSink, "write", "read", "sent")
+    _around(module.TaskSink, "close", "unacknowledged", "acknowledged")
+
+
+def _watch_transactions(module: ModuleType) -> None:
+    _around(module.TaskTransactions, "begin", "unbegun", "begun")
+    _around(module.TaskTransactions, "commit", "uncommitted", "committed")
+
+
+_PATCHES: dict[str, Callable[[ModuleType], None]] = {
+    "ksql.app.service": _watch_service,
+    "confluent_kafka": _watch_kafka,
+    "confluent_kafka.admin": _watch_admin,
+    "sqlalchemy": _watch_database,
+    "httpx": _watch_http,
+    "pyspark.sql.streaming.readwriter": _watch_start,
+    "pyspark.sql.streaming.query": _watch_stop,
+    "ksql.spark.sink": _watch_sink,
+    "ksql.topics.transactions": _watch_transactions,
+}
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Calls a function with a module right after it was imported."""
+
+    def __init__(self, wanted: dict[str, Callable[[ModuleType], None]]) -> None:
+        self._wanted = dict(wanted)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> Any:
+        """The usual spec, with the patch behind its loader."""
+        del path, target
+        patch = self._wanted.pop(name, None)  # the search below comes here again
+        if patch is None:
+            return None
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        usual = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            usual(module)
+            patch(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
