@@ -11,7 +11,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench lock \
-	proof-fresh proof-crash proof-qtt proof-fuzz
+	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -60,8 +60,14 @@ spark: setup ## one Spark session
 kafka: setup ## broker, server, CLI, replay
 	$(PYTEST) -q -m "not proof" tests/kafka
 
-proof-crash: setup ## crashes at every point, restarts, bad surroundings, a standalone master, the demo: long
+proof-crash: setup ## kills at every write of statements and batches; restarts, bad surroundings, standalone: long
 	$(PYTEST) -q -m proof tests/spark tests/kafka
+	$(RUN) -m tests.crash
+
+MINUTES ?= 30
+
+proof-soak: setup ## load, kills and replacements for MINUTES, compared with a model
+	$(RUN) -m tests.crash.soak --minutes $(MINUTES)
 
 # The corpus is not part of the project; without it only our own cases run.
 QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
