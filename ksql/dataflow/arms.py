@@ -170,6 +170,8 @@ class ExitArm:
         self.entry = flow.entry
         self.table = flow.table
         self.filtered = bool(flow.wheres)
+        #: Whether the result may hold rows that the conditions do not let pass.
+        self.leftovers = flow.leftovers
         self._exploder = code.exploder(flow)
         #: Whether a record may give several rows, or none; those without value give none.
         self.explodes = self._exploder is not None

@@ -44,12 +44,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Rows that entered at ``entry``, passed all ``wheres`` and have the columns ``items``."""
+    """Rows that entered at ``entry``, passed all ``wheres`` and have the columns ``items``.
+
+    ``leftovers``: rows that do not pass may have passed before, see ``plan.nodes.Filter``.
+    """
 
     entry: Entry
     wheres: tuple[Bound, ...]
     items: tuple[Named, ...]
     table: bool
+    leftovers: bool = False
 
     def over_entry(self, expr: Bound) -> Bound:
         """The expression with this flow's columns replaced by what they are computed from."""
@@ -75,7 +79,8 @@ def extend(flow: Flow, node: Filter | Rekey | Select) -> Flow:
     """The flow after one more stateless step."""
     match node:
         case Filter():
-            return replace(flow, wheres=(*flow.wheres, flow.over_entry(node.predicate)))
+            wheres = (*flow.wheres, flow.over_entry(node.predicate))
+            return replace(flow, wheres=wheres, leftovers=flow.leftovers or node.leftovers)
         case Rekey():
             return replace(flow, items=_with(flow, node.keys))
         case Select():

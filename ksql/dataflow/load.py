@@ -145,16 +145,16 @@ class Compiled:
                 out.append(emitted)
             elif exit_.table and (row is None or not exit_.passes(row, log)):
                 gone = record.old if record.old is not None else self._unknown(record)
-                if gone is not None and exit_.passes(gone, log):
+                if gone is not None and (exit_.leftovers or exit_.passes(gone, log)):
                     out.append(exit_.delete(gone, record.timestamp, record.headers, log))
         return out
 
     def _unknown(self, record: Record) -> tuple[Any, ...] | None:
         """The row of a deletion whose old row nobody knows: just its key.
 
-        Only where nothing is filtered.
+        Only where nothing is filtered, or was filtered otherwise by an earlier plan.
         """
-        if record.row is not None or self.exit.filtered:
+        if record.row is not None or (self.exit.filtered and not self.exit.leftovers):
             return None
         row: list[Any] = [None] * self.exit.columns
         for place, value in zip(self._table_key, keys.unpack(record.key), strict=True):

@@ -61,11 +61,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """WHERE or HAVING. On a table a row that does not pass is a deletion."""
+    """WHERE or HAVING. On a table a row that does not pass is a deletion.
+
+    ``leftovers``: an earlier plan of the query let other rows pass, which may still be in the
+    result; so whatever does not pass is deleted there, whether this plan has let it pass or not.
+    """
 
     source: Plan = on_upgrade("child")
     predicate: Bound = on_upgrade("free", "data selection", "WHERE")
     clause: Literal["WHERE", "HAVING"] = on_upgrade("derived")
+    leftovers: bool = on_upgrade("derived", default=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from ksql.plan.nodes import (
     StreamTableJoin,
 )
 from ksql.plan.walk import nodes
+from ksql.upgrade.filters import with_leftovers
 from ksql.upgrade.naming import named_as
 
 N = TypeVar("N", Aggregate, StreamTableJoin)
@@ -34,7 +35,8 @@ def align(old: QueryPlan, new: QueryPlan) -> QueryPlan:
     """
     sink = _aligned(named_as(new.sink, old.sink), old.sink)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
-    return replace(new, query_id=old.query_id, buckets=old.buckets, sink=sink)
+    aligned = replace(new, query_id=old.query_id, buckets=old.buckets, sink=sink)
+    return with_leftovers(old, aligned)
 
 
 def _aligned(plan: Plan, old: Plan) -> Plan:

@@ -29,6 +29,7 @@ from ksql.plan.nodes import (
 )
 from ksql.plan.walk import children, nodes, result_kind, sources
 from ksql.upgrade.align import align, same_fold
+from ksql.upgrade.filters import Passive, conditions, passive, same_conditions
 from ksql.upgrade.texts import shown, shown_fold
 from ksql.upgrade.traits import guarantees, traits
 from ksql.upgrade.verdict import ACCEPTED, Change, UpgradeClass, Verdict
@@ -53,10 +54,6 @@ _ORDER: tuple[UpgradeClass, ...] = (
     "scaling",
     "unsupported",
 )
-
-
-_Passive = Filter | Explode | Select
-"""Steps that remember nothing: they may come, change and go."""
 
 
 def validate(old: QueryPlan, new: QueryPlan, functions: Functions) -> tuple[Verdict, QueryPlan]:
@@ -88,8 +85,8 @@ def _refused(kind: UpgradeKind, clause: str, text: str) -> Change:
 
 def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Change]:
     """``undone``: an aggregate above takes back what it folded when a row of a table changes."""
-    old_steps, old_core = _passive(old)
-    new_steps, new_core = _passive(new)
+    old_steps, old_core = passive(old)
+    new_steps, new_core = passive(new)
     for clause, text in _compare_filters(old_steps, new_steps):
         if undone:
             reason = f"{text}; rows that were folded before could not be taken back"
@@ -115,14 +112,6 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Change]:
         yield from _compare(before, after, undone=takes_back)
 
 
-def _passive(plan: Plan) -> tuple[list[_Passive], Plan]:
-    steps: list[_Passive] = []
-    while isinstance(plan, _Passive):
-        steps.append(plan)
-        plan = plan.source
-    return steps, plan
-
-
 def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
     """The steps below differ in kind: which were removed, added or put into another order."""
     lost, won = (Counter(map(type, nodes(plan))) for plan in (old, new))
@@ -144,22 +133,16 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
         yield _refused("source modifying", "FROM", f"{quote(name)} was not read before")
 
 
-def _compare_filters(old: list[_Passive], new: list[_Passive]) -> Iterator[tuple[str, str]]:
+def _compare_filters(old: list[Passive], new: list[Passive]) -> Iterator[tuple[str, str]]:
     """The clauses whose conditions differ, and how."""
     for clause in ("WHERE", "HAVING"):
-        before, after = (
-            [
-                show(step.predicate)
-                for step in steps
-                if isinstance(step, Filter) and step.clause == clause
-            ]
-            for steps in (old, new)
-        )
-        if before != after:
-            yield clause, f"{' AND '.join(before) or 'none'} became {' AND '.join(after) or 'none'}"
+        before, after = (conditions(steps, clause) for steps in (old, new))
+        if not same_conditions(before, after):
+            told = [" AND ".join(map(show, parts)) or "none" for parts in (before, after)]
+            yield clause, " became ".join(told)
 
 
-def _compare_explosions(old: list[_Passive], new: list[_Passive]) -> Iterator[Change]:
+def _compare_explosions(old: list[Passive], new: list[Passive]) -> Iterator[Change]:
     before, after = (
         [call.name for step in steps if isinstance(step, Explode) for call in step.calls]
         for steps in (old, new)
@@ -170,7 +153,7 @@ def _compare_explosions(old: list[_Passive], new: list[_Passive]) -> Iterator[Ch
         yield _change("data selection", "SELECT", text)
 
 
-def _compare_projections(old: list[_Passive], new: list[_Passive]) -> Iterator[Change]:
+def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Change]:
     before, after = (
         {n.name: n.expr for step in steps if isinstance(step, Select) for n in step.value}
         for steps in (old, new)
@@ -235,8 +218,8 @@ def _added(old: Aggregate, new: Aggregate) -> dict[str, Fold]:
 
 def _compare_folds(
     added: dict[str, Fold],
-    old_steps: list[_Passive],
-    new_steps: list[_Passive],
+    old_steps: list[Passive],
+    new_steps: list[Passive],
 ) -> Iterator[Change]:
     """Columns that existed before, and HAVING, must not depend on a state that starts empty."""
     existing = {n.name for step in old_steps if isinstance(step, Select) for n in step.value}

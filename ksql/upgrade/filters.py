@@ -1,0 +1,93 @@
+"""Conditions of two plans compared, and what the rows that passed before ask of the new plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.analysis import bound as b
+from ksql.analysis import trees
+from ksql.plan.nodes import Aggregate, Explode, Filter, Plan, QueryPlan, Select
+from ksql.plan.walk import result_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.analysis.bound import Bound
+
+Passive = Filter | Explode | Select
+"""Steps that remember nothing: they may come, change and go."""
+
+
+def passive(plan: Plan) -> tuple[list[Passive], Plan]:
+    """The steps on top that remember nothing, and the first one below that does."""
+    steps: list[Passive] = []
+    while isinstance(plan, Passive):
+        steps.append(plan)
+        plan = plan.source
+    return steps, plan
+
+
+def conditions(steps: Sequence[Passive], clause: str) -> tuple[Bound, ...]:
+    """What a row must fulfil for a clause, one by one, in the order of the text."""
+    filters = [step for step in steps if isinstance(step, Filter) and step.clause == clause]
+    return tuple(part for step in filters for part in _conjuncts(step.predicate))
+
+
+def same_conditions(old: Sequence[Bound], new: Sequence[Bound]) -> bool:
+    """Whether the same rows pass: a row passes if all hold, so neither order nor number counts.
+
+    Types count: ``1.0`` and ``1E0`` are told alike but are not the same.
+    """
+    return {repr(each) for each in old} == {repr(each) for each in new}
+
+
+def _conjuncts(predicate: Bound) -> Iterator[Bound]:
+    if isinstance(predicate, b.Logical) and predicate.op == "AND":
+        yield from _conjuncts(predicate.left)
+        yield from _conjuncts(predicate.right)
+    else:
+        yield predicate
+
+
+# --- rows that passed before
+
+
+def with_leftovers(old: QueryPlan, new: QueryPlan) -> QueryPlan:
+    """The plan, told if its result may hold rows that its filter of a table does not let pass.
+
+    So it is once a filter has changed, and stays so through all later replacements: a row that
+    nothing has touched since is still there.
+
+    Example:
+        running ``HAVING N > 1``; ``HAVING N > 5`` deletes also what it never let pass.
+    """
+    before, _ = passive(old.sink.source)
+    after, core = passive(new.sink.source)
+    if result_kind(core) != "TABLE" or not any(isinstance(step, Filter) for step in after):
+        return new
+    inherited = any(isinstance(step, Filter) and step.leftovers for step in before)
+    if not inherited and _passing(old) == _passing(new):
+        return new
+    return replace(new, sink=replace(new.sink, source=_marked(new.sink.source)))
+
+
+def _marked(plan: Plan) -> Plan:
+    match plan:
+        case Filter():
+            return replace(plan, source=_marked(plan.source), leftovers=True)
+        case Explode() | Select():
+            return replace(plan, source=_marked(plan.source))
+        case _:
+            return plan
+
+
+def _passing(plan: QueryPlan) -> tuple[object, ...]:
+    """All that decides which rows of the result pass."""
+    steps, core = passive(plan.sink.source)
+    parts = [part for clause in ("WHERE", "HAVING") for part in conditions(steps, clause)]
+    read = {column.name for part in parts for column in trees.columns(part)}
+    folds = core.folds if isinstance(core, Aggregate) else ()
+    used = sorted(repr(replace(f, slot=0)) for f in folds if f.name in read)
+    return ({repr(part) for part in parts}, used, sorted(plan.settings))
