@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from ksql.base.access import Access
+from ksql.registry.guarded import guard
 from server import errors
 from server.context import Door
 from server.facade import Service
@@ -20,8 +22,12 @@ ROUTERS = (
 )
 
 
-def create_app(service: Service | None = None, *, door: Door | None = None) -> FastAPI:
+def create_app(
+    service: Service | None = None, *, door: Door | None = None, access: Access | None = None
+) -> FastAPI:
     """The application over a service that runs already, or over a door that opens later.
+
+    ``access`` says who may ask; without it, clients that are no foreign web pages.
 
     Raises: ValueError when neither is given.
     """
@@ -34,6 +40,7 @@ def create_app(service: Service | None = None, *, door: Door | None = None) -> F
     )
     app.state.door = door
     errors.install(app)
+    guard(app, access or Access())
     for router in ROUTERS:
         app.include_router(router)
     return app

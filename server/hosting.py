@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Sequence
 
+    from ksql.base.access import Access
     from server.facade import Service
 
 _GRACE_S = 2
 _POLL_S = 0.02
 
 
-def http_config(door: Door, grace_s: int) -> uvicorn.Config:
+def http_config(door: Door, grace_s: int, access: Access | None = None) -> uvicorn.Config:
     """How HTTP is served; ``grace_s`` is how long running answers may take to end at a stop."""
     return uvicorn.Config(
-        create_app(door=door),
+        create_app(door=door, access=access),
         lifespan="off",
         log_config=None,
         access_log=False,

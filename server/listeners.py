@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from ksql.base.access import is_loopback
+from ksql.base.config import PROPERTIES
 from ksql.base.errors import StartError
 
-DEFAULT = "http://0.0.0.0:8088"
+DEFAULT = "http://127.0.0.1:8088"
 DEFAULT_PORT = 8088
+REGISTRY = "schema registry"
+_REGISTRY_LISTENER = "ksql.schema.registry.listener"
 _EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - recognised, not bound
 
 
@@ -106,3 +110,22 @@ def url_of(sock: socket.socket) -> str:
     if host in _EVERYWHERE:
         host = "localhost"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def registry_host(configuration: Mapping[str, str]) -> str:
+    """The name or address at which the embedded registry listens."""
+    default = PROPERTIES[_REGISTRY_LISTENER].default
+    return urlsplit(configuration.get(_REGISTRY_LISTENER, default)).hostname or ""
+
+
+def openness(doors: Collection[str], reach: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What is open to whom, in words.
+
+    ``reach`` has the hosts at which a door listens; one that is not there listens at loopback.
+    """
+    wide = sorted(each for each in doors if not all(map(is_loopback, reach.get(each, ()))))
+    here = sorted(each for each in doors if each not in wide)
+    if here:
+        yield f"open to this machine only, without authentication: {', '.join(here)}"
+    if wide:
+        yield f"OPEN TO OTHER MACHINES, without authentication: {', '.join(wide)}"

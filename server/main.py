@@ -20,11 +20,21 @@ from pathlib import Path
 
 import uvicorn
 
+from ksql.base.access import Access
+from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
 from server.context import Door
 from server.facade import Service
 from server.hosting import http_config
-from server.listeners import DEFAULT, bind, parse_listeners, url_of
+from server.listeners import (
+    DEFAULT,
+    REGISTRY,
+    bind,
+    openness,
+    parse_listeners,
+    registry_host,
+    url_of,
+)
 from server.logs import EventFormatter
 from server.settings import read_configuration
 
@@ -58,23 +68,31 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     began = time.monotonic()
     sockets = bind(parse_listeners(configuration.get("listeners", DEFAULT)))
     try:
-        asyncio.run(_serve(build(configuration), sockets, began))
+        asyncio.run(_serve(build(configuration), sockets, configuration, began))
     finally:
         for sock in sockets:
             sock.close()
 
 
-async def _serve(service: Service, sockets: Sequence[socket.socket], began: float) -> None:
+async def _serve(
+    service: Service,
+    sockets: Sequence[socket.socket],
+    configuration: Mapping[str, str],
+    began: float,
+) -> None:
     door = Door(service, "INITIALIZING")
-    http = _HttpServer(http_config(door, GRACE_S))
+    hosts = [each.host for each in parse_listeners(configuration.get("listeners", DEFAULT))]
+    access = Access.of(Settings(configuration), hosts)
+    http = _HttpServer(http_config(door, GRACE_S, access))
     urls = [url_of(sock) for sock in sockets]
+    reach = {"REST": hosts, REGISTRY: [registry_host(configuration)]}
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop_or_die, stop)
     answering = asyncio.create_task(http.serve(list(sockets)))
     try:
-        await _run(service, door, stop, lambda: _say_ready(service, urls, began))
+        await _run(service, door, stop, lambda: _say_ready(service, urls, reach, began))
     finally:
         door.shut()
         http.should_exit = True
@@ -104,7 +122,9 @@ async def _run(
     await stop.wait()
 
 
-def _say_ready(service: Service, urls: Sequence[str], began: float) -> None:
+def _say_ready(
+    service: Service, urls: Sequence[str], reach: Mapping[str, Sequence[str]], began: float
+) -> None:
     info = service.info()
     seconds = time.monotonic() - began
     sys.stdout.write(
@@ -113,6 +133,8 @@ def _say_ready(service: Service, urls: Sequence[str], began: float) -> None:
     )
     for name, url in service.addresses().items():
         sys.stdout.write(f"{name} at {url}\n")
+    for line in openness({"REST", *service.addresses()}, reach):
+        sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 

@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ksql.base.config import PROPERTIES
 from ksql.base.errors import StartError
 
 _PAIR = re.compile(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_EXTENSIONS = "ksql.extension.dir"
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -56,6 +58,7 @@ def parse_properties(text: str) -> dict[str, str]:
 def read_configuration(file: Path | None, options: Sequence[str] = ()) -> dict[str, str]:
     """The file's properties with the options (``key=value``) on top.
 
+    A relative directory of user functions lies beside the file.
     Raises: BadConfiguration for a file that cannot be read or an option without an equals sign.
     """
     found = {} if file is None else parse_properties(_text_of(file))
@@ -67,6 +70,9 @@ def read_configuration(file: Path | None, options: Sequence[str] = ()) -> dict[s
                 hint="Example: -o ksql.service.id=orders_",
             )
         found[name.strip()] = value.strip()
+    if file is not None:
+        given = found.get(_EXTENSIONS, PROPERTIES[_EXTENSIONS].default)
+        found[_EXTENSIONS] = str(file.absolute().parent / Path(given).expanduser())
     return found
 
 

@@ -100,15 +100,12 @@ class TerminateRequest(Body):
 B = TypeVar("B", bound=Body)
 
 
-async def read_body(request: Request, kind: type[B], *, empty_is_ok: bool = False) -> B:
+async def read_body(request: Request, kind: type[B]) -> B:
     """The request's JSON body, whatever its content type says.
 
     Raises: BadRequest naming the first field that is wrong.
     """
-    text = await request.body()
-    if empty_is_ok and not text.strip():
-        text = b"{}"
-    return parse_body(text, kind)
+    return parse_body(await request.body(), kind)
 
 
 def parse_body(text: bytes, kind: type[B]) -> B:

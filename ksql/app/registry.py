@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from ksql.base.access import Access
 from ksql.base.errors import StartError
 from ksql.ledger.database import default_url
 from ksql.ledger.schemastore import SchemaStore
@@ -60,7 +61,8 @@ def open_registry(settings: Settings, state: Path) -> OpenRegistry:
     host, port = _listener(settings.text(LISTENER))
     store = SchemaStore(settings.text("ksql.ledger.url") or default_url(state))
     subjects = Subjects(store)
-    server = RegistryServer(subjects, host, port, state / "registry.port")
+    access = Access.of(settings, (host,))
+    server = RegistryServer(subjects, host, port, state / "registry.port", access)
     url = server.start()
 
     def close() -> None:

@@ -199,7 +199,7 @@ class KsqlService:
             service_id, self.settings.text("ksql.logging.processing.topic.name")
         )
         logging_to = self._open_log_topic()
-        sources, problems = read_extensions(self.settings)
+        sources, problems = read_extensions(self.settings, state.root)
         functions, more = load_sources(sources)
         for problem in (*problems, *more):
             _log.warning(

@@ -72,7 +72,36 @@ PROPERTIES: dict[str, Property] = {
             "Kafka's addresses; empty starts an embedded broker",
             scope="KAFKA",
         ),
-        _p("listeners", "text", "http://0.0.0.0:8088", "where REST listens"),
+        _p(
+            "listeners",
+            "text",
+            "http://127.0.0.1:8088",
+            "where REST listens; http://0.0.0.0:8088 is open to every machine",
+        ),
+        _p(
+            "access.control.allow.origin",
+            "text",
+            "",
+            "origins of web pages that may use REST and the embedded registry; * for all",
+        ),
+        _p(
+            "access.control.allow.methods",
+            "text",
+            "GET,POST,HEAD",
+            "what those pages may ask with",
+        ),
+        _p(
+            "access.control.allow.headers",
+            "text",
+            "X-Requested-With,Content-Type,Accept,Origin",
+            "headers that those pages may send",
+        ),
+        _p(
+            "ksql.allowed.hosts",
+            "text",
+            "",
+            "names under which clients reach this server, beside its own; * for all",
+        ),
         _p("ksql.service.id", "text", "default_", "names the cluster of servers and its topics"),
         _p("ksql.state.dir", "text", "", "where checkpoints, stores and the embedded broker live"),
         _p(
@@ -310,7 +339,13 @@ PROPERTIES: dict[str, Property] = {
             "http://127.0.0.1:0",
             "where the embedded schema registry listens; port 0 takes a free one and keeps it",
         ),
-        _p("ksql.extension.dir", "text", "ext", "where user functions are loaded from"),
+        _p(
+            "ksql.extension.dir",
+            "text",
+            "ext",
+            "where user functions are loaded from; relative to the configuration file, "
+            "or without one to the state directory",
+        ),
         _p("ksql.udfs.enabled", "bool", "true", "load user functions"),
         _p("ksql.internal.topic.replicas", "int", "1", "replicas of internal topics"),
         _p(

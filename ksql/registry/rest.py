@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 
+from ksql.base.access import Access
 from ksql.registry import proto
 from ksql.registry.errors import (
     BadRequest,
@@ -24,6 +25,7 @@ from ksql.registry.errors import (
     NotOffered,
     RegistryError,
 )
+from ksql.registry.guarded import guard
 from ksql.registry.kinds import KINDS
 from ksql.registry.steps import LATEST, MODES, Mode
 from ksql.registry.subjects import Subjects
@@ -87,8 +89,8 @@ Offset = Annotated[int, Query()]
 Effective = Annotated[bool, Query(alias="defaultToGlobal")]
 
 
-def create_app(subjects: Subjects) -> FastAPI:
-    """The interface over a registry."""
+def create_app(subjects: Subjects, access: Access | None = None) -> FastAPI:
+    """The interface over a registry; ``access`` says who may ask."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, default_response_class=_Answer)
     for routes in (_root(), _schemas(subjects), _subjects(subjects), _settings(subjects)):
         app.include_router(routes)
@@ -97,6 +99,7 @@ def create_app(subjects: Subjects) -> FastAPI:
     app.add_exception_handler(HTTPException, _no_resource)
     app.add_exception_handler(Exception, _defect)
     app.add_middleware(EncodedPaths)
+    guard(app, access or Access())
     return app
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ksql.base.access import Access
     from ksql.registry.subjects import Subjects
 
 _GRACE_S: Final = 2
@@ -49,8 +50,16 @@ class RegistryServer:
     With port 0 it takes the port it had before, if that is free, else any: ``port_file`` remembers.
     """
 
-    def __init__(self, subjects: Subjects, host: str, port: int, port_file: Path) -> None:
+    def __init__(
+        self,
+        subjects: Subjects,
+        host: str,
+        port: int,
+        port_file: Path,
+        access: Access | None = None,
+    ) -> None:
         self._subjects = subjects
+        self._access = access
         self._host = host
         self._port = port
         self._port_file = port_file
@@ -65,7 +74,7 @@ class RegistryServer:
         sock = self._bound()
         self._server = _Quiet(
             uvicorn.Config(
-                create_app(self._subjects),
+                create_app(self._subjects, self._access),
                 lifespan="off",
                 log_config=None,
                 access_log=False,

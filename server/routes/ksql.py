@@ -37,7 +37,7 @@ async def terminate(request: Request) -> Response:
     """Tear the cluster down; afterwards this server answers only that it has been."""
     kind = negotiate(request.headers.get("accept"), OFFERED)
     door = door_of(request)
-    body = await read_body(request, TerminateRequest, empty_is_ok=True)
+    body = await read_body(request, TerminateRequest)
     entities = await door.call(door.service.terminate, body.delete_topics or [])
     door.state = "TERMINATED"
     return Response(dumps(to_wire(entities)), media_type=kind)

@@ -206,7 +206,13 @@ def run_command(
 class ServerProcess:
     """``ksql server`` as a process; ``script`` may stand in for the command, to crash in it."""
 
-    def __init__(self, log: Path, script: Sequence[str] | None = None, **properties: str) -> None:
+    def __init__(
+        self,
+        log: Path,
+        script: Sequence[str] | None = None,
+        cwd: Path = ROOT,
+        **properties: str,
+    ) -> None:
         options = [
             part
             for name, value in {"listeners": "http://127.0.0.1:0", **properties}.items()
@@ -221,7 +227,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                cwd=ROOT,
+                cwd=cwd,
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

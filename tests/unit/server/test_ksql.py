@@ -132,7 +132,7 @@ def test_terminate_closes_the_door() -> None:
     answer = ask(service, "POST", "/ksql/terminate", json={"deleteTopicList": ["A", "b.*"]})
     assert answer.json() == []
     assert service.calls == [("terminate", ["A", "b.*"])]
-    assert ask(service, "POST", "/ksql/terminate").status_code == 200
+    assert ask(service, "POST", "/ksql/terminate", json={}).status_code == 200
     body = {"deleteTopicList": None}
     assert ask(service, "POST", "/ksql/terminate", json=body).status_code == 200
     assert service.calls[1:] == [("terminate", [])] * 2

@@ -48,6 +48,9 @@ def test_a_signal_ends_queries_then_the_service() -> None:
         assert ready.startswith("ksql 0.1.0 is ready at http://127.0.0.1:")
         assert "(service id default_, started in " in ready
         assert out.readline() == "schema registry at http://127.0.0.1:8081\n"
+        assert out.readline() == (
+            "open to this machine only, without authentication: REST, schema registry\n"
+        )
         url = ready.split()[5]
         with httpx.stream("POST", f"{url}/query-stream", json={"sql": "S;"}) as answer:
             lines = answer.iter_lines()

@@ -113,7 +113,7 @@ def test_health_is_asked_for_once_in_a_while() -> None:
 
     async def twice() -> None:
         transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             await client.get("/healthcheck")
             await client.get("/healthcheck")
 

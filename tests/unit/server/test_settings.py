@@ -36,7 +36,12 @@ def test_options_stand_above_the_file(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("ksql.service.id=a_\nlisteners=http://x:1\n")
     found = read_configuration(file, ["ksql.service.id = b_", "k=v=w"])
-    assert found == {"ksql.service.id": "b_", "listeners": "http://x:1", "k": "v=w"}
+    assert found == {
+        "ksql.service.id": "b_",
+        "listeners": "http://x:1",
+        "k": "v=w",
+        "ksql.extension.dir": str(tmp_path / "ext"),
+    }
     assert read_configuration(None) == {}
 
 

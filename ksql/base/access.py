@@ -1,0 +1,196 @@
+"""Who may ask over HTTP: a guard before the first route of every application.
+
+A browser lends its user's place in the network to any page it shows. So a request that a page of
+another origin sent is refused, and one that came under a name that is not this server's (a name
+may be made to point at any address). Clients that are no browsers see no difference.
+Source: the Fetch standard on ``Origin``; W3C, Fetch Metadata; rest-utils on ``access.control.*``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import platform
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from ksql.base.errors import KsqlError
+
+if TYPE_CHECKING:
+    from ksql.base.config import Settings
+
+ORIGINS: Final = "access.control.allow.origin"
+METHODS: Final = "access.control.allow.methods"
+HEADERS: Final = "access.control.allow.headers"
+HOSTS: Final = "ksql.allowed.hosts"
+EVERY: Final = "*"
+_PORTS: Final = {"http": 80, "https": 443}
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+class ForeignOrigin(KsqlError):
+    """A request that a web page of another origin made."""
+
+    code = 40300
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(
+            f"a web page of another origin may not use this server: {origin}",
+            detail="Any page could otherwise send statements from the browsers of this network.",
+            hint=f"To allow it, name its origin in the server's configuration: {ORIGINS}=..",
+        )
+
+
+class ForeignHost(KsqlError):
+    """A request under a name that this server does not have."""
+
+    code = 42100
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"this server is not '{host}'",
+            detail="A foreign name that leads here can let a web page read what this server knows.",
+            hint="Use an address of the server or localhost, or name the host in the server's "
+            f"configuration: {HOSTS}=..",
+        )
+
+
+@dataclass(frozen=True)
+class Access:
+    """Which names this server goes by, and which origins may use it; ``*`` stands for all.
+
+    Addresses, ``localhost`` and the machine's own name are always the server's own.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+    methods: tuple[str, ...] = ("GET", "POST", "HEAD")
+    headers: tuple[str, ...] = ("X-Requested-With", "Content-Type", "Accept", "Origin")
+    machine: str = field(default_factory=lambda: platform.node().lower())
+
+    @classmethod
+    def of(cls, settings: Settings, listeners: Iterable[str] = ()) -> Access:
+        """As the settings say; ``listeners`` are the names that the server listens at."""
+        named = (name.partition(":")[0] for name in _list(settings.text(HOSTS)))
+        return cls(
+            frozenset((*named, *(name.lower() for name in listeners))),
+            frozenset(name.rstrip("/") for name in _list(settings.text(ORIGINS))),
+            tuple(part.upper() for part in _list(settings.text(METHODS))),
+            _list(settings.text(HEADERS)),
+        )
+
+    def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> KsqlError | None:
+        """Why a request with these headers is not answered; None if it is."""
+        found: dict[str, list[str]] = {}
+        for name, value in headers:
+            found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        hosts = found.get("host", [])
+        for host in hosts if len(hosts) == 1 else hosts and [", ".join(hosts)]:
+            if not self._is_own(host):
+                return ForeignHost(host)
+        for origin in found.get("origin", []):
+            if not self._may_use(origin, hosts):
+                return ForeignOrigin(origin)
+        cross = "cross-site" in (site.strip().lower() for site in found.get("sec-fetch-site", []))
+        if cross and "origin" not in found and EVERY not in self.origins:
+            return ForeignOrigin("the browser says cross-site")
+        return None
+
+    def _is_own(self, authority: str) -> bool:
+        if EVERY in self.hosts:
+            return True
+        name = (_parts("http://" + authority) or ("", 0))[0]
+        if not name:
+            return False
+        return (
+            name in self.hosts
+            or name in ("localhost", self.machine)
+            or name.endswith(".localhost")
+            or _is_address(name)
+        )
+
+    def _may_use(self, origin: str, hosts: list[str]) -> bool:
+        if EVERY in self.origins or origin.lower() in self.origins:
+            return True
+        theirs = _parts(origin)
+        if theirs is None:  # "null": a page that hides where it comes from
+            return False
+        scheme = urlsplit(origin).scheme
+        return any(_parts(f"{scheme}://{host}") == theirs for host in hosts)
+
+
+class Guard:
+    """An ASGI application that answers only those who may ask."""
+
+    def __init__(self, app: Application, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it before its body is read."""
+        refused = None
+        if scope["type"] in ("http", "websocket"):
+            refused = self._access.refusal(scope["headers"])
+        if refused is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
+        else:
+            await _tell(refused, send)
+
+
+async def _tell(refused: KsqlError, send: Send) -> None:
+    body = {
+        "@type": "generic_error",
+        "error_code": refused.code,
+        "message": refused.text(),
+    }
+    data = json.dumps(body).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(data)).encode()),
+        (b"connection", b"close"),  # the body, however long, is not waited for
+    ]
+    status = refused.code // 100
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": data})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens at that name or address."""
+    name = host.strip("[]").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    return _is_address(name) and ipaddress.ip_address(name).is_loopback
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().lower() for part in text.split(",") if part.strip())
+
+
+def _parts(url: str) -> tuple[str, int] | None:
+    """Host and port of a URL; None if it has none."""
+    try:
+        split = urlsplit(url)
+        port = split.port
+    except ValueError:
+        return None
+    if not split.hostname or split.username is not None or split.scheme not in _PORTS:
+        return None
+    if split.path not in ("", "/") or split.query or split.fragment:
+        return None
+    return split.hostname.rstrip("."), _PORTS[split.scheme] if port is None else port
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
