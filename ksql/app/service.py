@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from ksql.app.skipped import SkippedRecords
 from ksql.app.state import StateDir
 from ksql.base.config import Settings, check
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
+from ksql.base.excerpt import excerpt
 from ksql.base.ids import Millis, Offset
 from ksql.base.jars import jars
 from ksql.commands.log import KafkaCommandLog
@@ -30,6 +30,8 @@ from ksql.dataflow import rights
 from ksql.engine.engine import Engine
 from ksql.engine.schemas import forget, subjects_of
 from ksql.engine.world import KafkaTopics
+from ksql.functions.errors import EvaluationError
+from ksql.functions.javaregex import JavaRegex, compile_whole
 from ksql.functions.registry import BUILTINS
 from ksql.functions.udf import load_sources
 from ksql.ledger.database import default_url
@@ -73,11 +75,18 @@ class BadPattern(KsqlError):
         super().__init__(f"Invalid pattern: {pattern}", detail=reason)
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _pattern(text: str) -> JavaRegex:
     try:
-        return re.compile(text)
-    except re.error as error:
-        raise BadPattern(text, str(error)) from error
+        return compile_whole(text)
+    except EvaluationError as error:
+        raise BadPattern(excerpt(text), str(error)) from error
+
+
+def _fits(pattern: JavaRegex, name: str) -> bool:
+    try:
+        return pattern.search(name) is not None
+    except EvaluationError as error:
+        raise BadPattern(excerpt(pattern.pattern), str(error)) from error
 
 
 def version() -> str:
@@ -447,7 +456,7 @@ class KsqlService:
         patterns = [_pattern(text) for text in delete_topics]
         catalog = self.engine.catalog
         sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
-        named = [t for t in sinks if any(p.fullmatch(t) for p in patterns)]
+        named = [t for t in sinks if any(_fits(p, t) for p in patterns)]
         doomed = [topic for topic in named if rights.may_delete(topic, self.settings)]
         subjects = [
             subject

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import type_of
-from ksql.rows import support
+from ksql.rows import like
 from ksql.rows.emit import is_atom
 from ksql.rows.nulls import doubtful, nullable
 from ksql.types import decimals, model
@@ -110,8 +110,8 @@ def like_code(gen: Generator, node: b.Like) -> str:
     """The code of LIKE; a constant pattern is compiled once, a bad one fails for each row."""
     text = gen.value(node.operand)
     constant = node.pattern.value if isinstance(node.pattern, b.Const) else None
-    if constant is not None and support.is_like_pattern(constant, node.escape):
-        pattern = support.like_pattern(constant, node.escape)
-        return f"({gen.code.named(pattern.fullmatch, 'like')}({text}) is not None)"
+    if constant is not None and like.is_like_pattern(constant, node.escape):
+        test = like.like_test(constant, node.escape)
+        return f"{gen.code.named(test, 'like')}({text})"
     args = (text, gen.value(node.pattern), gen.code.constant(node.escape))
-    return f"{gen.code.library(support.like)}({', '.join(args)})"
+    return f"{gen.code.library(like.like)}({', '.join(args)})"

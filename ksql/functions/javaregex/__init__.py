@@ -1,8 +1,17 @@
-"""``java.util.regex`` on Python's ``re``: patterns and replacements translated, semantics kept."""
+"""``java.util.regex``: patterns and replacements translated, semantics kept, time bounded."""
 
 from __future__ import annotations
 
+from ksql.functions.javaregex.matcher import JavaRegex, TooSlow, compile_java, compile_whole, part
 from ksql.functions.javaregex.replacement import replace_all
-from ksql.functions.javaregex.translate import BadRegex, compile_java
+from ksql.functions.javaregex.translate import BadRegex
 
-__all__ = ["BadRegex", "compile_java", "replace_all"]
+__all__ = [
+    "BadRegex",
+    "JavaRegex",
+    "TooSlow",
+    "compile_java",
+    "compile_whole",
+    "part",
+    "replace_all",
+]

@@ -22,7 +22,7 @@ def of_characters(characters: Iterable[str]) -> Ranges:
     return union(*(((ord(c), ord(c)),) for c in characters))
 
 
-def union(*sets: Ranges) -> Ranges:
+def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
     """All characters that are in any of the sets."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(itertools.chain(*sets)):
@@ -51,20 +51,15 @@ def intersection(first: Ranges, second: Ranges) -> Ranges:
     return complement(union(complement(first), complement(second)))
 
 
-def as_regex(ranges: Ranges) -> str:
-    """A class of Python's ``re`` for the set."""
-    if not ranges:
-        return r"(?!)"
-    return f"[{''.join(_range(low, high) for low, high in ranges)}]"
-
-
-def _range(low: int, high: int) -> str:
-    return _escaped(low) if low == high else f"{_escaped(low)}-{_escaped(high)}"
-
-
-def _escaped(code: int) -> str:
-    character = chr(code)
-    return character if character.isascii() and character.isalnum() else rf"\U{code:08x}"
+def either_case(ranges: Ranges) -> Ranges:
+    """The set with the other case of its ASCII letters."""
+    added = [
+        (max(low, ord(first)) + shift, min(high, ord(last)) + shift)
+        for low, high in ranges
+        for first, last, shift in (("A", "Z", 32), ("a", "z", -32))
+        if max(low, ord(first)) <= min(high, ord(last))
+    ]
+    return union(ranges, added) if added else ranges
 
 
 def _spans(*pairs: str) -> Ranges:

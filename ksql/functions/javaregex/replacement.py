@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import TYPE_CHECKING
 
-from ksql.functions.errors import EvaluationError
-from ksql.functions.javaregex.translate import compile_java
+from ksql.base.excerpt import excerpt
+from ksql.functions.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.functions.javaregex.matcher import Spans, compile_java
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class BadReplacement(EvaluationError):
     """A replacement that Java refuses."""
 
     def __init__(self, replacement: str, why: str) -> None:
-        super().__init__(f"Invalid replacement {replacement!r}: {why}")
+        super().__init__(f"Invalid replacement {excerpt(replacement)!r}: {why}")
 
 
 def replace_all(text: str, pattern: str, replacement: str) -> str:
@@ -22,23 +27,42 @@ def replace_all(text: str, pattern: str, replacement: str) -> str:
     Raises: BadRegex, BadReplacement.
     """
     regex = compile_java(pattern)
-    parts = _parts(replacement, regex.groups, tuple(regex.groupindex))
-    if len(parts) == 1 and isinstance(parts[0], str):
-        literal = parts[0]
-        return regex.sub(lambda _: literal, text)
+    parts = _parts(replacement, regex.groups, regex.names)
+    pieces: list[str] = []
+    last = size = 0
+    for spans in regex.finditer(text):
+        start, end = spans[0]
+        made = [text[last:start], *(_filled(part, text, spans) for part in parts)]
+        size += sum(map(len, made))
+        if size > LONGEST_RESULT:
+            raise ResultTooLong("REGEXP_REPLACE", size)
+        pieces += made
+        last = end
+    return "".join([*pieces, text[last:]]) if pieces else text
 
-    def expand(found: re.Match[str]) -> str:
-        return "".join(part if isinstance(part, str) else found[part[0]] or "" for part in parts)
 
-    return regex.sub(expand, text)
+def _filled(part: Part, text: str, spans: Spans) -> str:
+    if isinstance(part, str):
+        return part
+    start, end = spans[part]
+    return text[start:end] if start >= 0 else ""
 
 
-Part = str | tuple[int | str]
+Part = str | int
+
+
+def _parts(replacement: str, groups: int, names: Mapping[str, int]) -> tuple[Part, ...]:
+    if "$" not in replacement and "\\" not in replacement:
+        return (replacement,)
+    return _compiled(replacement, groups, tuple(names.items()))
 
 
 @functools.lru_cache(maxsize=512)
-def _parts(replacement: str, groups: int, names: tuple[str, ...]) -> tuple[Part, ...]:
+def _compiled(
+    replacement: str, groups: int, named: tuple[tuple[str, int], ...]
+) -> tuple[Part, ...]:
     """The pieces of a replacement: texts and groups by number or name."""
+    names = dict(named)
     parts: list[Part] = []
     text = ""
     place = 0
@@ -51,7 +75,7 @@ def _parts(replacement: str, groups: int, names: tuple[str, ...]) -> tuple[Part,
             place += 2
         elif character == "$":
             group, place = _group(replacement, place + 1, groups, names)
-            parts += [text, (group,)]
+            parts += [text, group]
             text = ""
         else:
             text += character
@@ -59,14 +83,12 @@ def _parts(replacement: str, groups: int, names: tuple[str, ...]) -> tuple[Part,
     return (*parts, text)
 
 
-def _group(
-    replacement: str, place: int, groups: int, names: tuple[str, ...]
-) -> tuple[int | str, int]:
+def _group(replacement: str, place: int, groups: int, names: Mapping[str, int]) -> tuple[int, int]:
     rest = replacement[place:]
     if found := re.match(r"\{([a-zA-Z][a-zA-Z0-9]*)\}", rest):
         if found[1] not in names:
             raise BadReplacement(replacement, f"No group with name {{{found[1]}}}")
-        return found[1], place + found.end()
+        return names[found[1]], place + found.end()
     if not rest[:1].isdigit():
         raise BadReplacement(replacement, "Illegal group reference")
     number, size = int(rest[0]), 1

@@ -1,70 +1,90 @@
-"""Translates a Java regular expression to one of Python's ``re``."""
+"""Translates a Java regular expression into one of the engines' dialects."""
 
 from __future__ import annotations
 
-import functools
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ksql.base.excerpt import excerpt
 from ksql.functions.errors import EvaluationError
 from ksql.functions.javaregex import charset
 
 if TYPE_CHECKING:
     from ksql.functions.javaregex.charset import Ranges
+    from ksql.functions.javaregex.dialect import Dialect
 
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
-_END = r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)"
-_LINE_START = r"(?:\A|(?<=[\n\x85\u2028\u2029])(?!\Z)|(?<=\r)(?!\n|\Z))"
-_LINE_END = r"(?=\r\n|[\r\x85\u2028\u2029]|(?<!\r)\n|\Z)"
-_NOT_LINE_END = charset.as_regex(charset.complement(charset.LINE_ENDS))
-_GROUP_HEADS = ("?:", "?=", "?!", "?<=", "?<!", "?>")
+_LONGEST_PATTERN = 20_000
+_MOST_PIECES = 20_000  # the engines write repetitions out
+_LOOKS = ("?=", "?!", "?<=", "?<!")
+_GROUP_HEADS = ("?:", *_LOOKS, "?>")
+_UNBOUNDED_LOOK_BEHIND = "Look-behind group does not have an obvious maximum length"
 _NAME = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS = re.compile(r"\?([idmsuxU]*)(?:-([idmsuxU]+))?([:)])")
 _HEX = re.compile(r"x\{([0-9a-fA-F]{1,6})\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})")
 _OCTAL = re.compile(r"0([0-3][0-7]{2}|[0-7]{1,2})")
 _PROPERTY = re.compile(r"[pP](?:\{\^?([\w=]+)\}|(\w))")
-_QUANTIFIER = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}")
+_QUANTIFIER = re.compile(r"[*+?]|\{(\d{1,9})(,?)(\d{0,9})\}")
 
 
 class BadRegex(EvaluationError):
     """A pattern that Java refuses, or that has no counterpart here."""
 
     def __init__(self, pattern: str, why: str) -> None:
-        super().__init__(f"Invalid regular expression pattern: {pattern!r}: {why}")
+        super().__init__(f"Invalid regular expression pattern: {shown(pattern)}: {why}")
 
 
-@functools.lru_cache(maxsize=512)
-def compile_java(pattern: str) -> re.Pattern[str]:
-    """The compiled counterpart of a Java pattern; groups keep their numbers.
+def shown(pattern: str) -> str:
+    """The pattern in a message."""
+    return repr(excerpt(pattern))
 
-    Raises: BadRegex.
-    Source: java.util.regex.Pattern.
+
+def translate(pattern: str, dialect: Dialect) -> str:
+    """The pattern in that dialect; groups keep their numbers.
+
+    Raises: BadRegex; NotLinear if the dialect cannot say it.
     """
-    translated = _Translator(pattern).whole()
+    if len(pattern) > _LONGEST_PATTERN:
+        raise BadRegex(pattern, f"longer than {_LONGEST_PATTERN} characters")
     try:
-        return re.compile(translated, re.ASCII)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise BadRegex(pattern, str(error)) from error
+        return _Translator(pattern, dialect).whole()
+    except RecursionError as error:
+        raise BadRegex(pattern, "nested too deeply") from error
+
+
+class _Piece(NamedTuple):
+    """Part of a pattern: its text, whether it may match nothing, and how many pieces it is of."""
+
+    code: str
+    empty: bool = False
+    size: int = 1
+    captures: bool = False
+    endless: bool = False
+
+
+_NOTHING = _Piece("", empty=True, size=0)
 
 
 class _Translator:
     """One pass over a pattern; ``flags`` are those in force at this place."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, dialect: Dialect) -> None:
         self.pattern = pattern
+        self.dialect = dialect
         self.place = 0
         self.flags: frozenset[str] = frozenset()
+        self.names: set[str] = set()
 
     def whole(self) -> str:
         body = self.alternatives()
         if self.place < len(self.pattern):
             raise BadRegex(self.pattern, "Unmatched closing ')'")
-        return body
+        return body.code
 
     def peek(self, size: int = 1) -> str:
         return self.pattern[self.place : self.place + size]
 
-    def alternatives(self) -> str:
+    def alternatives(self) -> _Piece:
         """Up to the end of the group; flags set inside end with it."""
         outer = self.flags
         branches = []
@@ -74,104 +94,141 @@ class _Translator:
                 break
             self.place += 1
         self.flags = outer
-        return "|".join(branches)
+        return self.of(branches, "|", any(branch.empty for branch in branches))
 
-    def branch(self) -> str:
-        """A sequence; case-insensitivity that begins within it is a group around the rest."""
-        started = "i" in self.flags and self.place > 0
-        pieces = ["(?i:" if started else ""]
-        depth = int(started)
+    def branch(self) -> _Piece:
+        items = []
         while self.place < len(self.pattern) and self.peek() not in "|)":
-            before = "i" in self.flags
-            piece = self.item()
-            now = "i" in self.flags
-            if now != before:
-                pieces.append("(?i:" if now else "(?-i:")
-                depth += 1
-            pieces.append(piece)
-        return "".join(pieces) + ")" * depth
+            items.append(self.item())
+        return self.of(items, "", all(item.empty for item in items))
 
-    def item(self) -> str:
+    def of(self, parts: list[_Piece], between: str, empty: bool) -> _Piece:
+        size = sum(part.size for part in parts)
+        if size > _MOST_PIECES:
+            raise BadRegex(self.pattern, f"with its repetitions, more than {_MOST_PIECES} pieces")
+        return _Piece(
+            between.join(part.code for part in parts),
+            empty,
+            size,
+            any(part.captures for part in parts),
+            any(part.endless for part in parts),
+        )
+
+    def item(self) -> _Piece:
         atom = self.atom()
-        if not atom:
-            return ""
+        if not atom.code:
+            return atom
         found = _QUANTIFIER.match(self.pattern, self.place)
         if not found:
             return atom
         self.place = found.end()
         suffix = self.peek() if self.peek() and self.peek() in "?+" else ""
         self.place += len(suffix)
-        return f"{atom}{found[0]}{suffix}"
+        if suffix == "+" or (atom.captures and atom.empty):  # RE2 tells other groups for these
+            self.dialect.beyond()
+        least = int(found[1] or found[0] == "+")
+        most = 1 if found[0] == "?" else int(found[3] or found[1] or 0)
+        return _Piece(
+            f"{atom.code}{found[0]}{suffix}",
+            atom.empty or not least,
+            atom.size * max(least, most, 1),
+            atom.captures,
+            atom.endless or found[0] in "*+" or bool(found[2] and not found[3]),
+        )
 
-    def atom(self) -> str:
+    def atom(self) -> _Piece:
         character = self.peek()
         self.place += 1
         match character:
             case "\\":
                 return self.escape()
             case "[":
-                return charset.as_regex(self.char_class())
+                return _Piece(self.dialect.characters(self.char_class()))
             case "(":
                 return self.group()
             case ".":
-                return r"[\s\S]" if "s" in self.flags else self.not_line_end()
+                return _Piece(self.dialect.characters(self.dot()))
             case "^":
-                return _LINE_START if "m" in self.flags else r"\A"
+                start = self.dialect.line_start() if "m" in self.flags else r"\A"
+                return _Piece(start, empty=True)
             case "$":
-                return _LINE_END if "m" in self.flags else _END
+                lines = "m" in self.flags
+                end = self.dialect.line_end() if lines else self.dialect.text_end()
+                return _Piece(end, empty=True)
             case "*" | "+" | "?":
                 raise BadRegex(self.pattern, f"Dangling meta character '{character}'")
             case "{":
                 raise BadRegex(self.pattern, "Illegal repetition")
             case "#" if "x" in self.flags:
-                end = self.pattern.find("\n", self.place)
-                self.place = len(self.pattern) if end < 0 else end + 1
-                return ""
+                end_of_line = self.pattern.find("\n", self.place)
+                self.place = len(self.pattern) if end_of_line < 0 else end_of_line + 1
+                return _NOTHING
             case _ if character.isspace() and "x" in self.flags:
-                return ""
+                return _NOTHING
             case _:
-                return re.escape(character)
+                return _Piece(self.literal(character))
 
-    def not_line_end(self) -> str:
-        return r"[^\n]" if "d" in self.flags else _NOT_LINE_END
+    def literal(self, character: str) -> str:
+        if "i" in self.flags and character.isascii() and character.isalpha():
+            return f"[{character.lower()}{character.upper()}]"
+        return re.escape(character)
 
-    def group(self) -> str:
+    def dot(self) -> Ranges:
+        if "s" in self.flags:
+            return charset.ALL
+        ends = charset.of_characters("\n") if "d" in self.flags else charset.LINE_ENDS
+        return charset.complement(ends)
+
+    def group(self) -> _Piece:
         rest = self.pattern[self.place :]
         if not rest.startswith("?"):
-            return self.enclosed("(")
+            return self.enclosed("(")._replace(captures=True)
         if found := _NAME.match(rest):
-            self.place += found.end()
-            return self.enclosed(f"(?P<{found[1]}>")
+            return self.named(found)
         for head in _GROUP_HEADS:
             if rest.startswith(head):
-                self.place += len(head)
-                return self.enclosed("(" + head)
+                return self.special(head)
         if found := _FLAGS.match(rest):
             self.place += found.end()
             return self.flag_group(found)
         raise BadRegex(self.pattern, "Unknown inline modifier or group")
 
-    def flag_group(self, found: re.Match[str]) -> str:
+    def named(self, found: re.Match[str]) -> _Piece:
+        if found[1] in self.names:
+            raise BadRegex(self.pattern, f"Named capturing group <{found[1]}> is already defined")
+        self.names.add(found[1])
+        self.place += found.end()
+        return self.enclosed(f"(?P<{found[1]}>")._replace(captures=True)
+
+    def special(self, head: str) -> _Piece:
+        if head != "?:":
+            self.dialect.beyond()
+        self.place += len(head)
+        body = self.enclosed("(" + head)
+        if head in ("?<=", "?<!") and body.endless:
+            raise BadRegex(self.pattern, _UNBOUNDED_LOOK_BEHIND)
+        return body._replace(empty=True, endless=False) if head in _LOOKS else body
+
+    def flag_group(self, found: re.Match[str]) -> _Piece:
         changed = (self.flags | set(found[1])) - set(found[2] or "")
         if "U" in changed:
             raise BadRegex(self.pattern, "the flag U is not supported yet")
         if found[3] == ")":
             self.flags = changed
-            return ""
+            return _NOTHING
         outer, self.flags = self.flags, changed
-        opened = "(?i:" if "i" in changed else "(?-i:"
-        body = self.enclosed(opened)
+        body = self.enclosed("(?:")
         self.flags = outer
         return body
 
-    def enclosed(self, opened: str) -> str:
+    def enclosed(self, opened: str) -> _Piece:
         body = self.alternatives()
         if self.peek() != ")":
             raise BadRegex(self.pattern, "Unclosed group")
         self.place += 1
-        return f"{opened}{body})"
+        return body._replace(code=f"{opened}{body.code})")
 
-    def escape(self) -> str:
+    def escape(self) -> _Piece:
         character = self.peek()
         match character:
             case "Q":
@@ -180,37 +237,42 @@ class _Translator:
                 return self.named_reference()
             case "A" | "b" | "B":
                 self.place += 1
-                return "\\" + character
+                return _Piece("\\" + character, empty=True)
             case "z":
                 self.place += 1
-                return r"\Z"
+                return _Piece(self.dialect.end, empty=True)
             case "Z":
                 self.place += 1
-                return _END
+                return _Piece(self.dialect.text_end(), empty=True)
             case "R":
                 self.place += 1
-                return rf"(?:\r\n|{charset.as_regex(charset.VERTICAL)})"
+                return _Piece(rf"(?:\r\n|{self.dialect.characters(charset.VERTICAL)})")
             case _ if character.isdigit() and character != "0":
                 return self.numbered_reference()
             case _:
-                found = self.escaped_set()
-                single = len(found) == 1 and found[0][0] == found[0][1]
-                return re.escape(chr(found[0][0])) if single else charset.as_regex(found)
+                return _Piece(self.dialect.characters(self.escaped_set()))
 
-    def quoted(self) -> str:
+    def quoted(self) -> _Piece:
         end = self.pattern.find(r"\E", self.place)
         text = self.pattern[self.place + 1 : end if end >= 0 else None]
         self.place = end + 2 if end >= 0 else len(self.pattern)
-        return f"(?:{re.escape(text)})" if len(text) > 1 else re.escape(text)
+        code = "".join(map(self.literal, text))
+        return _Piece(f"(?:{code})" if len(text) > 1 else code, not text, len(text))
 
-    def named_reference(self) -> str:
+    def named_reference(self) -> _Piece:
         found = re.match(r"k<([a-zA-Z][a-zA-Z0-9]*)>", self.pattern[self.place :])
         if not found:
             raise BadRegex(self.pattern, r"\k is not followed by '<' for named capturing group")
+        if found[1] not in self.names:
+            raise BadRegex(self.pattern, f"named capturing group <{found[1]}> does not exist")
         self.place += found.end()
-        return f"(?P={found[1]})"
+        return self.reference(f"(?P={found[1]})")
 
-    def numbered_reference(self) -> str:
+    def reference(self, code: str) -> _Piece:
+        self.dialect.beyond()
+        return _Piece(f"({'?i:' if 'i' in self.flags else '?:'}{code})", empty=True)
+
+    def numbered_reference(self) -> _Piece:
         """As many digits as name a group that is there."""
         groups = len(re.findall(r"(?<!\\)\((?!\?)|\(\?<[a-zA-Z]", self.pattern))
         digits = self.peek()
@@ -219,10 +281,16 @@ class _Translator:
                 break
             digits += more
         self.place += len(digits)
-        return f"(?:\\{digits})"
+        return self.reference(f"\\{digits}")
 
     def escaped_set(self) -> Ranges:
         """What follows a backslash, in or outside a class, as a set of characters."""
+        return self.cased(self.escaped())
+
+    def cased(self, ranges: Ranges) -> Ranges:
+        return charset.either_case(ranges) if "i" in self.flags else ranges
+
+    def escaped(self) -> Ranges:
         rest = self.pattern[self.place :]
         if not rest:
             raise BadRegex(self.pattern, "Unexpected internal error: ends with a backslash")
@@ -289,17 +357,17 @@ class _Translator:
             end = self.pattern.find(r"\E", self.place)
             text = self.pattern[self.place + 1 : end if end >= 0 else None]
             self.place = end + 2 if end >= 0 else len(self.pattern)
-            return charset.of_characters(text)
+            return self.cased(charset.of_characters(text))
         low = self.class_character()
         if self.peek() != "-" or self.peek(2) in ("-]", "-[", "-&") or len(self.peek(2)) < 2:
-            return low
+            return self.cased(low)
         self.place += 1
         high = self.class_character()
         if low[0][0] > high[0][0]:
             raise BadRegex(self.pattern, "Illegal character range")
-        return ((low[0][0], high[0][0]),)
+        return self.cased(((low[0][0], high[0][0]),))
 
     def class_character(self) -> Ranges:
         character = self.peek()
         self.place += 1
-        return self.escaped_set() if character == "\\" else charset.of_characters(character)
+        return self.escaped() if character == "\\" else charset.of_characters(character)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ksql.functions.build import family
-from ksql.functions.javaregex import compile_java, replace_all
+from ksql.functions.javaregex import JavaRegex, compile_java, part, replace_all
 from ksql.functions.spec import Scalar
 
 
@@ -13,8 +13,7 @@ def extract(pattern: str, text: str, group: int = 0) -> str | None:
     found = regex.search(text)
     if found is None or not 0 <= group <= regex.groups:
         return None
-    part: str | None = found[group]
-    return part
+    return part(text, found, group)
 
 
 def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | None:
@@ -22,30 +21,31 @@ def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | N
     regex = compile_java(pattern)
     if not 0 <= group <= regex.groups:
         return None
-    return [found[group] for found in regex.finditer(text)]
+    return [part(text, found, group) for found in regex.finditer(text)]
 
 
 def split_to_array(text: str, pattern: str) -> list[str]:
     """The parts between matches, empty ones included; single characters for an empty pattern."""
     regex = compile_java(pattern)
-    if regex.fullmatch(""):
-        return _java_split(text, pattern)
+    if regex.matches_empty:
+        return _java_split(text, regex)
     parts = []
     start = 0
     for found in regex.finditer(text):
-        parts.append(text[start : found.start()])
-        start = found.end()
+        parts.append(text[start : found[0][0]])
+        start = found[0][1]
     return [*parts, text[start:]]
 
 
-def _java_split(text: str, pattern: str) -> list[str]:
+def _java_split(text: str, regex: JavaRegex) -> list[str]:
     """``Pattern.split``: no empty part at the start for an empty match, none at the end."""
     parts = []
     start = 0
-    for found in compile_java(pattern).finditer(text):
-        if found.end() > 0:
-            parts.append(text[start : found.start()])
-            start = found.end()
+    for found in regex.finditer(text):
+        low, high = found[0]
+        if high > 0:
+            parts.append(text[start:low])
+            start = high
     parts.append(text[start:])
     while len(parts) > 1 and not parts[-1]:
         parts.pop()

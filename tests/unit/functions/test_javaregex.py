@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.functions.javaregex import BadRegex, compile_java, replace_all
+from ksql.functions.javaregex import BadRegex, compile_java, part, replace_all
 from ksql.functions.javaregex.replacement import BadReplacement
 
 
 def found(pattern, text):
     match = compile_java(pattern).search(text)
-    return match and match.group()
+    return match and part(text, match, 0)
 
 
 @pytest.mark.parametrize(
