@@ -38,7 +38,7 @@ def await_queries(queries: Iterable[PersistentQuery], runner: SparkRunner, admin
 
 def _await(query_id: str, running: RunningQuery, admin: Admin) -> None:
     goal: dict[str, dict[int, int]] = {}
-    for (topic, partition), end in admin.end_offsets(sorted(running.spec.topics)).items():
+    for (topic, partition), end in admin.end_offsets(sorted(running.topics)).items():
         goal.setdefault(topic, {})[partition] = end
     deadline = time.monotonic() + _TIMEOUT_S
     while not running.await_idle(goal, _TIMEOUT_S):

@@ -23,18 +23,10 @@ if TYPE_CHECKING:
 class SparkMonitor:
     """The ``Monitor`` protocol over Spark's queries and Kafka's administration."""
 
-    def __init__(
-        self,
-        runner: SparkRunner,
-        admin: Admin,
-        skipped: SkippedRecords,
-        failed: Mapping[str, str],
-    ) -> None:
-        """``failed`` tells of queries that could not even be started."""
+    def __init__(self, runner: SparkRunner, admin: Admin, skipped: SkippedRecords) -> None:
         self._runner = runner
         self._admin = admin
         self._skipped = skipped
-        self._failed = failed
         self.engine: Engine | None = None
 
     def health(self, query_id: str) -> QueryHealth:
@@ -44,8 +36,7 @@ class SparkMonitor:
             return QueryHealth("PAUSED")
         running = self._running(query_id)
         if running is None:
-            reason = self._failed.get(query_id, "the query does not run")
-            return QueryHealth("ERROR", ((0, reason),))
+            return QueryHealth("ERROR", ((0, "the query does not run"),))
         status, totals = running.status(), running.totals()
         return QueryHealth(
             "RUNNING" if status.state is State.RUNNING else "ERROR",

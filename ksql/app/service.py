@@ -119,7 +119,6 @@ class KsqlService:
         self._closers: list[Callable[[], object]] = []
         self._ready = threading.Event()
         self._stop_lock = threading.Lock()
-        self._failed: dict[str, str] = {}
         self._replaying = True
         self._addresses: dict[str, str] = {}
 
@@ -156,7 +155,7 @@ class KsqlService:
         self.book.rebuild()
         self.runner.sweep(self.engine.catalog.queries)
         self._progress("starting the queries")
-        self._failed.update({i: error.text() for i, error in self.engine.start_queries().items()})
+        self.engine.start_queries()
         self._declare_processing_log()
 
     def _open_spark(self, state: StateDir) -> SparkRuntime:
@@ -255,7 +254,7 @@ class KsqlService:
         sender = Sender(self.kafka)
         self._closers.append(sender.close)
         skipped = SkippedRecords(self.kafka, self.admin, self.log_topic)
-        monitor = SparkMonitor(self.runner, self.admin, skipped, self._failed)
+        monitor = SparkMonitor(self.runner, self.admin, skipped)
         monitor.engine = self.engine
         self.services = Services(
             self.engine,

@@ -233,6 +233,12 @@ PROPERTIES: dict[str, Property] = {
             "900000",
             "longest pause before a failed query is restarted",
         ),
+        _p(
+            "ksql.query.replace.timeout.ms",
+            "int",
+            "60000",
+            "how long a replacement waits for the running batch to end before it is refused",
+        ),
         _p("ksql.query.error.max.queue.size", "int", "10", "how many errors are kept per query"),
         _p(
             "ksql.json_sr.converter.deserializer.enabled",

@@ -50,10 +50,13 @@ class Runner(Protocol):
     """
 
     def start(self, query: PersistentQuery) -> None:
-        """Start, or go on from the query's checkpoint.
+        """Start a query that is new.
 
-        Raises: KsqlError if it cannot be started.
+        Raises: KsqlError if it cannot be started; nothing runs then.
         """
+
+    def go_on(self, queries: Iterable[PersistentQuery]) -> None:
+        """Let queries go on from their checkpoints; those that cannot start are tried again."""
 
     def stop(self, query_id: QueryId) -> None:
         """Stop at a batch boundary; the checkpoint stays. Unknown queries are fine."""
@@ -64,5 +67,14 @@ class Runner(Protocol):
     def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
         """Stop the old plan and start the new one on its checkpoint.
 
-        Raises: KsqlError if the new plan cannot be started; the old one runs again then.
+        Raises: KsqlError; the old plan goes on then, or is tried again until it does.
         """
+
+    def check_replaceable(self, paused: PersistentQuery) -> None:
+        """Whether a query that rests may get another plan.
+
+        Raises: KsqlError if it left a batch half done, which another plan must not finish.
+        """
+
+    def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
+        """Undo a switch that does not count: the old plan goes on, or is tried until it does."""

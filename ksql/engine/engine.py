@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -26,7 +25,6 @@ from ksql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
-    from ksql.base.ids import QueryId
     from ksql.engine.errors import UpgradeRefused
     from ksql.syntax import ast
 
@@ -217,7 +215,9 @@ class Engine:
             old = self.catalog.queries.get(change.query.id)
             if old is None:
                 self._start(change.query)
-            elif old.plan != change.query.plan and not old.paused:
+            elif old.plan != change.query.plan and old.paused:
+                self.runner.check_replaceable(old)
+            elif old.plan != change.query.plan:
                 if prepared.verdict is None:
                     raise ServerError(f"the upgrade of {old.id} was not validated")
                 upgrade = Upgrade(old, text, prepared.verdict, change.query.plan, offset)
@@ -255,7 +255,7 @@ class Engine:
                 self.runner.stop(change.query.id)
                 self.runner.forget(change.query.id)
             elif old.plan != change.query.plan and not old.paused:
-                self.runner.replace(change.query, old)
+                self.runner.take_back(change.query, old)
 
     def _commit(self, prepared: Prepared) -> None:
         for change in prepared.changes:
@@ -278,7 +278,7 @@ class Engine:
         if change.paused:
             self.runner.stop(change.query_id)
         else:
-            self.runner.start(replace(query, paused=False))
+            self.runner.go_on([replace(query, paused=False)])
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog
@@ -313,23 +313,10 @@ class Engine:
                     Upgrade(old, command.statement, verdict, change.query.plan, offset)
                 )
 
-    def start_queries(self) -> dict[QueryId, KsqlError]:
-        """Start every query that survived the replay, once; those that cannot start are told."""
-        failed: dict[QueryId, KsqlError] = {}
+    def start_queries(self) -> None:
+        """Let every query that survived the replay go on, once; the runner tries until they do."""
         with self._lock:
-            for query in self.catalog.queries.values():
-                if query.paused:
-                    continue
-                started = time.monotonic()
-                try:
-                    self.runner.start(query)
-                except KsqlError as error:
-                    _log.exception("query_not_started", extra={"query_id": query.id})
-                    failed[query.id] = error
-                else:
-                    seconds = round(time.monotonic() - started, 3)
-                    _log.info("query_started", extra={"query_id": query.id, "seconds": seconds})
-        return failed
+            self.runner.go_on([q for q in self.catalog.queries.values() if not q.paused])
 
     def stop(self) -> None:
         """Stop all queries at a batch boundary; their checkpoints stay."""

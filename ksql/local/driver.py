@@ -116,6 +116,11 @@ class MemoryRunner:
         stores = [MemoryStore() for _ in range(program.stages)]
         self.running[query.id] = _Running(program, stores, positions)
 
+    def go_on(self, queries: Iterable[PersistentQuery]) -> None:
+        """The same, of several."""
+        for query in queries:
+            self.start(query)
+
     def _program(self, query: PersistentQuery) -> Compiled:
         return Compiled(codec.loads(query.plan), self._functions, registry=self._registry)
 
@@ -135,6 +140,13 @@ class MemoryRunner:
         running.program = self._program(new)
         offsets = {topic: {0: position} for topic, position in running.positions.items()}
         return Switch(0, offsets, 0)
+
+    def check_replaceable(self, paused: PersistentQuery) -> None:
+        """Nothing is ever half done here."""
+
+    def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
+        """Give the old plan its state back."""
+        self.replace(new, old)
 
     def drain(self, order: Iterable[QueryId]) -> None:
         """Run the queries, each to its end, until none has anything left to read."""

@@ -39,6 +39,17 @@ def planned(checkpoint: Path) -> Position | None:
     return _position(checkpoint, _last(checkpoint / "offsets"))
 
 
+def last_committed(checkpoint: Path) -> int | None:
+    """The number of the last finished batch."""
+    return _last(checkpoint / "commits")
+
+
+def half_done(checkpoint: Path) -> bool:
+    """Whether the last batch that was begun is not finished; for a query that does not run."""
+    begun, finished = _last(checkpoint / "offsets"), last_committed(checkpoint)
+    return begun is not None and (finished is None or finished < begun)
+
+
 def reached(now: Mapping[str, Mapping[int, int]], goal: Mapping[str, Mapping[int, int]]) -> bool:
     """Whether every partition has come at least as far as the goal says."""
     return all(

@@ -20,8 +20,10 @@ from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.spark import checkpoint
+from ksql.spark.failures import reason
 from ksql.spark.running import unheard
-from ksql.spark.spec import QuerySpec, StartAt, State
+from ksql.spark.spec import Place, QuerySpec, QueryStartFailed, StartAt
+from ksql.spark.switching import BatchUnfinished, Coming, Switching
 from ksql.topics.registry_client import RegistrySettings
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
+_FIRST_TRY_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,40 @@ class SparkRunner:
         return self._around.directory / query_id
 
     def start(self, query: PersistentQuery) -> None:
-        """Start, or go on from the checkpoint."""
-        self.running[query.id] = self._runtime.start(self._spec(query), self._on_failure)
+        """Start a query that is new.
+
+        Raises: KsqlError; nothing runs then, and nothing is tried again.
+        """
+        found = self._host(query)
+        try:
+            found.start()
+        except KsqlError:
+            raise
+        except Exception as problem:
+            raise QueryStartFailed(query.id, reason(str(problem))) from problem
+        self._runtime.watch(found)
+        self.running[query.id] = found
+
+    def go_on(self, queries: Iterable[PersistentQuery]) -> None:
+        """Let queries go on from their checkpoints; all at once, as one may have to wait.
+
+        Those that do not come up are in ERROR and are tried again.
+        """
+        started = [self._watched(query) for query in queries]
+        for each in started:
+            each.start_soon()
+        deadline = time.monotonic() + _FIRST_TRY_S
+        for each in started:
+            each.await_tried(max(deadline - time.monotonic(), 0.0))
+
+    def _watched(self, query: PersistentQuery) -> RunningQuery:
+        found = self.running[query.id] = self._host(query)
+        self._runtime.watch(found)
+        return found
+
+    def _host(self, query: PersistentQuery) -> RunningQuery:
+        place = Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
+        return self._runtime.host(place, lambda: self._spec(query), self._on_failure)
 
     def stop(self, query_id: QueryId) -> None:
         """Stop between two batches."""
@@ -109,26 +144,42 @@ class SparkRunner:
                 shutil.rmtree(left, ignore_errors=True)
 
     def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
-        """Stop the old plan between two batches and start the new one on the same checkpoint.
+        """Switch a running query to another plan, as ``switching`` has it.
 
-        Raises: KsqlError if the new plan cannot be started; the old one runs again then.
+        Raises: KsqlError; the old plan runs then, or is tried again until it does.
         """
         load(self._around.packed(new.plan))
-        self.stop(old.id)
-        began = time.monotonic()
+        going = self.running.get(old.id) or self._watched(old)
+        coming = Coming(self._host(new), self._runtime.watch)
+        switching: Switching[tuple[int, Offsets]]
+        switching = Switching(going, coming, self._limit_s(), time.monotonic)
+        (batch, offsets), gap_ms = switching.run(lambda: self._position(old))
+        self.running[new.id] = coming.query
+        return Switch(batch, offsets, gap_ms)
+
+    def check_replaceable(self, paused: PersistentQuery) -> None:
+        """Whether a query that rests may get another plan.
+
+        Raises: BatchUnfinished: a batch that its plan began is not finished.
+        """
+        if checkpoint.half_done(self.checkpoint(paused.id)):
+            raise BatchUnfinished(paused.id, 0.0, "the query was paused before the batch had ended")
+
+    def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
+        """Undo a switch that does not count: the old plan goes on.
+
+        A batch of the new plan that does not end in time is cut through: the log has the old plan.
+        """
+        self.stop(new.id)
+        self.go_on([old])
+
+    def _limit_s(self) -> float:
+        return self._around.settings.number("ksql.query.replace.timeout.ms") / 1000
+
+    def _position(self, old: PersistentQuery) -> tuple[int, Offsets]:
+        """The old plan's last batch, and where it ended."""
         position = checkpoint.committed(self.checkpoint(old.id))
-        offsets = position.offsets if position else self._first_offsets(old)
-        try:
-            self.start(new)
-            status = self.running[new.id].await_started()
-            if status.state is State.ERROR:
-                raise SwitchFailed(new.id, status.last_error or "")
-        except KsqlError:
-            self.stop(new.id)
-            self.start(old)
-            raise
-        gap_ms = int((time.monotonic() - began) * 1000)
-        return Switch(position.batch if position else -1, offsets, gap_ms)
+        return (position.batch, position.offsets) if position else (-1, self._first_offsets(old))
 
     def _first_offsets(self, query: PersistentQuery) -> Offsets:
         """Where a query begins that has finished no batch yet."""
@@ -205,15 +256,3 @@ def _by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:
     for (topic, partition), offset in offsets.items():
         found.setdefault(topic, {})[partition] = offset
     return found
-
-
-class SwitchFailed(KsqlError):
-    """The new plan failed at once; the old one runs again."""
-
-    code = 50000
-
-    def __init__(self, query_id: str, reason: str) -> None:
-        super().__init__(
-            f"the new plan of {query_id} could not be started; the old one runs again",
-            detail=reason,
-        )

@@ -1,119 +1,285 @@
-"""One query that runs, rests after a failure, or has been stopped."""
+"""One query under one plan: it runs, rests after a failure, is held by a switch, or has ended."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from threading import RLock
+from dataclasses import dataclass
+from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ksql.base.errors import KsqlError
 from ksql.spark import checkpoint
 from ksql.spark.failures import reason
-from ksql.spark.internals import finish_batch_and_stop, physical_plan
-from ksql.spark.spec import Failure, RetryPolicy, State, Status
+from ksql.spark.internals import physical_plan
+from ksql.spark.spec import Failure, Place, QuerySpec, RetryPolicy, State, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from ksql.spark.spec import QuerySpec
     from ksql.spark.tally import Tally, Totals
+
+_log = logging.getLogger(__name__)
 
 OnFailure = Callable[[str, Failure], None]
 """Told, with the query's id, each time that a started query has ended with an error."""
 
+STOP_S = 60.0
+"""How long a query that is stopped may finish its batch."""
 _POLL_S = 0.01
+_STOP_AGAIN_S = 5.0
+_BY_ITSELF = "the query ended without an error"
 
 
 def unheard(_query_id: str, _failure: Failure) -> None:
     """For those who ask the query itself."""
 
 
+@dataclass(frozen=True)
+class Hands:
+    """What starts and ends a query; Spark, or a test.
+
+    ``prepare`` finds out what to start and may fail as long as Kafka is away; ``launch`` starts it;
+    ``finish`` asks it to end between two batches and waits for that long: True if it has ended.
+    """
+
+    prepare: Callable[[], QuerySpec]
+    launch: Callable[[QuerySpec], StreamingQuery]
+    finish: Callable[[StreamingQuery, float], bool]
+
+
 class RunningQuery:
-    """A started query; safe to use from several threads."""
+    """A query that is to run; safe to use from several threads.
+
+    It exists whether it could be started or not: what fails, at a start as in a batch, is noted,
+    rests, and is tried again by ``supervise``. Whatever takes long is done without the lock.
+    """
 
     def __init__(
-        self,
-        session: SparkSession,
-        spec: QuerySpec,
-        launch: Callable[[QuerySpec], StreamingQuery],
-        retry: RetryPolicy,
-        tally: Tally,
-        on_failure: OnFailure,
+        self, place: Place, hands: Hands, retry: RetryPolicy, tally: Tally, on_failure: OnFailure
     ) -> None:
-        """``tally`` goes on counting what an older plan of the query began."""
-        self.spec = spec
-        self._session = session
-        self._launch = launch
+        """Nothing is started yet. ``tally`` goes on counting what an older plan began."""
+        self.place = place
+        self.tally = tally
+        self._hands = hands
         self._retry = retry
         self._on_failure = on_failure
-        self._lock = RLock()
+        self._changed = Condition()
         self._failures: deque[Failure] = deque(maxlen=retry.kept_failures)
         self._attempt = 0
+        self._spec: QuerySpec | None = None
+        self._query: StreamingQuery | None = None
         self._next_try: float | None = None
+        self._launching = False
+        self._asked_to_end = False
+        self._held = False
         self._stopped = False
         self._over = False
-        self.tally = tally
-        self._batch_at_start = self._last_batch()
-        self._query = launch(spec)
+        self._batch_at_start: int | None = None
 
     @property
     def query_id(self) -> str:
         """The persistent query's id."""
-        return self.spec.query_id
+        return self.place.query_id
 
-    def stop(self, *, graceful: bool = True, timeout_s: float = 60.0) -> None:
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What it reads; empty before it could first be started."""
+        return tuple(self._spec.topics) if self._spec is not None else ()
+
+    # --- its start
+
+    def start(self) -> None:
+        """Start it now.
+
+        Raises: whatever kept it from starting; nothing runs then and nothing is tried again.
+        """
+        with self._changed:
+            self._launching = True
+        try:
+            self._launch()
+        finally:
+            self._launched()
+
+    def start_soon(self) -> None:
+        """Start it beside; one that does not come up is noted as failed and tried again."""
+        with self._changed:
+            if self._launching or self._stopped or self._held:
+                return
+            self._launching = True
+        Thread(target=self._try, name=f"start {self.query_id}", daemon=True).start()
+
+    def await_tried(self, timeout_s: float) -> None:
+        """Wait until no start of it is under way."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._launching, timeout_s)
+
+    def _try(self) -> None:
+        try:
+            self._launch()
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is told and tried again
+            with self._changed:
+                self._rest(problem.text() if isinstance(problem, KsqlError) else str(problem))
+        finally:
+            self._launched()
+
+    def _launch(self) -> None:
+        """Start a life of the query, unless it was stopped meanwhile."""
+        if self._spec is None:
+            self._spec = self._hands.prepare()
+        batch = self._last_batch()
+        query = self._hands.launch(self._spec)
+        with self._changed:
+            self._batch_at_start = batch
+            self._query = query
+            self._next_try = None
+            self._asked_to_end = False
+            if not self._stopped:
+                return
+        self._end(query)
+
+    def _launched(self) -> None:
+        with self._changed:
+            self._launching = False
+            self._changed.notify_all()
+
+    # --- its end
+
+    def stop(self, *, graceful: bool = True, timeout_s: float = STOP_S) -> None:
         """End the query for good; its checkpoint stays.
 
         Graceful: the running batch is finished first, so that whoever takes over the checkpoint
-        repeats nothing. A batch that outlasts the time is interrupted (and repeated later).
+        repeats nothing. A batch that outlasts the time is interrupted (and repeated later). If
+        Spark does not manage, it is told again by ``supervise``.
         """
-        with self._lock:
+        with self._changed:
             self._stopped = True
             self._next_try = None
-            query = self._query
+        self.await_tried(timeout_s)
+        query = self._query
+        if query is None:
+            self._over = True  # a launch that is still under way ends what it starts
+            return
         if graceful and query.isActive:
-            finish_batch_and_stop(self._session, query, timeout_s)
-            with self._lock:
+            self._hands.finish(query, timeout_s)
+            with self._changed:
                 self.tally.add(query)
-        query.stop()
-        self._over = True
+        self._end(query)
+
+    def _end(self, query: StreamingQuery) -> None:
+        try:
+            query.stop()
+        except Exception:  # noqa: BLE001 - Spark's own time-out comes as an error of no kind
+            _log.exception("query_not_ended", extra={"query_id": self.query_id})
+            self._next_try = time.monotonic() + _STOP_AGAIN_S
+        else:
+            self._over = True
 
     @property
     def stopped(self) -> bool:
         """Whether it was ended for good and is over."""
         return self._over
 
+    # --- its part in a switch (``switching.OldPlan``)
+
+    def hold(self) -> None:
+        """Nobody else starts it, until ``go_on`` or ``retire``."""
+        with self._changed:
+            self._held = True
+            self._changed.wait_for(lambda: not self._launching, STOP_S)
+
+    def end_between_batches(self, timeout_s: float) -> bool:
+        """Ask it to end, and wait. False: its batch still runs, and it ends behind that batch."""
+        with self._changed:
+            query = self._query
+        if query is None or not query.isActive:
+            return True
+        self._asked_to_end = True
+        if not self._hands.finish(query, max(timeout_s, 0.0)):
+            return False
+        with self._changed:
+            self.tally.add(query)
+        return True
+
+    def half_done(self) -> bool:
+        """Whether a batch was planned that is not finished; for one that has ended."""
+        return checkpoint.half_done(self.place.checkpoint)
+
+    def finish_batch(self, timeout_s: float) -> bool:
+        """Start it again and wait until its half-done batch is finished. False: it is not."""
+        deadline = time.monotonic() + timeout_s
+        self.start()
+        query = self._query
+        while query is not None and query.isActive and time.monotonic() < deadline:
+            if not self.half_done():
+                return True
+            time.sleep(_POLL_S)
+        return not self.half_done()
+
+    def go_on(self) -> None:
+        """Give it back to supervision: it runs, or is started at once and then again and again."""
+        with self._changed:
+            self._held = False
+        if not self._runs():
+            self.start_soon()
+            self.await_tried(STOP_S)
+
+    def _runs(self) -> bool:
+        try:
+            return self._query is not None and self._query.isActive
+        except Exception:  # noqa: BLE001 - Spark itself is gone: starting the query tells
+            _log.exception("query_not_asked", extra={"query_id": self.query_id})
+            return False
+
+    def retire(self) -> None:
+        """It is over for good: another plan has taken its place."""
+        with self._changed:
+            self._stopped = self._over = True
+            self._next_try = None
+
+    def trouble(self) -> str:
+        """Why it does not run; empty if it does."""
+        query = self._query
+        if query is None or query.isActive:
+            return ""
+        problem = query.exception()
+        return reason(str(problem)) if problem else _BY_ITSELF
+
+    # --- how it does
+
     def status(self) -> Status:
         """Whether it runs, and what went wrong lately."""
-        with self._lock:
+        with self._changed:
             failures = tuple(self._failures)
             if self._stopped:
                 return Status(State.STOPPED, failures)
-            if self._next_try is None and self._query.isActive:
+            query = self._query
+            if self._held or (self._next_try is None and query is not None and self._does(query)):
                 return Status(State.RUNNING, failures)
             wait = max(0.0, (self._next_try or 0.0) - time.monotonic())
             return Status(State.ERROR, failures or self._current_failure(), int(wait * 1000))
 
+    def _does(self, query: StreamingQuery) -> bool:
+        return query.isActive or self._asked_to_end  # then it goes on at once
+
     def totals(self) -> Totals:
         """What it has read and written since this server began."""
-        with self._lock:
-            self.tally.add(self._query)
+        with self._changed:
+            if self._query is not None:
+                self.tally.add(self._query)
             return self.tally.totals
 
     def spark_plan(self) -> str:
         """Spark's physical plan of the last batch; empty before the first."""
-        return physical_plan(self._query)
+        return physical_plan(self._query) if self._query is not None else ""
 
     def committed_offsets(self) -> checkpoint.Offsets:
         """Where the last finished batch ended; empty before the first."""
-        position = checkpoint.committed(self.spec.checkpoint)
+        position = checkpoint.committed(self.place.checkpoint)
         return position.offsets if position else {}
 
     def await_idle(self, goal: Mapping[str, Mapping[int, int]], timeout_s: float = 60.0) -> bool:
@@ -141,56 +307,60 @@ class RunningQuery:
             time.sleep(_POLL_S)
         return self.status()
 
+    # --- supervision
+
     def supervise(self) -> None:
-        """Note a failure and, once its rest is over, try again; for the runtime."""
-        with self._lock:
-            if self._stopped:
+        """Note a failure and, once its rest is over, have it tried again; for the runtime."""
+        with self._changed:
+            if self._launching or self._held:
                 return
-            if self._next_try is None:
-                self.tally.update(self._query)
-                if not self._query.isActive:
-                    self._note_failure()
-            elif time.monotonic() >= self._next_try:
-                self._try_again()
+            due = self._next_try is not None and time.monotonic() >= self._next_try
+            query = self._query
+            if self._stopped:
+                if due and query is not None:
+                    self._next_try = None
+                    Thread(target=self._end, args=(query,), daemon=True).start()
+                return
+            if self._next_try is None and query is not None:
+                self.tally.update(query)
+                if query.isActive:
+                    return
+                due = self._asked_to_end
+                if not due:
+                    self._note_failure(query)
+        if due:
+            self.start_soon()
 
     def next_try(self) -> float | None:
         """When (monotonic clock) the query will be started again; None if it does not rest."""
         return self._next_try
 
     def _settled(self) -> bool:
-        message = str(self._query.status["message"])
+        query = self._query
+        message = str(query.status["message"]) if query is not None else ""
         return message.startswith("Waiting") or self._last_batch() != self._batch_at_start
 
     def _last_batch(self) -> int | None:
-        position = checkpoint.committed(self.spec.checkpoint)
-        return position.batch if position else None
+        return checkpoint.last_committed(self.place.checkpoint)
 
     def _current_failure(self) -> tuple[Failure, ...]:
-        problem = self._query.exception()
+        problem = self._query.exception() if self._query is not None else None
         return (self._failure(str(problem)),) if problem else ()
 
     @staticmethod
     def _failure(trace: str) -> Failure:
         return Failure(int(time.time() * 1000), reason(trace), trace)
 
-    def _note_failure(self) -> None:
-        problem = self._query.exception()
+    def _note_failure(self, query: StreamingQuery) -> None:
+        problem = query.exception()
         if (batch := self._last_batch()) != self._batch_at_start:
             self._batch_at_start = batch
             self._attempt = 0
-        self._rest(str(problem) if problem else "the query ended without an error")
-
-    def _try_again(self) -> None:
-        try:
-            self._query = self._launch(self.spec)
-        except (PySparkException, KsqlError) as problem:
-            self._rest(str(problem))
-        else:
-            self._next_try = None
+        self._rest(str(problem) if problem else _BY_ITSELF)
 
     def _rest(self, trace: str) -> None:
         failure = self._failure(trace)
         self._failures.append(failure)
         self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
         self._attempt += 1
-        self._on_failure(self.spec.query_id, failure)
+        self._on_failure(self.query_id, failure)

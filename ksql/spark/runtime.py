@@ -7,12 +7,16 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
+from ksql.base.errors import KsqlError
 from ksql.spark.compile import dataflow
 from ksql.spark.failures import reason
-from ksql.spark.internals import end_needless_monitors, scheduling_pool
-from ksql.spark.running import RunningQuery, unheard
+from ksql.spark.internals import (
+    end_needless_monitors,
+    finish_batch_and_stop,
+    scheduling_pool,
+)
+from ksql.spark.running import Hands, RunningQuery, unheard
 from ksql.spark.session import close_session, open_session
 from ksql.spark.spec import QueryStartFailed, RetryPolicy
 from ksql.spark.tally import Tally
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from ksql.spark.running import OnFailure
     from ksql.spark.session import SparkSettings
     from ksql.spark.source import Topics
-    from ksql.spark.spec import QuerySpec
+    from ksql.spark.spec import Place, QuerySpec
 
 _log = logging.getLogger(__name__)
 _WATCH_S = 0.25
@@ -78,16 +82,27 @@ class SparkRuntime:
         Raises:
             QueryStartFailed: Spark refused it; nothing runs.
         """
-        spec.checkpoint.mkdir(parents=True, exist_ok=True)
+        query = self.host(spec.place, lambda: spec, on_failure)
         try:
-            query = RunningQuery(
-                self.session, spec, self._launch, self._retry, self._tally(spec.name), on_failure
-            )
-        except PySparkException as problem:
+            query.start()
+        except KsqlError:
+            raise
+        except Exception as problem:
             raise QueryStartFailed(spec.query_id, reason(str(problem))) from problem
-        with self._lock:
-            self._queries[spec.name] = query
+        self.watch(query)
         return query
+
+    def host(
+        self, place: Place, prepare: Callable[[], QuerySpec], on_failure: OnFailure = unheard
+    ) -> RunningQuery:
+        """A query that is neither started nor watched yet."""
+        hands = Hands(prepare, self._launch, self._finish)
+        return RunningQuery(place, hands, self._retry, self._tally(place.name), on_failure)
+
+    def watch(self, query: RunningQuery) -> None:
+        """From now on this is the query under its name: what fails is tried again."""
+        with self._lock:
+            self._queries[query.place.name] = query
 
     def _tally(self, name: str) -> Tally:
         with self._lock:
@@ -96,8 +111,8 @@ class SparkRuntime:
     def _forget(self, query: RunningQuery) -> None:
         """Let go of a query that has been stopped: as long as it is held, Spark holds its plans."""
         with self._lock:
-            if self._queries.get(query.spec.name) is query:
-                del self._queries[query.spec.name]
+            if self._queries.get(query.place.name) is query:
+                del self._queries[query.place.name]
 
     def queries(self) -> tuple[RunningQuery, ...]:
         """Every query that was started and neither stopped nor replaced."""
@@ -120,7 +135,11 @@ class SparkRuntime:
             close_session(self._session, self._settings)
             self._session = None
 
+    def _finish(self, query: StreamingQuery, timeout_s: float) -> bool:
+        return finish_batch_and_stop(self.session, query, timeout_s)
+
     def _launch(self, spec: QuerySpec) -> StreamingQuery:
+        spec.checkpoint.mkdir(parents=True, exist_ok=True)
         flow = dataflow(self.session, spec, self._topics())
         writer = (
             flow.writeStream.format("noop")

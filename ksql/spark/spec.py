@@ -16,6 +16,15 @@ StartAt = Literal["earliest", "latest"] | Mapping[int, int]
 
 
 @dataclass(frozen=True)
+class Place:
+    """What is known of a query before it can be started: its id, its name to Spark, its home."""
+
+    query_id: str
+    name: str
+    checkpoint: Path
+
+
+@dataclass(frozen=True)
 class QuerySpec:
     """A query as the runtime starts it; everything that a restart needs again.
 
@@ -65,6 +74,11 @@ class QuerySpec:
     def name(self) -> str:
         """What Spark calls the query; ``space`` makes it unique in a shared session."""
         return self.space + self.query_id
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return Place(self.query_id, self.name, self.checkpoint)
 
     @property
     def application(self) -> str:

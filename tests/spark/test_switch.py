@@ -35,10 +35,10 @@ def load(desk, topic):
 
 
 def await_batches(query, count):
-    begin = committed(query.spec.checkpoint)
+    begin = committed(query.place.checkpoint)
     first = begin.batch if begin else -1
     while query.status().state is State.RUNNING:
-        now = committed(query.spec.checkpoint)
+        now = committed(query.place.checkpoint)
         if now and now.batch >= first + count:
             return
     pytest.fail(query.status().last_error or "the query ended")

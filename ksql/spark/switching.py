@@ -1,0 +1,232 @@
+"""The switch of a running query from one plan to another, written down as a state machine.
+
+    OLD_RUNS -> ENDING -> [FINISHING -> ENDING ..] -> BETWEEN -> TRYING -> NEW_RUNS
+
+It leaves by one of three exits, and each leaves exactly one plan with the query:
+
+- *switched*: the new plan runs, from the offset on at which the old one ended.
+- *kept* (from ENDING and FINISHING): ``BatchUnfinished`` or whatever else went wrong; the old plan
+  goes on and was never interrupted.
+- *back* (from BETWEEN and TRYING): ``SwitchFailed``; the new plan has been ended, the old one runs
+  again, or is tried again until it does.
+
+A batch belongs to the plan that planned it: between the two plans no batch is half done.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from ksql.base.errors import KsqlError, ServerError
+from ksql.spark.failures import reason
+from ksql.spark.spec import QueryStartFailed, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.spark.running import RunningQuery
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class SwitchState(Enum):
+    """Where a switch stands."""
+
+    OLD_RUNS = "nothing was asked of the old plan yet"
+    ENDING = "the old plan was asked to end between two batches"
+    FINISHING = "the old plan runs again, to finish the batch that it left half done"
+    BETWEEN = "no plan runs and no batch is half done"
+    TRYING = "the new plan's first batch is awaited"
+    NEW_RUNS = "the new plan runs"
+
+
+class OldPlan(Protocol):
+    """A query under the plan that is to go."""
+
+    @property
+    def query_id(self) -> str:
+        """Whose plan it is."""
+
+    def hold(self) -> None:
+        """Nobody else starts or ends it, until ``go_on`` or ``retire``."""
+
+    def end_between_batches(self, timeout_s: float) -> bool:
+        """Ask it to end, and wait. False: its batch still runs, and it ends behind that batch."""
+
+    def half_done(self) -> bool:
+        """Whether a batch was planned that is not finished; for one that has ended."""
+
+    def finish_batch(self, timeout_s: float) -> bool:
+        """Start it again and wait until its half-done batch is finished. False: it is not."""
+
+    def go_on(self) -> None:
+        """Give it back to supervision: it runs, or is started as soon as it can be."""
+
+    def retire(self) -> None:
+        """It is over for good."""
+
+    def trouble(self) -> str:
+        """Why it does not run; empty if it does."""
+
+
+class NewPlan(Protocol):
+    """A query under the plan that is to come."""
+
+    def start(self) -> None:
+        """Start it on the old one's checkpoint and wait for its first batch.
+
+        Raises: anything, if it does not come up.
+        """
+
+    def undo(self) -> None:
+        """End it again, whether it runs or not; the checkpoint is free afterwards."""
+
+
+class Coming:
+    """A query under its new plan (``NewPlan``)."""
+
+    def __init__(self, query: RunningQuery, watch: Callable[[RunningQuery], None]) -> None:
+        """``watch`` hands it to supervision, once it runs."""
+        self.query = query
+        self._watch = watch
+
+    def start(self) -> None:
+        """Start it and wait for its first batch."""
+        self.query.start()
+        status = self.query.await_started()
+        if status.state is not State.RUNNING:
+            raise QueryStartFailed(self.query.query_id, status.last_error or "")
+        self._watch(self.query)
+
+    def undo(self) -> None:
+        """End it."""
+        self.query.stop()
+
+
+class Switching(Generic[T]):
+    """One switch; used once."""
+
+    def __init__(
+        self, old: OldPlan, new: NewPlan, limit_s: float, clock: Callable[[], float]
+    ) -> None:
+        """``limit_s`` is how long the old plan's batches may take to end."""
+        self.state = SwitchState.OLD_RUNS
+        self._old = old
+        self._new = new
+        self._limit_s = limit_s
+        self._clock = clock
+
+    def run(self, position: Callable[[], T]) -> tuple[T, int]:
+        """Carry it out; ``position`` is asked for between the two plans.
+
+        Returns: the position, and for how many milliseconds neither plan ran.
+        Raises: BatchUnfinished and SwitchFailed; exactly one plan is with the query then.
+        """
+        self._old.hold()
+        try:
+            self._end_old()
+        except BaseException as problem:
+            self._old.go_on()
+            _log.info("switch_kept", extra=self._where(problem))
+            if not isinstance(problem, Exception) or isinstance(problem, BatchUnfinished):
+                raise
+            raise SwitchRefused(self._old.query_id, _cause(problem)) from problem
+        began = self._clock()
+        try:
+            found = position()
+            self._enter(SwitchState.TRYING)
+            self._new.start()
+        except BaseException as problem:
+            self._go_back()
+            _log.info("switch_back", extra=self._where(problem))
+            if not isinstance(problem, Exception):
+                raise
+            raise SwitchFailed(self._old.query_id, _cause(problem)) from problem
+        self._old.retire()
+        self._enter(SwitchState.NEW_RUNS)
+        return found, int((self._clock() - began) * 1000)
+
+    def _end_old(self) -> None:
+        """From OLD_RUNS to BETWEEN.
+
+        A batch that failed while it was awaited is run again, once: what fails twice is no matter
+        of waiting.
+        """
+        deadline = self._clock() + self._limit_s
+        self._enter(SwitchState.ENDING)
+        if not self._old.end_between_batches(self._limit_s):
+            raise BatchUnfinished(self._old.query_id, self._limit_s, "")
+        if self._old.half_done():
+            self._enter(SwitchState.FINISHING)
+            if not self._old.finish_batch(deadline - self._clock()):
+                raise BatchUnfinished(self._old.query_id, self._limit_s, self._old.trouble())
+            self._enter(SwitchState.ENDING)
+            left = deadline - self._clock()
+            if not self._old.end_between_batches(left) or self._old.half_done():
+                raise BatchUnfinished(self._old.query_id, self._limit_s, self._old.trouble())
+        self._enter(SwitchState.BETWEEN)
+
+    def _go_back(self) -> None:
+        try:
+            if self.state is SwitchState.TRYING:
+                self._new.undo()
+        except Exception:  # noqa: BLE001 - what failed first is what is told
+            _log.exception("new_plan_not_ended", extra={"query_id": self._old.query_id})
+        finally:
+            self._old.go_on()
+
+    def _enter(self, state: SwitchState) -> None:
+        self.state = state
+        _log.debug("switch", extra={"query_id": self._old.query_id, "state": state.name})
+
+    def _where(self, problem: BaseException) -> dict[str, str]:
+        return {
+            "query_id": self._old.query_id,
+            "state": self.state.name,
+            "reason": _cause(problem),
+        }
+
+
+def _cause(problem: BaseException) -> str:
+    return problem.text() if isinstance(problem, KsqlError) else reason(str(problem))
+
+
+class BatchUnfinished(ServerError):
+    """A batch of the old plan does not end, so the new plan must not take over."""
+
+    def __init__(self, query_id: str, limit_s: float, trouble: str) -> None:
+        waited = f"did not end within {limit_s:g} s"
+        super().__init__(
+            f"{query_id} was not replaced: a batch that its running plan began "
+            + ("cannot be finished" if trouble else waited)
+            + "; the running plan goes on unchanged",
+            detail=(f"The batch fails: {trouble}\n" if trouble else "")
+            + "Under the new plan the batch would be run again, and its results would come twice, "
+            "in both shapes.",
+            hint="Remove the cause and try again, or terminate the query and create it anew."
+            if trouble
+            else "Try again when the query has caught up, raise ksql.query.replace.timeout.ms, or "
+            "lower ksql.query.max.records.per.batch.",
+        )
+
+
+class SwitchRefused(ServerError):
+    """The old plan could not be ended in good order; it goes on."""
+
+    def __init__(self, query_id: str, cause: str) -> None:
+        super().__init__(
+            f"{query_id} was not replaced; the running plan goes on unchanged", detail=cause
+        )
+
+
+class SwitchFailed(ServerError):
+    """The new plan failed at once; the old one runs again."""
+
+    def __init__(self, query_id: str, cause: str) -> None:
+        super().__init__(
+            f"the new plan of {query_id} could not be started; the old one runs again",
+            detail=cause,
+        )

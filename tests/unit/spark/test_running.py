@@ -1,0 +1,260 @@
+"""A query that runs, rests, is held, or is over; Spark is a fake."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from py4j.protocol import Py4JError
+
+from ksql.base.errors import KsqlError
+from ksql.spark.running import Hands, RunningQuery
+from ksql.spark.spec import QuerySpec, RetryPolicy, State
+
+
+class Quiet:
+    """A tally that counts nothing."""
+
+    totals = None
+
+    def add(self, query):
+        pass
+
+    def update(self, query):
+        pass
+
+
+class Life:
+    """One life of a query in Spark."""
+
+    def __init__(self):
+        self.isActive = True
+        self.problem = None
+        self.stop_fails = 0
+        self.status = {"message": "Waiting for data to arrive"}
+
+    def exception(self):
+        return self.problem
+
+    def fail(self, text):
+        self.isActive, self.problem = False, text
+
+    def stop(self):
+        if self.stop_fails:
+            self.stop_fails -= 1
+            raise Py4JError("Stopping timed out")
+        self.isActive = False
+
+
+class Desk:
+    """Makes queries, and says how each start goes."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.lives = []
+        self.problems = []  # one per try, None for a start that succeeds
+        self.told = []
+        self.finishes = True
+
+    def query(self):
+        self.spec = QuerySpec("q", "{}", {}, self.folder)
+        hands = Hands(self._prepare, self._launch, self._finish)
+        retry = RetryPolicy(initial_ms=0, max_ms=0)
+        return RunningQuery(self.spec.place, hands, retry, Quiet(), self._note)
+
+    def _note(self, query_id, failure):
+        self.told.append(failure.message)
+
+    def _prepare(self):
+        problem = self.problems.pop(0) if self.problems else None
+        if problem is not None:
+            raise problem
+        return self.spec
+
+    def _launch(self, spec):
+        self.lives.append(Life())
+        return self.lives[-1]
+
+    def _finish(self, life, timeout_s):
+        if self.finishes:
+            life.fail("stopped between two batches")
+        return self.finishes
+
+    def begun(self, batch):
+        self._log("offsets", batch)
+
+    def finished(self, batch):
+        self._log("commits", batch)
+
+    def _log(self, name, batch):
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / str(batch)).write_text("v1\n{}\n{}")
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+def supervised(query, wanted, timeout_s=10):
+    """Let supervision work until the query is in that state."""
+    end = time.monotonic() + timeout_s
+    while query.status().state is not wanted and time.monotonic() < end:
+        query.supervise()
+        query.await_tried(1)
+    assert query.status().state is wanted
+    return query.status()
+
+
+class Unknown(KsqlError):
+    """What Kafka says of a topic that is not there."""
+
+
+PROBLEMS = [
+    Unknown("Kafka topic does not exist: t"),
+    Py4JError("An error occurred while calling o1.start"),
+    RuntimeError("Kafka is slow"),
+    OSError("no space left on device"),
+]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: type(p).__name__)
+def test_a_query_that_cannot_be_started_is_tried_until_it_can(desk, problem):
+    desk.problems = [problem, problem]
+    query = desk.query()
+    query.start_soon()
+    query.await_tried(5)
+    assert query.status().state is State.ERROR
+    assert str(problem) in (query.status().last_error or "")
+    supervised(query, State.RUNNING)
+    assert desk.told == [str(problem)] * 2
+    assert len(desk.lives) == 1
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: type(p).__name__)
+def test_a_restart_that_fails_rests_whatever_the_error(desk, problem):
+    query = desk.query()
+    query.start()
+    desk.lives[0].fail("a wire came loose")
+    desk.spec = None  # it is prepared once
+    query._spec = None
+    desk.problems = [problem]
+    desk.spec = QuerySpec("q", "{}", {}, desk.folder)
+    query.supervise()
+    assert query.status().last_error == "a wire came loose"
+    supervised(query, State.RUNNING)
+    assert desk.told == ["a wire came loose", str(problem)]
+
+
+def test_a_first_start_that_fails_is_told_and_not_tried_again(desk):
+    desk.problems = [OSError("disk")]
+    query = desk.query()
+    with pytest.raises(OSError, match="disk"):
+        query.start()
+    query.supervise()
+    assert desk.lives == []
+
+
+def test_a_slow_start_holds_up_neither_its_watch_nor_its_status(desk):
+    gate = threading.Event()
+    desk._launch = lambda spec: gate.wait(10) and Life()
+    query = desk.query()
+    query.start_soon()
+    query.supervise()
+    assert query.status().state is State.ERROR
+    gate.set()
+    query.await_tried(10)
+    assert query.status().state is State.RUNNING
+
+
+def test_a_query_stopped_while_it_starts_does_not_live_on(desk):
+    gate, life = threading.Event(), Life()
+    desk._launch = lambda spec: gate.wait(10) and life
+    query = desk.query()
+    query.start_soon()
+    query.stop(timeout_s=0.01)
+    gate.set()
+    query.await_tried(10)
+    assert not life.isActive
+    assert query.status().state is State.STOPPED
+
+
+def test_a_query_that_was_asked_to_end_and_then_kept_goes_on_behind_its_batch(desk):
+    query = desk.query()
+    query.start()
+    query.hold()
+    desk.finishes = False
+    assert not query.end_between_batches(0.01)
+    query.go_on()
+    assert desk.lives[0].isActive
+    assert len(desk.lives) == 1
+    desk.lives[0].fail("stopped between two batches")  # its batch has ended
+    supervised(query, State.RUNNING)
+    query.supervise()
+    query.await_tried(5)
+    assert len(desk.lives) == 2
+    assert desk.told == []
+    assert query.status().failures == ()
+
+
+def test_nobody_starts_a_query_that_a_switch_holds(desk):
+    query = desk.query()
+    query.start()
+    query.hold()
+    assert query.end_between_batches(1)
+    query.supervise()
+    query.start_soon()
+    query.await_tried(1)
+    assert len(desk.lives) == 1
+    assert query.status().state is State.RUNNING  # it is being replaced
+    query.go_on()
+    assert len(desk.lives) == 2
+
+
+def test_a_half_done_batch_is_finished_by_another_life(desk):
+    query = desk.query()
+    query.start()
+    desk.begun(0)
+    desk.lives[0].fail("a wire came loose")
+    query.hold()
+    assert query.end_between_batches(1)
+    assert query.half_done()
+    desk._launch = lambda spec: desk.finished(0) or Life()
+    assert desk.query() is not query
+    query._hands = Hands(desk._prepare, desk._launch, desk._finish)
+    assert query.finish_batch(5)
+    assert not query.half_done()
+
+
+def test_a_half_done_batch_that_fails_again_is_told(desk):
+    query = desk.query()
+    query.start()
+    desk.begun(0)
+    desk.lives[0].fail("a wire came loose")
+    query.hold()
+
+    def launch(spec):
+        life = Life()
+        life.fail("again")
+        return life
+
+    query._hands = Hands(desk._prepare, launch, desk._finish)
+    assert not query.finish_batch(5)
+    assert query.trouble() == "again"
+
+
+def test_what_spark_did_not_end_is_ended_again(desk, monkeypatch):
+    monkeypatch.setattr("ksql.spark.running._STOP_AGAIN_S", 0.0)
+    query = desk.query()
+    query.start()
+    desk.finishes = False
+    desk.lives[0].stop_fails = 1
+    query.stop(timeout_s=0.01)
+    assert not query.stopped
+    end = time.monotonic() + 10
+    while not query.stopped and time.monotonic() < end:
+        query.supervise()
+    assert query.stopped
+    assert not desk.lives[0].isActive
