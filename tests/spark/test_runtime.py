@@ -70,7 +70,8 @@ def test_several_topics_each_from_its_own_start(desk, start):
 def test_totals_and_committed_offsets(desk, start):
     source, sink = desk.topic(), desk.topic()
     desk.send(source, *((f"k{n}", "x") for n in range(10)), ("k", "bad"))
-    query = start(desk.spec("copy", source, sink))
+    spec = desk.spec("copy", source, sink)
+    query = start(spec)
     assert query.await_started().state is State.RUNNING
     assert query.await_idle(desk.ends(source))
     assert query.committed_offsets() == desk.ends(source)
@@ -80,7 +81,7 @@ def test_totals_and_committed_offsets(desk, start):
     assert (totals.rows_in, totals.rows_out, totals.errors) == (11, 10, 1)
     assert totals.last_ms > 0
     assert query.status().state is State.STOPPED
-    again = start(query.spec)
+    again = start(spec)
     assert again.await_started().state is State.RUNNING
     desk.send(source, ("k", "one more"))
     assert again.await_idle(desk.ends(source))
