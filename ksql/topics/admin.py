@@ -23,7 +23,7 @@ from ksql.topics.kafka_errors import (
     KafkaDenied,
     UnknownTopic,
     error_of,
-    is_unreachable,
+    is_retriable,
     retrying,
     translated,
 )
@@ -185,7 +185,7 @@ class Admin:
                 try:
                     _settled(future, KafkaError.UNKNOWN_TOPIC_OR_PART, tries)
                 except KafkaException as problem:
-                    if is_unreachable(error_of(problem)):
+                    if is_retriable(error_of(problem)):
                         raise
                     raise _topic_error(problem, name) from problem
 
@@ -254,7 +254,9 @@ class Admin:
             return {}
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
-        def ask(left: float, _tries: int) -> Offsets:
+        def ask(left: float, tries: int) -> Offsets:
+            if tries and (gone := {name for name, _ in places} - self.topics().keys()):
+                raise UnknownTopic(min(gone))
             asked = self._client.list_offsets(
                 {TopicPartition(*place): spec for place in places},
                 isolation_level=level,
@@ -262,16 +264,21 @@ class Admin:
             )
             return {(p.topic, p.partition): future.result().offset for p, future in asked.items()}
 
-        found = self._retry(ask, topic=", ".join(dict(places)), what="Cannot read offsets")
+        found = self._retry(
+            ask, topic=", ".join(dict(places)), what="Cannot read offsets", known_topic=True
+        )
         return cast("Offsets", found)
 
-    def _retry(self, call: Any, *, topic: str = "", what: str = "") -> Any:
+    def _retry(
+        self, call: Any, *, topic: str = "", what: str = "", known_topic: bool = False
+    ) -> Any:
         return retrying(
             call,
             bootstrap=self._settings.bootstrap,
             timeout_s=self._settings.timeout_s,
             topic=topic,
             what=what,
+            known_topic=known_topic,
         )
 
 

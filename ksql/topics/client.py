@@ -16,8 +16,11 @@ from ksql.topics.kafka_errors import (
     KafkaUnreachable,
     OffsetsGone,
     ProducerFenced,
+    UnknownTopic,
     error_of,
-    is_unreachable,
+    given_up,
+    is_retriable,
+    is_unknown_topic,
     retrying,
     translated,
 )
@@ -57,10 +60,20 @@ class WriteFailed(ServerError):
         super().__init__(f'cannot write to topic "{topic}"', detail=reason)
 
 
+def not_written(bootstrap: str, topic: str, error: KafkaError) -> KsqlError:
+    """Why a record was not acknowledged."""
+    if is_retriable(error):
+        return given_up(bootstrap, error)
+    if is_unknown_topic(error):
+        return UnknownTopic(topic)
+    return WriteFailed(topic, error.str())
+
+
 class Sender:
     """An idempotent producer; a record counts when ``flush`` has returned.
 
-    Safe for several threads, but ``flush`` waits for the records of all of them.
+    For one user at a time: ``flush`` tells of all records since the last one, whoever sent them.
+    Those who share a producer share a ``SharedSender``.
     """
 
     def __init__(self, settings: KafkaSettings, **config: str | float | bool) -> None:
@@ -124,9 +137,7 @@ class Sender:
         if self._failed:
             topic, error = self._failed[0]
             self._failed.clear()
-            if is_unreachable(error):
-                raise KafkaUnreachable(self._settings.bootstrap, error.str())
-            raise WriteFailed(topic, error.str())
+            raise not_written(self._settings.bootstrap, topic, error)
         if left:
             self._producer.purge()
             self._producer.flush(1.0)
@@ -310,7 +321,7 @@ class Reader:
             self._positions[place] = message.offset() or 0
         elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             raise OffsetsGone(*place, error.str())
-        elif is_unreachable(error):
+        elif is_retriable(error):
             self._last_error = error.str()
         else:
             raise translated(error, place[0], "Cannot read")

@@ -29,6 +29,18 @@ class KafkaUnreachable(ServerError):
         )
 
 
+class KafkaNotReady(KafkaUnreachable):
+    """The brokers answer, and ask to be asked later, for longer than the time given."""
+
+    def __init__(self, bootstrap: str, reason: str) -> None:
+        ServerError.__init__(
+            self,
+            f"Kafka at {bootstrap} is not ready",
+            detail=reason,
+            hint="Check that its brokers are up and in sync, and try again.",
+        )
+
+
 class UnknownTopic(KsqlError):
     """A topic that does not exist, or no longer."""
 
@@ -79,22 +91,63 @@ class OffsetsGone(ServerError):
         self.partition = partition
 
 
-_UNREACHABLE: Final = frozenset(
+RETRIABLE: Final = frozenset(
+    {
+        2,  # CORRUPT_MESSAGE
+        3,  # UNKNOWN_TOPIC_OR_PARTITION
+        5,  # LEADER_NOT_AVAILABLE
+        6,  # NOT_LEADER_OR_FOLLOWER
+        7,  # REQUEST_TIMED_OUT
+        9,  # REPLICA_NOT_AVAILABLE
+        13,  # NETWORK_EXCEPTION
+        14,  # COORDINATOR_LOAD_IN_PROGRESS
+        15,  # COORDINATOR_NOT_AVAILABLE
+        16,  # NOT_COORDINATOR
+        19,  # NOT_ENOUGH_REPLICAS
+        20,  # NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        41,  # NOT_CONTROLLER
+        51,  # CONCURRENT_TRANSACTIONS
+        56,  # KAFKA_STORAGE_ERROR
+        70,  # FETCH_SESSION_ID_NOT_FOUND
+        71,  # INVALID_FETCH_SESSION_EPOCH
+        72,  # LISTENER_NOT_FOUND
+        74,  # FENCED_LEADER_EPOCH
+        75,  # UNKNOWN_LEADER_EPOCH
+        78,  # OFFSET_NOT_AVAILABLE
+        80,  # PREFERRED_LEADER_NOT_AVAILABLE
+        83,  # ELIGIBLE_LEADERS_NOT_AVAILABLE
+        84,  # ELECTION_NOT_NEEDED
+        88,  # UNSTABLE_OFFSET_COMMIT
+        89,  # THROTTLING_QUOTA_EXCEEDED
+        100,  # UNKNOWN_TOPIC_ID
+        103,  # INCONSISTENT_TOPIC_ID
+        106,  # FETCH_SESSION_TOPIC_ID_ERROR
+        122,  # SHARE_SESSION_NOT_FOUND
+        123,  # INVALID_SHARE_SESSION_EPOCH
+        133,  # SHARE_SESSION_LIMIT_REACHED
+    }
+)
+"""The codes of the brokers whose Java exception is a RetriableException.
+
+Source: org.apache.kafka.common.protocol.Errors of kafka-clients 4.1.1, which a test reads.
+"""
+
+BROKER_NOT_AVAILABLE: Final = KafkaError.BROKER_NOT_AVAILABLE
+"""Not retriable to Java's clients, which never see it: what a broker says that is on its way."""
+
+_LOCAL: Final = frozenset(
     {
         KafkaError._TRANSPORT,  # noqa: SLF001 - the library names its local errors so
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
         KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
+        KafkaError._MSG_TIMED_OUT,  # noqa: SLF001
         KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError._RETRY,  # noqa: SLF001
+        KafkaError._WAIT_CACHE,  # noqa: SLF001
         KafkaError._WAIT_COORD,  # noqa: SLF001
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.NOT_CONTROLLER,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.NETWORK_EXCEPTION,
+        KafkaError._DESTROY_BROKER,  # noqa: SLF001
+        KafkaError._UNKNOWN_BROKER,  # noqa: SLF001
     }
 )
 _UNKNOWN: Final = frozenset(
@@ -127,9 +180,28 @@ def error_of(problem: KafkaException) -> KafkaError:
     return KafkaError(KafkaError._FAIL, str(problem))  # noqa: SLF001
 
 
-def is_unreachable(error: KafkaError) -> bool:
-    """Whether trying again may help."""
-    return error.code() in _UNREACHABLE
+def is_unknown_topic(error: KafkaError) -> bool:
+    """Whether the brokers do not know the topic."""
+    return error.code() in _UNKNOWN
+
+
+def is_retriable(error: KafkaError) -> bool:
+    """Whether trying again may help.
+
+    An unknown topic counts as an answer, though Java tries again: those who know that it is there
+    ask ``is_unknown_topic`` too.
+    """
+    code = error.code()
+    if code in _UNKNOWN:
+        return False
+    return code in RETRIABLE or code in _LOCAL or code == BROKER_NOT_AVAILABLE or error.retriable()
+
+
+def given_up(bootstrap: str, error: KafkaError) -> KafkaUnreachable:
+    """What to say when trying again did not help in time."""
+    if error.code() > 0:
+        return KafkaNotReady(bootstrap, error.str())
+    return KafkaUnreachable(bootstrap, error.str())
 
 
 def translated(error: KafkaError, topic: str = "", what: str = "") -> KsqlError:
@@ -151,8 +223,11 @@ def retrying(
     timeout_s: float,
     topic: str = "",
     what: str = "",
+    known_topic: bool = False,
 ) -> T:
     """Call ``call(seconds left, tries so far)`` until it succeeds or cannot.
+
+    ``known_topic``: the topics have just been seen; a broker that does not know them is behind.
 
     Raises: KafkaUnreachable when the time is over; else what ``translated`` makes of the error.
     """
@@ -164,10 +239,10 @@ def retrying(
             return call(max(end - time.monotonic(), 0.1), tries)
         except KafkaException as problem:
             error = error_of(problem)
-            if not is_unreachable(error):
+            if not (is_retriable(error) or (known_topic and is_unknown_topic(error))):
                 raise translated(error, topic, what) from problem
             if time.monotonic() + wait_s >= end:
-                raise KafkaUnreachable(bootstrap, error.str()) from problem
+                raise given_up(bootstrap, error) from problem
         tries += 1
         time.sleep(wait_s)
         wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
