@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.local.driver import MemoryRunner, MemoryTopics
-from ksql.statements.services import QueryHealth, Request, Services
+from ksql.statements.services import Arrived, QueryHealth, Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.topics.registry import MemoryRegistry, Reference, subject_name
 from qtt.compare import Actual
@@ -78,17 +78,18 @@ class LocalDriver:
         request = Request(self._services, settings, text=text)
         HANDLERS[type(statement)](statement, request)
 
-    def write(
+    def begin(
         self,
         topic: str,
         key: bytes | None,
         value: bytes | None,
         timestamp: int | None,
         headers: object = None,
-    ) -> None:
+    ) -> Arrived:
         """INSERT VALUES' record."""
         del headers
         self._topics.append(topic, key, value, timestamp or 0)
+        return Arrived()
 
     def feed(self, records: Sequence[RawInput]) -> None:
         """Write the records and run the queries."""

@@ -26,7 +26,7 @@ from ksql.registry.errors import ReferenceExists
 from ksql.spark.runner import SparkRunner, Surroundings
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.session import SparkSettings
-from ksql.statements.services import Request, Services
+from ksql.statements.services import Arrived, Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
@@ -189,18 +189,19 @@ class SparkDriver:
             error.detail = error.detail.replace(self._prefix, "")
             raise
 
-    def write(
+    def begin(
         self,
         topic: str,
         key: bytes | None,
         value: bytes | None,
         timestamp: int | None,
         headers: Headers | None = None,
-    ) -> None:
+    ) -> Arrived:
         """INSERT VALUES' record."""
         with self._shared.sender_lock:
             self._shared.sender.send(topic, key, value, timestamp=timestamp, headers=headers)
             self._shared.sender.flush()
+        return Arrived()
 
     def feed(self, records: Sequence[RawInput]) -> None:
         """Write the records, topic by topic.

@@ -12,11 +12,21 @@ from ksql.statements.entities import CommandStatus, Entity
 __all__ = ["Health", "RequestFailed", "RowWriter", "ServerInfo", "Service", "UnknownField"]
 
 
+class Delivery(Protocol):
+    """A row that is under way."""
+
+    def wait(self) -> None:
+        """Return once it is acknowledged.
+
+        Raises: KsqlErrors that tell what became of it instead.
+        """
+
+
 class RowWriter(Protocol):
     """Writes rows of JSON to one stream; numbers in them are ``int`` or ``Decimal``."""
 
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Write one row and wait until it is acknowledged.
+    def begin(self, row: Mapping[str, Any]) -> Delivery:
+        """Hand one row over.
 
         Raises: UnknownField, which ends the writing; other KsqlErrors, which end only this row.
         """

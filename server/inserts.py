@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from server.context import Door
 from server.errors import streamed_body
-from server.facade import RowWriter, UnknownField
+from server.facade import Delivery, RowWriter, UnknownField
 from server.values import dumps
 from server.wire import DELIMITED, BadRequest
 
@@ -99,24 +99,39 @@ class InsertsResponse(Response):
             await _send(send, self._form.text(acks, begun=begun))
 
     def _acks(self, batch: list[bytes]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        """Rows that have come together are sent together; each has an answer of its own."""
+        begun: list[Delivery | dict[str, Any]] = []
         for line in batch:
+            begun.append(self._begin(line))
             if self._ended:
                 break
-            found.append(self._ack(line))
-            self._sequence += 1
-        return found
+        return [self._ack(one) for one in begun]
 
-    def _ack(self, line: bytes) -> dict[str, Any]:
+    def _begin(self, line: bytes) -> Delivery | dict[str, Any]:
+        """A row under way, or why it is not."""
         try:
             _ = self._door.service  # raises once the server is shutting down
-            self._writer.write(parse_row(line))
+            return self._writer.begin(parse_row(line))
         except Exception as error:  # noqa: BLE001 - the status is sent: the stream itself must tell it
-            body = streamed_body(error)
-            self._ended = _ends_all(error, body)
-            told = {"error_code": body["error_code"], "message": body["message"]}
-            return {"status": "error", "seq": self._sequence, **told}
-        return {"status": "ok", "seq": self._sequence}
+            return self._told(error)
+
+    def _ack(self, begun: Delivery | dict[str, Any]) -> dict[str, Any]:
+        told = begun if isinstance(begun, dict) else self._outcome(begun)
+        sequence, self._sequence = self._sequence, self._sequence + 1
+        status = "error" if told else "ok"
+        return {"status": status, "seq": sequence, **told}
+
+    def _outcome(self, delivery: Delivery) -> dict[str, Any]:
+        try:
+            delivery.wait()
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._told(error)
+        return {}
+
+    def _told(self, error: Exception) -> dict[str, Any]:
+        body = streamed_body(error)
+        self._ended = self._ended or _ends_all(error, body)
+        return {"error_code": body["error_code"], "message": body["message"]}
 
 
 def _ends_all(error: Exception, body: dict[str, Any]) -> bool:

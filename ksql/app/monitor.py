@@ -13,11 +13,9 @@ if TYPE_CHECKING:
 
     from ksql.app.skipped import SkippedRecords
     from ksql.engine.engine import Engine
-    from ksql.processors.base import Headers
     from ksql.spark.runner import SparkRunner
     from ksql.spark.running import RunningQuery
     from ksql.topics.admin import Admin
-    from ksql.topics.client import Sender
 
 
 class SparkMonitor:
@@ -75,22 +73,3 @@ class SparkMonitor:
         there = [topic for topic in topics if topic in known]
         begins, ends = self._admin.begin_offsets(there), self._admin.end_offsets(there)
         return {place: (begins[place], ends[place]) for place in ends}
-
-
-class KafkaWriter:
-    """The ``Writer`` protocol: one record, acknowledged."""
-
-    def __init__(self, sender: Sender) -> None:
-        self._sender = sender
-
-    def write(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: Headers | None = None,
-    ) -> None:
-        """Write and wait."""
-        self._sender.send(topic, key, value, timestamp=timestamp, headers=headers)
-        self._sender.flush()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from ksql.app.book import LedgerBook
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
-from ksql.app.monitor import KafkaWriter, SparkMonitor
+from ksql.app.monitor import SparkMonitor
 from ksql.app.reads import Reads
 from ksql.app.registry import URL as REGISTRY_URL
 from ksql.app.registry import open_registry
@@ -53,6 +53,7 @@ from ksql.topics.broker import EmbeddedBroker
 from ksql.topics.client import Sender
 from ksql.topics.processing_log import stream_statement, topic_name
 from ksql.topics.settings import KafkaSettings
+from ksql.topics.shared_sender import SharedSender
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -251,15 +252,15 @@ class KsqlService:
         self.engine.book = self.book
         self.engine.on_command = self._snapshot
         self._closers.append(self._stop_queries)
-        sender = Sender(self.kafka)
-        self._closers.append(sender.close)
+        writer = SharedSender(self.kafka)
+        self._closers.append(writer.close)
         skipped = SkippedRecords(self.kafka, self.admin, self.log_topic)
         monitor = SparkMonitor(self.runner, self.admin, skipped)
         monitor.engine = self.engine
         self.services = Services(
             self.engine,
             monitor,
-            KafkaWriter(sender),
+            writer,
             self._now_ms,
             self.settings.text("listeners").removeprefix("http://"),
             self.close_query,

@@ -1,4 +1,4 @@
-"""Rows of JSON, each written at once: what /inserts-stream does.
+"""Rows of JSON, each a record of its own: what /inserts-stream does.
 
 Source: reference, REST interface, section 6.
 """
@@ -19,7 +19,7 @@ from ksql.types.schema import quote_always
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ksql.statements.services import Request
+    from ksql.statements.services import Delivery, Request
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 
@@ -41,8 +41,8 @@ class RowWriter:
         self._services = request.services
         self._columns = {c.name for c in (*source.schema.key, *source.schema.value)}
 
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Write one row and wait until it is acknowledged; what it does not name is NULL.
+    def begin(self, row: Mapping[str, Any]) -> Delivery:
+        """Hand one row over; it counts once ``wait`` has returned. What it does not name is NULL.
 
         Raises: UnknownField, CannotInsert.
         """
@@ -56,7 +56,7 @@ class RowWriter:
             record = self._keys.encode(key or None), self._values.encode(value)
         except EncodeError as error:
             raise CannotInsert(error.message) from error
-        self._services.writer.write(self._source.topic, *record, self._services.now_ms())
+        return self._services.writer.begin(self._source.topic, *record, self._services.now_ms())
 
 
 def name_of(text: str) -> str:

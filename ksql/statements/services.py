@@ -63,18 +63,32 @@ class RunningPush:
     plan: QueryPlan
 
 
-class Writer(Protocol):
-    """Writes single records, for INSERT VALUES."""
+class Delivery(Protocol):
+    """A record that is under way."""
 
-    def write(
+    def wait(self) -> None:
+        """Return once this very record is acknowledged; raise what became of it instead."""
+
+
+class Arrived:
+    """A record that a writer has waited for already."""
+
+    def wait(self) -> None:
+        """Return at once."""
+
+
+class Writer(Protocol):
+    """Writes single records, for INSERT VALUES and rows over HTTP; for many threads at once."""
+
+    def begin(
         self,
         topic: str,
         key: bytes | None,
         value: bytes | None,
         timestamp: int | None,
         headers: Headers | None = None,
-    ) -> None:
-        """Write and wait for the acknowledgement."""
+    ) -> Delivery:
+        """Hand a record over; records of one thread keep their order."""
 
 
 @dataclass

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench import latency, report, resources, throughput
+from tests.bench import inserts, latency, report, resources, throughput
 from tests.bench.report import Result
 from tests.bench.site import site
 
@@ -19,6 +19,7 @@ ON_A_SITE = {
     for workload in (
         *throughput.WORKLOADS,
         *latency.WORKLOADS,
+        *inserts.WORKLOADS,
         resources.Idle(),
         resources.Memory(),
     )

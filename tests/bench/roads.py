@@ -26,7 +26,7 @@ from ksql.spark.arrow import raw_batch
 from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.pages import PagedStore
 from ksql.statements import execute
-from ksql.statements.services import Services
+from ksql.statements.services import Delivery, Services
 from ksql.topics.registry import MemoryRegistry, Registry
 from ksql.topics.schemas import topic_serde
 from ksql.types.format import Format
@@ -68,7 +68,7 @@ def compiled(
 class NoWriter:
     """Nothing is inserted here."""
 
-    def write(self, *_record: object) -> None:
+    def begin(self, *_record: object) -> Delivery:
         raise NotImplementedError
 
 

@@ -114,8 +114,16 @@ class World:
         self.topics.create(Topic(name, partitions, replicas))
 
     def write(self, topic, key, value, timestamp, headers=None):
-        """INSERT VALUES' writer."""
+        """A record, whatever the service thinks of it."""
         self.topics.append(topic, key, value, timestamp or 0, headers)
+
+    def begin(self, topic, key, value, timestamp, headers=None):
+        """INSERT VALUES' writer."""
+        self.write(topic, key, value, timestamp, headers)
+        return self
+
+    def wait(self):
+        """What the writer hands over is there at once."""
 
     def feed(self, topic, *records):
         """Append ``(key, value, time)`` and let all queries run.

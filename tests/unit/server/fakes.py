@@ -82,7 +82,7 @@ class FakeRows:
 
     service: FakeService
 
-    def write(self, row: Mapping[str, Any]) -> None:
+    def begin(self, row: Mapping[str, Any]) -> FakeRows:
         if "Z" in row:
             raise UnknownField("there is no Z")
         if not isinstance(row.get("A"), int):
@@ -90,6 +90,10 @@ class FakeRows:
         if row["A"] < 0:
             raise ServerError("no broker")
         self.service.calls.append(("row", dict(row)))
+        return self
+
+    def wait(self) -> None:
+        """A row is there at once."""
 
 
 @dataclass

@@ -30,8 +30,8 @@ def writer(world, name="s"):
 def test_rows_are_written_with_the_time_of_the_clock():
     world = World(S)
     rows = writer(world)
-    rows.write({"k": "a", "A": 1, "`b`": Decimal("2.5"), "p": {"x": 3}})
-    rows.write({})
+    rows.begin({"k": "a", "A": 1, "`b`": Decimal("2.5"), "p": {"x": 3}})
+    rows.begin({})
     assert [record[:3] for record in world.out("s")] == [
         ("a", {"A": 1, "b": 2.5, "P": {"X": 3}}, 1000),
         (None, {"A": None, "b": None, "P": None}, 1000),
@@ -55,14 +55,14 @@ def test_rows_are_written_with_the_time_of_the_clock():
 def test_rows_that_do_not_fit_are_not_written(row, error):
     world = World(S)
     with pytest.raises(KsqlError) as caught:
-        writer(world).write(row)
+        writer(world).begin(row)
     assert type(caught.value) is error
     assert world.out("s") == []
 
 
 def test_the_error_tells_value_type_and_column():
     with pytest.raises(CannotInsert) as caught:
-        writer(World(S)).write({"A": "1"})
+        writer(World(S)).begin({"A": "1"})
     assert caught.value.message == (
         "Can't coerce a field of type STRING (1) into type BIGINT for column `A`"
     )

@@ -1,0 +1,111 @@
+"""An acknowledgement is about one record, whoever else writes at the same moment."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from ksql.base.errors import KsqlError
+from ksql.topics import epoch
+from ksql.topics.admin import Admin, TopicChange
+from ksql.topics.kafka_errors import UnknownTopic
+from ksql.topics.settings import KafkaSettings
+from ksql.topics.shared_sender import SharedSender
+from tests.kafka.servers import Refused
+from tests.kafka.wires import read_all, unique
+
+# kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
+pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
+
+
+@pytest.fixture
+def kafka(broker):
+    return KafkaSettings(broker.bootstrap)
+
+
+@pytest.fixture
+def sender(kafka):
+    with contextlib.closing(SharedSender(kafka)) as opened:
+        yield opened
+
+
+def test_a_refused_record_is_told_to_who_wrote_it(kafka, sender):
+    small, big = unique("small"), unique("big")
+    Admin(kafka).create(TopicChange(small, 1, configs={"max.message.bytes": "2000"}))
+    Admin(kafka).create(TopicChange(big, 1))
+    together = Barrier(2)
+
+    def write(topic, size):
+        together.wait()
+        try:
+            sender.begin(topic, None, b"x" * size, None).wait()
+        except KsqlError as error:
+            return error.message
+        return "ok"
+
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(200):
+            refused, taken = pool.submit(write, small, 5000), pool.submit(write, big, 10)
+            assert refused.result() == f'cannot write to topic "{small}"'
+            assert taken.result() == "ok"
+
+
+def test_a_topic_that_was_deleted_is_named(kafka, sender):
+    topic = unique("gone")
+    admin = Admin(kafka)
+    admin.create(TopicChange(topic, 1))
+    sender.begin(topic, None, b"x", None).wait()
+    admin.delete(topic)
+    for timestamp in (None, 0):
+        with pytest.raises(UnknownTopic, match=f"Kafka topic does not exist: {topic}"):
+            sender.begin(topic, None, b"x", timestamp).wait()
+    admin.create(TopicChange(topic, 1))
+    sender.begin(topic, None, b"x", None).wait()  # made anew, it is written to again
+    epoch.close()
+
+
+def test_many_clients_at_once(server, http):
+    name = unique("s").upper()
+    http.ksql(
+        f"CREATE STREAM {name} (N INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=2, "
+        "VALUE_FORMAT='JSON');"
+    )
+    Admin(KafkaSettings(server.bootstrap)).alter_configs(name, {"max.message.bytes": "2000"})
+    http.ksql(f"CREATE STREAM {name}T (T STRING) WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON');")
+
+    def insert(number):
+        if number % 5 == 2:
+            http.refused(f"INSERT INTO {name}T (T) VALUES ('{'x' * 5000}');")
+            return []
+        if number % 5 == 3:
+            rows = "\n".join(json.dumps({"N": number * 1000 + n}) for n in range(20))
+            answer = http.client.post("/inserts-stream", content=f'{{"target":"{name}"}}\n{rows}')
+            acks = [json.loads(line) for line in answer.text.splitlines()]
+            assert acks == [{"status": "ok", "seq": n} for n in range(20)]
+            return [number * 1000 + n for n in range(20)]
+        http.ksql(f"INSERT INTO {name} (N) VALUES ({number});")
+        return [number]
+
+    with ThreadPoolExecutor(16) as pool:
+        acknowledged = [n for told in pool.map(insert, range(200)) for n in told]
+    found = [record.value["N"] for record in read_all(server.bootstrap, name)]
+    assert sorted(found) == sorted(acknowledged)
+
+
+def test_an_insert_names_the_topic_that_is_gone(server, http):
+    name = unique("s").upper()
+    http.ksql(
+        f"CREATE STREAM {name} (N INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, "
+        "VALUE_FORMAT='JSON');"
+        f"INSERT INTO {name} (N) VALUES (1);"
+    )
+    Admin(KafkaSettings(server.bootstrap)).delete(name)
+    with pytest.raises(Refused) as refused:
+        http.ksql(f"INSERT INTO {name} (N) VALUES (2);")
+    assert f"Kafka topic does not exist: {name}" in refused.value.body["message"]
+    answer = http.client.post("/inserts-stream", content=f'{{"target":"{name}"}}\n{{"N":3}}')
+    assert name in json.loads(answer.text)["message"]
