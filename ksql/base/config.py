@@ -11,9 +11,10 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from ksql.base.errors import KsqlError
+from ksql.base.property import Property
+from ksql.base.property import declared as _p
 
 STREAMS_PREFIX = "ksql.streams."
 
@@ -34,32 +35,6 @@ class InvalidProperty(KsqlError):
 
     def __init__(self, name: str, value: str, expected: str) -> None:
         super().__init__(f"Invalid value {value} for property {name}: expected {expected}")
-
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """One property; ``editable`` ones can be SET for a session or a request."""
-
-    name: str
-    type: Literal["text", "int", "bool", "choice"]
-    default: str
-    editable: bool = False
-    scope: Literal["KSQL", "KAFKA"] = "KSQL"
-    choices: tuple[str, ...] = ()
-    doc: str = ""
-
-
-def _p(
-    name: str,
-    type_: Literal["text", "int", "bool", "choice"],
-    default: str,
-    doc: str,
-    *,
-    editable: bool = False,
-    scope: Literal["KSQL", "KAFKA"] = "KSQL",
-    choices: tuple[str, ...] = (),
-) -> Property:
-    return Property(name, type_, default, editable, scope, choices, doc)
 
 
 PROPERTIES: dict[str, Property] = {
@@ -117,35 +92,35 @@ PROPERTIES: dict[str, Property] = {
             "int",
             "100",
             "pause between micro-batches",
-            editable=True,
+            part_of="query",
         ),
         _p(
             "ksql.query.shuffle.partitions",
             "int",
             "0",
             "buckets of a new stateful query; 0 follows its input",
-            editable=True,
+            part_of="plan",
         ),
         _p(
             "ksql.query.max.records.per.batch",
             "int",
             "500000",
             "upper bound of a micro-batch",
-            editable=True,
+            part_of="query",
         ),
         _p(
             "ksql.query.fail.on.data.loss",
             "bool",
             "true",
             "stop a query whose unread records are gone from the broker, instead of going on",
-            editable=True,
+            part_of="plan",
         ),
         _p(
             "auto.offset.reset",
             "choice",
             "latest",
             "where new queries start to read streams",
-            editable=True,
+            part_of="plan",
             scope="KAFKA",
             choices=("earliest", "latest"),
         ),
@@ -154,7 +129,7 @@ PROPERTIES: dict[str, Property] = {
             "choice",
             "at_least_once",
             "how outputs are written",
-            editable=True,
+            part_of="plan",
             scope="KAFKA",
             choices=("at_least_once", "exactly_once_v2"),
         ),
@@ -163,7 +138,7 @@ PROPERTIES: dict[str, Property] = {
             "int",
             "10000000",
             "0 emits every change of an aggregate",
-            editable=True,
+            part_of="plan",
             scope="KAFKA",
         ),
         _p(
@@ -171,7 +146,7 @@ PROPERTIES: dict[str, Property] = {
             "int",
             "2000",
             "accepted for compatibility; micro-batches commit by themselves",
-            editable=True,
+            part_of="query",
             scope="KAFKA",
         ),
         _p(
@@ -179,45 +154,51 @@ PROPERTIES: dict[str, Property] = {
             "text",
             "KAFKA",
             "key format when none is given",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.persistence.default.format.value",
             "text",
             "",
             "value format when none is given",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.persistence.wrap.single.values",
             "text",
             "",
             "default of WRAP_SINGLE_VALUE",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.output.topic.name.prefix",
             "text",
             "",
             "prefix of topics made by CREATE .. AS SELECT",
-            editable=True,
+            part_of="statement",
         ),
         _p("ksql.create.or.replace.enabled", "bool", "true", "allow CREATE OR REPLACE"),
-        _p("ksql.insert.into.values.enabled", "bool", "true", "allow INSERT VALUES", editable=True),
+        _p(
+            "ksql.insert.into.values.enabled",
+            "bool",
+            "true",
+            "allow INSERT VALUES",
+            part_of="statement",
+        ),
         _p("ksql.pull.queries.enable", "bool", "true", "allow pull queries"),
         _p(
             "ksql.query.pull.table.scan.enabled",
             "bool",
             "true",
             "allow pull queries without a key",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.query.pull.limit.clause.enabled",
             "bool",
             "true",
             "allow LIMIT in pull queries",
-            editable=True,
+            part_of="statement",
         ),
         _p("ksql.query.persistent.active.limit", "int", "2147483647", "how many queries may run"),
         _p("ksql.max.push.queries", "int", "100", "how many push queries may run"),
@@ -245,21 +226,21 @@ PROPERTIES: dict[str, Property] = {
             "bool",
             "true",
             "read JSON_SR as its registered schema says, not just as the columns do",
-            editable=True,
+            part_of="plan",
         ),
         _p(
             "ksql.fail.on.deserialization.error",
             "bool",
             "false",
             "end a query at a record that does not decode",
-            editable=True,
+            part_of="plan",
         ),
         _p(
             "ksql.fail.on.production.error",
             "bool",
             "true",
             "end a query at a record that is too large for its topic, instead of leaving it out",
-            editable=True,
+            part_of="plan",
         ),
         _p(
             "ksql.source.table.materialization.enabled",
@@ -272,67 +253,73 @@ PROPERTIES: dict[str, Property] = {
             "bool",
             "true",
             "a result's topic gets as many replicas as that of its source",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.query.pull.range.scan.enabled",
             "bool",
             "true",
             "pull queries may ask for a range of the key where tables are not scanned",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.query.pull.stream.enabled",
             "bool",
             "true",
             "allow pull queries over streams",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.query.push.v2.enabled",
             "bool",
             "false",
             "push queries over one query's result are named scalable and skip keyless records",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.new.query.planner.enabled",
             "bool",
             "false",
             "key columns of a result come in the order of SELECT",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.timestamp.throw.on.invalid",
             "bool",
             "false",
             "end a query at an invalid timestamp",
-            editable=True,
+            part_of="plan",
         ),
         _p(
             "ksql.cast.strings.preserve.nulls",
             "bool",
             "true",
             "CAST of NULL to STRING gives NULL",
-            editable=True,
+            part_of="plan",
         ),
         _p(
             "ksql.nested.error.set.null",
             "bool",
             "true",
             "an error in a nested expression gives NULL there",
-            editable=True,
+            part_of="plan",
         ),
         _p(
             "ksql.variable.substitution.enable",
             "bool",
             "true",
             "replace ${name} in statements",
-            editable=True,
+            part_of="statement",
         ),
-        _p("ksql.suppress.enabled", "bool", "true", "allow EMIT FINAL", editable=True),
-        _p("ksql.headers.columns.enabled", "bool", "true", "allow header columns", editable=True),
-        _p("ksql.lambdas.enabled", "bool", "true", "allow lambda functions", editable=True),
+        _p("ksql.suppress.enabled", "bool", "true", "allow EMIT FINAL", part_of="statement"),
+        _p(
+            "ksql.headers.columns.enabled",
+            "bool",
+            "true",
+            "allow header columns",
+            part_of="statement",
+        ),
+        _p("ksql.lambdas.enabled", "bool", "true", "allow lambda functions", part_of="statement"),
         _p(
             "ksql.schema.registry.url",
             "text",
@@ -401,14 +388,14 @@ PROPERTIES: dict[str, Property] = {
             "int",
             "1000",
             "how long ASSERT TOPIC waits",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.assert.schema.default.timeout.ms",
             "int",
             "1000",
             "how long ASSERT SCHEMA waits",
-            editable=True,
+            part_of="statement",
         ),
         _p(
             "ksql.server.command.response.timeout.ms",
@@ -435,6 +422,7 @@ PROPERTIES: dict[str, Property] = {
     )
 }
 FUNCTION_PREFIX = "ksql.functions."
+PLAN_PROPERTIES = tuple(row.name for row in PROPERTIES.values() if row.part_of == "plan")
 _WHOLE = re.compile(r"-?[0-9]+")
 
 

@@ -34,25 +34,21 @@ from ksql.rows.constants import strict
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.topics.formats import validate
-from ksql.topics.schemas import JSON_SR_CONVERTER
 from ksql.types.coerce import can_coerce
 from ksql.types.format import Format, KeyWindow
 from ksql.types.model import Decimal, SqlType
 from ksql.types.schema import Column, Role, Schema, quote_always
+from ksql.upgrade.settings import (
+    LISTED,
+    inherited,
+    inherited_properties,
+    notes,
+)
 from ksql.upgrade.validate import validate as validate_upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PLAN_SETTINGS = (
-    "auto.offset.reset",
-    "processing.guarantee",
-    "ksql.cast.strings.preserve.nulls",
-    "ksql.nested.error.set.null",
-    "ksql.fail.on.deserialization.error",
-    "ksql.timestamp.throw.on.invalid",
-    JSON_SR_CONVERTER,
-)
 _QUERY_ID = re.compile(r"[A-Za-z0-9_]+\Z")
 _RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
 
@@ -99,7 +95,7 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
         text,
         codec.dumps(plan),
         context.offset,
-        tuple(sorted(context.settings.overrides.items())),
+        _properties(running, context),
         paused=running.paused if running else False,
         started_at_offset=running.started_at_offset if running else context.offset,
     )
@@ -112,6 +108,17 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
         plans={**prepared.plans, "new": query.plan},
         registrations=schemas.of_sink(source, context),
     )
+
+
+def _properties(running: PersistentQuery | None, context: Context) -> tuple[tuple[str, str], ...]:
+    """The settings that are stated for the query; a replacement inherits those it does not state.
+
+    Those that only concern one statement are not handed on.
+    """
+    stated = dict(context.settings.overrides)
+    if running is not None:
+        stated = inherited_properties(dict(running.properties), stated)
+    return tuple(sorted(stated.items()))
 
 
 def _refuse_limit(query: ast.Query, what: str) -> None:
@@ -173,9 +180,9 @@ def _checked_replacement(
             raise UpgradeRefused(existing.name, stems, None)
         return plan, prepared
     old = codec.loads(running.plan)
-    if "ksql.query.shuffle.partitions" not in context.settings.overrides:
-        plan = replace(plan, buckets=old.buckets)
+    fresh, plan = plan, inherited(plan, old, context.settings.overrides)
     verdict, aligned = validate_upgrade(old, plan, context.functions)
+    verdict = replace(verdict, inherited=notes(fresh, plan))
     if stems or not verdict.accepted:
         raise UpgradeRefused(existing.name, stems, verdict)
     return aligned, replace(prepared, verdict=verdict, plans={"old": running.plan})
@@ -306,8 +313,7 @@ def query_plan(
         sink,
         wanted or min(most, context.parallelism),
         settings.number("cache.max.bytes.buffering") == 0,
-        tuple((name, settings.text(name)) for name in _PLAN_SETTINGS)
-        + tuple(sorted(settings.functions())),
+        tuple((name, settings.text(name)) for name in LISTED) + tuple(sorted(settings.functions())),
     )
 
 

@@ -27,7 +27,13 @@ from ksql.types.model import SqlType
 from ksql.types.schema import Column
 
 UpgradeKind = Literal[
-    "data selection", "schema evolution", "source modifying", "topology", "scaling", "unsupported"
+    "data selection",
+    "schema evolution",
+    "configuration",
+    "source modifying",
+    "topology",
+    "scaling",
+    "unsupported",
 ]
 
 
@@ -193,7 +199,8 @@ class QueryPlan:
 
     ``buckets``: how many ways records are exchanged; fixed with the checkpoint. ``every_change``:
     emit every change instead of one per key and micro-batch (``cache.max.bytes.buffering`` = 0).
-    ``settings``: the ``ksql.*`` properties that change results.
+    ``settings``: the other properties that change results (``ksql.base.property``); for both,
+    ``ksql.upgrade.settings`` says what a difference means.
     """
 
     query_id: str = on_upgrade("derived")

@@ -191,11 +191,11 @@ class SparkRunner:
         plan = plan_of(query)
         around = self._around
         rights.check_plan(plan, around.settings)
-        settings = Settings(around.settings.server, dict(query.properties))
+        stated = {**dict(query.properties), **dict(plan.settings)}
+        settings = Settings(around.settings.server, stated)
         text = around.packed(query.plan)
         program = load(text)
         service_id = around.settings.text("ksql.service.id")
-        guarantee = dict(plan.settings).get("processing.guarantee")
         return QuerySpec(
             query.id,
             text,
@@ -205,7 +205,7 @@ class SparkRunner:
             plan.buckets,
             around.consumer,
             around.producer,
-            guarantee == "exactly_once_v2",
+            stated.get("processing.guarantee") == "exactly_once_v2",
             settings.number("ksql.query.trigger.interval.ms"),
             settings.number("ksql.query.max.records.per.batch"),
             fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),

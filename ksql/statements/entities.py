@@ -83,6 +83,7 @@ class UpgradeReport:
     guarantees: tuple[Guarantee, ...] = ()
     changes: tuple[Change, ...] = ()
     reasons: tuple[str, ...] = ()  # every breach of a refused one
+    inherited: tuple[str, ...] = ()  # settings of the running query that a new one would not have
     query_id: str | None = None
     switch: SwitchPoint | None = field(default=None, metadata=OMIT_NONE)
 
@@ -98,6 +99,7 @@ class UpgradeReport:
             guarantees=verdict.guarantees,
             changes=verdict.changes,
             reasons=verdict.reasons,
+            inherited=verdict.inherited,
             query_id=query_id,
             switch=switch,
         )

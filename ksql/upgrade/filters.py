@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from ksql.plan.nodes import Aggregate, Explode, Filter, Plan, QueryPlan, Select
 from ksql.plan.walk import result_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ksql.analysis.bound import Bound
 

@@ -12,8 +12,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import trees
-from ksql.analysis.bound import Named
-from ksql.analysis.show import show
+from ksql.analysis.bound import Column, Named
+from ksql.analysis.show import show, show_call
 from ksql.base.ident import quote
 from ksql.plan.nodes import (
     Aggregate,
@@ -28,6 +28,7 @@ from ksql.plan.nodes import (
     UpgradeKind,
 )
 from ksql.plan.walk import children, nodes, result_kind, sources
+from ksql.upgrade import settings
 from ksql.upgrade.align import align, same_fold
 from ksql.upgrade.filters import Passive, conditions, passive, same_conditions
 from ksql.upgrade.texts import shown, shown_fold
@@ -37,9 +38,10 @@ from ksql.upgrade.verdict import ACCEPTED, Change, UpgradeClass, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ksql.analysis.bound import Bound
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import Fold
-    from ksql.types.schema import Column
+    from ksql.types import schema
 
 _CLAUSES: dict[type, str] = {
     Aggregate: "GROUP BY",
@@ -49,6 +51,7 @@ _CLAUSES: dict[type, str] = {
 _ORDER: tuple[UpgradeClass, ...] = (
     "data selection",
     "schema evolution",
+    "configuration",
     "source modifying",
     "topology",
     "scaling",
@@ -62,7 +65,11 @@ def validate(old: QueryPlan, new: QueryPlan, functions: Functions) -> tuple[Verd
     It runs under the old id, with the old buckets and state slots.
     """
     aligned = align(old, new)
-    found_changes = (*_compare_fields(old, new), *_compare(old.sink, aligned.sink))
+    found_changes = (
+        *_compare_fields(old, new),
+        *_compare(old.sink, aligned.sink),
+        *settings.compare(old, new),
+    )
     changes = tuple(dict.fromkeys(found_changes))
     kinds = {change.kind for change in changes}
     classes: tuple[UpgradeClass, ...] = tuple(k for k in _ORDER if k in kinds) or ("transparent",)
@@ -98,7 +105,10 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Change]:
     if type(old_core) is not type(new_core):
         yield from _other_shape(old_core, new_core)
         return
-    yield from _compare_fields(old_core, new_core)
+    below = tuple(_compare_fields(old_core, new_core))
+    yield from below
+    if not below:
+        yield from _compare_keys((old_steps, old_core), (new_steps, new_core))
     takes_back = False
     if isinstance(old_core, Aggregate) and isinstance(new_core, Aggregate):
         takes_back = result_kind(old_core.source) == "TABLE"
@@ -138,19 +148,23 @@ def _compare_filters(old: list[Passive], new: list[Passive]) -> Iterator[tuple[s
     for clause in ("WHERE", "HAVING"):
         before, after = (conditions(steps, clause) for steps in (old, new))
         if not same_conditions(before, after):
-            told = [" AND ".join(map(show, parts)) or "none" for parts in (before, after)]
-            yield clause, " became ".join(told)
+            yield clause, _became(*(" AND ".join(map(show, each)) for each in (before, after)))
+
+
+def _became(before: str, after: str) -> str:
+    """What differs may look alike: 1.0 is a DECIMAL, 1E0 a DOUBLE."""
+    types = ", computed in other types" if before == after else ""
+    return f"{before or 'none'} became {after or 'none'}{types}"
 
 
 def _compare_explosions(old: list[Passive], new: list[Passive]) -> Iterator[Change]:
     before, after = (
-        [call.name for step in steps if isinstance(step, Explode) for call in step.calls]
+        [call for step in steps if isinstance(step, Explode) for call in step.calls]
         for steps in (old, new)
     )
     if before != after:
-        shown_before, shown_after = (", ".join(names) or "none" for names in (before, after))
-        text = f"table functions: {shown_before} became {shown_after}"
-        yield _change("data selection", "SELECT", text)
+        told = (", ".join(show_call(c.function, c.args) for c in each) for each in (before, after))
+        yield _change("data selection", "SELECT", f"table functions: {_became(*told)}")
 
 
 def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Change]:
@@ -162,6 +176,30 @@ def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Cha
         if name in after and after[name] != expr:
             text = f"{quote(name)} was {show(expr)}, is {show(after[name])}"
             yield _change("data selection", "SELECT", text)
+
+
+_Stretch = tuple[list[Passive], Plan]
+
+
+def _compare_keys(old: _Stretch, new: _Stretch) -> Iterator[Change]:
+    """The order in which the same expressions make the result's key."""
+    for (name, before), (_, after) in zip(_key(*old), _key(*new), strict=False):
+        if before != after:  # their number is the sink's business
+            became = _became(show(before), show(after))
+            yield _refused("topology", "SELECT", f"key column {quote(name)}: {became}")
+
+
+def _key(steps: list[Passive], core: Plan) -> list[tuple[str, Bound]]:
+    """The columns of the result's key, over what the step below makes them of."""
+    keyed = next((step.key for step in steps if isinstance(step, Select)), ())
+    made = core.group if isinstance(core, Aggregate) else ()
+    made = core.keys if isinstance(core, Rekey) else made
+    below = {named.name: named.expr for named in made}
+    found = []
+    for named in keyed:
+        expr = named.expr
+        found.append((named.name, below.get(expr.name, expr) if isinstance(expr, Column) else expr))
+    return found
 
 
 # --- fields and their rules
@@ -185,7 +223,7 @@ def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Ch
 
 
 def _compare_columns(
-    old: tuple[Column, ...], new: tuple[Column, ...], kind: UpgradeKind, clause: str
+    old: tuple[schema.Column, ...], new: tuple[schema.Column, ...], kind: UpgradeKind, clause: str
 ) -> Iterator[Change]:
     places = {column.name: (index, column) for index, column in enumerate(new)}
     for index, column in enumerate(old):

@@ -10,7 +10,9 @@ from ksql.plan.nodes import UpgradeKind
 UpgradeClass = Literal["transparent"] | UpgradeKind
 Trait = Literal["stateful", "windowed", "joined", "multistage", "nondeterministic", "simple"]
 
-ACCEPTED: frozenset[UpgradeClass] = frozenset({"transparent", "data selection", "schema evolution"})
+ACCEPTED: frozenset[UpgradeClass] = frozenset(
+    {"transparent", "data selection", "schema evolution", "configuration"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,16 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The whole answer; ``classes`` has ``transparent`` alone if nothing differs."""
+    """The whole answer; ``classes`` has ``transparent`` alone if nothing differs.
+
+    ``inherited`` names the settings that are the running query's and not those of a new one.
+    """
 
     classes: tuple[UpgradeClass, ...]
     traits: tuple[Trait, ...]
     guarantees: tuple[Guarantee, ...]
     changes: tuple[Change, ...]
+    inherited: tuple[str, ...] = ()
 
     @property
     def accepted(self) -> bool:

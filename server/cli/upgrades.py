@@ -19,6 +19,8 @@ def render_upgrade(report: dict[str, Any], *, dry: bool = False) -> RenderableTy
         parts.append(_section("query is", Text(", ".join(report["traits"]))))
     if report.get("changes"):
         parts.append(_section("changes", _changes(report["changes"])))
+    if report.get("inherited"):
+        parts.append(_section("inherited", Text("\n".join(report["inherited"]))))
     if report.get("guarantees") and report.get("accepted"):
         parts.append(_section("guarantees", _guarantees(report["guarantees"])))
     if report.get("switch"):

@@ -74,7 +74,7 @@ def test_the_answer_holds_all_three():
         "SELECT K, COUNT(*) N, SUM(A) B FROM S GROUP BY K",
         **{"processing.guarantee": "exactly_once_v2"},
     )
-    assert verdict.classes == ("schema evolution",)
+    assert verdict.classes == ("schema evolution", "configuration")
     assert verdict.traits == ("stateful",)
     assert [g.holds for g in verdict.guarantees] == [False, True, True, True, False]
     assert str(verdict.changes[0]) == "SELECT: added `B` BIGINT (schema evolution)"
