@@ -23,9 +23,9 @@ from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.engine.world import KafkaTopics
 from ksql.registry.errors import ReferenceExists
+from ksql.spark.jvm import SparkSettings
 from ksql.spark.runner import SparkRunner, Surroundings
 from ksql.spark.runtime import SparkRuntime
-from ksql.spark.session import SparkSettings
 from ksql.statements.services import Arrived, Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast

@@ -24,7 +24,7 @@ State = Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"]
 
 STATEMENT_THREADS = 32
 STREAM_THREADS = 160  # one waits for each running query; the limit of push queries is 100
-HEALTH_AGE_S = 5.0
+HEALTH_AGE_S = 1.0
 
 
 class Closeable(Protocol):

@@ -6,6 +6,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from server import ending
+
 PARTS = {"server": "server.main", "demo": "server.demo"}
 TERMINAL = "server.cli.main"
 
@@ -19,5 +21,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(importlib.import_module(part).main(arguments[1:]))
 
 
+def command() -> None:
+    """The command as a process: it ends when its part has, whatever threads still wait for."""
+    status = main()
+    ending.leave_if_threads_hang(status)
+    sys.exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from ksql.base.access import Access
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
 from server.context import Door
+from server.ending import LastResort
 from server.facade import Service
 from server.hosting import http_config
 from server.listeners import (
@@ -41,7 +43,8 @@ from server.settings import read_configuration
 log = logging.getLogger(__name__)
 
 Build = Callable[[Mapping[str, str]], Service]
-GRACE_S = 5  # how long running answers may take to end at a stop
+GRACE_S = 3  # how long running answers may take to end at a stop
+_START_S = 5.0  # how long a start may go on after the signal that ends it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -67,9 +70,11 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     """
     began = time.monotonic()
     sockets = bind(parse_listeners(configuration.get("listeners", DEFAULT)))
+    last = LastResort()
     try:
-        asyncio.run(_serve(build(configuration), sockets, configuration, began))
+        asyncio.run(_serve(build(configuration), sockets, configuration, began, last))
     finally:
+        last.disarm()
         for sock in sockets:
             sock.close()
 
@@ -79,6 +84,7 @@ async def _serve(
     sockets: Sequence[socket.socket],
     configuration: Mapping[str, str],
     began: float,
+    last: LastResort,
 ) -> None:
     door = Door(service, "INITIALIZING")
     hosts = [each.host for each in parse_listeners(configuration.get("listeners", DEFAULT))]
@@ -89,7 +95,7 @@ async def _serve(
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
-        loop.add_signal_handler(number, _stop_or_die, stop)
+        loop.add_signal_handler(number, _stop_or_die, stop, last)
     answering = asyncio.create_task(http.serve(list(sockets)))
     try:
         await _run(service, door, stop, lambda: _say_ready(service, urls, reach, began))
@@ -97,26 +103,55 @@ async def _serve(
         door.shut()
         http.should_exit = True
         await answering
-        await asyncio.to_thread(service.stop)
+        await _in_thread(service.stop)
         door.release()
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
 
 
-def _stop_or_die(stop: asyncio.Event) -> None:
+def _stop_or_die(stop: asyncio.Event, last: LastResort) -> None:
     """The first signal asks for a graceful stop; the next one is from somebody who cannot wait."""
     if stop.is_set():
         os._exit(130)
+    last.arm()
     stop.set()
+
+
+def _in_thread(work: Callable[[], None]) -> asyncio.Future[None]:
+    """Run it in a thread that nobody has to wait for when the process ends."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: BaseException | None) -> None:
+        if not done.done():
+            done.set_result(None) if error is None else done.set_exception(error)
+
+    def run() -> None:
+        error: BaseException | None = None
+        try:
+            work()
+        except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
+            error = problem
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, error)
+
+    threading.Thread(target=run, name=work.__name__, daemon=True).start()
+    return done
 
 
 async def _run(
     service: Service, door: Door, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Start the service and wait for the stop; one during the start waits for the start's end."""
-    await asyncio.to_thread(service.start)
+    """Start the service and wait for the stop; one during the start waits a while for its end."""
+    starting = _in_thread(service.start)
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
     if stop.is_set():
+        await asyncio.wait({starting}, timeout=_START_S)
+        if starting.done() and starting.exception() is not None:
+            log.info("start_given_up", extra={"reason": str(starting.exception())})
         return
+    await starting
     door.state = "READY"
     await asyncio.to_thread(ready)
     await stop.wait()

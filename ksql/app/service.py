@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
 from ksql.app.book import LedgerBook
+from ksql.app.ending import close_all
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
 from ksql.app.monitor import SparkMonitor
@@ -19,6 +20,7 @@ from ksql.app.registry import URL as REGISTRY_URL
 from ksql.app.registry import open_registry
 from ksql.app.skipped import SkippedRecords
 from ksql.app.state import StateDir
+from ksql.app.watch import Watch, kafka_answers
 from ksql.base.config import Settings, check
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
 from ksql.base.excerpt import excerpt
@@ -38,10 +40,10 @@ from ksql.ledger.database import default_url
 from ksql.ledger.entries import CatalogSnapshot
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.materialize import Materializer
+from ksql.spark.jvm import SparkSettings
 from ksql.spark.runner import SparkRunner, Surroundings
 from ksql.spark.running import unheard
 from ksql.spark.runtime import SparkRuntime
-from ksql.spark.session import SparkSettings
 from ksql.spark.spec import RetryPolicy
 from ksql.statements import entities as e
 from ksql.statements import execute as requests
@@ -66,6 +68,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _COMMAND_PAUSE_S = 0.05
+_STOP_S = 4.0
+_SHARED_STOP_S = 90.0
+_PROCESS_STOP_S = 5.0
 _BOOTSTRAP = "bootstrap.servers"
 
 
@@ -118,6 +123,7 @@ class KsqlService:
         self._state: StateDir | None = None
         self._broker: EmbeddedBroker | None = None
         self._closers: list[Callable[[], object]] = []
+        self._own_runtime: SparkRuntime | None = None
         self._ready = threading.Event()
         self._stop_lock = threading.Lock()
         self._replaying = True
@@ -148,6 +154,7 @@ class KsqlService:
             registry.result()
             self.runtime = spark.result()
             self.kafka = kafka.result()
+        self._watch = self._open_watch()
         self._compose(state)
         self._progress("replaying the command topic")
         self.log.open()
@@ -171,9 +178,15 @@ class KsqlService:
             conf={k: v for k, v in self.settings.server.items() if k.startswith("spark.")},
         )
         runtime = SparkRuntime(settings, lambda: self.admin, self._retries())
-        self._closers.append(runtime.close)
+        self._own_runtime = runtime
         runtime.open()
         return runtime
+
+    def _open_watch(self) -> Watch:
+        watch = Watch(kafka_answers(self.kafka), self._broker, self.runtime.wake)
+        self._closers.append(watch.close)
+        watch.start()
+        return watch
 
     def _retries(self) -> RetryPolicy:
         """How failed queries are tried again."""
@@ -189,7 +202,6 @@ class KsqlService:
         if not bootstrap:
             self._progress("starting the embedded Kafka broker")
             self._broker = EmbeddedBroker(state.broker)
-            self._closers.append(self._broker.stop)
             bootstrap = self._broker.start()
             self._addresses["Kafka"] = bootstrap
             self._set(_BOOTSTRAP, bootstrap)
@@ -340,15 +352,27 @@ class KsqlService:
             self.execute(stream_statement(self.log_topic, name), {}, {}, None)
 
     def stop(self) -> None:
-        """End everything, the last started first; a second call does nothing."""
+        """End everything, the last started first; a second call does nothing.
+
+        A query may finish its batch if that takes seconds only; else the batch is interrupted and
+        repeated at the next start. So this ends in about ten seconds, whatever does not answer.
+        """
         self._ready.clear()
         with self._stop_lock:
-            while self._closers:
-                close = self._closers.pop()
-                try:
-                    close()
-                except Exception:  # noqa: BLE001 - the others must be ended all the same
-                    _log.exception("stop_failed")
+            first, self._closers = self._closers[:1], self._closers[1:]
+            patience_s = _STOP_S if self._given_runtime is None else _SHARED_STOP_S
+            calm = close_all(self._closers, patience_s)
+            self._end_processes(calm=calm)
+            close_all(first, _STOP_S)
+
+    def _end_processes(self, *, calm: bool) -> None:
+        """Spark before the broker, which it may still be writing to."""
+        runtime, self._own_runtime = self._own_runtime, None
+        if runtime is not None and not (calm and close_all([runtime.close], _PROCESS_STOP_S)):
+            runtime.kill()
+        broker, self._broker = self._broker, None
+        if broker is not None and not close_all([broker.stop], _PROCESS_STOP_S):
+            broker.kill()
 
     # --- what the doors use
 
@@ -421,13 +445,14 @@ class KsqlService:
 
     def health(self) -> Health:
         """How the parts are doing."""
-        try:
-            kafka = bool(self.admin.cluster_id())
-        except KsqlError:
-            kafka = False
+        reasons = {"kafka": self._watch.kafka, "spark": self.runtime.problem()}
         runner = not self._replaying and self.log.sound
-        details = {"metastore": True, "kafka": kafka, "commandRunner": runner}
-        return Health(details, "READY" if self._ready.is_set() else "INITIALIZING")
+        details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
+        details["spark"] = not reasons["spark"]
+        state: Literal["READY", "INITIALIZING"] = (
+            "READY" if self._ready.is_set() else "INITIALIZING"
+        )
+        return Health(details, reasons, state)
 
     def statuses(self) -> Mapping[str, e.CommandStatus]:
         """The status of every distributed statement, by command id."""

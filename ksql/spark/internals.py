@@ -12,6 +12,8 @@ import orjson
 from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 
+from ksql.spark.jvm import LOST, raise_if_java
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,7 +50,11 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
 
 def physical_plan(query: StreamingQuery) -> str:
     """The plan of the last batch as Spark tells it; the public way prints it. Empty before one."""
-    told = str(query._jsq.explainInternal(False))  # noqa: SLF001 - see above
+    try:
+        told = str(query._jsq.explainInternal(False))  # noqa: SLF001 - see above
+    except LOST as lost:
+        raise_if_java(lost)
+        return ""
     return told.strip() if told.startswith("==") else ""
 
 
@@ -60,8 +66,12 @@ def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
     The public way turns every number of every batch that Spark remembers into an object by calls
     of their own.
     """
-    found = []
-    recent: Any = query._jsq.recentProgress()  # noqa: SLF001 - see above
+    found: list[dict[str, Any]] = []
+    try:
+        recent: Any = query._jsq.recentProgress()  # noqa: SLF001 - see above
+    except LOST as lost:
+        raise_if_java(lost)
+        return found
     for index in range(len(recent) - 1, -1, -1):
         told = orjson.loads(recent[index].json())
         if told["timestamp"] <= moment:

@@ -331,6 +331,13 @@ class RunningQuery:
         if due:
             self.start_soon()
 
+    def wake(self) -> None:
+        """If it rests, have it tried again at the next look, as if it had not failed before."""
+        with self._changed:
+            if self._next_try is not None and not self._stopped:
+                self._next_try = time.monotonic()
+                self._attempt = 0
+
     def next_try(self) -> float | None:
         """When (monotonic clock) the query will be started again; None if it does not rest."""
         return self._next_try

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from py4j.protocol import Py4JError
 
@@ -16,8 +16,9 @@ from ksql.spark.internals import (
     finish_batch_and_stop,
     scheduling_pool,
 )
+from ksql.spark.jvm import LOST, raise_if_java
+from ksql.spark.revival import Host, SparkRestarting, WatchedQuery
 from ksql.spark.running import Hands, RunningQuery, unheard
-from ksql.spark.session import close_session, open_session
 from ksql.spark.spec import QueryStartFailed, RetryPolicy
 from ksql.spark.tally import Tally
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from ksql.spark.jvm import SparkSettings
     from ksql.spark.running import OnFailure
-    from ksql.spark.session import SparkSettings
     from ksql.spark.source import Topics
     from ksql.spark.spec import Place, QuerySpec
 
@@ -47,10 +48,9 @@ class SparkRuntime:
         retry: RetryPolicy | None = None,
     ) -> None:
         """``topics`` is asked for at each start: Kafka may come up later than Spark."""
-        self._settings = settings
+        self._host = Host(settings)
         self._topics = topics
         self._retry = retry or RetryPolicy()
-        self._session: SparkSession | None = None
         self._queries: dict[str, RunningQuery] = {}
         self._tallies: dict[str, Tally] = {}
         self._lock = Lock()
@@ -58,6 +58,7 @@ class SparkRuntime:
         self._starts = 0
         self._closing = Event()
         self._watch: Thread | None = None
+        self._told: set[str] = set()
 
     def open(self) -> None:
         """Start Spark.
@@ -65,16 +66,26 @@ class SparkRuntime:
         Raises:
             SparkUnavailable: Its process did not come up.
         """
-        self._session = open_session(self._settings)
+        self._host.open()
         self._watch = Thread(target=self._supervise, name="spark-supervisor", daemon=True)
         self._watch.start()
 
     @property
     def session(self) -> SparkSession:
-        """The open session."""
-        if self._session is None:
-            raise QueryStartFailed("-", "Spark is not running")
-        return self._session
+        """The open session.
+
+        Raises: SparkRestarting.
+        """
+        return self._host.session
+
+    def problem(self) -> str:
+        """What is wrong with Spark as a whole, in a sentence; empty if nothing is."""
+        return self._host.problem()
+
+    def wake(self) -> None:
+        """Have the queries that rest after a failure tried again at once: its cause is gone."""
+        for query in self.queries():
+            query.wake()
 
     def start(self, spec: QuerySpec, on_failure: OnFailure = unheard) -> RunningQuery:
         """Start a query on its checkpoint, new or taken over from the query's older version.
@@ -131,15 +142,31 @@ class SparkRuntime:
             stopper.join()
         if self._watch is not None:
             self._watch.join()
-        if self._session is not None:
-            close_session(self._session, self._settings)
-            self._session = None
+        self._host.close()
+
+    def kill(self) -> None:
+        """End Spark's process at once; what waits for it ends with an error."""
+        self._closing.set()
+        self._host.kill()
 
     def _finish(self, query: StreamingQuery, timeout_s: float) -> bool:
-        return finish_batch_and_stop(self.session, query, timeout_s)
+        try:
+            return finish_batch_and_stop(self.session, query, timeout_s)
+        except SparkRestarting:
+            return True  # with its process it has ended
 
     def _launch(self, spec: QuerySpec) -> StreamingQuery:
         spec.checkpoint.mkdir(parents=True, exist_ok=True)
+        try:
+            query = self._launched(spec)
+        except LOST as lost:
+            raise_if_java(lost)
+            if not self._host.gone():
+                raise
+            raise SparkRestarting(self._host.why() or str(lost)) from lost
+        return cast("StreamingQuery", WatchedQuery(query, self._host.why))
+
+    def _launched(self, spec: QuerySpec) -> StreamingQuery:
         flow = dataflow(self.session, spec, self._topics())
         writer = (
             flow.writeStream.format("noop")
@@ -157,16 +184,41 @@ class SparkRuntime:
     def _supervise(self) -> None:
         swept = 0
         while not self._closing.wait(_WATCH_S):
+            self._host.turned()
+            if self._host.died:
+                self._revive()
+                continue
             if self._starts >= swept + _SWEEP_STARTS:
                 swept = self._starts
                 self._sweep()
-            for query in self.queries():
-                try:
-                    query.supervise()
-                    if query.stopped:
-                        self._forget(query)
-                except Exception:  # noqa: BLE001 - one query must not end the watch over all
+            self._supervise_all()
+
+    def _supervise_all(self) -> None:
+        for query in self.queries():
+            try:
+                query.supervise()
+                if query.stopped:
+                    self._forget(query)
+            except Exception:  # noqa: BLE001 - one query must not end the watch over all
+                if self._host.died:
+                    return  # the next turn sees to it
+                if query.query_id not in self._told:
+                    self._told.add(query.query_id)
                     _log.exception("supervision failed", extra={"query_id": query.query_id})
+            else:
+                self._told.discard(query.query_id)
+
+    def _revive(self) -> None:
+        """Have every query note what happened, start Spark again, and them from their checkpoints.
+
+        The watch over them rests meanwhile: none could be started.
+        """
+        self._supervise_all()
+        rest_s = self._host.revive()
+        if rest_s:
+            self._closing.wait(rest_s)
+        else:
+            self.wake()
 
     def _sweep(self) -> None:
         try:

@@ -3,67 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import ksql
-from ksql.base.errors import StartError
+from ksql.base.child import Child
+from ksql.spark.jvm import SparkSettings, SparkUnavailable, connect, is_local, launch, quiet_py4j
 from ksql.spark.localfiles import local_files_conf
 from ksql.spark.shipping import package_zip
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-class SparkUnavailable(StartError):
-    """Spark's process did not come up."""
-
-    def __init__(self, reason: str, log_file: Path) -> None:
-        super().__init__(
-            "Spark cannot be started", detail=reason, hint=f"Its log is in {log_file}."
-        )
-
-
-@dataclass(frozen=True)
-class SparkSettings:
-    """Where and how Spark runs.
-
-    Attributes:
-        state_dir: The service's directory; Spark's scratch space and log live below it.
-        jars: The connector's jars (Kafka source).
-        master: ``local[*]`` runs inside this process' own JVM.
-        driver_memory: Heap of the JVM.
-        python: The interpreter of the workers; other machines may have another path.
-        conf: Anything else, verbatim; wins over the defaults.
-    """
-
-    state_dir: Path
-    jars: Sequence[Path]
-    master: str = "local[*]"
-    driver_memory: str = "1g"
-    python: str = sys.executable
-    conf: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def scratch(self) -> Path:
-        """Block files, unpacked state stores, shipped code: gone with the process."""
-        return self.state_dir / "spark" / f"scratch-{os.getpid()}"
-
-    @property
-    def log_file(self) -> Path:
-        """What the JVM and the Python workers say."""
-        return self.state_dir / "logs" / "spark.log"
-
-
+_log = logging.getLogger(__name__)
+_STOP_S = 3.0
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 DEFAULTS: Mapping[str, str] = {
@@ -117,10 +80,19 @@ JVM_OPTIONS = (
 )
 
 
-def open_session(settings: SparkSettings) -> SparkSession:
+@dataclass
+class OpenSession:
+    """A session and the process that it lives in."""
+
+    session: SparkSession
+    process: Child
+
+
+def open_session(settings: SparkSettings) -> OpenSession:
     """Start the JVM and the session; nothing of it writes to the terminal.
 
-    The JVM ends with this process, however that ends: it waits on a pipe that closes with us.
+    The JVM ends with this process, however that ends. One that a former service left behind is
+    awaited first, and killed if need be: two would work on the same checkpoints.
 
     Raises:
         SparkUnavailable: The JVM did not start; its log file says more.
@@ -129,62 +101,61 @@ def open_session(settings: SparkSettings) -> SparkSession:
     settings.scratch.mkdir(parents=True, exist_ok=True)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_PYTHON"] = settings.python  # the driver asks the environment, not the conf
-    conf = SparkConf(loadDefaults=False).setAll(list(_conf(settings).items()))
-    with settings.log_file.open("ab") as log, _home(settings):
-        try:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
-            context = SparkContext(conf=conf, gateway=gateway)
-        except (PySparkException, Py4JError, OSError, RuntimeError) as problem:
-            raise SparkUnavailable(str(problem).split("\n", 1)[0], settings.log_file) from problem
-    if not _is_local(settings.master):
-        context.addPyFile(str(package_zip(Path(ksql.__file__).parent, settings.scratch)))
-    return SparkSession(context)
+    conf = _conf(settings)
+    process = launch(settings, conf)
+    try:
+        gateway = connect(process, settings)
+        spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+        context = SparkContext(conf=spark_conf, gateway=gateway)
+        _quiet(context)
+        if not is_local(settings.master):
+            context.addPyFile(str(package_zip(Path(ksql.__file__).parent, settings.scratch)))
+        return OpenSession(SparkSession(context), process)
+    except (PySparkException, Py4JError, OSError, RuntimeError) as problem:
+        process.kill()
+        forget_session()
+        raise SparkUnavailable(str(problem).split("\n", 1)[0], settings.log_file) from problem
 
 
-def close_session(session: SparkSession, settings: SparkSettings) -> None:
-    """Stop Spark and its JVM and remove the scratch space."""
-    gateway: Any = SparkContext._gateway  # noqa: SLF001 - the JVM has no public handle
-    session.stop()
-    if gateway is not None:
-        gateway.shutdown()
-        process = gateway.proc
-        if process is not None:
-            process.stdin.close()
-            process.wait(timeout=30)
-        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that another may open
+def _quiet(context: SparkContext) -> None:
+    """Say nothing when the JVM hangs up on PySpark's own server; we tell of it."""
+    server: Any = context._accumulatorServer  # noqa: SLF001 - see above
+    server.handle_error = lambda *_: None
+    quiet_py4j()
+
+
+def close_session(opened: OpenSession, settings: SparkSettings) -> None:
+    """Stop Spark and its JVM and remove the scratch space; what does not stop in time is killed."""
+    stopper = Thread(target=_stop, args=(opened.session,), name="spark-stop", daemon=True)
+    stopper.start()
+    stopper.join(_STOP_S)
+    if stopper.is_alive():
+        _log.warning("spark_killed", extra={"reason": f"it did not stop within {_STOP_S:g} s"})
+        opened.process.kill()
+    else:
+        opened.process.end()
+    forget_session()
     shutil.rmtree(settings.scratch, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _home(settings: SparkSettings) -> Iterator[None]:
-    """Within it, the JVM is started from a home without the zipped PySpark.
-
-    Neither it nor its workers load modules of the directory that the server was started in. And
-    workers import the installed one, whose bytecode is there: 0.17 s of CPU instead of 0.83 s,
-    and every stateful query starts a worker of its own. Source: PythonUtils.sparkPythonPath.
-    """
-    wanted = {"PYTHONSAFEPATH": "1"}
-    if _is_local(settings.master):
-        home = settings.scratch / "home"
-        home.mkdir(exist_ok=True)
-        for part in ("bin", "jars"):
-            (home / part).unlink(missing_ok=True)
-            (home / part).symlink_to(Path(pyspark.__file__).parent / part)
-        wanted["SPARK_HOME"] = str(home)
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+def _stop(session: SparkSession) -> None:
+    with contextlib.suppress(Py4JError, OSError):  # it is gone, or is killed meanwhile
+        session.stop()
 
 
-def _is_local(master: str) -> bool:
-    return master.startswith("local")
+def forget_session() -> None:
+    """Have PySpark forget the JVM, which is gone or about to go, so that another may open."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no public way
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001 - see above
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.shutdown()
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+    if gateway is not None:
+        with contextlib.suppress(Py4JError, OSError):
+            gateway.shutdown()
 
 
 def _conf(settings: SparkSettings) -> dict[str, str]:
@@ -214,7 +185,7 @@ def _conf(settings: SparkSettings) -> dict[str, str]:
         "spark.executorEnv.OMP_NUM_THREADS": "1",
         "spark.executorEnv.PYTHONSAFEPATH": "1",  # no modules of the directory we were started in
     }
-    if _is_local(settings.master):
+    if is_local(settings.master):
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
         conf["spark.executorEnv.PYTHONPATH"] = root

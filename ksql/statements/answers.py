@@ -47,9 +47,14 @@ class ServerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether each part works; ``details`` holds one verdict per part."""
+    """Whether each part works.
 
-    details: Mapping[str, bool] = field(default_factory=dict)  # metastore, kafka, commandRunner
+    ``details`` holds one verdict per part (metastore, kafka, commandRunner, and ours), ``reasons``
+    what is wrong with those that do not, as far as it is known.
+    """
+
+    details: Mapping[str, bool] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     server_state: Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"] = "READY"
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import socket
 import subprocess
-import sys
 import time
 import uuid
 from base64 import urlsafe_b64encode
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from ksql.base.child import Child
 from ksql.base.errors import StartError
 from ksql.base.jars import jars
 from ksql.base.java import find_java
 from ksql.base.lock import FileLock
-from ksql.topics import supervise
+from ksql.base.orphans import await_predecessors
 from ksql.topics.broker_config import java_options, log_properties, server_properties
 
 if TYPE_CHECKING:
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from ksql.base.java import Java
 
 _READY_SECONDS = 60.0
-_STOP_SECONDS = 30.0
-_DYING_SECONDS = 20.0
+_STOP_SECONDS = 6.0
+_DYING_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _TRIES = 3
+_DISK_FULL = "No space left on device"
+_LEAST_FREE = 1 << 20
 _HOST = "127.0.0.1"
 
 
@@ -70,10 +73,10 @@ class EmbeddedBroker:
         self._port = port
         self._heap_mb = heap_mb
         self._owner = FileLock(self._dir / "owner.lock")
-        self._supervisor: subprocess.Popen[bytes] | None = None
-        self._pid = 0
+        self._child: Child | None = None
         self._bootstrap = ""
         self._log_start = 0
+        self._stopping = False
 
     @property
     def bootstrap(self) -> str:
@@ -83,12 +86,12 @@ class EmbeddedBroker:
     @property
     def pid(self) -> int:
         """The process id of the JVM; 0 unless running."""
-        return self._pid
+        return self._child.pid if self._child is not None else 0
 
     @property
     def alive(self) -> bool:
         """Whether the process runs."""
-        return self._supervisor is not None and self._supervisor.poll() is None
+        return self._child is not None and self._child.alive
 
     @property
     def log_file(self) -> Path:
@@ -107,6 +110,7 @@ class EmbeddedBroker:
         java = find_java()
         class_path = os.pathsep.join(map(str, jars("broker")))
         self._owner.acquire()
+        self._stopping = False
         try:
             self._await_predecessor()
             self._bootstrap = self._start_on_free_port(java, class_path)
@@ -115,8 +119,41 @@ class EmbeddedBroker:
             raise
         return self._bootstrap
 
+    def revive(self) -> None:
+        """Starts it again after it has died, on its data and its port, as clients know that.
+
+        Raises: as ``start``; it may be tried again then.
+        """
+        bootstrap = self._bootstrap
+        self._port = int(bootstrap.rpartition(":")[2])
+        self._end_process()
+        try:
+            self._await_predecessor()
+            class_path = os.pathsep.join(map(str, jars("broker")))
+            self._start_on_free_port(find_java(), class_path)
+        except BaseException:
+            self._end_process()
+            raise
+        finally:
+            self._bootstrap = bootstrap
+        if self._stopping:
+            self._end_process()
+
+    def ending(self) -> str:
+        """Why it is not running, in a sentence that a user can do something about."""
+        if _DISK_FULL in self._said() or shutil.disk_usage(self._dir).free < _LEAST_FREE:
+            return f"the disk is full ({self._dir}); it starts again once there is space"
+        return self._child.ending if self._child is not None else "it could not be started"
+
+    def kill(self) -> None:
+        """Ends it at once; its next start mends what that leaves."""
+        self._stopping = True
+        if self._child is not None:
+            self._child.kill()
+
     def stop(self) -> None:
         """Stops it in good order; harmless when it is not running."""
+        self._stopping = True
         self._end_process()
         self._owner.release()
 
@@ -132,7 +169,7 @@ class EmbeddedBroker:
     def _await_predecessor(self) -> None:
         """Waits for a broker whose parent was killed and which is still closing its files."""
         lock = self._process_lock()
-        lock.acquire(_DYING_SECONDS)
+        await_predecessors(lock, _DYING_SECONDS)
         lock.release()
 
     def _process_lock(self) -> FileLock:
@@ -204,17 +241,9 @@ class EmbeddedBroker:
     def _spawn(self, command: list[str]) -> None:
         self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
         with self._process_lock() as lock, self._output.open("wb") as output:
-            self._supervisor = subprocess.Popen(  # noqa: S603 our own script and Java
-                [sys.executable, "-I", "-S", supervise.__file__, *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                pass_fds=(lock.fd,),
-                start_new_session=True,  # a Ctrl-C at the terminal is the parent's to handle
-                cwd=self._dir,
+            self._child = Child.start(
+                command, output=output, lock=lock, patience_s=_STOP_SECONDS, cwd=self._dir
             )
-        assert self._supervisor.stdout is not None  # noqa: S101 it was asked for above
-        self._pid = int(self._supervisor.stdout.readline() or b"0")
 
     @property
     def _output(self) -> Path:
@@ -238,14 +267,16 @@ class EmbeddedBroker:
             raise BrokerFailed(words, self.log_file)
 
     def _last_words(self) -> str:
+        return last_meaningful_line(self._said())
+
+    def _said(self) -> str:
         """What Java and then Kafka said since this start."""
-        texts = (_read(self._output), _read(self.log_file, self._log_start))
-        return last_meaningful_line("".join(texts))
+        return _read(self._output) + _read(self.log_file, self._log_start)
 
     def _end_process(self) -> None:
-        if self._supervisor is not None:
-            _close(self._supervisor)
-        self._supervisor, self._pid, self._bootstrap = None, 0, ""
+        if self._child is not None:
+            self._child.end()
+        self._child, self._bootstrap = None, ""
 
 
 def last_meaningful_line(log: str) -> str:
@@ -272,18 +303,6 @@ def _read(file: Path, start: int = 0) -> str:
         return file.read_bytes()[start:].decode(errors="replace")
     except FileNotFoundError:
         return ""
-
-
-def _close(supervisor: subprocess.Popen[bytes]) -> None:
-    """Closes the pipe, which ends the broker, and waits until it has."""
-    for pipe in (supervisor.stdin, supervisor.stdout):
-        if pipe is not None:
-            pipe.close()
-    try:
-        supervisor.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        supervisor.kill()
-        supervisor.wait()
 
 
 def _answers(port: int) -> bool:

@@ -28,10 +28,16 @@ async def healthcheck(request: Request) -> Response:
         found, healthy = Health(server_state=door.state), False
     body = {
         "isHealthy": healthy,
-        "details": {part: {"isHealthy": well} for part, well in found.details.items()},
+        "details": {part: _verdict(part, found) for part in found.details},
         "serverState": found.server_state,
     }
     return Response(dumps(body), 200 if healthy else 503, media_type=kind)
+
+
+def _verdict(part: str, health: Health) -> dict[str, object]:
+    well: dict[str, object] = {"isHealthy": health.details[part]}
+    reason = health.reasons.get(part)
+    return well | {"reason": reason} if reason else well
 
 
 @router.get("/chc/live")

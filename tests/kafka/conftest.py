@@ -25,8 +25,8 @@ def pytest_collection_modifyitems(config, items):
 def runtime(broker, tmp_path_factory):
     """A Spark session that all services of this process share."""
     from ksql.base.jars import jars  # noqa: PLC0415 the broker's own tests need no Spark
+    from ksql.spark.jvm import SparkSettings  # noqa: PLC0415
     from ksql.spark.runtime import SparkRuntime  # noqa: PLC0415
-    from ksql.spark.session import SparkSettings  # noqa: PLC0415
     from ksql.topics.admin import Admin  # noqa: PLC0415
     from ksql.topics.settings import KafkaSettings  # noqa: PLC0415
 

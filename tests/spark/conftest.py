@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from ksql.base.jars import jars
+from ksql.spark.jvm import SparkSettings
 from ksql.spark.runtime import SparkRuntime
-from ksql.spark.session import SparkSettings
 from ksql.spark.spec import QuerySpec, RetryPolicy
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.client import Reader, Sender

@@ -74,7 +74,7 @@ import json, sys, time
 from pathlib import Path
 from ksql.base.jars import jars
 from ksql.spark.runtime import SparkRuntime
-from ksql.spark.session import SparkSettings
+from ksql.spark.jvm import SparkSettings
 from ksql.topics.admin import Admin
 from ksql.topics.settings import KafkaSettings
 from tests.spark.conftest import Desk

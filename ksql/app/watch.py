@@ -1,0 +1,122 @@
+"""A look at everything around the queries, about once a second; what is embedded is kept alive.
+
+Whoever wants to know how the service does asks here and never waits for what does not answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.base.errors import KsqlError
+from ksql.topics.admin import Admin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.topics.broker import EmbeddedBroker
+    from ksql.topics.settings import KafkaSettings
+
+_log = logging.getLogger(__name__)
+_TURN_S = 1.0
+_PROBE_S = 2.0
+_LONGEST_REST_S = 15.0
+
+
+def kafka_answers(settings: KafkaSettings) -> Callable[[], str]:
+    """A probe of Kafka: why it does not answer; empty if it does."""
+    admin = Admin(replace(settings, timeout_s=_PROBE_S))
+
+    def probe() -> str:
+        try:
+            admin.cluster_id()
+        except KsqlError as error:
+            return error.text()
+        return ""
+
+    return probe
+
+
+class Watch:
+    """Asks Kafka whether it answers, and starts the embedded broker again when it has died."""
+
+    def __init__(
+        self,
+        probe: Callable[[], str],
+        broker: EmbeddedBroker | None = None,
+        on_return: Callable[[], object] = lambda: None,
+        on_turn: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``on_return``: Kafka answers again; ``on_turn``: once a second or so."""
+        self._probe = probe
+        self._broker = broker
+        self._on_return = on_return
+        self._on_turn = on_turn
+        self._kafka = ""
+        self._next_start = 0.0
+        self._attempt = 0
+        self._failed: set[str] = set()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin; Kafka has answered already."""
+        self._thread.start()
+
+    @property
+    def kafka(self) -> str:
+        """What is wrong with Kafka, in a sentence; empty if nothing is."""
+        return self._kafka
+
+    def close(self) -> None:
+        """Look no more. A look that is under way is not waited for: it changes nothing any more."""
+        self._closing.set()
+
+    def _run(self) -> None:
+        while not self._closing.wait(_TURN_S):
+            self._do("watch_kafka", self.turn)
+            self._do("watch_queries", self._on_turn)
+
+    def _do(self, what: str, work: Callable[[], object]) -> None:
+        """Carry it out; a defect in it is told once and does not end the watch."""
+        try:
+            work()
+        except Exception:  # noqa: BLE001 - see above
+            if what not in self._failed:
+                self._failed.add(what)
+                _log.exception("watch_failed", extra={"what": what})
+
+    def turn(self) -> None:
+        """One look at Kafka."""
+        broker = self._broker
+        if broker is not None and not broker.alive:
+            self._tell(f"The embedded Kafka broker has ended: {broker.ending()}")
+            if time.monotonic() >= self._next_start:
+                self._start_again(broker)
+            return
+        problem = self._probe()
+        if problem:
+            self._tell(problem)
+        elif self._kafka:
+            self._kafka = ""
+            self._attempt = 0
+            _log.warning("kafka_answers_again")
+            self._on_return()
+
+    def _tell(self, problem: str) -> None:
+        if not self._kafka:
+            _log.warning("kafka_does_not_answer", extra={"reason": problem})
+        self._kafka = problem
+
+    def _start_again(self, broker: EmbeddedBroker) -> None:
+        try:
+            broker.revive()
+        except (KsqlError, OSError) as error:  # a full disk fails the settings' file already
+            reason = error.text() if isinstance(error, KsqlError) else str(error)
+            rest_s = min(_LONGEST_REST_S, float(1 << min(self._attempt, 10)))
+            self._attempt += 1
+            self._next_start = time.monotonic() + rest_s
+            _log.info("broker_not_started", extra={"reason": reason, "rest_s": rest_s})

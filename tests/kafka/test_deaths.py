@@ -1,0 +1,133 @@
+"""Processes die under a server that goes on: it notices, says so, and brings them back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+
+from tests.kafka.servers import Refused, ServerProcess
+from tests.kafka.wires import PATIENCE_S
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A server of its own, with its embedded broker, and a count that runs on it."""
+    folder = tmp_path_factory.mktemp("deaths")
+    server = ServerProcess(
+        folder / "log",
+        **{"ksql.state.dir": str(folder / "state"), "ksql.spark.master": "local[2]"},
+    )
+    server.http.ksql(
+        "CREATE STREAM s (k STRING KEY, n INT)"
+        " WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"
+        "CREATE TABLE t AS SELECT k, COUNT(*) AS n FROM s GROUP BY k;"
+    )
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def jvm(server: ServerProcess, sign: str) -> psutil.Process:
+    """The one JVM of the server whose command line has that word."""
+    found = [p for p in server.family() if p.name() == "java" and sign in " ".join(p.cmdline())]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def await_(what, is_so) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.05)
+
+
+def health(server: ServerProcess) -> dict:
+    found: dict = server.http.client.get("/healthcheck").json()
+    return found
+
+
+def count_on(server: ServerProcess, key: str) -> None:
+    """One more record is counted, exactly."""
+    before = dict(server.http.rows("SELECT * FROM t;")).get(key, 0)
+    server.http.ksql(f"INSERT INTO s (k, n) VALUES ('{key}', 1);")
+    await_(
+        f"{key} counted",
+        lambda: dict(server.http.rows("SELECT * FROM t;")).get(key) == before + 1,
+    )
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_dead_spark_is_shown_and_comes_back_with_its_queries(served, turn):
+    count_on(served, "spark")
+    victim = jvm(served, "SparkSubmit")
+    family = victim.children(recursive=True)
+    lines = len(served.log.read_text().splitlines())
+    victim.kill()
+
+    await_("shown", lambda: not health(served)["isHealthy"])
+    parts = health(served)["details"]
+    if not parts["spark"]["isHealthy"]:
+        assert "signal 9" in parts["spark"]["reason"]
+    (shown,) = served.http.one("SHOW QUERIES;")["queries"]
+    assert shown["state"] in {"ERROR", "RUNNING"}
+    await_("back", lambda: health(served)["isHealthy"])
+    await_("running", lambda: set(served.http.queries().values()) == {"RUNNING"})
+    count_on(served, "spark")
+    _gone, alive = psutil.wait_procs(family, timeout=PATIENCE_S)
+    assert alive == []
+    told = served.log.read_text().splitlines()[lines:]
+    assert len(told) < 10, told
+    assert "Traceback" not in "\n".join(told)
+    errors = served.http.one("EXPLAIN CTAS_T_3;")["queryDescription"]["queryErrors"]
+    assert any("Spark's process" in e["errorMessage"] for e in errors)
+
+
+def test_a_statement_in_flight_ends_with_an_error_and_one_plan(served):
+    victim = jvm(served, "SparkSubmit")
+    os.kill(victim.pid, signal.SIGSTOP)  # so that the statement waits for it
+    try:
+        import threading  # noqa: PLC0415
+
+        timer = threading.Timer(1.0, victim.kill)
+        timer.start()
+        refused = served.http.refused("CREATE STREAM u AS SELECT * FROM s;")
+        timer.join()
+    finally:
+        victim.kill()
+    assert "Spark" in refused["message"]
+    await_("running", lambda: set(served.http.queries().values()) == {"RUNNING"})
+    count_on(served, "in flight")
+    served.http.ksql("CREATE STREAM u AS SELECT * FROM s;")
+    assert set(served.http.queries().values()) == {"RUNNING"}
+    served.http.ksql("DROP STREAM u;")
+
+
+def test_a_dead_broker_is_shown_and_comes_back(served):
+    count_on(served, "broker")
+    jvm(served, "kafka.Kafka").kill()
+    await_("shown", lambda: not health(served)["isHealthy"])
+    (shown,) = served.http.one("SHOW QUERIES;")["queries"]
+    assert shown["state"] in {"ERROR", "RUNNING"}
+    await_("back", lambda: health(served)["isHealthy"])
+    count_on(served, "broker")
+
+
+def test_a_dead_supervisor_of_the_broker_leaves_nothing_behind(served):
+    victim = jvm(served, "kafka.Kafka")
+    victim.parent().kill()
+    psutil.wait_procs([victim], timeout=PATIENCE_S)
+    await_("back", lambda: any("kafka.Kafka" in p.cmdline() for p in served.family()))
+
+    def answers() -> bool:
+        try:
+            count_on(served, "supervisor")
+        except Refused:
+            return False
+        return True
+
+    await_("going on", answers)
