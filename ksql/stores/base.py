@@ -94,14 +94,19 @@ class Store(Protocol):
     def position(self) -> Offset | None:
         """The offset of the *next* record to read, not of the last one read; None before any."""
 
-    def commit(self, changes: Iterable[Change], position: Offset) -> None:
+    def clock(self) -> int | None:
+        """The time that the last commit stated; None before any did."""
+
+    def commit(self, changes: Iterable[Change], position: Offset, clock: int | None = None) -> None:
         """Applies the changes in order and moves to that position, both or neither.
+
+        ``clock`` is written with them; without it the former one stays.
 
         Raises: ValueError if the position would go back.
         """
 
     def clear(self) -> None:
-        """Forgets all rows and the position, in one step."""
+        """Forgets all rows, the position and the clock, in one step."""
 
     def close(self) -> None:
         """Ends all use; a second call does nothing."""

@@ -59,6 +59,7 @@ STORE_FORMAT = 1
 
 _FORMAT_KEY = b"\x00format"
 _POSITION_KEY = b"\x00position"
+_CLOCK_KEY = b"\x00clock"
 _ROW = b"\x01"
 _AFTER_ROWS = b"\x02"
 _NUMBER = struct.Struct(">q")
@@ -120,8 +121,9 @@ class DiskStore(Store):
         self._db: Any = db
         self._path = path
         self._closed = False
-        stored = db.get(_POSITION_KEY)
-        self._position = None if stored is None else Offset(_NUMBER.unpack(stored)[0])
+        position, clock = _number(db, _POSITION_KEY), _number(db, _CLOCK_KEY)
+        self._position = None if position is None else Offset(position)
+        self._clock = clock
 
     @classmethod
     def open(cls, path: Path, budget: StoreBudget) -> DiskStore:
@@ -186,7 +188,13 @@ class DiskStore(Store):
             raise StoreClosed(str(self._path))
         return self._position
 
-    def commit(self, changes: Iterable[Change], position: Offset) -> None:
+    def clock(self) -> int | None:
+        """The time that the last commit stated."""
+        if self._closed:
+            raise StoreClosed(str(self._path))
+        return self._clock
+
+    def commit(self, changes: Iterable[Change], position: Offset, clock: int | None = None) -> None:
         """Applies the changes and moves to that position, in one write batch."""
         check_forward(self.position(), position)
         batch = WriteBatch(raw_mode=True)
@@ -197,15 +205,19 @@ class DiskStore(Store):
             else:
                 put(_ROW + key, pack(value, timestamp))
         put(_POSITION_KEY, _NUMBER.pack(position))
+        if clock is not None:
+            put(_CLOCK_KEY, _NUMBER.pack(clock))
         self._write(batch)
         self._position = position
+        self._clock = self._clock if clock is None else clock
 
     def clear(self) -> None:
-        """Forgets all rows and the position."""
+        """Forgets all rows, the position and the clock."""
         batch = WriteBatch(raw_mode=True)
         batch.delete_range(_ROW, _AFTER_ROWS)
         batch.delete(_POSITION_KEY)
-        self._position = None
+        batch.delete(_CLOCK_KEY)
+        self._position = self._clock = None
         self._write(batch)
 
     def close(self) -> None:
@@ -225,6 +237,11 @@ class DiskStore(Store):
         if isinstance(error, DbClosedError):
             return StoreClosed(str(self._path))
         return StoreDamaged(str(self._path), str(error))
+
+
+def _number(db: Rdict, key: bytes) -> int | None:
+    stored = db.get(key)
+    return None if stored is None else int(_NUMBER.unpack(stored)[0])
 
 
 def _rows(items: Iterable[tuple[Any, Any]], _held: ReadOptions) -> Iterator[Row]:

@@ -21,6 +21,7 @@ class MemoryStore(Store):
         self._rows: dict[bytes, Stored] = {}
         self._order: list[bytes] | None = []
         self._position: Offset | None = None
+        self._clock: int | None = None
         self._open = True
         self._lock = threading.Lock()
 
@@ -59,7 +60,13 @@ class MemoryStore(Store):
             self._live()
             return self._position
 
-    def commit(self, changes: Iterable[Change], position: Offset) -> None:
+    def clock(self) -> int | None:
+        """The time that the last commit stated."""
+        with self._lock:
+            self._live()
+            return self._clock
+
+    def commit(self, changes: Iterable[Change], position: Offset, clock: int | None = None) -> None:
         """Applies the changes and moves to that position."""
         with self._lock:
             rows = dict(self._live())
@@ -70,12 +77,14 @@ class MemoryStore(Store):
                 else:
                     rows[key] = Stored(value, timestamp)
             self._rows, self._order, self._position = rows, None, position
+            self._clock = self._clock if clock is None else clock
 
     def clear(self) -> None:
         """Forgets all rows and the position."""
         with self._lock:
             self._live()
             self._rows, self._order, self._position = {}, [], None
+            self._clock = None
 
     def close(self) -> None:
         """Ends all use."""

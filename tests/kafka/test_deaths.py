@@ -83,7 +83,7 @@ def test_a_dead_spark_is_shown_and_comes_back_with_its_queries(served, turn):
     told = served.log.read_text().splitlines()[lines:]
     assert len(told) < 10, told
     assert "Traceback" not in "\n".join(told)
-    errors = served.http.one("EXPLAIN CTAS_T_3;")["queryDescription"]["queryErrors"]
+    errors = served.http.one(f"EXPLAIN {shown['id']};")["queryDescription"]["queryErrors"]
     assert any("Spark's process" in e["errorMessage"] for e in errors)
 
 
