@@ -134,7 +134,8 @@ class SparkRuntime:
         """Stop all queries, then Spark."""
         self._closing.set()
         stoppers = [
-            Thread(target=query.stop, kwargs={"graceful": graceful}) for query in self.queries()
+            Thread(target=query.stop, kwargs={"graceful": graceful}, daemon=True)
+            for query in self.queries()
         ]
         for stopper in stoppers:
             stopper.start()
