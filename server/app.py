@@ -40,7 +40,9 @@ def create_app(
     )
     app.state.door = door
     errors.install(app)
-    guard(app, access or Access())
+    access = access or Access()
+    app.state.max_line_bytes = access.max_body_bytes
+    guard(app, access)
     for router in ROUTERS:
         app.include_router(router)
     return app

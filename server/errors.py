@@ -15,6 +15,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from ksql.base.errors import KsqlError, StatementError
+from ksql.base.excerpt import excerpt
 from ksql.statements.entities import Entity
 from server.facade import RequestFailed
 from server.wire import JSON, to_wire
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 BAD_REQUEST, BAD_STATEMENT = KsqlError.code, StatementError.code
 SERVER_ERROR = 50000
+LONGEST_MESSAGE = 20_000
+LONGEST_ECHO = 4_000
 DEFECT = "the server failed on its own account; its log tells why"
 
 
@@ -68,8 +71,17 @@ def body_of(error: Exception) -> dict[str, Any]:
             return _generic(SERVER_ERROR, DEFECT)
 
 
+def _shortened(message: str) -> str:
+    """A message whose middle is left out if it is beyond reading: the hint stands at its end."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    half = LONGEST_MESSAGE // 2
+    left_out = len(message) - 2 * half
+    return f"{message[:half]}... ({left_out} more characters) ...{message[-half:]}"
+
+
 def _generic(code: int, message: str) -> dict[str, Any]:
-    return {"@type": "generic_error", "error_code": code, "message": message}
+    return {"@type": "generic_error", "error_code": code, "message": _shortened(message)}
 
 
 def _statement_error(
@@ -78,8 +90,8 @@ def _statement_error(
     return {
         "@type": "statement_error",
         "error_code": code,
-        "message": message,
-        "statementText": text,
+        "message": _shortened(message),
+        "statementText": excerpt(text, LONGEST_ECHO),
         "entities": to_wire(entities),
     }
 

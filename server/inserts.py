@@ -12,6 +12,7 @@ from fastapi import Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from ksql.base.access import BodyTooLong
 from server.context import Door
 from server.errors import streamed_body
 from server.facade import Delivery, RowWriter, UnknownField
@@ -41,15 +42,30 @@ class AckForm:
         return (self.between if begun and texts else b"") + self.between.join(texts)
 
 
-async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    """The lines that each piece of a body completes, blank ones left out; never none at all."""
-    rest = b""
+async def lines(pieces: AsyncIterator[bytes], longest: int) -> AsyncIterator[list[bytes]]:
+    """The lines that each piece of a body completes, blank ones left out; never none at all.
+
+    Raises: BodyTooLong for a line; those before it have been given.
+    """
+    rest = bytearray()
     async for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        if found := [line for line in whole if line.strip()]:
-            yield found
+        first, *others = piece.split(b"\n")
+        rest += first
+        if others:
+            whole = [bytes(rest), *others[:-1]]
+            rest = bytearray(others[-1])
+            if found := [line for line in whole if line.strip()]:
+                yield _bounded(found, longest)
+        if len(rest) > longest:
+            raise BodyTooLong(longest, "a line")
     if rest.strip():
-        yield [rest]
+        yield [bytes(rest)]
+
+
+def _bounded(found: list[bytes], longest: int) -> list[bytes]:
+    if any(len(line) > longest for line in found):
+        raise BodyTooLong(longest, "a line")
+    return found
 
 
 class InsertsResponse(Response):
@@ -90,6 +106,9 @@ class InsertsResponse(Response):
                     break
         except ClientDisconnect:
             return
+        except BodyTooLong as error:
+            begun = self._sequence > 0
+            await _send(send, self._form.text([self._ack(self._told(error))], begun=begun))
         await _send(send, self._form.last, more=False)
 
     async def _write(self, send: Send, batch: list[bytes]) -> None:
@@ -136,7 +155,7 @@ class InsertsResponse(Response):
 
 def _ends_all(error: Exception, body: dict[str, Any]) -> bool:
     """Whether later rows are in vain: what cannot be read or meant, and a server in trouble."""
-    return isinstance(error, BadRequest | UnknownField) or body["error_code"] >= 50000
+    return isinstance(error, BadRequest | BodyTooLong | UnknownField) or body["error_code"] >= 50000
 
 
 async def _send(send: Send, body: bytes, *, more: bool = True) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 import uvicorn
 
 from ksql.base.access import Access
-from ksql.base.config import Settings
+from ksql.base.config import Settings, check_server
 from ksql.base.errors import KsqlError
 from server.context import Door
 from server.ending import LastResort
@@ -202,7 +202,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     handler.setFormatter(EventFormatter())
     logging.basicConfig(level=arguments.log_level.upper(), handlers=[handler])
     try:
-        run_server(read_configuration(arguments.config, arguments.override))
+        configuration = read_configuration(arguments.config, arguments.override)
+        for odd in check_server(configuration):
+            sys.stderr.write(f"ksql server: warning: {odd}\n")
+        run_server(configuration)
     except KsqlError as error:
         sys.stderr.write(f"ksql server: {error.text()}\n")
         return 1

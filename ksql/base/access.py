@@ -25,7 +25,10 @@ ORIGINS: Final = "access.control.allow.origin"
 METHODS: Final = "access.control.allow.methods"
 HEADERS: Final = "access.control.allow.headers"
 HOSTS: Final = "ksql.allowed.hosts"
+MAX_BODY: Final = "ksql.server.request.max.bytes"
+DEFAULT_MAX_BODY: Final = 10_485_760
 EVERY: Final = "*"
+ENDLESS: Final = "/inserts-stream"  # a body of lines, each with the bound of its own
 _PORTS: Final = {"http": 80, "https": 443}
 
 Message = MutableMapping[str, Any]
@@ -61,6 +64,18 @@ class ForeignHost(KsqlError):
         )
 
 
+class BodyTooLong(KsqlError):
+    """A request, or a line of one, that is longer than any that makes sense."""
+
+    code = 41300
+
+    def __init__(self, limit: int, what: str = "the request's body") -> None:
+        super().__init__(
+            f"{what} is longer than {limit} bytes",
+            hint=f"Send it in parts, or raise {MAX_BODY} in the server's configuration.",
+        )
+
+
 @dataclass(frozen=True)
 class Access:
     """Which names this server goes by, and which origins may use it; ``*`` stands for all.
@@ -72,6 +87,7 @@ class Access:
     origins: frozenset[str] = frozenset()
     methods: tuple[str, ...] = ("GET", "POST", "HEAD")
     headers: tuple[str, ...] = ("X-Requested-With", "Content-Type", "Accept", "Origin")
+    max_body_bytes: int = DEFAULT_MAX_BODY
     machine: str = field(default_factory=lambda: platform.node().lower())
 
     @classmethod
@@ -83,6 +99,7 @@ class Access:
             frozenset(name.rstrip("/") for name in _list(settings.text(ORIGINS))),
             tuple(part.upper() for part in _list(settings.text(METHODS))),
             _list(settings.text(HEADERS)),
+            settings.number(MAX_BODY),
         )
 
     def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> KsqlError | None:
@@ -136,13 +153,36 @@ class Guard:
         """Pass the request on, or refuse it before its body is read."""
         refused = None
         if scope["type"] in ("http", "websocket"):
-            refused = self._access.refusal(scope["headers"])
+            refused = self._access.refusal(scope["headers"]) or self._too_long(scope)
         if refused is None:
-            await self._app(scope, receive, send)
+            bounded = scope["type"] == "http" and scope["path"] != ENDLESS
+            await self._app(scope, self._bounded(receive) if bounded else receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
         else:
             await _tell(refused, send)
+
+    def _too_long(self, scope: Message) -> KsqlError | None:
+        limit = self._access.max_body_bytes
+        if scope["type"] != "http" or scope["path"] == ENDLESS:
+            return None
+        told = next((v for k, v in scope["headers"] if k.lower() == b"content-length"), b"0")
+        return BodyTooLong(limit) if told.isdigit() and int(told) > limit else None
+
+    def _bounded(self, receive: Receive) -> Receive:
+        """The same, for a body that did not say how long it would be."""
+        limit = self._access.max_body_bytes
+        seen = 0
+
+        async def bounded() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > limit:
+                raise BodyTooLong(limit)
+            return message
+
+        return bounded
 
 
 async def _tell(refused: KsqlError, send: Send) -> None:

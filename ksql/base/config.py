@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ksql.base.errors import KsqlError
+from ksql.base.excerpt import excerpt
 from ksql.base.property import Property
 from ksql.base.property import declared as _p
+from ksql.base.ranges import bounds
 
 STREAMS_PREFIX = "ksql.streams."
 
@@ -24,7 +26,7 @@ class UnknownProperty(KsqlError):
 
     def __init__(self, name: str, hint: str = "") -> None:
         super().__init__(
-            f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'",
+            f"Not recognizable as ksql, streams, consumer, or producer property: '{excerpt(name)}'",
             hint=hint,
         )
         self.name = name
@@ -34,7 +36,7 @@ class InvalidProperty(KsqlError):
     """A property's value that is not of its type."""
 
     def __init__(self, name: str, value: str, expected: str) -> None:
-        super().__init__(f"Invalid value {value} for property {name}: expected {expected}")
+        super().__init__(f"Invalid value {excerpt(value)} for property {name}: expected {expected}")
 
 
 PROPERTIES: dict[str, Property] = {
@@ -418,12 +420,19 @@ PROPERTIES: dict[str, Property] = {
             "_confluent.*,__confluent.*,_schemas,__consumer_offsets,__transaction_state,connect-configs,connect-offsets,connect-status,connect-statuses",
             "topics that statements may not write",
         ),
+        _p(
+            "ksql.server.request.max.bytes",
+            "int",
+            "10485760",
+            "longest body of a request; of /inserts-stream, longest line",
+        ),
         _p("ksql.heartbeat.enable", "bool", "false", "exchange heartbeats between servers"),
     )
 }
 FUNCTION_PREFIX = "ksql.functions."
 PLAN_PROPERTIES = tuple(row.name for row in PROPERTIES.values() if row.part_of == "plan")
-_WHOLE = re.compile(r"-?[0-9]+")
+OWN_PREFIX = "ksql."
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
 
 
 def canonical(name: str) -> str:
@@ -449,12 +458,36 @@ def check(name: str, value: str | None = None) -> str:
 
 
 def _check_value(row: Property, value: str) -> None:
-    if row.type == "int" and not _WHOLE.fullmatch(value):
-        raise InvalidProperty(row.name, value, "a whole number")
+    if row.type == "int" and not _in_range(row.name, value):
+        low, high = bounds(row.name)
+        raise InvalidProperty(row.name, value, f"a whole number from {low} to {high}")
     if row.type == "bool" and value.lower() not in ("true", "false"):
         raise InvalidProperty(row.name, value, "true or false")
     if row.type == "choice" and value.lower() not in row.choices:
         raise InvalidProperty(row.name, value, " or ".join(row.choices))
+
+
+def _in_range(name: str, value: str) -> bool:
+    low, high = bounds(name)
+    return _WHOLE.fullmatch(value) is not None and low <= int(value) <= high
+
+
+def check_server(configuration: Mapping[str, str]) -> list[str]:
+    """What is odd in a server's configuration: names that nothing here reads.
+
+    Spark's, Kafka's and functions' properties belong to those.
+    Raises: InvalidProperty.
+    """
+    odd = []
+    for name, value in configuration.items():
+        row = PROPERTIES.get(canonical(name))
+        if row is not None:
+            _check_value(row, value)
+        elif name.startswith(OWN_PREFIX) and not name.startswith((FUNCTION_PREFIX, STREAMS_PREFIX)):
+            close = difflib.get_close_matches(name, PROPERTIES, n=1, cutoff=0.8)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            odd.append(f"the property {excerpt(name)} is not known and has no effect.{hint}")
+    return odd
 
 
 @dataclass(frozen=True)

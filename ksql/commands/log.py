@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError, ServerError
-from ksql.commands.record import decode, encode
+from ksql.commands.record import check_size, decode, encode
 from ksql.engine.ports import Command
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.client import Reader, TransactionalSender
@@ -38,6 +38,13 @@ class CommandTopicBroken(ServerError):
 class _Pen:
     offset: int
     _write: Callable[[Command], None]
+
+    def check(self, command: Command) -> None:
+        """Refuse a command that is too large for a record of the topic.
+
+        Raises: CommandTooLarge.
+        """
+        check_size(command)
 
     def append(self, command: Command) -> None:
         """Write and commit."""

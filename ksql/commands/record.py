@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ksql.base.errors import ServerError
+from ksql.base.errors import ServerError, StatementError
 from ksql.base.structs import Structs
 from ksql.catalog import model as catalog_model
 from ksql.engine import changes
@@ -49,6 +49,31 @@ def encode(command: Command) -> tuple[bytes, bytes]:
         json.dumps(command.id, ensure_ascii=False).encode(),
         json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
     )
+
+
+LARGEST_BYTES = 1_000_000 - 2_000
+"""Of a command: what Kafka's clients send at most, less what surrounds a record."""
+
+
+class CommandTooLarge(StatementError):
+    """A statement whose command does not fit a record of the command topic."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            f"The statement is too large: its command has {size} bytes, a record at most"
+            f" {LARGEST_BYTES}",
+            hint="Split it, or put long lists into a table and join it.",
+        )
+
+
+def check_size(command: Command) -> None:
+    """Refuse a command that no record can hold.
+
+    Raises: CommandTooLarge.
+    """
+    size = sum(map(len, encode(command)))
+    if size > LARGEST_BYTES:
+        raise CommandTooLarge(size)
 
 
 def encode_catalog(catalog: Catalog) -> str:

@@ -166,6 +166,7 @@ class Engine:
                 prepared.changes,
                 tuple(sorted(settings.overrides.items())),
             )
+            transaction.check(command)
             subjects = self._create(prepared)
             try:
                 switched = self._carry_out(prepared, text, transaction.offset)

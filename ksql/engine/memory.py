@@ -17,6 +17,9 @@ class _Pen:
         self.offset = len(log.commands)
         self._log = log
 
+    def check(self, command: Command) -> None:
+        """Memory takes all."""
+
     def append(self, command: Command) -> None:
         self._log.commands.append(command)
 

@@ -31,6 +31,12 @@ class Transaction(Protocol):
     offset: int
     """The offset that the command will get."""
 
+    def check(self, command: Command) -> None:
+        """Refuse what could not be appended, before anything is done for it.
+
+        Raises: KsqlError.
+        """
+
     def append(self, command: Command) -> None:
         """Write and commit."""
 

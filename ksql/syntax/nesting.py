@@ -14,6 +14,25 @@ Python.
 """
 
 
+LONGEST_STATEMENT = 250_000
+"""Characters of a statement: with its plan it has to fit a record of the command topic."""
+
+MOST_WORDS = 30_000
+"""Words of a statement, so that those of others do not wait long for it."""
+
+
+class TooLong(ParseError):
+    """A statement that is longer than any that could be kept."""
+
+    def __init__(self, span: Span | None = None) -> None:
+        super().__init__(
+            "Statement is too large to parse",
+            detail=f"A statement may have {LONGEST_STATEMENT} characters and {MOST_WORDS} words.",
+            hint="Split it, or put long lists into a table and join it.",
+            span=span,
+        )
+
+
 class TooDeep(ParseError):
     """A statement that is nested beyond all reason."""
 

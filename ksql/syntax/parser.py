@@ -11,7 +11,7 @@ from ksql.syntax.build import join
 from ksql.syntax.build_leaves import with_variables
 from ksql.syntax.lexer import Context, Word
 from ksql.syntax.machine import Machine, Unexpected, grammar
-from ksql.syntax.nesting import MAX_NESTING, check_nesting
+from ksql.syntax.nesting import LONGEST_STATEMENT, MAX_NESTING, MOST_WORDS, TooLong, check_nesting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,12 +51,17 @@ def split(text: str) -> list[RawStatement]:
 
     What follows the last semicolon is a statement too; `parse_one` refuses it as unfinished.
 
-    Raises: ParseError for an open quote or comment and for characters outside the language.
+    Raises: TooLong; ParseError for an open quote or comment and for characters that are not of
+        the language.
     """
+    if any(len(part.strip()) > LONGEST_STATEMENT for part in text.split(";")):
+        raise TooLong
     found: list[RawStatement] = []
     words: list[Word] = []
     for word in grammar().lexer.words(text):
         words.append(word)
+        if len(words) > MOST_WORDS or word.span.end - words[0].span.start > LONGEST_STATEMENT:
+            raise TooLong(words[0].span)
         if word.kind == ";":
             found.append(_raw(text, words))
             words = []

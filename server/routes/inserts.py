@@ -21,7 +21,7 @@ async def inserts_stream(request: Request) -> Response:
     kind = negotiate(request.headers.get("accept"), (DELIMITED, JSON))
     door = door_of(request)
     service = door.service
-    pieces = lines(request.stream())
+    pieces = lines(request.stream(), request.app.state.max_line_bytes)
     first = await anext(pieces, [b""])
     body = parse_body(first[0], InsertsRequest)
     writer = await door.call(service.inserts, body.target, body.properties)

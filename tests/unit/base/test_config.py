@@ -9,7 +9,9 @@ from ksql.base.config import (
     UnknownProperty,
     canonical,
     check,
+    check_server,
 )
+from ksql.base.ranges import RANGES
 
 
 @pytest.mark.parametrize("row", PROPERTIES.values(), ids=PROPERTIES)
@@ -51,14 +53,22 @@ def test_an_unknown_property_says_what_it_may_have_meant():
     assert caught.value.hint == ""
 
 
+_WHOLE = "a whole number from 0 to 9223372036854775807"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("commit.interval.ms", "x", "a whole number"),
-        ("commit.interval.ms", "", "a whole number"),
-        ("commit.interval.ms", "--5", "a whole number"),
-        ("commit.interval.ms", "\N{SUPERSCRIPT TWO}", "a whole number"),
-        ("commit.interval.ms", "1.5", "a whole number"),
+        ("ksql.query.shuffle.partitions", "1000000", "a whole number from 0 to 1000"),
+        ("ksql.query.shuffle.partitions", "-1", "a whole number from 0 to 1000"),
+        ("ksql.query.max.records.per.batch", "0", "a whole number from 1 to 100000000"),
+        ("cache.max.bytes.buffering", "-5", _WHOLE),
+        ("ksql.max.push.queries", "9" * 5000, None),
+        ("commit.interval.ms", "x", _WHOLE),
+        ("commit.interval.ms", "", _WHOLE),
+        ("commit.interval.ms", "--5", _WHOLE),
+        ("commit.interval.ms", "\N{SUPERSCRIPT TWO}", _WHOLE),
+        ("commit.interval.ms", "1.5", _WHOLE),
         ("ksql.suppress.enabled", "yes", "true or false"),
         ("auto.offset.reset", "none", "earliest or latest"),
     ],
@@ -66,13 +76,39 @@ def test_an_unknown_property_says_what_it_may_have_meant():
 def test_values_are_checked(name, value, expected):
     with pytest.raises(InvalidProperty) as caught:
         check(name, value)
-    assert caught.value.message == f"Invalid value {value} for property {name}: expected {expected}"
+    said = caught.value.message
+    assert len(said) < 500
+    assert expected is None or said == (
+        f"Invalid value {value} for property {name}: expected {expected}"
+    )
+
+
+def test_a_servers_configuration_is_checked_at_its_start():
+    known = {
+        "ksql.streams.auto.offset.reset": "earliest",
+        "ksql.streams.producer.linger.ms": "5",
+        "ksql.functions.collect_list.limit": "5",
+        "spark.sql.shuffle.partitions": "3",
+        "sasl.mechanism": "PLAIN",
+    }
+    assert check_server(known) == []
+    assert check_server({"ksql.servic.id": "x", "ksql.nonsense": "1"}) == [
+        "the property ksql.servic.id is not known and has no effect. Did you mean ksql.service.id?",
+        "the property ksql.nonsense is not known and has no effect.",
+    ]
+    with pytest.raises(InvalidProperty):
+        check_server({"ksql.streams.commit.interval.ms": "x"})
+
+
+def test_every_range_is_of_a_property_and_holds_its_default():
+    for name, (low, high) in RANGES.items():
+        assert PROPERTIES[name].type == "int"
+        assert low <= int(PROPERTIES[name].default) <= high
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("commit.interval.ms", "-1"),
         ("commit.interval.ms", "0"),
         ("ksql.suppress.enabled", "TRUE"),
         ("auto.offset.reset", "Earliest"),

@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from ksql.commands.record import VERSION, UnreadableCommand, decode, encode
+from ksql.commands.record import (
+    VERSION,
+    CommandTooLarge,
+    UnreadableCommand,
+    check_size,
+    decode,
+    encode,
+)
 from ksql.engine.ports import Command
 from tests.unit.world import World
 
@@ -76,3 +83,9 @@ def test_a_command_that_cannot_be_read_is_never_skipped(key, value, reason):
         decode(5, key, value)
     assert caught.value.message == ("the command at offset 5 of the command topic cannot be read")
     assert reason in caught.value.detail
+
+
+def test_a_command_fits_a_record():
+    check_size(Command("stream/S/create", "x" * 900_000, ()))
+    with pytest.raises(CommandTooLarge, match="its command has 1000"):
+        check_size(Command("stream/S/create", "x" * 1_000_000, ()))

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from ksql.base.errors import KsqlError, ServerError
+from ksql.engine import memory
 from ksql.engine.memory import MemoryLog
 from ksql.engine.ports import Command
 from ksql.engine.prepare import DISTRIBUTED, prepare
 from ksql.local.driver import MemoryRunner
+from ksql.statements.answers import RequestFailed
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
 from tests.unit.world import World
@@ -297,3 +299,15 @@ def test_or_replace_may_be_forbidden():
     it.settings = type(it.settings)({"ksql.create.or.replace.enabled": "false"})
     assert isinstance(it.refuse(MORE), KsqlError)
     assert it.refuse(MORE).message.endswith("already exists")
+
+
+def test_a_command_that_cannot_be_written_makes_nothing(monkeypatch):
+    def refuse(_pen, _command):
+        raise Broken("too large")
+
+    world = World("CREATE STREAM S (A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);")
+    monkeypatch.setattr(memory._Pen, "check", refuse)
+    with pytest.raises(RequestFailed, match="too large"):
+        world.run("CREATE STREAM D AS SELECT * FROM S;")
+    assert world.engine.topics.describe("D") is None
+    assert world.engine.catalog.query("CSAS_D_1") is None

@@ -273,6 +273,9 @@ def test_a_log_that_fails_takes_the_schemas_back():
     class Pen:
         offset = 0
 
+        def check(self, command):
+            pass
+
         def append(self, command):
             raise failing
 
