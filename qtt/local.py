@@ -126,6 +126,11 @@ class NoMonitor:
         del query_id
         return 0
 
+    def application(self, query_id: str) -> str:
+        """Nothing."""
+        del query_id
+        return ""
+
     def committed(self, query_id: str) -> dict[str, dict[int, int]]:
         """Nothing."""
         del query_id

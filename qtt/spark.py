@@ -7,6 +7,7 @@ the way out.
 from __future__ import annotations
 
 import itertools
+import secrets
 import shutil
 import tempfile
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.app.registry import open_registry
+from ksql.base.aside import Aside
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, QueryFailed
 from ksql.base.jars import jars
@@ -134,7 +136,13 @@ class SparkDriver:
             SOURCES,
             shared.registry.settings,
         )
-        self._runner = SparkRunner(shared.runtime, around, shared.admin.end_offsets)
+        self._runner = SparkRunner(
+            shared.runtime,
+            around,
+            shared.admin.end_offsets,
+            aside=Aside(directory.with_name(f"{directory.name}-aside"), lambda: 0),
+            incarnation=lambda: secrets.token_hex(6),
+        )
         self._topics = KafkaTopics(shared.admin)
         self._registry = shared.registry.registry
         self._engine = Engine(

@@ -60,6 +60,10 @@ class SparkMonitor:
         running = self._running(query_id)
         return running.committed_offsets() if running else {}
 
+    def application(self, query_id: str) -> str:
+        """What Kafka calls it."""
+        return self._runner.application(QueryId(query_id))
+
     def _running(self, query_id: str) -> RunningQuery | None:
         return self._runner.running.get(QueryId(query_id))
 

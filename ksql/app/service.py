@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,8 @@ from ksql.app.registry import open_registry
 from ksql.app.skipped import SkippedRecords
 from ksql.app.state import StateDir
 from ksql.app.watch import Watch, kafka_answers
-from ksql.base.config import Settings, check
+from ksql.base.aside import Aside
+from ksql.base.config import Settings, check, names
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
 from ksql.base.excerpt import excerpt
 from ksql.base.ids import Millis, Offset
@@ -53,6 +55,7 @@ from ksql.statements.services import Services
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.broker import EmbeddedBroker
 from ksql.topics.client import Sender
+from ksql.topics.groups import delete_groups
 from ksql.topics.processing_log import stream_statement, topic_name
 from ksql.topics.settings import KafkaSettings
 from ksql.topics.shared_sender import SharedSender
@@ -95,6 +98,12 @@ def _fits(pattern: JavaRegex, name: str) -> bool:
         raise BadPattern(excerpt(pattern.pattern), str(error)) from error
 
 
+def _expire(aside: Aside, settings: Settings) -> None:
+    keep_ms = settings.number("ksql.state.aside.retention.ms")
+    if keep_ms >= 0:
+        aside.expire(keep_ms)
+
+
 def version() -> str:
     """The version of this service."""
     return metadata.version("ksql-spark")
@@ -113,12 +122,14 @@ class KsqlService:
         broker: str | None = None,
         runtime: SparkRuntime | None = None,
         now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        random_name: Callable[[], str] = lambda: secrets.token_hex(6),
         progress: Callable[[str], None] = lambda _what: None,
     ) -> None:
         self.settings = settings
         self._given_bootstrap = broker
         self._given_runtime = runtime
         self._now_ms = now_ms
+        self._random_name = random_name
         self._progress = progress
         self._state: StateDir | None = None
         self._broker: EmbeddedBroker | None = None
@@ -226,6 +237,8 @@ class KsqlService:
             _log.warning(
                 "user_functions_not_loaded", extra={"file": problem.file, "reason": problem.message}
             )
+        aside = Aside(state.aside, self._now_ms)
+        _expire(aside, self.settings)
         around = Surroundings(
             self.settings,
             state.queries,
@@ -234,6 +247,7 @@ class KsqlService:
             logging_to,
             functions=sources,
             registry=self.registry_settings,
+            anew=names(self.settings.text("ksql.state.anew")),
         )
         self.runner = SparkRunner(
             self.runtime,
@@ -241,8 +255,11 @@ class KsqlService:
             self.admin.end_offsets,
             self.admin.begin_offsets,
             self._open_failure_log(logging_to),
+            aside=aside,
+            incarnation=self._random_name,
+            end_groups=lambda groups: delete_groups(self.kafka, groups),
         )
-        self.materializer = Materializer(self.kafka, state.stores)
+        self.materializer = Materializer(self.kafka, state.stores, aside)
         self._closers.append(self.materializer.close)
         self.log = KafkaCommandLog(
             self.kafka,

@@ -79,6 +79,11 @@ class StateDir:
         return self.root / self.service_id / "stores"
 
     @property
+    def aside(self) -> Path:
+        """What was moved aside instead of being deleted."""
+        return self.root / self.service_id / "aside"
+
+    @property
     def broker(self) -> Path:
         """The embedded broker's data."""
         return self.root / "broker"

@@ -82,6 +82,18 @@ PROPERTIES: dict[str, Property] = {
         _p("ksql.service.id", "text", "default_", "names the cluster of servers and its topics"),
         _p("ksql.state.dir", "text", "", "where checkpoints, stores and the embedded broker live"),
         _p(
+            "ksql.state.anew",
+            "text",
+            "",
+            "queries (ids, or all) that may begin anew if their checkpoint is missing",
+        ),
+        _p(
+            "ksql.state.aside.retention.ms",
+            "int",
+            "604800000",
+            "how long state that no query knows is kept aside; -1: for ever",
+        ),
+        _p(
             "ksql.ledger.url",
             "text",
             "",
@@ -438,6 +450,11 @@ _WHOLE = re.compile(r"-?[0-9]{1,20}")
 def canonical(name: str) -> str:
     """The name without the optional prefix of Kafka Streams' properties."""
     return name.removeprefix(STREAMS_PREFIX)
+
+
+def names(text: str) -> frozenset[str]:
+    """The names of a list with commas."""
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
 
 
 def check(name: str, value: str | None = None) -> str:

@@ -50,13 +50,16 @@ class Runner(Protocol):
     """
 
     def start(self, query: PersistentQuery) -> None:
-        """Start a query that is new.
+        """Start a query that is new; what an earlier one of its id has left does not count.
 
         Raises: KsqlError if it cannot be started; nothing runs then.
         """
 
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:
-        """Let queries go on from their checkpoints; those that cannot start are tried again."""
+        """Let queries go on from their checkpoints; those that cannot start are tried again.
+
+        A checkpoint that is missing is an error of its query, and no new beginning.
+        """
 
     def stop(self, query_id: QueryId) -> None:
         """Stop at a batch boundary; the checkpoint stays. Unknown queries are fine."""

@@ -27,6 +27,7 @@ from ksql.topics.client import RawRecord, Reader
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ksql.base.aside import Aside
     from ksql.catalog.catalog import Catalog
     from ksql.topics.settings import KafkaSettings
 
@@ -46,9 +47,12 @@ class Materialized:
 class Materializer:
     """Follows the catalog's materialised tables; reads may come from any thread."""
 
-    def __init__(self, settings: KafkaSettings, directory: Path) -> None:
+    def __init__(self, settings: KafkaSettings, directory: Path, aside: Aside) -> None:
+        """``aside`` takes the stores of tables that were never known here."""
         self._settings = settings
         self._directory = directory
+        self._aside = aside
+        self._known: set[str] = set()
         self._budget = StoreBudget()
         self._wanted: dict[str, DataSource] = {}
         self._tables: dict[str, Materialized] = {}
@@ -60,7 +64,7 @@ class Materializer:
         self._thread = threading.Thread(target=self._run, name="materializer", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow; the catalog must be whole: stores of other tables are deleted."""
+        """Begin to follow; the catalog must be whole: stores of other tables are moved aside."""
         self._thread.start()
 
     def follow(self, catalog: Catalog) -> None:
@@ -133,7 +137,9 @@ class Materializer:
         for name, old in list(self._tables.items()):
             if name not in wanted or _home(old.source) != _home(wanted[name]):
                 _close(self._tables.pop(name))
-        self._sweep({_home(source) for source in wanted.values()})
+        homes = {_home(source) for source in wanted.values()}
+        self._sweep(homes)
+        self._known |= homes
         topics = admin.topics()
         offsets: dict[tuple[str, int], int] = {}
         for name, source in wanted.items():
@@ -154,11 +160,17 @@ class Materializer:
         self._note(offsets)
 
     def _sweep(self, homes: set[str]) -> None:
-        """Delete the stores of tables that are no more."""
-        if self._directory.is_dir():
-            for left in self._directory.iterdir():
-                if left.name not in homes:
-                    shutil.rmtree(left, ignore_errors=True)
+        """Delete the stores of tables that are no more; move aside what belongs to none."""
+        if not self._directory.is_dir():
+            return
+        for left in self._directory.iterdir():
+            if left.name in self._known and left.name not in homes:
+                shutil.rmtree(left, ignore_errors=True)
+            elif left.name not in homes:
+                try:
+                    self._aside.take(left, "store", "no table of that name is known")
+                except OSError as problem:
+                    _log.warning("store_left", extra={"store": str(left), "reason": str(problem)})
 
     def _open(self, source: DataSource, partitions: int) -> dict[int, Store]:
         stores: dict[int, Store] = {}

@@ -6,20 +6,22 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
-from ksql.base.errors import KsqlError
+from ksql.base.errors import KsqlError, ServerError
+from ksql.base.files import write_whole
 from ksql.base.ids import application_id
 from ksql.dataflow import rights
 from ksql.dataflow.extensions import packed
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
-from ksql.spark import checkpoint
+from ksql.spark import checkpoint, lives
 from ksql.spark.failures import reason
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, QueryStartFailed, StartAt
@@ -27,9 +29,13 @@ from ksql.spark.switching import BatchUnfinished, Coming, Switching
 from ksql.topics.registry_client import RegistrySettings
 
 if TYPE_CHECKING:
+    import re
+
+    from ksql.base.aside import Aside
     from ksql.base.ids import QueryId
     from ksql.catalog.model import PersistentQuery
     from ksql.spark.checkpoint import Offsets
+    from ksql.spark.lives import Life
     from ksql.spark.running import OnFailure, RunningQuery
     from ksql.spark.runtime import SparkRuntime
 
@@ -43,7 +49,8 @@ class Surroundings:
     """What every query of this server shares: clients' properties, directory, processing log.
 
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
-    share a session; ``registry`` is where the schema registry is.
+    share a session; ``registry`` is where the schema registry is; ``anew`` names the queries that
+    may begin anew where their checkpoint is missing ("all": every one).
     """
 
     settings: Settings
@@ -54,6 +61,7 @@ class Surroundings:
     space: str = ""
     functions: Mapping[str, str] = field(default_factory=dict)
     registry: RegistrySettings | None = None
+    anew: frozenset[str] = frozenset()
 
     def packed(self, plan_json: str) -> str:
         """A stored plan with all that its workers need."""
@@ -70,8 +78,15 @@ class SparkRunner:
         ends: TopicOffsets,
         begins: TopicOffsets = lambda _topics: {},
         on_failure: OnFailure = unheard,
+        *,
+        aside: Aside,
+        incarnation: Callable[[], str],
+        end_groups: Callable[[re.Pattern[str]], object] = lambda _names: None,
     ) -> None:
         """``ends`` and ``begins`` give the end and the first offsets of topics.
+
+        ``incarnation`` gives a random name that never comes again, ``end_groups`` deletes consumer
+        groups whose life is over, ``aside`` takes the state that no query knows.
 
         Without ``begins`` a switch before the first batch names no offsets of topics that are read
         from their beginning.
@@ -81,6 +96,9 @@ class SparkRunner:
         self._around = around
         self._ends = ends
         self._begins = begins
+        self._aside = aside
+        self._incarnation = incarnation
+        self._end_groups = end_groups
         self.running: dict[QueryId, RunningQuery] = {}
 
     def checkpoint(self, query_id: str) -> Path:
@@ -88,10 +106,12 @@ class SparkRunner:
         return self._around.directory / query_id
 
     def start(self, query: PersistentQuery) -> None:
-        """Start a query that is new.
+        """Start a query that is new: a life of its own begins.
 
         Raises: KsqlError; nothing runs then, and nothing is tried again.
         """
+        with _usable(query.id):
+            self._begin_life(query.id)
         found = self._host(query)
         try:
             found.start()
@@ -105,7 +125,8 @@ class SparkRunner:
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:
         """Let queries go on from their checkpoints; all at once, as one may have to wait.
 
-        Those that do not come up are in ERROR and are tried again.
+        Those that do not come up are in ERROR and are tried again; so are those whose checkpoint is
+        missing, as that is no new beginning.
         """
         started = [self._watched(query) for query in queries]
         for each in started:
@@ -123,6 +144,15 @@ class SparkRunner:
         place = Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
         return self._runtime.host(place, lambda: self._spec(query), self._on_failure)
 
+    def application(self, query_id: QueryId) -> str:
+        """What Kafka calls the query in its present life."""
+        owner = self._owner(query_id)
+        try:
+            life = lives.life_of(self.checkpoint(query_id))
+        except KsqlError:  # the query tells of it itself: it is in ERROR
+            return owner
+        return life.application(owner) if life else owner
+
     def stop(self, query_id: QueryId) -> None:
         """Stop between two batches."""
         found = self.running.pop(query_id, None)
@@ -130,18 +160,33 @@ class SparkRunner:
             found.stop()
 
     def forget(self, query_id: QueryId) -> None:
-        """Delete checkpoint and state."""
-        shutil.rmtree(self.checkpoint(query_id), ignore_errors=True)
+        """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""
+        place = self.checkpoint(query_id)
+        try:
+            life = lives.life_of(place)
+        except KsqlError as error:  # what cannot be read need not be known to be deleted
+            _log.warning("groups_left", extra={"query_id": query_id, "reason": error.text()})
+            life = None
+        shutil.rmtree(place, ignore_errors=True)
+        if life is not None:
+            self._end_groups(life.groups(self._owner(query_id)))
 
     def sweep(self, known: Iterable[QueryId]) -> None:
-        """Delete what queries left that were terminated just before a crash."""
+        """Move aside the checkpoints that belong to no query.
+
+        A query that was ended, or not yet written down, just before a crash leaves one; so does
+        whatever makes the service forget its queries, and then it is all that is left of them.
+        """
         if not self._around.directory.is_dir():
             return
         keep = set(known)
-        for left in self._around.directory.iterdir():
-            if left.is_dir() and left.name not in keep:
-                _log.info("checkpoint_swept", extra={"query_id": left.name})
-                shutil.rmtree(left, ignore_errors=True)
+        for left in sorted(self._around.directory.iterdir()):
+            if not left.is_dir() or left.name in keep:
+                continue
+            if lives.holds_anything(left):
+                self._aside.take(left, "checkpoint", "no query of that name is known")
+            else:
+                left.rmdir()
 
     def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
         """Switch a running query to another plan, as ``switching`` has it.
@@ -187,6 +232,28 @@ class SparkRunner:
         early = [topic for topic, start in wanted.items() if start == "earliest"]
         return _by_topic(self._begins(early) if early else {}) | self._pinned(query)
 
+    def _begin_life(self, query_id: QueryId) -> Life:
+        place = self.checkpoint(query_id)
+        if lives.holds_anything(place):
+            self._aside.take(place, "checkpoint", "another query begins under its name")
+        return lives.begin(place, self._incarnation())
+
+    def _life(self, query_id: QueryId) -> Life:
+        """The life with which the query goes on.
+
+        Raises: CheckpointMissing, unless it may begin anew.
+        """
+        try:
+            return lives.require(query_id, self.checkpoint(query_id))
+        except lives.CheckpointMissing:
+            if not self._around.anew & {query_id, "all"}:
+                raise
+            _log.warning("query_begins_anew", extra={"query_id": query_id})
+            return self._begin_life(query_id)
+
+    def _owner(self, query_id: str) -> str:
+        return application_id(self._around.settings.text("ksql.service.id"), query_id)
+
     def _spec(self, query: PersistentQuery) -> QuerySpec:
         plan = plan_of(query)
         around = self._around
@@ -195,11 +262,12 @@ class SparkRunner:
         settings = Settings(around.settings.server, stated)
         text = around.packed(query.plan)
         program = load(text)
-        service_id = around.settings.text("ksql.service.id")
+        with _usable(query.id):
+            life, starts = self._life(query.id), self._starts(query)
         return QuerySpec(
             query.id,
             text,
-            self._starts(query),
+            starts,
             self.checkpoint(query.id),
             program.stages,
             plan.buckets,
@@ -210,11 +278,12 @@ class SparkRunner:
             settings.number("ksql.query.max.records.per.batch"),
             fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),
             log_topic=around.log_topic,
-            application_id=application_id(service_id, query.id),
+            application_id=life.application(self._owner(query.id)),
             sink_topic=program.sink_topic,
             space=around.space,
             log_rows=settings.flag("ksql.logging.processing.rows.include"),
             strict=settings.flag("ksql.fail.on.production.error"),
+            incarnation=life.incarnation,
         )
 
     def _starts(self, query: PersistentQuery) -> dict[str, StartAt]:
@@ -237,10 +306,7 @@ class SparkRunner:
         now = _by_topic(self._ends(late))
         file = self.checkpoint(query.id) / "starts.json"
         if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = file.with_suffix(".new")
-            temporary.write_text(json.dumps(now), encoding="utf-8")
-            temporary.replace(file)
+            write_whole(file, json.dumps(now))
         pins = checkpoint.parse_offsets(file.read_text(encoding="utf-8"))
         return {
             topic: {p: pins.get(topic, {}).get(p, _EARLIEST) for p in ends}
@@ -256,3 +322,22 @@ def _by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:
     for (topic, partition), offset in offsets.items():
         found.setdefault(topic, {})[partition] = offset
     return found
+
+
+@contextmanager
+def _usable(query_id: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise CheckpointUnusable(query_id, str(problem)) from problem
+
+
+class CheckpointUnusable(ServerError):
+    """A checkpoint that cannot be read or written: the disk, its room, its rights."""
+
+    def __init__(self, query_id: str, reason: str) -> None:
+        super().__init__(
+            f"the checkpoint of query {query_id} cannot be used",
+            detail=reason,
+            hint="Look at the disk of ksql.state.dir: its room, and who may write there.",
+        )

@@ -123,7 +123,7 @@ class RunningQuery:
             self._launch()
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is told and tried again
             with self._changed:
-                self._rest(problem.text() if isinstance(problem, KsqlError) else str(problem))
+                self._rest(str(problem), problem.text() if isinstance(problem, KsqlError) else "")
         finally:
             self._launched()
 
@@ -355,8 +355,8 @@ class RunningQuery:
         return (self._failure(str(problem)),) if problem else ()
 
     @staticmethod
-    def _failure(trace: str) -> Failure:
-        return Failure(int(time.time() * 1000), reason(trace), trace)
+    def _failure(trace: str, told: str = "") -> Failure:
+        return Failure(int(time.time() * 1000), told or reason(trace), trace)
 
     def _note_failure(self, query: StreamingQuery) -> None:
         problem = query.exception()
@@ -365,8 +365,9 @@ class RunningQuery:
             self._attempt = 0
         self._rest(str(problem) if problem else _BY_ITSELF)
 
-    def _rest(self, trace: str) -> None:
-        failure = self._failure(trace)
+    def _rest(self, trace: str, told: str = "") -> None:
+        """``told`` is what a user reads, where that is known; else it is found in the trace."""
+        failure = self._failure(trace, told)
         self._failures.append(failure)
         self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
         self._attempt += 1

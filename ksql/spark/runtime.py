@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from py4j.protocol import Py4JError
 
 from ksql.base.errors import KsqlError
+from ksql.spark import lives
 from ksql.spark.compile import dataflow
 from ksql.spark.failures import reason
 from ksql.spark.internals import (
@@ -92,6 +93,7 @@ class SparkRuntime:
 
         Raises:
             QueryStartFailed: Spark refused it; nothing runs.
+            CheckpointMissing: The life that it goes on with is not there.
         """
         query = self.host(spec.place, lambda: spec, on_failure)
         try:
@@ -157,7 +159,7 @@ class SparkRuntime:
             return True  # with its process it has ended
 
     def _launch(self, spec: QuerySpec) -> StreamingQuery:
-        spec.checkpoint.mkdir(parents=True, exist_ok=True)
+        _check_life(spec)
         try:
             query = self._launched(spec)
         except LOST as lost:
@@ -173,7 +175,7 @@ class SparkRuntime:
             flow.writeStream.format("noop")
             .outputMode("append")
             .queryName(spec.name)
-            .option("checkpointLocation", spec.checkpoint.as_uri())
+            .option("checkpointLocation", str(spec.checkpoint))
             .trigger(processingTime=f"{spec.trigger_ms} milliseconds")
         )
         # Spark copies the session's settings while it starts a query
@@ -226,3 +228,14 @@ class SparkRuntime:
             end_needless_monitors(self.session)
         except Py4JError:  # another Spark: costs threads and nothing else
             _log.warning("threads that Spark left behind could not be ended", exc_info=True)
+
+
+def _check_life(spec: QuerySpec) -> None:
+    """Spark would begin anew where a checkpoint has gone.
+
+    Raises: CheckpointMissing.
+    """
+    if spec.incarnation is None:
+        spec.checkpoint.mkdir(parents=True, exist_ok=True)
+    elif lives.life_of(spec.checkpoint) != lives.Life(spec.incarnation):
+        raise lives.CheckpointMissing(spec.query_id, spec.checkpoint)

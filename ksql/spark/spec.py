@@ -48,6 +48,7 @@ class QuerySpec:
         sink_topic: Where the results go; its limits are asked for at each start.
         program: ``module:function`` that compiles the plan.
         space: Tells the queries of services apart that share a session.
+        incarnation: The life that the checkpoint must hold at each start; None: not looked at.
     """
 
     query_id: str
@@ -69,6 +70,7 @@ class QuerySpec:
     sink_topic: str | None = None
     program: str = DEFAULT_PROGRAM
     space: str = ""
+    incarnation: str | None = None
 
     @property
     def name(self) -> str:

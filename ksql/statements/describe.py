@@ -152,7 +152,8 @@ def _offsets(
 
 
 def _group(query: PersistentQuery, request: Request) -> str:
-    return application_id(request.settings.text("ksql.service.id"), query.id)
+    known = request.services.monitor.application(query.id)
+    return known or application_id(request.settings.text("ksql.service.id"), query.id)
 
 
 def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:

@@ -48,6 +48,9 @@ class Monitor(Protocol):
     def committed(self, query_id: str) -> Offsets:
         """How far it has read: topic -> partition -> next offset."""
 
+    def application(self, query_id: str) -> str:
+        """What Kafka calls the query, the beginning of its consumer groups; empty if unknown."""
+
     def topics(self) -> Mapping[str, Sequence[int]]:
         """All topics: the number of replicas of each partition."""
 

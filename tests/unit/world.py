@@ -37,6 +37,9 @@ class StillMonitor:
     def skipped(self, query_id):
         return 0
 
+    def application(self, query_id):
+        return ""
+
     def committed(self, query_id):
         return {}
 

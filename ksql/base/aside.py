@@ -1,0 +1,121 @@
+"""Where state goes that nobody knows: moved aside, dated, listed, and removed after a time.
+
+Each entry is a directory ``<time>-<number>-<name>`` with ``about.json`` and what was moved.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ksql.base.files import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_log = logging.getLogger(__name__)
+
+FORMAT: Final = 1
+_ABOUT: Final = "about.json"
+_STAMP: Final = "%Y%m%dT%H%M%SZ"
+_ENTRY: Final = re.compile(r"(\d{8}T\d{6}Z)-.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Something that was moved aside: where it was, why and when, and where it is now."""
+
+    entry: Path
+    what: str
+    origin: str
+    reason: str
+    when_ms: int
+
+    @property
+    def name(self) -> str:
+        """What the entry is called."""
+        return self.entry.name
+
+    def size_bytes(self) -> int:
+        """How much room it takes."""
+        files = (file for file in self.entry.rglob("*") if file.is_file())
+        return sum(file.lstat().st_size for file in files)
+
+
+class Aside:
+    """The directory of what was moved aside; ``now_ms`` is the clock."""
+
+    def __init__(self, directory: Path, now_ms: Callable[[], int]) -> None:
+        self._directory = directory
+        self._now_ms = now_ms
+
+    def take(self, found: Path, what: str, reason: str) -> Moved:
+        """Move a directory here.
+
+        Raises: OSError.
+        """
+        when_ms = self._now_ms()
+        stamp = datetime.fromtimestamp(when_ms / 1000, UTC).strftime(_STAMP)
+        number = 0
+        while (entry := self._directory / f"{stamp}-{number}-{found.name}").exists():
+            number += 1
+        moved = Moved(entry, what, str(found), reason, when_ms)
+        entry.mkdir(parents=True)
+        about = {"format": FORMAT, "what": what, "from": moved.origin, "reason": reason}
+        write_whole(entry / _ABOUT, json.dumps({**about, "when.ms": when_ms}, indent=1) + "\n")
+        shutil.move(found, entry / found.name)
+        _log.warning(
+            "moved_aside",
+            extra={"what": what, "source": str(found), "entry": str(entry), "reason": reason},
+        )
+        return moved
+
+    def entries(self) -> list[Moved]:
+        """All that lies here, the oldest first."""
+        if not self._directory.is_dir():
+            return []
+        found = [_read(path) for path in sorted(self._directory.iterdir()) if path.is_dir()]
+        return [moved for moved in found if moved is not None]
+
+    def remove(self, moved: Moved) -> None:
+        """Delete it for good.
+
+        Raises: OSError.
+        """
+        shutil.rmtree(moved.entry)
+        _log.warning("aside_removed", extra={"entry": str(moved.entry), "source": moved.origin})
+
+    def expire(self, keep_ms: int) -> list[Moved]:
+        """Delete what has lain here longer than that; what cannot be deleted stays, and is told."""
+        gone = []
+        for moved in self.entries():
+            if self._now_ms() - moved.when_ms <= keep_ms:
+                continue
+            try:
+                self.remove(moved)
+            except OSError as problem:
+                _log.warning("aside_left", extra={"entry": moved.name, "reason": str(problem)})
+            else:
+                gone.append(moved)
+        return gone
+
+
+def _read(entry: Path) -> Moved | None:
+    """An entry; what is none of ours is left alone."""
+    stamp = _ENTRY.fullmatch(entry.name)
+    if stamp is None:
+        return None
+    try:
+        about = json.loads((entry / _ABOUT).read_text(encoding="utf-8"))
+        return Moved(
+            entry, str(about["what"]), str(about["from"]), str(about["reason"]), about["when.ms"]
+        )
+    except (OSError, KeyError, TypeError, ValueError):
+        when = datetime.strptime(stamp[1], _STAMP).replace(tzinfo=UTC)
+        return Moved(entry, "unknown", "", "its description is lost", int(when.timestamp() * 1000))

@@ -1,0 +1,151 @@
+"""The lives of queries: each checkpoint is one, and has a name of its own.
+
+A query's id can come again (a chosen QUERY_ID, a terminated cluster, a command that was never
+written), and so do the numbers of its batches. What Kafka remembers of batches is therefore kept
+under the id and the life's random name, the incarnation, which is written into the checkpoint
+before the first start. A replacement goes on with the life of the plan that it replaces.
+
+Checkpoints of versions that knew no incarnations go on under the id alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ksql.base.errors import ServerError
+from ksql.base.files import write_whole
+
+_log = logging.getLogger(__name__)
+
+FORMAT: Final = 1
+_FILE: Final = "life.json"
+_SPARKS: Final = "metadata"  # Spark writes it before the first batch
+
+
+class CheckpointMissing(ServerError):
+    """A query that has run before, and whose checkpoint is not where it should be."""
+
+    def __init__(self, query_id: str, checkpoint: Path) -> None:
+        super().__init__(
+            f"the checkpoint of query {query_id} is missing: {checkpoint} is not there",
+            detail="Its state and its place in its sources are lost, or lie elsewhere. It is not "
+            "begun anew by itself: that would skip or repeat records and write new counts over "
+            "old ones.",
+            hint="Bring the directory back (`ksql state list` tells what was moved aside) and "
+            f"start again; or start once with -o ksql.state.anew={query_id} (or =all) to begin "
+            f"anew on purpose; or TERMINATE {query_id}.",
+        )
+
+
+class CheckpointDamaged(ServerError):
+    """A checkpoint whose own description cannot be read."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            f"{file} is damaged",
+            detail=reason,
+            hint="Bring the checkpoint back from a copy, or move it away and begin anew with "
+            "ksql.state.anew.",
+        )
+
+
+class NewerCheckpoint(ServerError):
+    """A checkpoint that a later version has written."""
+
+    def __init__(self, file: Path, found: int) -> None:
+        super().__init__(
+            f"{file} has format {found}, this version knows up to {FORMAT}",
+            hint="Start the version that wrote it.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One life of a query; the incarnation is empty for one that began before lives had names."""
+
+    incarnation: str
+
+    def application(self, owner: str) -> str:
+        """The query's name towards Kafka: ``owner`` is what all its lives have in common."""
+        return f"{owner}-{self.incarnation}" if self.incarnation else owner
+
+    def groups(self, owner: str) -> re.Pattern[str]:
+        """What the consumer groups of this life are called, and those of no other."""
+        name = re.escape(self.application(owner))
+        # a name without an incarnation is the beginning of those with one
+        return re.compile(f"{name}(-.*)?" if self.incarnation else rf"{name}-(stage|\d+)-\d+")
+
+
+def begin(checkpoint: Path, incarnation: str) -> Life:
+    """Begin a life in a directory that is empty or not there yet.
+
+    Raises: OSError.
+    """
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    write_whole(
+        checkpoint / _FILE, json.dumps({"format": FORMAT, "incarnation": incarnation}) + "\n"
+    )
+    return Life(incarnation)
+
+
+def life_of(checkpoint: Path) -> Life | None:
+    """The life that a directory holds; None if it holds none.
+
+    Raises: CheckpointDamaged, NewerCheckpoint.
+    """
+    file = checkpoint / _FILE
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        version, incarnation = int(found["format"]), str(found["incarnation"])
+    except FileNotFoundError:
+        return Life("") if holds_anything(checkpoint) else None
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise CheckpointDamaged(file, str(error)) from error
+    if version > FORMAT:
+        raise NewerCheckpoint(file, version)
+    return Life(incarnation)
+
+
+def require(query_id: str, checkpoint: Path) -> Life:
+    """The life with which a query that is not new goes on.
+
+    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint.
+    """
+    _bring_home(checkpoint)
+    found = life_of(checkpoint)
+    if found is None:
+        raise CheckpointMissing(query_id, checkpoint)
+    return found
+
+
+def holds_anything(checkpoint: Path) -> bool:
+    """Whether there is a directory, and something in it."""
+    return checkpoint.is_dir() and any(checkpoint.iterdir())
+
+
+def _bring_home(checkpoint: Path) -> None:
+    """Move in what earlier versions of this service let Spark write elsewhere.
+
+    They gave it the path as a URI, whose escapes it took for letters: ``/a b`` became ``/a%20b``.
+    """
+    elsewhere = Path(checkpoint.as_uri().removeprefix("file://"))
+    if (
+        elsewhere == checkpoint
+        or not (elsewhere / _SPARKS).exists()
+        or (checkpoint / _SPARKS).exists()
+    ):
+        return
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    entries = sorted(elsewhere.iterdir(), key=lambda entry: entry.name == _SPARKS)
+    for entry in entries:  # the one that tells that all are there comes last
+        shutil.move(entry, checkpoint / entry.name)
+    elsewhere.rmdir()
+    _log.warning(
+        "checkpoint_moved_home", extra={"source": str(elsewhere), "checkpoint": str(checkpoint)}
+    )

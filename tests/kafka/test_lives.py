@@ -1,0 +1,239 @@
+"""Queries that begin, end and come again under one id: no record is muted, no state forgotten."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+
+import httpx
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from tests.kafka.servers import Hosted, ServerProcess, hosted
+from tests.kafka.wires import await_true, create_topic, produce, read_all, topics, unique
+
+EXACTLY_ONCE = {"auto.offset.reset": "earliest", "processing.guarantee": "exactly_once_v2"}
+
+LATEST = EXACTLY_ONCE | {"auto.offset.reset": "latest"}
+
+
+class Scene:
+    """A service of its own over the shared broker, a source and a sink that are there already."""
+
+    def __init__(self, bootstrap, runtime, folder):
+        self.bootstrap, self.runtime, self.folder = bootstrap, runtime, folder
+        self.service_id = unique("lives") + "_"
+        self.src, self.dst = unique("src").upper(), unique("dst").upper()
+        self.sent = 0
+        for topic in (self.src, self.dst):
+            create_topic(bootstrap, topic)
+
+    @property
+    def queries(self):
+        return self.folder / "state" / self.service_id / "queries"
+
+    def served(self, **properties):
+        return hosted(
+            self.bootstrap, self.runtime, self.folder / "state", self.service_id, **properties
+        )
+
+    def crashing(self, point, beginning):
+        return ServerProcess(
+            self.folder / "log",
+            [sys.executable, "-m", "tests.kafka.crashing", point, beginning],
+            ksql__state__dir=str(self.folder / "state"),
+            ksql__service__id=self.service_id,
+            bootstrap__servers=self.bootstrap,
+            ksql__spark__master="local[2]",
+        )
+
+    def declared(self):
+        return "".join(
+            f"CREATE STREAM {name} (K STRING KEY, N INT) "
+            f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON');"
+            for name in (self.src, self.dst)
+        )
+
+    def copy(self):
+        """A query that starts without a shuffle, so that each record can be a batch."""
+        return f"INSERT INTO {self.dst} WITH (QUERY_ID='again') SELECT * FROM {self.src};"
+
+    def send(self, count=1):
+        for _ in range(count):
+            produce(self.bootstrap, self.src, [("k", {"N": self.sent})])
+            self.sent += 1
+
+    def batches(self, count=3):
+        """Records that each come out before the next goes in: so many batches."""
+        for _ in range(count):
+            self.send()
+            self.await_out(self.sent - 1)
+
+    def out(self):
+        return [seen.value["N"] for seen in read_all(self.bootstrap, self.dst)]
+
+    def await_out(self, last):
+        return await_true(f"{last} comes out", lambda: last in (found := self.out()) and found)
+
+    def groups(self):
+        """The groups of the service's queries."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        listed = admin.list_consumer_groups()
+        prefix = f"_confluent-ksql-{self.service_id}query_"
+        return {g.group_id for g in listed.result(30).valid if g.group_id.startswith(prefix)}
+
+
+@pytest.fixture
+def scene(broker, runtime, tmp_path):
+    return Scene(broker.bootstrap, runtime, tmp_path)
+
+
+def test_an_id_that_is_used_again_is_not_muted(scene):
+    seen = set()
+    with scene.served() as http:
+        http.ksql(scene.declared())
+        for _ in range(2):
+            http.ksql(scene.copy(), LATEST)
+            scene.batches()
+            (group,) = await_true("its group", scene.groups)
+            assert group not in seen
+            seen.add(group)
+            http.ksql("TERMINATE AGAIN;")
+            assert scene.groups() == set()
+        assert scene.out() == list(range(6))
+
+
+def test_a_query_that_lost_its_checkpoint_says_so_and_begins_anew_when_it_is_told_to(scene):
+    with scene.served() as http:
+        http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
+        http.ksql(f"CREATE STREAM {scene.dst}_2 AS SELECT * FROM {scene.dst};", EXACTLY_ONCE)
+        (other,) = set(http.queries()) - {"AGAIN"}
+        scene.batches()
+    shutil.rmtree(scene.queries / "AGAIN")
+
+    with scene.served() as http:
+        assert http.queries() == {"AGAIN": "ERROR", other: "RUNNING"}
+        scene.send()
+        (error,) = http.one("EXPLAIN AGAIN;")["queryDescription"]["queryErrors"]
+        assert "the checkpoint of query AGAIN is missing" in error["errorMessage"]
+        assert "ksql.state.anew=AGAIN" in error["errorMessage"]
+        assert not (scene.queries / "AGAIN").exists()
+
+    with scene.served(ksql__state__anew="AGAIN") as http:
+        assert http.queries() == {"AGAIN": "RUNNING", other: "RUNNING"}
+        scene.await_out(3)
+        assert scene.out() == [0, 1, 2, 0, 1, 2, 3]
+
+
+def test_a_new_state_directory_is_no_new_beginning(scene):
+    with scene.served() as http:
+        http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
+        scene.batches()
+    shutil.rmtree(scene.folder / "state")
+    with scene.served() as http:
+        assert http.queries() == {"AGAIN": "ERROR"}
+        http.ksql("TERMINATE AGAIN;")
+        http.ksql(scene.copy(), EXACTLY_ONCE)
+        scene.batches(1)
+    assert scene.out() == [0, 1, 2, 0, 1, 2, 3]
+
+
+def test_a_checkpoint_of_a_former_version_goes_on_in_its_group(scene, monkeypatch):
+    monkeypatch.setattr("ksql.app.service.secrets.token_hex", lambda _length: "")
+    with scene.served() as http:
+        http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
+        scene.batches()
+    monkeypatch.undo()
+    (scene.queries / "AGAIN" / "life.json").unlink()  # as a former version left it
+    group = f"_confluent-ksql-{scene.service_id}query_AGAIN"
+    assert scene.groups() == {f"{group}-0-0"}
+    with scene.served() as http:
+        scene.batches()
+        http.ksql(f"CREATE STREAM {scene.dst}_2 AS SELECT * FROM {scene.dst};", EXACTLY_ONCE)
+        assert http.one("EXPLAIN AGAIN;")["queryDescription"]["consumerGroupId"] == group
+        await_true("the new one writes", lambda: len(scene.groups()) == 2)
+        http.ksql("TERMINATE AGAIN;")
+        assert len(scene.groups()) == 1  # the new one's
+    assert scene.out() == list(range(6))
+
+
+def test_a_replacement_goes_on_with_the_life_and_the_description_names_it(scene):
+    with scene.served() as http:
+        http.ksql(scene.declared())
+        made = http.one(f"CREATE STREAM O_{scene.dst} AS SELECT * FROM {scene.src};", EXACTLY_ONCE)
+        query_id = made["commandStatus"]["queryId"]
+
+        def group():
+            return http.one(f"EXPLAIN {query_id};")["queryDescription"]["consumerGroupId"]
+
+        scene.send()
+        (before,) = await_true("it writes", scene.groups)
+        assert before == f"{group()}-0-0"
+        http.ksql(
+            f"CREATE OR REPLACE STREAM O_{scene.dst} AS SELECT *, 1 AS X FROM {scene.src};",
+            EXACTLY_ONCE,
+        )
+        scene.send()
+        sink = f"O_{scene.dst}"
+        await_true("both are out", lambda: len(read_all(scene.bootstrap, sink)) == 2)
+        assert scene.groups() == {before}
+
+
+def test_a_terminated_cluster_begins_anew_over_a_sink_that_stays(scene):
+    for base in (0, 3):
+        with scene.served() as http:
+            http.ksql(
+                scene.declared() + scene.copy(), EXACTLY_ONCE | {"auto.offset.reset": "latest"}
+            )
+            scene.batches()
+            assert scene.out() == list(range(base + 3))
+            http.client.post("/ksql/terminate", json={"deleteTopicList": []}).raise_for_status()
+    assert scene.dst in topics(scene.bootstrap)
+
+
+def test_what_no_query_knows_is_kept(scene):
+    with scene.served() as http:
+        http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
+        scene.batches(1)
+    stray = scene.queries / "CTAS_STRAY_7"
+    shutil.copytree(scene.queries / "AGAIN", stray)
+    with scene.served() as http:
+        assert http.queries() == {"AGAIN": "RUNNING"}
+    assert not stray.exists()
+    (moved,) = (scene.folder / "state" / scene.service_id / "aside").iterdir()
+    assert (moved / "CTAS_STRAY_7" / "commits" / "0").exists()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("point", ["switched", "written"])
+def test_a_statement_that_is_tried_again_after_a_crash_is_not_muted(scene, point):
+    server = scene.crashing(point, "INSERT INTO")
+    server.http.ksql(scene.declared())
+    family = server.family()
+    scene.send(3)
+    with contextlib.suppress(httpx.TransportError):
+        server.http.ksql(scene.copy(), EXACTLY_ONCE)
+    server.await_crash(family)
+    scene.send(3)
+    with scene.served() as http:
+        assert http.queries() == {}
+        http.ksql(scene.copy(), EXACTLY_ONCE)
+        scene.await_out(5)
+    found = scene.out()
+    assert found[-6:] == list(range(6))  # the whole of its first batch
+
+
+def test_two_lives_in_one_process_keep_their_producers_apart(scene):
+    """The workers that keep producers outlive a life."""
+    server = Hosted(scene.bootstrap, scene.runtime, scene.folder / "state", scene.service_id)
+    http = server.start()
+    try:
+        http.ksql(scene.declared())
+        for _ in range(3):
+            http.ksql(scene.copy(), LATEST)
+            scene.batches(1)
+            http.ksql("TERMINATE AGAIN;")
+        assert scene.out() == [0, 1, 2]
+    finally:
+        server.stop()

@@ -1,0 +1,166 @@
+"""Lives begin, go on and end under the runner; what it does not know it moves aside."""
+
+from __future__ import annotations
+
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+
+from ksql.base.aside import Aside
+from ksql.base.config import Settings
+from ksql.engine.memory import MemoryLog
+from ksql.spark import lives
+from ksql.spark.runner import CheckpointUnusable, SparkRunner, Surroundings
+from ksql.spark.running import Hands, RunningQuery
+from ksql.spark.spec import RetryPolicy, State
+from tests.unit.world import World
+
+OWNER = "_confluent-ksql-default_query_"
+
+
+class Spark:
+    """Starts nothing; writes what Spark writes first."""
+
+    def __init__(self):
+        self.started = []
+
+    def launch(self, spec):
+        self.started.append(spec)
+        (spec.checkpoint / "metadata").write_text("{}")
+        return SimpleNamespace(isActive=True, stop=lambda: None, exception=lambda: None)
+
+    def host(self, place, prepare, on_failure):
+        hands = Hands(prepare, self.launch, lambda _query, _timeout: True)
+        return RunningQuery(place, hands, RetryPolicy(), Still(), on_failure)
+
+    def watch(self, _query):
+        pass
+
+
+class Still:
+    """Counts nothing."""
+
+    def add(self, _query):
+        pass
+
+
+class Desk:
+    def __init__(self, folder, **around):
+        self.folder = folder / "queries"
+        self.aside = Aside(folder / "aside", lambda: 0)
+        self.runtime = Spark()
+        self.ended = []
+        names = count(1)
+        self.runner = SparkRunner(
+            self.runtime,
+            Surroundings(Settings({}), self.folder, {}, {}, None, **around),
+            lambda topics: {(topic, 0): 7 for topic in topics},
+            aside=self.aside,
+            incarnation=lambda: f"life{next(names)}",
+            end_groups=self.ended.append,
+        )
+
+    def application(self):
+        return self.runtime.started[-1].application
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def query():
+    world = World(
+        "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+        "CREATE STREAM O AS SELECT K, A FROM S;",
+        log=MemoryLog(),
+    )
+    return next(iter(world.engine.catalog.queries.values()))
+
+
+def test_a_query_that_begins_has_a_life_before_it_starts(desk, query):
+    desk.runner.start(query)
+    assert desk.application() == f"{OWNER}{query.id}-life1"
+    assert desk.runtime.started[0].incarnation == "life1"
+
+
+def test_one_that_is_stopped_and_started_goes_on_with_its_life(desk, query):
+    desk.runner.start(query)
+    desk.runner.stop(query.id)
+    assert desk.runner.application(query.id) == f"{OWNER}{query.id}-life1"
+    desk.runner.go_on([query])
+    assert desk.application() == f"{OWNER}{query.id}-life1"
+
+
+def test_an_id_that_comes_again_has_another_life(desk, query):
+    for expected in ("life1", "life2"):
+        desk.runner.start(query)
+        assert desk.application().endswith(f"-{expected}")
+        desk.runner.stop(query.id)
+        desk.runner.forget(query.id)
+    assert [bool(names.fullmatch(f"{OWNER}{query.id}-life1-0-0")) for names in desk.ended] == [
+        True,
+        False,
+    ]
+
+
+def test_a_new_query_does_not_take_over_what_lies_under_its_name(desk, query):
+    desk.runner.start(query)
+    desk.runner.running.clear()  # a crash before its command was written
+    desk.runner.start(query)
+    assert desk.application().endswith("-life2")
+    (moved,) = desk.aside.entries()
+    assert lives.life_of(moved.entry / query.id) == lives.Life("life1")
+
+
+def test_a_checkpoint_that_is_gone_is_an_error_of_its_query(desk, query):
+    desk.runner.go_on([query])
+    status = desk.runner.running[query.id].status()
+    assert status.state is State.ERROR
+    assert f"the checkpoint of query {query.id} is missing" in status.last_error
+    assert f"ksql.state.anew={query.id}" in status.last_error
+    assert desk.runtime.started == []
+    assert not desk.folder.exists()
+
+
+@pytest.mark.parametrize("anew", ["all", "this"])
+def test_it_begins_anew_when_it_is_told_to(tmp_path, query, anew, caplog):
+    desk = Desk(tmp_path, anew=frozenset({query.id if anew == "this" else anew}))
+    desk.runner.go_on([query])
+    assert desk.application().endswith("-life1")
+    assert "query_begins_anew" in [record.message for record in caplog.records]
+
+
+def test_another_one_does_not(tmp_path, query):
+    desk = Desk(tmp_path, anew=frozenset({"OTHER"}))
+    desk.runner.go_on([query])
+    assert desk.runner.running[query.id].status().state is State.ERROR
+    assert desk.runtime.started == []
+
+
+def test_what_no_query_knows_is_moved_aside(desk, query):
+    desk.runner.start(query)
+    lives.begin(desk.folder / "CTAS_GONE_9", "x")
+    (desk.folder / "EMPTY").mkdir()
+    desk.runner.sweep([query.id])
+    assert [path.name for path in desk.folder.iterdir()] == [query.id]
+    assert [moved.name.split("-")[-1] for moved in desk.aside.entries()] == ["CTAS_GONE_9"]
+
+
+def test_a_directory_that_cannot_be_written_is_told_as_an_error(desk, query):
+    desk.folder.parent.mkdir(exist_ok=True)
+    desk.folder.write_text("a file is in the way")
+    with pytest.raises(CheckpointUnusable):
+        desk.runner.start(query)
+
+
+def test_a_damaged_life_is_forgotten_all_the_same(desk, query):
+    desk.runner.start(query)
+    (desk.folder / query.id / "life.json").write_text("{")
+    desk.runner.stop(query.id)
+    assert desk.runner.application(query.id) == f"{OWNER}{query.id}"
+    desk.runner.forget(query.id)
+    assert not (desk.folder / query.id).exists()
+    assert desk.ended == []
