@@ -15,6 +15,7 @@ from ksql.dataflow.reading import Arrivals, Reader
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan import codec
 from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
+from ksql.plan.walk import generations
 from ksql.processors import aggregate as aggregates
 from ksql.processors import keys
 from ksql.processors.base import Headers, LogError, Processor, Record, Store
@@ -348,7 +349,7 @@ class _Operator:
         match node:
             case Aggregate():
                 self._slots = _slots(node, code)
-                folds = compile_folds(self._slots)
+                folds = compile_folds(self._slots, generations(node))
                 first = cut.stages[0] is node
                 self._combined = (
                     first

@@ -20,7 +20,8 @@ class Context:
     """The catalog of this moment, the functions, the request's settings, the topics.
 
     ``offset`` is the offset that the statement's command would get; ``parallelism`` how many tasks
-    run at once; ``registry`` is the schema registry, if there is one.
+    run at once; ``registry`` is the schema registry, if there is one. ``generation`` is a number
+    that no other attempt to replace a query has.
     """
 
     catalog: Catalog
@@ -30,6 +31,7 @@ class Context:
     offset: int
     parallelism: int = 2
     registry: Registry | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ksql.syntax import ast
 
 _log = logging.getLogger(__name__)
+MOST_GENERATIONS = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class Engine:
     book: UpgradeBook = field(default_factory=NoBook)
     parallelism: int = 2
     registry: Registry | None = None
+    new_generation: Callable[[], int] = lambda: 1 + secrets.randbelow(MOST_GENERATIONS)
     on_change: Callable[[Catalog], None] = lambda _catalog: None
     on_command: Callable[[int, Catalog], None] = lambda _offset, _catalog: None
     catalog: Catalog = field(default_factory=Catalog)
@@ -141,6 +144,7 @@ class Engine:
             offset,
             self.parallelism,
             self.registry,
+            self.new_generation(),
         )
 
     def dry_run(self, statement: ast.Statement, text: str, settings: Settings) -> Prepared:

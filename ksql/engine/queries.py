@@ -181,7 +181,7 @@ def _checked_replacement(
         return plan, prepared
     old = codec.loads(running.plan)
     fresh, plan = plan, inherited(plan, old, context.settings.overrides)
-    verdict, aligned = validate_upgrade(old, plan, context.functions)
+    verdict, aligned = validate_upgrade(old, plan, context.functions, context.generation)
     verdict = replace(verdict, inherited=notes(fresh, plan))
     if stems or not verdict.accepted:
         raise UpgradeRefused(existing.name, stems, verdict)

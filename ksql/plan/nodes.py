@@ -152,7 +152,8 @@ class TimeWindow:
 class Aggregate:
     """GROUP BY: folds rows per group (and window).
 
-    A changed group would orphan the stored state.
+    A changed group would orphan the stored state. ``generations`` tell apart what a slot's number
+    meant to upgrades that failed, by number; slots that are not listed have generation 0.
     """
 
     source: Plan = on_upgrade("child")
@@ -160,6 +161,7 @@ class Aggregate:
     folds: tuple[Fold, ...] = on_upgrade("free", "schema evolution", "SELECT")
     window: TimeWindow | None = on_upgrade("match", "topology", "WINDOW")
     next_slot: int = on_upgrade("derived")
+    generations: tuple[int, ...] = on_upgrade("derived", default=())
 
 
 @dataclass(frozen=True, slots=True)

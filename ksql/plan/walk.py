@@ -56,3 +56,8 @@ def result_kind(plan: Plan) -> SourceKind:
             return "STREAM"
         case Filter() | Rekey() | Explode() | Select():
             return result_kind(plan.source)
+
+
+def generations(node: Aggregate) -> tuple[int, ...]:
+    """The generations of all slots that an aggregate ever had; 0 where no upgrade added it."""
+    return (*node.generations, *(0,) * (node.next_slot - len(node.generations)))

@@ -85,10 +85,11 @@ class Aggregate:
             group.last = record
             if every_change:
                 yield self._change(group, record)
+        mark = self.folds.mark
         for key, group in groups.items():
             if group.last is None:
                 continue
-            store.put(group.space, key, group.state)
+            store.put(group.space, key, group.state if mark is None else [mark, *group.state])
             if not every_change:
                 yield self._change(group, group.last)
 

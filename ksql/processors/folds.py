@@ -1,12 +1,16 @@
 """The aggregates of one GROUP BY as generated functions over the group's state.
 
-The state of a group is a list: its timestamp, then one entry per slot. A state written by an older
-plan may be shorter: the slots that it lacks start empty (upgrades append slots, and never use a
-number again).
+The state of a group is a list: its timestamp, then one cell per slot. An upgrade appends slots. One
+that failed leaves its cells behind, and the next one gets the same numbers; so every slot that an
+upgrade added has a generation, and a state in which there is such a slot is stored behind its mark:
+the generations of its cells. A cell is read by none but the slot and generation that wrote it; what
+else there is starts empty, and what a failed upgrade left goes at the next write. States without a
+mark hold nothing but cells of generation 0.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +37,8 @@ class Folds:
     ``step(state, row)`` and ``undo(state, row)`` change the state for one row; if one of the
     functions fails no slot is changed. ``merge(state, other)`` adds a later state.
     ``result(state)`` gives the values in the order of the slots' declaration. ``undo``/``merge``
-    are None where a function has none.
+    are None where a function has none. ``complete(stored)`` makes a state of what was stored;
+    ``mark`` goes before a state that is stored, if there is one.
     """
 
     init: Callable[[], State]
@@ -42,15 +47,21 @@ class Folds:
     undo: Callable[[State, Row], None] | None
     merge: Callable[[State, Sequence[Any]], None] | None
     result: Callable[[Sequence[Any]], Row]
+    mark: bytes | None = None
 
 
-def compile_folds(slots: Sequence[Slot]) -> Folds:
-    """Generate the functions for these aggregates."""
+def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Folds:
+    """Generate the functions for these aggregates.
+
+    ``generations`` are those of all slots, of the ones that no aggregate has any more too.
+    """
     scope = functions_of(slots)
-    size = size_of(slots)
+    size = max(size_of(slots), 1 + len(generations))
+    mark = _mark(generations, size)
+    scope["mark"] = mark
     parts = [
         _init(slots, size),
-        _complete(slots, size),
+        _MARKED.format(size=1 + size) if mark else _UNMARKED.format(size=size),
         _change("step", slots),
         _result(slots),
     ]
@@ -61,6 +72,7 @@ def compile_folds(slots: Sequence[Slot]) -> Folds:
     if mergeable:
         parts.append(_merge(slots))
     exec(compile("\n".join(parts), "<folds>", "exec"), scope)  # noqa: S102 - source made here
+    scope["adopted"] = _adopter(scope["init"], mark, size)
     return Folds(
         init=scope["init"],
         complete=scope["complete"],
@@ -68,6 +80,7 @@ def compile_folds(slots: Sequence[Slot]) -> Folds:
         undo=scope.get("undo"),
         merge=scope.get("merge"),
         result=scope["result"],
+        mark=mark,
     )
 
 
@@ -102,18 +115,51 @@ def _init(slots: Sequence[Slot], size: int) -> str:
     return f"def init():\n    return {fresh(slots, size)}"
 
 
-def _complete(slots: Sequence[Slot], size: int) -> str:
-    lines = [
-        "def complete(s):",
-        "    n = len(s)",
-        f"    if n < {size}:",
-        f"        s.extend([None] * ({size} - n))",
-    ]
-    lines += [
-        f"        if n <= {1 + slot.number}: s[{1 + slot.number}] = init{i}()"
-        for i, slot in enumerate(slots)
-    ]
-    return "\n".join([*lines, "    return s"])
+_UNMARKED = """\
+def complete(s):
+    if len(s) == {size} and s[0].__class__ is not bytes:
+        return s
+    return adopted(s)
+"""
+_MARKED = """\
+def complete(s):
+    if s[0] == mark and len(s) == {size}:
+        return s[1:]
+    return adopted(s)
+"""
+_GENERATION = struct.Struct(">I")
+
+
+def _mark(generations: Sequence[int], size: int) -> bytes | None:
+    """The generations of the cells; None if no upgrade has added any."""
+    if not any(generations):
+        return None
+    padded = (*generations, *(0,) * (size - 1 - len(generations)))
+    return b"".join(map(_GENERATION.pack, padded))
+
+
+def _adopter(
+    init: Callable[[], State], mark: bytes | None, size: int
+) -> Callable[[Sequence[Any]], State]:
+    """What makes a state of one that another plan has stored."""
+    mine = _generations(mark)
+
+    def adopted(stored: Sequence[Any]) -> State:
+        marked = isinstance(stored[0], bytes)
+        theirs = _generations(stored[0] if marked else None)
+        time, *cells = stored[1:] if marked else stored
+        state = init()
+        state[0] = time
+        for number, cell in enumerate(cells[: size - 1]):
+            if theirs.get(number, 0) == mine.get(number, 0):
+                state[1 + number] = cell
+        return state
+
+    return adopted
+
+
+def _generations(mark: bytes | None) -> dict[int, int]:
+    return {n: found for n, (found,) in enumerate(_GENERATION.iter_unpack(mark or b""))}
 
 
 def _change(name: str, slots: Sequence[Slot]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.processors.order import in_order
-from ksql.processors.table import padded
+from ksql.processors.table import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ class StreamTableJoin:
                 continue
             found = store.get(_ROWS, record.key)
             if found is not None:
-                yield record._replace(port=self.port, row=(*row, *padded(found, self.right_width)))
+                yield record._replace(port=self.port, row=(*row, *fitted(found, self.right_width)))
             elif self.outer:
                 yield record._replace(port=self.port, row=(*row, *nothing))
 

@@ -19,7 +19,8 @@ _ROWS = b"s"
 class TableSource:
     """Keeps the table's rows; adds to every change the row before it.
 
-    Stored rows that are shorter than ``width`` were written before the table got more columns. The
+    Stored rows that are shorter than ``width`` were written before the table got more columns; the
+    longer ones by a plan that read more of them and was taken back. The
     deletion of an unknown key goes on without an old row: who does not know the old values must
     still see it.
     """
@@ -32,7 +33,7 @@ class TableSource:
         store.load(_ROWS, {record.key for record in records})
         for record in in_order(records):
             stored = store.get(_ROWS, record.key)
-            old = None if stored is None else padded(stored, self.width)
+            old = None if stored is None else fitted(stored, self.width)
             if record.row is None:
                 store.delete(_ROWS, record.key)
             else:
@@ -40,6 +41,9 @@ class TableSource:
             yield record._replace(port=self.port, old=old)
 
 
-def padded(stored: Sequence[Any], width: int) -> Row:
-    """A stored row in the table's present width."""
-    return (*stored, *(None,) * (width - len(stored)))
+def fitted(stored: Sequence[Any], width: int) -> Row:
+    """A stored row in the width that the plan knows: columns are only ever appended."""
+    missing = width - len(stored)
+    if missing == 0:
+        return tuple(stored)
+    return (*stored, *(None,) * missing) if missing > 0 else tuple(stored[:width])

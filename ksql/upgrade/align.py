@@ -18,45 +18,54 @@ from ksql.plan.nodes import (
     Source,
     StreamTableJoin,
 )
-from ksql.plan.walk import nodes
+from ksql.plan.walk import generations, nodes
 from ksql.upgrade.filters import with_leftovers
 from ksql.upgrade.naming import named_as
 
 N = TypeVar("N", Aggregate, StreamTableJoin)
 
 
-def align(old: QueryPlan, new: QueryPlan) -> QueryPlan:
+def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
     """The new plan with the old one's names, id, buckets and slots.
 
-    Aggregates it adds get slots whose numbers were never used before.
+    Aggregates it adds get slots whose numbers no plan before it has; an attempt that failed may
+    have used them, so they are of this attempt's ``generation``.
 
     Example:
         running ``COUNT(*), SUM(A)`` has slots 0, 1; ``SUM(A), MAX(A)`` gets 1, 2.
     """
-    sink = _aligned(named_as(new.sink, old.sink), old.sink)
+    sink = _aligned(named_as(new.sink, old.sink), old.sink, generation)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
     aligned = replace(new, query_id=old.query_id, buckets=old.buckets, sink=sink)
     return with_leftovers(old, aligned)
 
 
-def _aligned(plan: Plan, old: Plan) -> Plan:
+def _aligned(plan: Plan, old: Plan, generation: int) -> Plan:
     match plan:
         case Source():
             return plan
         case Aggregate():
             running = _first(Aggregate, old)
             if running is None:
-                return replace(plan, source=_aligned(plan.source, old))
+                return replace(plan, source=_aligned(plan.source, old, generation))
             folds, next_slot = _slots(plan.folds, running)
-            below = _aligned(plan.source, running.source)
-            return replace(plan, source=below, folds=folds, next_slot=next_slot)
+            return replace(
+                plan,
+                source=_aligned(plan.source, running.source, generation),
+                folds=folds,
+                next_slot=next_slot,
+                generations=_generations(running, next_slot, generation),
+            )
         case StreamTableJoin():
             join = _first(StreamTableJoin, old)
             sides = (join.left, join.right) if join else (old, old)
-            left, right = _aligned(plan.left, sides[0]), _aligned(plan.right, sides[1])
+            left, right = (
+                _aligned(side, running_side, generation)
+                for side, running_side in zip((plan.left, plan.right), sides, strict=True)
+            )
             return replace(plan, left=left, right=right)
         case Filter() | Rekey() | Explode() | Select() | Sink():
-            return replace(plan, source=_aligned(plan.source, old))
+            return replace(plan, source=_aligned(plan.source, old, generation))
 
 
 def _first(kind: type[N], plan: Plan) -> N | None:
@@ -77,6 +86,13 @@ def _slots(folds: tuple[Fold, ...], running: Aggregate) -> tuple[tuple[Fold, ...
             placed.append(replace(fold, slot=next_slot))
             next_slot += 1
     return tuple(placed), next_slot
+
+
+def _generations(running: Aggregate, next_slot: int, generation: int) -> tuple[int, ...]:
+    """Those of the running plan, and this attempt's for each slot that it adds."""
+    if next_slot == running.next_slot:
+        return running.generations
+    return (*generations(running), *(generation,) * (next_slot - running.next_slot))
 
 
 def same_fold(a: Fold, b: Fold) -> bool:

@@ -59,12 +59,15 @@ _ORDER: tuple[UpgradeClass, ...] = (
 )
 
 
-def validate(old: QueryPlan, new: QueryPlan, functions: Functions) -> tuple[Verdict, QueryPlan]:
+def validate(
+    old: QueryPlan, new: QueryPlan, functions: Functions, generation: int = 0
+) -> tuple[Verdict, QueryPlan]:
     """Classify the upgrade; also the new plan as it would run.
 
-    It runs under the old id, with the old buckets and state slots.
+    It runs under the old id, with the old buckets and state slots; the slots it adds are of a
+    ``generation`` that no other attempt has.
     """
-    aligned = align(old, new)
+    aligned = align(old, new, generation)
     found_changes = (
         *_compare_fields(old, new),
         *_compare(old.sink, aligned.sink),

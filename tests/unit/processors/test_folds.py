@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ksql.functions.folding import gather
 from ksql.functions.folding.gather import NothingToUndo
@@ -57,7 +59,7 @@ def test_null_reaches_only_those_that_want_it():
         ([5, 7], [5, 7, None, 0]),
         ([5, 7, "old"], [5, 7, "old", 0]),
         ([5, 7, "old", 9], [5, 7, "old", 9]),
-        ([5, 7, "old", 9, "newer"], [5, 7, "old", 9, "newer"]),
+        ([5, 7, "old", 9, "newer"], [5, 7, "old", 9]),
     ],
 )
 def test_a_state_of_another_plan_is_completed(stored, expected):
@@ -133,3 +135,61 @@ def test_what_one_cannot_none_can():
 def test_no_aggregate_at_all():
     folds = compile_folds([])
     assert folds.result(folds.init()) == ()
+
+
+# --- what other plans have stored
+
+
+A, B = 7, 2**32 - 1
+"""The generations of two attempts."""
+
+
+def stored(state, generations=()):
+    mark = compile_folds([], generations).mark
+    return state if mark is None else [mark, *state]
+
+
+@pytest.mark.parametrize(
+    ("generations", "found", "expected"),
+    [
+        # the running plan has slot 0; an attempt added slot 1 and was taken back
+        ((), stored([5, 7, 100], (0, A)), [5, 7]),
+        ((), stored([5, 7]), [5, 7]),
+        ((), stored([5, 7, 100]), [5, 7]),  # before there were marks
+        # the next attempt has that number for another function
+        ((0, B), stored([5, 7, 100], (0, A)), [5, 7, 0]),
+        ((0, B), stored([5, 7, 100], (0, B)), [5, 7, 100]),
+        ((0, B), stored([5, 7]), [5, 7, 0]),
+        ((0, B), stored([5, 7, 100]), [5, 7, 0]),
+        # an attempt in front of which an upgrade was made
+        ((0, A), stored([5, 7, 100, 3], (0, A, B)), [5, 7, 100]),
+        ((0, A, B), stored([5, 7, 100], (0, A)), [5, 7, 100, 0]),
+        # a slot that no aggregate has any more keeps its cell: the plan may be taken back
+        ((0, A, B), stored([5, 7, "kept", 3], (0, A, B)), [5, 7, "kept", 3]),
+        ((0, 0, B), stored([5, 7, "kept"]), [5, 7, "kept", 0]),
+    ],
+)
+def test_a_cell_is_read_by_what_wrote_it_only(generations, found, expected):
+    numbers = [n for n in range(len(expected) - 1) if expected[1 + n] != "kept"]
+    folds = compile_folds([Slot(n, SUM, (0,)) for n in numbers], generations)
+    before = list(found)
+    assert folds.complete(found) == expected
+    assert found == before or not folds.mark  # only what is put may change what is stored
+
+
+@given(
+    st.lists(st.integers(0, 2), max_size=4),
+    st.lists(st.integers(0, 2), max_size=4),
+    st.integers(0, 4),
+)
+def test_any_state_is_read_by_any_plan(wrote, reads, known):
+    cells = [10 + n for n in range(len(wrote))]
+    slots_ = [Slot(n, SUM, (0,)) for n in range(len(reads)) if n < known]
+    found = compile_folds(slots_, reads).complete(stored([5, *cells], wrote))
+    theirs = dict(enumerate(wrote))
+    for number, generation in enumerate(reads):
+        if number in theirs and theirs[number] == generation:
+            assert found[1 + number] == 10 + number
+        else:
+            assert found[1 + number] == (0 if number < known else None)
+    assert len(found) == 1 + len(reads)
