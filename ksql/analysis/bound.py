@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ksql.functions.identity import OverloadKey
 from ksql.types.model import BOOLEAN, SqlType
 
 
@@ -29,10 +30,10 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A scalar function; ``overload`` is the index among its overloads; ``type`` the result's."""
+    """A scalar function; ``overload`` says which of its overloads; ``type`` the result's."""
 
     function: str
-    overload: int
+    overload: OverloadKey
     args: tuple[Bound, ...]
     type: SqlType
 

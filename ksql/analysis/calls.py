@@ -40,7 +40,7 @@ def bind_call(binder: Binder, node: ex.Call) -> Bound:
         arg.bound(inputs) if isinstance(arg, LambdaArgument) else convert(arg, param)
         for arg, param, inputs in zip(args, chosen.params, lambdas, strict=True)
     )
-    return b.Call(function.name, chosen.index, converted, chosen.returns)
+    return b.Call(function.name, chosen.overload, converted, chosen.returns)
 
 
 class LambdaArgument:

@@ -17,6 +17,7 @@ from ksql.analysis.scope import Scope
 from ksql.analysis.show import show_call
 from ksql.analysis.tables import is_table_function
 from ksql.base.errors import StatementError
+from ksql.functions.identity import OverloadKey
 from ksql.functions.registry import Functions
 from ksql.functions.resolve import resolve
 from ksql.syntax import expr as ex
@@ -47,7 +48,7 @@ class AggregateCall:
 
     name: str
     function: str
-    overload: int
+    overload: OverloadKey
     args: tuple[Bound, ...]
     literals: tuple[Any, ...]
     type: SqlType
@@ -114,7 +115,7 @@ class Grouping:
         return AggregateCall(
             show_call(function.name, bound_args, literals),
             function.name,
-            resolved.index,
+            resolved.overload,
             bound_args,
             literals,
             resolved.returns,

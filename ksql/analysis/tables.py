@@ -15,6 +15,7 @@ from ksql.analysis.infer import bind
 from ksql.analysis.scope import Scope
 from ksql.analysis.show import show_call
 from ksql.base.errors import StatementError
+from ksql.functions.identity import OverloadKey
 from ksql.functions.registry import Functions
 from ksql.functions.resolve import resolve
 from ksql.syntax import expr as ex
@@ -35,7 +36,7 @@ class BoundTableCall:
 
     name: str
     function: str
-    overload: int
+    overload: OverloadKey
     args: tuple[Bound, ...]
     type: SqlType
 
@@ -62,7 +63,7 @@ class TableCalls:
         name = show_call(function.name, converted)
         while self.scope.has_column(name):  # a column may be called anything
             name += "'"
-        call = BoundTableCall(name, function.name, chosen.index, converted, chosen.returns)
+        call = BoundTableCall(name, function.name, chosen.overload, converted, chosen.returns)
         if call not in self.calls:
             self.calls.append(call)
         return b.Column(call.name, call.type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import StatementError, UnknownName
+from ksql.base.errors import KsqlError, StatementError, UnknownName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +31,19 @@ class NoSuchOverload(StatementError):
             *alternatives,
         ]
         super().__init__("\n".join(lines), span=span)
+
+
+class OverloadGone(KsqlError):
+    """A plan's overload is not there any more: no other may take its place."""
+
+    code = 50000
+
+    def __init__(self, name: str, signature: str, alternatives: Iterable[str]) -> None:
+        super().__init__(
+            f"the query uses {name} {signature}, which is not there any more",
+            detail=f"{name} has: {', '.join(alternatives)}",
+            hint="Bring that function back and restart, or replace or terminate the query.",
+        )
 
 
 class AmbiguousCall(StatementError):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ksql.functions.errors import NullPrimitive
+from ksql.functions.identity import overload_of
 from ksql.functions.resolve import parameters, spread
 from ksql.functions.spec import Aggregate, AggregateFactory, Scalar, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ksql.functions.identity import OverloadKey
     from ksql.functions.spec import Function
     from ksql.types.model import SqlType
 
@@ -32,14 +34,19 @@ class RunScalar(NamedTuple):
     volatile: bool = False
 
 
-def instantiate_scalar(function: Function, index: int, arg_types: Sequence[SqlType]) -> RunScalar:
-    """The overload for arguments of these types (``Resolved.params``)."""
-    overload = function.overloads[index]
+def instantiate_scalar(
+    function: Function, key: OverloadKey, arg_types: Sequence[SqlType]
+) -> RunScalar:
+    """The overload for arguments of these types (``Resolved.params``).
+
+    Raises: OverloadGone.
+    """
+    overload = overload_of(function, key)
     if not isinstance(overload, Scalar):
         raise TypeError(f"{function.name} is not a scalar function")
     row = overload.typed(tuple(arg_types)) if overload.typed else overload.row
     if row is None:
-        raise TypeError(f"overload {index} of {function.name} has no implementation")
+        raise TypeError(f"overload {key} of {function.name} has no implementation")
     primitive = _primitives(overload, len(arg_types))
     if primitive:
         guarded = _guarded(function.name, row, primitive, overload.nulls == "propagate")
@@ -72,7 +79,7 @@ def _guarded(
 
 def instantiate_aggregate(
     function: Function,
-    index: int,
+    key: OverloadKey,
     arg_types: Sequence[SqlType],
     literals: Sequence[Any] = (),
     settings: Mapping[str, str] | None = None,
@@ -81,9 +88,9 @@ def instantiate_aggregate(
 
     ``literals`` are the values of the last ``Resolved.literals`` arguments; ``arg_types`` are the
     types of those before them. ``settings`` is the service's configuration.
-    Raises: BadConstant for a constant that the function refuses.
+    Raises: BadConstant for a constant that the function refuses; OverloadGone.
     """
-    overload = function.overloads[index]
+    overload = overload_of(function, key)
     if isinstance(overload, Aggregate):
         return overload
     if not isinstance(overload, AggregateFactory):
@@ -93,15 +100,18 @@ def instantiate_aggregate(
 
 
 def instantiate_table(
-    function: Function, index: int, arg_types: Sequence[SqlType]
+    function: Function, key: OverloadKey, arg_types: Sequence[SqlType]
 ) -> Callable[..., list[Any]]:
-    """The table function for arguments of these types; it is called with NULLs too."""
-    overload = function.overloads[index]
+    """The table function for arguments of these types; it is called with NULLs too.
+
+    Raises: OverloadGone.
+    """
+    overload = overload_of(function, key)
     if not isinstance(overload, Table):
         raise TypeError(f"{function.name} is not a table function")
     rows = overload.typed(tuple(arg_types)) if overload.typed else overload.rows
     if rows is None:
-        raise TypeError(f"overload {index} of {function.name} has no implementation")
+        raise TypeError(f"overload {key} of {function.name} has no implementation")
     primitive = _primitives(overload, len(arg_types))
     return _guarded(function.name, rows, primitive, False) if primitive else rows
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from ksql.functions.errors import AmbiguousCall, NoSuchOverload
+from ksql.functions.identity import signature
 from ksql.functions.signature import Fn, Param, has_vars, parse_param, parse_type
 from ksql.functions.spec import Aggregate, AggregateFactory, Scalar, Table
 from ksql.functions.unify import Bindings, fit, show, substitute
@@ -40,14 +41,14 @@ Arg = SqlType | LambdaArg
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The overload of a call: its index, what each argument must be cast to, what comes out.
+    """The overload of a call: its signature, what each argument must be cast to, what comes out.
 
     At a lambda's place ``params`` has the type of its body, and ``lambdas`` the types of its
     parameters (elsewhere ``lambdas`` is empty). The last ``literals`` arguments must be constants.
     ``state`` is the type an aggregate keeps.
     """
 
-    index: int
+    overload: str
     params: tuple[SqlType, ...]
     returns: SqlType
     lambdas: tuple[tuple[SqlType, ...], ...] = ()
@@ -163,7 +164,7 @@ def _resolved(overload: Overload, chosen: _Candidate) -> Resolved:
         state = substitute(parse_type(overload.state), chosen.bound)
     lambdas = chosen.lambdas if any(chosen.lambdas) else ()
     literals = literal_count(overload, len(chosen.params))
-    return Resolved(chosen.index, chosen.params, returns, lambdas, literals, state)
+    return Resolved(signature(overload), chosen.params, returns, lambdas, literals, state)
 
 
 def literal_count(overload: Overload, count: int) -> int:

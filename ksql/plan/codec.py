@@ -14,7 +14,8 @@ from ksql.plan import nodes
 from ksql.types import format as formats
 from ksql.types import model, schema
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations."""
 MODULES = (model, schema, formats, bound, nodes)
 _STRUCTS = Structs(MODULES)
 

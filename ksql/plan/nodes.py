@@ -21,6 +21,7 @@ from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal
 
 from ksql.analysis.bound import Bound, Named
+from ksql.functions.identity import OverloadKey
 from ksql.syntax.ast import SourceKind
 from ksql.types.format import Format, KeyWindow, TimestampColumn
 from ksql.types.model import SqlType
@@ -93,7 +94,7 @@ class TableCall:
 
     name: str
     function: str
-    overload: int
+    overload: OverloadKey
     args: tuple[Bound, ...]
     type: SqlType
 
@@ -128,7 +129,7 @@ class Fold:
     slot: int
     name: str
     function: str
-    overload: int
+    overload: OverloadKey
     args: tuple[Bound, ...]
     literals: tuple[Any, ...]
     type: SqlType

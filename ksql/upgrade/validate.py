@@ -31,6 +31,7 @@ from ksql.plan.walk import children, nodes, result_kind, sources
 from ksql.upgrade import settings
 from ksql.upgrade.align import align, same_fold
 from ksql.upgrade.filters import Passive, conditions, passive, same_conditions
+from ksql.upgrade.signed import signed
 from ksql.upgrade.texts import shown, shown_fold
 from ksql.upgrade.traits import guarantees, traits
 from ksql.upgrade.verdict import ACCEPTED, Change, UpgradeClass, Verdict
@@ -67,7 +68,8 @@ def validate(
     It runs under the old id, with the old buckets and state slots; the slots it adds are of a
     ``generation`` that no other attempt has.
     """
-    aligned = align(old, new, generation)
+    old = signed(old, functions)
+    aligned = align(old, signed(new, functions), generation)
     found_changes = (
         *_compare_fields(old, new),
         *_compare(old.sink, aligned.sink),

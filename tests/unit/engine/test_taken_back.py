@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ CREATE TABLE T (ID STRING PRIMARY KEY, A BIGINT, B BIGINT) WITH (KAFKA_TOPIC='t'
 class TornLog(MemoryLog):
     """A log whose next append fails, after ``strike`` has happened."""
 
-    strike = None
+    strike: Any = None
 
     @contextmanager
     def begin(self):

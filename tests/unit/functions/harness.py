@@ -73,7 +73,7 @@ def scalar(name, types, args):
     function = BUILTINS.get(name)
     kinds = _arguments(types, args)
     chosen = resolve(function, kinds)
-    run = instantiate_scalar(function, chosen.index, chosen.params)
+    run = instantiate_scalar(function, chosen.overload, chosen.params)
     values = _converted(kinds, chosen.params, args)
     if run.nulls == "propagate" and None in [v for v in values if not callable(v)]:
         return None
@@ -94,7 +94,7 @@ def table(name, types, args):
     """The rows of a table function."""
     function = BUILTINS.get(name)
     chosen = resolve(function, types_of(types))
-    return instantiate_table(function, chosen.index, chosen.params)(*args)
+    return instantiate_table(function, chosen.overload, chosen.params)(*args)
 
 
 def aggregate(name, types, literals=(), settings=None):
@@ -105,7 +105,7 @@ def aggregate(name, types, literals=(), settings=None):
     chosen = resolve(function, [*columns, *constants])
     assert chosen.literals == len(literals)
     columns = chosen.params[: len(chosen.params) - chosen.literals]
-    made = instantiate_aggregate(function, chosen.index, columns, literals, settings)
+    made = instantiate_aggregate(function, chosen.overload, columns, literals, settings)
     return made, chosen
 
 

@@ -280,7 +280,7 @@ def test_how_many_must_be_said(name, types):
     function = BUILTINS.get(name)
     chosen = resolve(function, [*types_of(types), NULL])
     with pytest.raises(BadConstant, match="NULL is no number"):
-        instantiate_aggregate(function, chosen.index, chosen.params[:-1], (None,))
+        instantiate_aggregate(function, chosen.overload, chosen.params[:-1], (None,))
 
 
 @pytest.mark.parametrize("name", ["COLLECT_LIST", "COLLECT_SET"])

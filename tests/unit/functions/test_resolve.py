@@ -8,6 +8,7 @@ from ksql.base.errors import StatementError
 from ksql.functions.build import family
 from ksql.functions.describe import describe
 from ksql.functions.errors import AmbiguousCall, NoSuchOverload, NullPrimitive, UnknownFunction
+from ksql.functions.identity import signature
 from ksql.functions.instantiate import (
     instantiate_aggregate,
     instantiate_scalar,
@@ -30,7 +31,8 @@ def overloads(*params, kind="SCALAR"):
 
 
 def chosen(function, types):
-    return resolve(function, types_of(types)).index
+    found = resolve(function, types_of(types)).overload
+    return [signature(each) for each in function.overloads].index(found)
 
 
 TEST_UDF = overloads("INT; STRING", "BIGINT; STRING", "BIGINT; BIGINT; STRING", "BIGINT...")

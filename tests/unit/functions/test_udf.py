@@ -39,7 +39,7 @@ def one(text):
 
 def called(function, types, *args):
     chosen = resolve(function, types_of(types))
-    run = instantiate_scalar(function, chosen.index, chosen.params)
+    run = instantiate_scalar(function, chosen.overload, chosen.params)
     return None if run.nulls == "propagate" and None in args else run.row(*args)
 
 
@@ -237,7 +237,7 @@ def test_table_functions():
 
     def rows(types, *args):
         chosen = resolve(function, types_of(types))
-        return instantiate_table(function, chosen.index, chosen.params)(*args)
+        return instantiate_table(function, chosen.overload, chosen.params)(*args)
 
     assert rows("STRING", "a b") == ["a", "b"]
     assert rows("ARRAY<INT>; INT", [1], 2) == [1, 1]
@@ -270,7 +270,7 @@ def test_aggregates():
     assert chosen.literals == 1
     assert str(chosen.state) == "STRUCT<`A` BIGINT>"
     settings = {"ksql.functions.total.plus": "100"}
-    made = instantiate_aggregate(function, chosen.index, chosen.params[:-1], [1], settings)
+    made = instantiate_aggregate(function, chosen.overload, chosen.params[:-1], [1], settings)
     state = fold(made, [(0, 1, 2), (None, 1, 2)])
     assert result(made, state) == 1 + 100 + 1970 + 3
     assert result(made, made.undo(state, 0, 1, 2)) == 101
@@ -410,7 +410,7 @@ def test_corpora_scalars(corpora):
         with pytest.raises(RuntimeError):
             called(bad, types, value)
     assert called(bad, "BOOLEAN", False) == 0
-    run = instantiate_scalar(bad, resolve(bad, types_of("STRING")).index, types_of("STRING"))
+    run = instantiate_scalar(bad, resolve(bad, types_of("STRING")).overload, types_of("STRING"))
     assert [run.row("x") for _ in range(3)] == [None, "x", None]
     assert called(corpora["WHENCONDITION"], "BOOLEAN; BOOLEAN", False, True) is False
     assert called(corpora["WHENRESULT"], "INT; BOOLEAN", 5, True) == 5
@@ -424,7 +424,7 @@ def test_corpora_tables(corpora):
     def rows(name, types, *args):
         function = corpora[name]
         chosen = resolve(function, types_of(types))
-        return instantiate_table(function, chosen.index, chosen.params)(*args)
+        return instantiate_table(function, chosen.overload, chosen.params)(*args)
 
     kinds = ["INT", "BIGINT", "DOUBLE", "BOOLEAN", "STRING", "DECIMAL(20, 10)", "STRUCT<A STRING>"]
     values = [1, 2, 3.1, True, "foo", D("123.4560000000"), {"A": "bar"}]
@@ -466,7 +466,7 @@ def test_corpora_aggregates(corpora, name, types, constants, rows, expected):
     chosen = resolve(function, [*types_of(types), *types_of("; ".join(kinds))])
     settings = {"ksql.functions.test_udaf.init": "10"}
     columns = chosen.params[: len(chosen.params) - len(constants)]
-    made = instantiate_aggregate(function, chosen.index, columns, constants, settings)
+    made = instantiate_aggregate(function, chosen.overload, columns, constants, settings)
     assert result(made, fold(made, rows)) == expected
     merged = made.merge(fold(made, rows[:1]), fold(made, rows[1:]))
     assert result(made, merged) == expected

@@ -36,7 +36,7 @@ def test_a_real_plan():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{"version": 2, "plan": {}}', "the plan has format 2, this version reads up to 1"),
+        ('{"version": 3, "plan": {}}', "the plan has format 3, this version reads up to 2"),
         ("{", "the stored plan is damaged"),
         ("{}", "the stored plan is damaged"),
         ("[]", "the stored plan is damaged"),

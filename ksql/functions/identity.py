@@ -1,0 +1,54 @@
+"""What an overload is called in a stored plan: its signature, whatever its place in a list.
+
+A number, which plans of format 1 have, means the place among the overloads as they are now.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ksql.functions.errors import OverloadGone
+from ksql.functions.signature import parse_param
+from ksql.functions.spec import AggregateFactory
+
+if TYPE_CHECKING:
+    from ksql.functions.spec import Function, Overload
+
+OverloadKey = str | int
+"""An overload's signature; a number in a plan of format 1."""
+
+
+@cache
+def signature(overload: Overload) -> str:
+    """The types of parameters, of constants and of the result.
+
+    Example:
+        ``(STRING..., BIGINT; INT) -> ARRAY<T>``; a result that a rule decides is not told.
+    """
+    columns = ", ".join(map(_shown, overload.params))
+    constants = overload.literals if isinstance(overload, AggregateFactory) else ()
+    taken = "; ".join((columns, *([", ".join(map(_shown, constants))] if constants else ())))
+    returns = overload.returns
+    given = f" -> {parse_param(returns).pattern}" if isinstance(returns, str) else ""
+    return f"({taken}){given}"
+
+
+def _shown(text: str) -> str:
+    param = parse_param(text)
+    return f"{param.pattern}{'...' if param.variadic else ''}"
+
+
+def overload_of(function: Function, key: OverloadKey) -> Overload:
+    """The overload that a plan means.
+
+    Raises: OverloadGone.
+    """
+    if isinstance(key, int):
+        if not 0 <= key < len(function.overloads):
+            raise OverloadGone(function.name, f"number {key}", map(signature, function.overloads))
+        return function.overloads[key]
+    for overload in function.overloads:
+        if signature(overload) == key:
+            return overload
+    raise OverloadGone(function.name, key, map(signature, function.overloads))

@@ -1,0 +1,44 @@
+"""Plans of format 1, which number overloads, with signatures instead: so they can be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ksql.analysis import bound
+from ksql.functions.identity import overload_of, signature
+from ksql.plan.nodes import Fold, TableCall
+
+if TYPE_CHECKING:
+    from ksql.functions.registry import Functions
+
+T = TypeVar("T")
+
+
+def signed(value: T, functions: Functions) -> T:
+    """The plan, or a part of it, with the signatures that its numbers mean now.
+
+    A function that is not there any more keeps its number: it cannot be run either.
+    Raises: OverloadGone.
+    """
+    signed_: T = _signed(value, functions)
+    return signed_
+
+
+def _signed(value: Any, functions: Functions) -> Any:
+    if isinstance(value, tuple):
+        made = tuple(_signed(item, functions) for item in value)
+        return made if any(x is not y for x, y in zip(made, value, strict=True)) else value
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    changes = {}
+    for field in dataclasses.fields(value):
+        before = getattr(value, field.name)
+        after = _signed(before, functions)
+        if after is not before:
+            changes[field.name] = after
+    if isinstance(value, bound.Call | Fold | TableCall) and isinstance(value.overload, int):
+        function = functions.find(value.function)
+        if function is not None:
+            changes["overload"] = signature(overload_of(function, value.overload))
+    return dataclasses.replace(value, **changes) if changes else value

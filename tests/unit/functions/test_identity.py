@@ -1,0 +1,60 @@
+"""Overloads are named by their signatures: another order, or another overload, changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ksql.functions.errors import OverloadGone
+from ksql.functions.identity import overload_of, signature
+from ksql.functions.registry import BUILTINS
+from ksql.functions.spec import AggregateFactory, Function, Scalar
+
+RELEASED = Path(__file__).parent / "signatures.txt"
+
+
+@pytest.mark.parametrize("function", BUILTINS.all(), ids=lambda function: function.name)
+def test_a_signature_means_one_overload(function):
+    found = [signature(overload) for overload in function.overloads]
+    assert len(set(found)) == len(found)
+    assert [overload_of(function, key) for key in found] == list(function.overloads)
+
+
+def test_every_signature_that_was_released_is_still_there():
+    """Stored plans name them; add new ones to the file, and take none away."""
+    present = {f"{f.name} {signature(each)}" for f in BUILTINS.all() for each in f.overloads}
+    released = set(RELEASED.read_text(encoding="utf-8").splitlines())
+    assert released == present
+
+
+def made(*overloads):
+    return Function("F", "SCALAR", "TEST", "a test", overloads)
+
+
+def scalar(*params, returns="STRING"):
+    return Scalar(params, returns, str)
+
+
+def test_what_a_signature_tells():
+    assert signature(scalar("int times", "STRING... rest")) == "(INT, VARCHAR...) -> VARCHAR"
+    assert signature(scalar("ARRAY<T>", "T => BOOLEAN", returns="ARRAY<T>")) == (
+        "(ARRAY<T>, LAMBDA (T) => BOOLEAN) -> ARRAY<T>"
+    )
+    assert signature(Scalar((), lambda types: types[0], str)) == "()"
+    factory = AggregateFactory(("T",), ("INT",), "T", lambda *_: None)
+    assert signature(factory) == "(T; INT) -> T"
+
+
+def test_numbers_mean_the_place():
+    first, second = scalar("INT"), scalar("STRING")
+    assert overload_of(made(first, second), 1) is second
+    assert overload_of(made(second, first), signature(first)) is first
+
+
+@pytest.mark.parametrize("key", ["(BIGINT) -> STRING", "(INT) -> INT", 2, -1])
+def test_an_overload_that_is_gone_has_no_stand_in(key):
+    with pytest.raises(OverloadGone) as caught:
+        overload_of(made(scalar("INT"), scalar("STRING")), key)
+    assert "which is not there any more" in caught.value.message
+    assert caught.value.detail == "F has: (INT) -> VARCHAR, (VARCHAR) -> VARCHAR"
