@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.dataflow.ports import Switch
-    from ksql.engine.engine import Upgrade
+    from ksql.engine.carrying import Upgrade
     from ksql.ledger.resilient import ResilientLedger
+
+_RESTS = "the query is paused: the new plan runs when it is resumed"
 
 
 class LedgerBook:
@@ -48,8 +50,12 @@ class LedgerBook:
         self._known.append(self._entry(upgrade))
 
     def rebuild(self) -> None:
-        """After the replay: what the command topic knows and a lost ledger does not."""
+        """After the replay: what the command topic knows and the ledger does not.
+
+        What was begun and is not in the topic has not taken place.
+        """
         self._ledger.rebuild(self._known)
+        self._ledger.close_begun(self._service_id, Millis(self._now_ms()))
 
     def _entry(self, upgrade: Upgrade) -> UpgradeEntry:
         return UpgradeEntry.of(
@@ -63,24 +69,24 @@ class LedgerBook:
             begun_ms=Millis(self._now_ms()),
         )
 
-    def finished(self, token: object, switch: Switch | None, error: str | None) -> None:
-        """It has ended."""
+    def switched(self, token: object, switch: Switch | None) -> None:
+        """Its command counts; without a switch the query rests, and has its new plan later."""
         upgrade_id = UpgradeId(str(token))
-        entry = self._begun.pop(upgrade_id)
-        if switch is not None:
-            self._known.append(entry)
-        offsets = None
-        if switch is not None:
+        self._known.append(self._begun.pop(upgrade_id))
+        now = Millis(self._now_ms())
+        if switch is None:
+            outcome = UpgradeOutcome("switched", now, reason=_RESTS)
+        else:
             offsets = {
                 topic: {str(p): offset for p, offset in parts.items()}
                 for topic, parts in switch.offsets.items()
             }
-        outcome = UpgradeOutcome(
-            "switched" if switch else "rolled_back",
-            Millis(self._now_ms()),
-            switch.batch if switch else None,
-            offsets,
-            switch.gap_ms if switch else None,
-            error or "",
-        )
+            outcome = UpgradeOutcome("switched", now, switch.batch, offsets, switch.gap_ms)
         self._ledger.finish_upgrade(upgrade_id, outcome)
+
+    def rolled_back(self, token: object, error: str) -> None:
+        """It does not count."""
+        upgrade_id = UpgradeId(str(token))
+        del self._begun[upgrade_id]
+        now = Millis(self._now_ms())
+        self._ledger.finish_upgrade(upgrade_id, UpgradeOutcome("rolled_back", now, reason=error))

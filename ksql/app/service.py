@@ -15,10 +15,12 @@ from ksql.app.book import LedgerBook
 from ksql.app.ending import close_all
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
+from ksql.app.mark import FileMark
 from ksql.app.monitor import SparkMonitor
 from ksql.app.reads import Reads
 from ksql.app.registry import URL as REGISTRY_URL
 from ksql.app.registry import open_registry
+from ksql.app.settler import Settler
 from ksql.app.skipped import SkippedRecords
 from ksql.app.state import StateDir
 from ksql.app.watch import Watch, kafka_answers
@@ -276,11 +278,15 @@ class KsqlService:
             parallelism=max(2, os.cpu_count() or 2),
             registry=self.registry,
             on_change=self.materializer.follow,
+            mark=FileMark(state.root / service_id / "carried_out.json"),
         )
         self.book = LedgerBook(self.ledger, service_id, self._now_ms, upgrades)
         self.engine.book = self.book
         self.engine.on_command = self._snapshot
         self._closers.append(self._stop_queries)
+        settler = Settler(self.engine)
+        self.engine.on_doubt = settler.wake
+        self._closers.append(settler.close)
         writer = SharedSender(self.kafka)
         self._closers.append(writer.close)
         skipped = SkippedRecords(self.kafka, self.admin, self.log_topic)

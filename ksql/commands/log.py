@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError, ServerError
 from ksql.commands.record import check_size, decode, encode
-from ksql.engine.ports import Command
+from ksql.engine.ports import Command, CommandInDoubt
 from ksql.topics.admin import Admin, TopicChange
-from ksql.topics.client import Reader, TransactionalSender
+from ksql.topics.client import CommitInDoubt, Reader, TransactionalSender
+from ksql.topics.kafka_errors import ProducerFenced
 
 if TYPE_CHECKING:
+    from ksql.topics.client import RawRecord
     from ksql.topics.settings import KafkaSettings
 
 _PAUSE_S = 0.005
@@ -32,6 +34,30 @@ def topic_name(service_id: str) -> str:
 
 class CommandTopicBroken(ServerError):
     """The command topic does not look as this service left it."""
+
+
+class NotCommitted(ServerError):
+    """Kafka went away before a command counted."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Kafka went away before the statement was written; nothing has changed",
+            hint="Send it again.",
+        )
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    """A command that may be in the topic: the first of these bytes from that offset on."""
+
+    name: str
+    offset: int
+    key: bytes
+    value: bytes
+    fenced: bool
+
+    def is_in(self, record: RawRecord) -> bool:
+        return (record.offset, record.key, record.value) == (self.offset, self.key, self.value)
 
 
 @dataclass
@@ -73,6 +99,7 @@ class KafkaCommandLog:
         self._sender = TransactionalSender(settings, self.topic)
         self._reader = Reader(settings)
         self._known = 0
+        self._doubt: _Doubt | None = None
         self.sound = True
         """Whether all commands that were read could be applied."""
 
@@ -98,6 +125,8 @@ class KafkaCommandLog:
         Raises: UnreadableCommand, and every time again: nothing behind such a command is applied;
             CommandTopicBroken.
         """
+        if self._doubt is not None:
+            raise CommandInDoubt(self._doubt.name, "")
         end = self._settled_end()
         if end == self._known:
             return end
@@ -107,7 +136,7 @@ class KafkaCommandLog:
             for record in batch:
                 try:
                     self._apply(record.offset, decode(record.offset, record.key, record.value))
-                except KsqlError:
+                except BaseException:  # whatever it is: the record is read again
                     self.sound = False
                     self._reader.assign({(self.topic, 0): record.offset})
                     raise
@@ -140,11 +169,49 @@ class KafkaCommandLog:
 
         def write(command: Command) -> None:
             key, value = encode(command)
-            with self._sender.transaction():
-                self._sender.send(self.topic, key, value, partition=0)
-            self._known = offset + _RECORD_AND_MARKER  # no need to read what we have written
+            try:
+                with self._sender.transaction():
+                    self._sender.send(self.topic, key, value, partition=0)
+            except CommitInDoubt as problem:
+                fenced = isinstance(problem.__cause__, ProducerFenced)
+                self._doubt = _Doubt(command.id, offset, key, value, fenced)
+                self._settle_now(problem)
+            else:
+                self._known = offset + _RECORD_AND_MARKER  # no need to read what we have written
 
         yield _Pen(offset, write)
+
+    def _settle_now(self, problem: CommitInDoubt) -> None:
+        """Kafka may be there again already."""
+        try:
+            written = self.settle()
+        except KsqlError as away:
+            raise CommandInDoubt(str(self._doubt and self._doubt.name), away.text()) from problem
+        if not written:
+            raise NotCommitted from problem
+
+    def settle(self) -> bool:
+        """Whether the command in doubt is in the topic.
+
+        Beginning anew as a writer has Kafka finish what was open; unless another server writes now:
+        then that has happened already.
+
+        Raises: KsqlError as long as that cannot be told.
+        """
+        doubt = self._doubt
+        if doubt is None:
+            return True
+        if not doubt.fenced:
+            self._sender.reopen()
+        self._settled_end()
+        place = (self.topic, 0)
+        self._reader.assign({place: doubt.offset})
+        found = [record for batch in self._reader.read_to_end() for record in batch]
+        written = any(doubt.is_in(record) for record in found)
+        self._doubt = None
+        self._known = doubt.offset + 1 if written else doubt.offset
+        self._reader.assign({place: self._known})
+        return written
 
     def close(self) -> None:
         """Release the connections."""

@@ -12,14 +12,16 @@ from ksql.base.errors import ServerError, StatementError
 from ksql.base.structs import Structs
 from ksql.catalog import model as catalog_model
 from ksql.engine import changes
-from ksql.engine.changes import Change
+from ksql.engine.changes import Change, DeleteSubject, DeleteTopic
 from ksql.engine.ports import Command
 from ksql.plan.codec import MODULES
 
 if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
 
-VERSION = 1
+VERSION = 2
+"""1: what a command does to the catalog. 2: also which topics and subjects it deletes."""
+_FIRST = 1
 _STRUCTS = Structs((*MODULES, catalog_model, changes))
 
 
@@ -40,7 +42,7 @@ class UnreadableCommand(ServerError):
 def encode(command: Command) -> tuple[bytes, bytes]:
     """Key and value of the record."""
     body = {
-        "version": VERSION,
+        "version": _version(command.changes),
         "statement": command.statement,
         "streamsProperties": dict(command.properties),
         "changes": _STRUCTS.plain(command.changes),
@@ -49,6 +51,12 @@ def encode(command: Command) -> tuple[bytes, bytes]:
         json.dumps(command.id, ensure_ascii=False).encode(),
         json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
     )
+
+
+def _version(changed: tuple[Change, ...]) -> int:
+    """The oldest that can hold them, so that older servers read all they can."""
+    newer = any(isinstance(each, (DeleteTopic, DeleteSubject)) for each in changed)
+    return VERSION if newer else _FIRST
 
 
 LARGEST_BYTES = 1_000_000 - 2_000

@@ -27,8 +27,11 @@ class Topics(Protocol):
     def describe(self, name: str) -> Topic | None:
         """The topic, or None."""
 
-    def create(self, topic: Topic) -> None:
-        """Create it; one that exists already is fine."""
+    def identity(self, name: str) -> str:
+        """What tells the topic from a later one of its name; empty if there is none."""
+
+    def create(self, topic: Topic) -> bool:
+        """Create it; False: it existed already, which is fine."""
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete them; unknown ones are fine."""

@@ -64,7 +64,34 @@ class DropType:
     name: str
 
 
-Change = PutSource | DropSource | PutQuery | EndQuery | PauseQuery | PutType | DropType
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """A topic is deleted once the command counts; one of another id under its name stays."""
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSubject:
+    """A subject is deleted, as long as this is the latest schema in it."""
+
+    subject: str
+    schema_id: int
+    version: int
+
+
+Change = (
+    PutSource
+    | DropSource
+    | PutQuery
+    | EndQuery
+    | PauseQuery
+    | PutType
+    | DropType
+    | DeleteTopic
+    | DeleteSubject
+)
 
 
 def applied(catalog: Catalog, change: Change) -> Catalog:
@@ -85,3 +112,5 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
             return catalog.with_type(name, type_)
         case DropType(name):
             return catalog.without_type(name)
+        case DeleteTopic() | DeleteSubject():
+            return catalog

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ksql.base.config import Settings
 from ksql.catalog.catalog import Catalog
 from ksql.dataflow.ports import Topic, Topics
-from ksql.engine.changes import Change
+from ksql.engine.changes import Change, DeleteSubject, DeleteTopic
 from ksql.engine.schemas import Registration
 from ksql.functions.registry import Functions
 from ksql.topics.registry import Registry
@@ -38,10 +38,10 @@ class Context:
 class Prepared:
     """A statement that may be executed.
 
-    ``changes`` is all it does to the catalog; ``new_topics`` and ``doomed_topics`` what it does to
-    Kafka, ``registrations`` and ``doomed_subjects`` to the schema registry; ``message`` what the
-    user is told; ``warning`` that nothing is to be done (IF NOT EXISTS). ``verdict`` is the
-    upgrade's, with the plans before and after in ``plans``.
+    ``changes`` is all that follows from it; ``new_topics`` and ``registrations`` are made in Kafka
+    and in the schema registry before it counts; ``message`` is what the user is told; ``warning``
+    that nothing is to be done (IF NOT EXISTS). ``verdict`` is the upgrade's, with the plans before
+    and after in ``plans``.
     """
 
     command_id: str = ""
@@ -49,12 +49,20 @@ class Prepared:
     message: str = ""
     query_id: str | None = None
     new_topics: tuple[Topic, ...] = ()
-    doomed_topics: tuple[str, ...] = ()
     registrations: tuple[Registration, ...] = ()
-    doomed_subjects: tuple[str, ...] = ()
     warning: str | None = None
     verdict: Verdict | None = None
     plans: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def doomed_topics(self) -> tuple[str, ...]:
+        """The topics that it deletes."""
+        return tuple(each.name for each in self.changes if isinstance(each, DeleteTopic))
+
+    @property
+    def doomed_subjects(self) -> tuple[str, ...]:
+        """The subjects that it deletes."""
+        return tuple(each.subject for each in self.changes if isinstance(each, DeleteSubject))
 
 
 def command_id(type_: str, entity: str, action: str) -> str:

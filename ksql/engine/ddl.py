@@ -11,7 +11,15 @@ from ksql.catalog.model import DataSource
 from ksql.dataflow import rights
 from ksql.dataflow.ports import Topic
 from ksql.engine import schemas
-from ksql.engine.changes import DropSource, DropType, EndQuery, PutSource, PutType
+from ksql.engine.changes import (
+    Change,
+    DeleteTopic,
+    DropSource,
+    DropType,
+    EndQuery,
+    PutSource,
+    PutType,
+)
 from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, StillUsed, UpgradeRefused
@@ -324,7 +332,7 @@ def drop_source(stmt: ast.DropSource, context: Context) -> Prepared:
             f"Incompatible data source type is {source.kind}, but statement was DROP {stmt.kind}"
         )
     _refuse_used(source, context)
-    changes: list[EndQuery | DropSource] = []
+    changes: list[Change] = []
     if source.created_by is not None:
         changes.append(EndQuery(source.created_by))
     doomed = (_doomed_topic(source, context),) if stmt.delete_topic else ()
@@ -334,13 +342,13 @@ def drop_source(stmt: ast.DropSource, context: Context) -> Prepared:
         if rights.is_changelog(kept.topic, kept.query_id, context.settings):
             doomed = (kept.topic,)
     changes.append(DropSource(source.name))
-    subjects = schemas.subjects_of(source) if stmt.delete_topic else ()
+    changes += [DeleteTopic(topic, context.topics.identity(topic)) for topic in doomed]
+    if stmt.delete_topic:
+        changes += schemas.deletions(source, context)
     return Prepared(
         command_id(stmt.kind.lower(), stmt.name, "drop"),
         tuple(changes),
         f"Source {quote_column(stmt.name)} (topic: {source.topic}) was dropped.",
-        doomed_topics=doomed,
-        doomed_subjects=subjects,
     )
 
 

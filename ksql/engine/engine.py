@@ -6,23 +6,23 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 from ksql.base.errors import KsqlError, ServerError
+from ksql.base.ids import QueryId
 from ksql.catalog.catalog import Catalog
-from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.ports import Runner, Switch, Topics
-from ksql.engine import schemas
+from ksql.engine.carrying import Around, Carrying, NoBook, Upgrade, UpgradeBook
 from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
-from ksql.engine.ports import Command, CommandLog
+from ksql.engine.ports import Command, CommandInDoubt, CommandLog
 from ksql.engine.prepare import prepare
+from ksql.engine.promises import Mark, MemoryMark, Promises
 from ksql.functions.registry import Functions
 from ksql.plan import codec
 from ksql.topics.registry import Registry
 from ksql.upgrade.validate import validate
-from ksql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
@@ -42,78 +42,26 @@ class Outcome:
     switch: Switch | None = None
 
 
+StatusName = Literal["QUEUED", "PARSING", "EXECUTING", "RUNNING", "TERMINATED", "SUCCESS", "ERROR"]
+
+
 @dataclass(frozen=True, slots=True)
 class CommandStatus:
     """What ``/status`` tells of a command."""
 
-    status: Literal["QUEUED", "PARSING", "EXECUTING", "RUNNING", "TERMINATED", "SUCCESS", "ERROR"]
+    status: StatusName
     message: str
     query_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Upgrade:
-    """One attempt to replace a running query.
-
-    ``offset`` is its command's, None if it was refused.
-    """
-
-    old: PersistentQuery
-    statement: str
-    verdict: Verdict
-    plan: str | None = None
-    offset: int | None = None
-
-
-class UpgradeBook(Protocol):
-    """Where upgrades are recorded; never raises."""
-
-    def begun(self, upgrade: Upgrade) -> object:
-        """An upgrade starts; the answer is given back at its end."""
-
-    def finished(self, token: object, switch: Switch | None, error: str | None) -> None:
-        """It has ended: switched, or rolled back because of an error."""
-
-    def refused(self, upgrade: Upgrade) -> None:
-        """The validator refused it."""
-
-    def replayed(self, upgrade: Upgrade) -> None:
-        """The command topic knows of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Switched:
-    """A switch whose command is not written yet, and the book's token for it."""
-
-    token: object
-    switch: Switch
-
-
-class NoBook:
-    """Records nothing."""
-
-    def begun(self, upgrade: Upgrade) -> object:
-        """Nothing."""
-        del upgrade
-        return None
-
-    def finished(self, token: object, switch: Switch | None, error: str | None) -> None:
-        """Nothing."""
-
-    def refused(self, upgrade: Upgrade) -> None:
-        """Nothing."""
-
-    def replayed(self, upgrade: Upgrade) -> None:
-        """Nothing."""
 
 
 @dataclass
 class Engine:
     """The engine of one server.
 
-    Statements are prepared against the catalog as it is once the log has been read to its end; then
-    topics are made, schemas registered, queries switched, the command committed. A crash before the
-    commit leaves the old plan, after it the new one.
+    Statements are prepared against the catalog as it is once the log has been read to its end, and
+    carried out as ``carrying`` has it. A crash before the command is in the log leaves the old
+    plan, after it the new one. ``on_doubt`` is told when ``settle`` is to be called again later:
+    until ``settled``.
     """
 
     functions: Functions
@@ -125,10 +73,18 @@ class Engine:
     registry: Registry | None = None
     new_generation: Callable[[], int] = lambda: 1 + secrets.randbelow(MOST_GENERATIONS)
     on_change: Callable[[Catalog], None] = lambda _catalog: None
+    on_doubt: Callable[[], None] = lambda: None
+    mark: Mark = field(default_factory=MemoryMark)
     on_command: Callable[[int, Catalog], None] = lambda _offset, _catalog: None
     catalog: Catalog = field(default_factory=Catalog)
     statuses: dict[str, CommandStatus] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _doubt: Carrying | None = None
+    _unlike: set[QueryId] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """What is promised is kept in the same topics and registry."""
+        self._promises = Promises(self.topics, self.registry, self.mark)
 
     def exclusive(self) -> threading.RLock:
         """The lock under which commands are carried out, for whoever reads the log beside them."""
@@ -157,133 +113,109 @@ class Engine:
     def execute(self, statement: ast.Statement, text: str, settings: Settings) -> Outcome:
         """Carry a distributed statement out.
 
-        Raises: KsqlError; nothing has changed then.
+        Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.
         """
-        with self._lock, self.log.begin() as transaction:
-            context = self.context(settings, transaction.offset)
-            prepared = prepare(statement, text, context)
-            if prepared.warning is not None:
-                return Outcome(prepared, -1)
-            command = Command(
-                prepared.command_id,
-                text,
-                prepared.changes,
-                tuple(sorted(settings.overrides.items())),
-            )
-            transaction.check(command)
-            subjects = self._create(prepared)
+        with self._lock:
+            self.settle()
+            with self.log.begin() as transaction:
+                context = self.context(settings, transaction.offset)
+                prepared = prepare(statement, text, context)
+                if prepared.warning is not None:
+                    return Outcome(prepared, -1)
+                command = Command(
+                    prepared.command_id,
+                    text,
+                    prepared.changes,
+                    tuple(sorted(settings.overrides.items())),
+                )
+                transaction.check(command)
+                around = Around(self.catalog, self.topics, self.registry, self.runner, self.book)
+                carrying = Carrying(around, prepared, text, transaction.offset)
+                self._run(carrying, lambda: transaction.append(command))
+                return Outcome(prepared, carrying.offset, carrying.switch)
+
+    def _run(self, carrying: Carrying, append: Callable[[], None]) -> None:
+        try:
+            carrying.run(append)
+        except CommandInDoubt as doubt:
+            self._doubt = carrying
+            self._tell(carrying, "EXECUTING", doubt.text())
+            self.on_doubt()
+            raise
+        self._done(carrying)
+
+    def settle(self) -> None:
+        """Settle a command in doubt, and do what earlier commands have left to do.
+
+        Raises: CommandInDoubt as long as the log cannot tell.
+        """
+        with self._lock:
+            carrying = self._doubt
+            if carrying is not None:
+                try:
+                    written = self.log.settle()
+                except KsqlError as problem:
+                    raise CommandInDoubt(carrying.prepared.command_id, problem.text()) from problem
+                self._doubt = None
+                if written:
+                    carrying.done()
+                    self._done(carrying)
+                else:
+                    lost = NotWritten(carrying.prepared.command_id)
+                    carrying.take_back(lost)
+                    self._tell(carrying, "ERROR", lost.text())
+            self._tidy()
+
+    @property
+    def settled(self) -> bool:
+        """Whether no command is in doubt and none has left anything to do."""
+        return self._doubt is None and not self._unlike and not self._promises.open()
+
+    def _done(self, carrying: Carrying) -> None:
+        """The command is in the log: memory first, then all else, which is tried until it is so."""
+        changes = carrying.prepared.changes
+        self._apply(changes)
+        for change in changes:
+            match change:
+                case EndQuery(query_id) | PauseQuery(query_id):
+                    self._unlike.add(query_id)
+                case _:
+                    continue
+        self._promises.add(carrying.offset, changes)
+        self._tidy()
+        if not self.settled:
+            self.on_doubt()
+        self._tell(carrying, "SUCCESS", carrying.prepared.message)
+        self.on_command(carrying.offset, self.catalog)
+
+    def _tidy(self) -> None:
+        """Bring what runs, and the topics, to what the catalog says; what fails is left for later.
+
+        Queries first: a topic goes when nobody writes to it.
+        """
+        for query_id in tuple(self._unlike):
             try:
-                switched = self._carry_out(prepared, text, transaction.offset)
-            except KsqlError:
-                self._uncreate(prepared, subjects)
-                raise
-            try:
-                transaction.append(command)
-            except KsqlError as error:
-                self._take_back(prepared)
-                self._uncreate(prepared, subjects)
-                if switched is not None:
-                    self.book.finished(switched.token, None, error.text())
-                raise
-            switch = None
-            if switched is not None:
-                switch = switched.switch
-                self.book.finished(switched.token, switch, None)
-            self._commit(prepared)
-            self._note(prepared)
-            self.on_command(transaction.offset, self.catalog)
-            return Outcome(prepared, transaction.offset, switch)
+                self._bring(query_id)
+            except Exception:  # noqa: BLE001 - the command counts; it is tried again
+                _log.exception("query_not_brought", extra={"query_id": query_id})
+            else:
+                self._unlike.discard(query_id)
+        self._promises.keep()
 
-    def _create(self, prepared: Prepared) -> list[str]:
-        """Make topics and register schemas; the subjects that are new."""
-        for topic in prepared.new_topics:
-            self.topics.create(topic)
-        try:
-            return schemas.register(prepared.registrations, self.registry)
-        except KsqlError:
-            self._uncreate(prepared, [])
-            raise
-
-    def _uncreate(self, prepared: Prepared, subjects: list[str]) -> None:
-        self.topics.delete(topic.name for topic in prepared.new_topics)
-        try:
-            schemas.forget(subjects, self.registry)
-        except KsqlError:  # the error that leads here is the one to tell
-            _log.exception("subjects_left", extra={"subjects": subjects})
-
-    def _carry_out(self, prepared: Prepared, text: str, offset: int) -> _Switched | None:
-        """Start what is new and switch what is replaced; ends are carried out after the commit."""
-        switched = None
-        for change in prepared.changes:
-            if not isinstance(change, PutQuery):
-                continue
-            old = self.catalog.queries.get(change.query.id)
-            if old is None:
-                self._start(change.query)
-            elif old.plan != change.query.plan and old.paused:
-                self.runner.check_replaceable(old)
-            elif old.plan != change.query.plan:
-                if prepared.verdict is None:
-                    raise ServerError(f"the upgrade of {old.id} was not validated")
-                upgrade = Upgrade(old, text, prepared.verdict, change.query.plan, offset)
-                switched = self._switch(upgrade, change.query)
-        return switched
-
-    def _start(self, query: PersistentQuery) -> None:
-        try:
-            self.runner.start(query)
-        except KsqlError:
-            self.runner.forget(query.id)
-            raise
-
-    def _switch(self, upgrade: Upgrade, new: PersistentQuery) -> _Switched:
-        token = self.book.begun(upgrade)
-        try:
-            switch = self.runner.replace(upgrade.old, new)
-        except KsqlError as error:
-            self.book.finished(token, None, error.text())
-            raise
-        return _Switched(token, switch)
+    def _bring(self, query_id: QueryId) -> None:
+        query = self.catalog.queries.get(query_id)
+        if query is not None and not query.paused:
+            self.runner.go_on([query])
+            return
+        self.runner.stop(query_id)
+        if query is None:
+            self.runner.forget(query_id)
 
     def note_refusal(self, refused: UpgradeRefused, text: str) -> None:
         """Record an upgrade that the validator did not allow."""
         writers = self.catalog.writers(refused.name)
         if refused.verdict is not None and writers:
             self.book.refused(Upgrade(writers[0], text, refused.verdict))
-
-    def _take_back(self, prepared: Prepared) -> None:
-        for change in prepared.changes:
-            if not isinstance(change, PutQuery):
-                continue
-            old = self.catalog.queries.get(change.query.id)
-            if old is None:
-                self.runner.stop(change.query.id)
-                self.runner.forget(change.query.id)
-            elif old.plan != change.query.plan and not old.paused:
-                self.runner.take_back(change.query, old)
-
-    def _commit(self, prepared: Prepared) -> None:
-        for change in prepared.changes:
-            if isinstance(change, EndQuery):
-                self.runner.stop(change.query_id)
-                self.runner.forget(change.query_id)
-            elif isinstance(change, PauseQuery):
-                self._pause(change)
-        self._apply(prepared.changes)
-        self.topics.delete(prepared.doomed_topics)
-        try:
-            schemas.forget(prepared.doomed_subjects, self.registry)
-        except KsqlError:  # the source is gone already: what is left harms nobody
-            _log.exception("subjects_left", extra={"subjects": prepared.doomed_subjects})
-
-    def _pause(self, change: PauseQuery) -> None:
-        query = self.catalog.queries.get(change.query_id)
-        if query is None or query.paused == change.paused:
-            return
-        if change.paused:
-            self.runner.stop(change.query_id)
-        else:
-            self.runner.go_on([replace(query, paused=False)])
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog
@@ -292,10 +224,9 @@ class Engine:
         self.catalog = catalog
         self.on_change(catalog)
 
-    def _note(self, prepared: Prepared) -> None:
-        self.statuses[prepared.command_id] = CommandStatus(
-            "SUCCESS", prepared.message, prepared.query_id
-        )
+    def _tell(self, carrying: Carrying, status: StatusName, message: str) -> None:
+        prepared = carrying.prepared
+        self.statuses[prepared.command_id] = CommandStatus(status, message, prepared.query_id)
 
     # --- replay and end
 
@@ -304,6 +235,7 @@ class Engine:
         with self._lock:
             self._note_upgrades(offset, command)
             self._apply(command.changes)
+            self._promises.replayed(offset, command.changes)
             self.statuses[command.id] = CommandStatus("SUCCESS", "Replayed")
 
     def _note_upgrades(self, offset: int, command: Command) -> None:
@@ -322,9 +254,22 @@ class Engine:
         """Let every query that survived the replay go on, once; the runner tries until they do."""
         with self._lock:
             self.runner.go_on([q for q in self.catalog.queries.values() if not q.paused])
+            self._tidy()
 
     def stop(self) -> None:
         """Stop all queries at a batch boundary; their checkpoints stay."""
         with self._lock:
-            for query_id in self.catalog.queries:
+            doubtful = self._doubt.prepared.changes if self._doubt is not None else ()
+            new = [each.query.id for each in doubtful if isinstance(each, PutQuery)]
+            for query_id in {*self.catalog.queries, *new}:
                 self.runner.stop(query_id)
+
+
+class NotWritten(ServerError):
+    """A command that was in doubt is not in the log."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__(
+            f"the statement {command} does not count: Kafka went away before it was written",
+            hint="Nothing has changed. Send it again.",
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ksql.base.errors import ServerError
 from ksql.engine.changes import Change
 
 if TYPE_CHECKING:
@@ -25,6 +26,22 @@ class Command:
     properties: tuple[tuple[str, str], ...] = ()
 
 
+class CommandInDoubt(ServerError):
+    """Kafka did not say whether a command counts."""
+
+    code = 50300
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(
+            f"it is not known yet whether the statement {command} counts: "
+            "Kafka went away while it was written",
+            detail=reason,
+            hint="Queries go on and nothing was deleted. It is settled as soon as Kafka answers; "
+            "until then no other statement is carried out. /status tells how it ended.",
+        )
+        self.command = command
+
+
 class Transaction(Protocol):
     """The right to append one command; nobody else appends meanwhile."""
 
@@ -38,7 +55,10 @@ class Transaction(Protocol):
         """
 
     def append(self, command: Command) -> None:
-        """Write and commit."""
+        """Write and commit.
+
+        Raises: CommandInDoubt if it may count; after any other error it does not.
+        """
 
 
 class CommandLog(Protocol):
@@ -46,3 +66,9 @@ class CommandLog(Protocol):
 
     def begin(self) -> AbstractContextManager[Transaction]:
         """Read to the end, then hold the pen; leaving without ``append`` writes nothing."""
+
+    def settle(self) -> bool:
+        """Whether the command in doubt counts, by the log itself.
+
+        Raises: KsqlError as long as that cannot be told.
+        """

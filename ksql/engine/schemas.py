@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ServerError, StatementError
+from ksql.engine.changes import DeleteSubject
 from ksql.engine.properties import With, declared_formats
 from ksql.syntax import ast
 from ksql.topics.formats import Columns, NoRegistry, Side, format_info
@@ -191,6 +192,14 @@ def subjects_of(source: DataSource) -> tuple[str, ...]:
         for side, format_, _ in _sides(source)
         if format_info(format_.name).needs_registry
     )
+
+
+def deletions(source: DataSource, context: Context) -> list[DeleteSubject]:
+    """What deletes the subjects of a source's topic as they are now."""
+    if context.registry is None:
+        return []
+    found = [context.registry.latest(subject) for subject in subjects_of(source)]
+    return [DeleteSubject(each.subject, each.id, each.version) for each in found if each]
 
 
 def register(wanted: tuple[Registration, ...], registry: Registry | None) -> list[str]:

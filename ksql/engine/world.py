@@ -25,14 +25,19 @@ class KafkaTopics:
             return None
         return Topic(found.name, found.partitions, found.replicas, found.configs)
 
-    def create(self, topic: Topic) -> None:
+    def identity(self, name: str) -> str:
+        """Kafka's own id of the topic; empty if there is none."""
+        return self._admin.topic_ids([name]).get(name, "")
+
+    def create(self, topic: Topic) -> bool:
         """Create it, unless it exists."""
         try:
             self._admin.create(
                 TopicChange(topic.name, topic.partitions, topic.replicas, topic.configs)
             )
         except TopicExists:
-            return
+            return False
+        return True
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete those that exist."""

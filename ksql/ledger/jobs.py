@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.base.ids import Millis
 from ksql.ledger.entries import CatalogSnapshot, UpgradeEntry, UpgradeId, UpgradeOutcome
 from ksql.ledger.errors import EntryRefused
 
@@ -37,6 +38,14 @@ class Rebuild:
 
 
 @dataclass(frozen=True, slots=True)
+class CloseBegun:
+    """Attempts that a server's end cut short."""
+
+    service_id: str
+    now_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
 class Save:
     """A catalog."""
 
@@ -49,7 +58,7 @@ class Check:
     """Nothing to write: the ledger is to be looked at, and opened again if need be."""
 
 
-Job = Record | Finish | Rebuild | Save | Check
+Job = Record | Finish | Rebuild | CloseBegun | Save | Check
 
 
 def write(ledger: Ledger, job: Job) -> None:
@@ -64,6 +73,8 @@ def write(ledger: Ledger, job: Job) -> None:
             _finish(ledger, job)
         case Rebuild(entries):
             ledger.rebuild(entries)
+        case CloseBegun(service_id, now_ms):
+            ledger.close_begun(service_id, now_ms)
         case Save(snapshot, keep):
             ledger.save_snapshot(snapshot, keep=keep)
         case Check():

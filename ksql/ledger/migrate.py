@@ -24,7 +24,7 @@ _ADVISORY_KEY = 0x6B73716C  # "ksql"; any number that all servers share
 _PATIENCE = "30s"
 
 
-def migrate(database: Database) -> bool:
+def migrate(database: Database, to: str = "head") -> bool:
     """Runs the migrations that are missing; returns whether the database was empty before.
 
     All of them run in one transaction that holds a lock, so a second server waits and then finds
@@ -48,7 +48,7 @@ def migrate(database: Database) -> bool:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:k)"), {"k": _ADVISORY_KEY})
             found = _current(connection, script, database.where)
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            command.upgrade(config, to)
             return not found
 
 

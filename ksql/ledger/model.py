@@ -15,7 +15,6 @@ from sqlalchemy import (
     String,
     Text,
     TypeDecorator,
-    UniqueConstraint,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -80,8 +79,6 @@ class UpgradeRow(Base):
     """One attempt to replace a query."""
 
     __tablename__ = "upgrades"
-    __table_args__ = (UniqueConstraint("service_id", "query_id", "command_offset"),)
-
     seq: Mapped[int] = mapped_column(_Serial, primary_key=True, autoincrement=True)
     id: Mapped[str] = mapped_column(String(600), unique=True)
     service_id: Mapped[str] = mapped_column(String(255))

@@ -17,13 +17,13 @@ from ksql.base.errors import KsqlError, StartError
 from ksql.ledger.database import parse_url, set_aside, sqlite_path
 from ksql.ledger.entries import LedgerHealth
 from ksql.ledger.errors import EntryRefused, LedgerDamaged, LedgerUnavailable
-from ksql.ledger.jobs import Check, Finish, Job, Rebuild, Record, Save, replaces, write
+from ksql.ledger.jobs import Check, CloseBegun, Finish, Job, Rebuild, Record, Save, replaces, write
 from ksql.ledger.store import Ledger, new_upgrade_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ksql.base.ids import Offset, QueryId
+    from ksql.base.ids import Millis, Offset, QueryId
     from ksql.ledger.entries import (
         CatalogSnapshot,
         LedgerState,
@@ -110,7 +110,7 @@ class ResilientLedger:
 
     def record_upgrade(self, entry: UpgradeEntry) -> UpgradeId:
         """Takes an attempt, before its switch; its id is known at once."""
-        upgrade_id = new_upgrade_id(entry)
+        upgrade_id = new_upgrade_id()
         if entry.accepted:
             with self._changed:
                 self._begun[upgrade_id] = entry
@@ -128,6 +128,10 @@ class ResilientLedger:
         known = tuple(entries)
         if known:
             self._submit(Rebuild(known))
+
+    def close_begun(self, service_id: str, now_ms: Millis) -> None:
+        """Takes that attempts were cut short by the server's end; behind ``rebuild``."""
+        self._submit(CloseBegun(service_id, now_ms))
 
     def save_snapshot(self, snapshot: CatalogSnapshot, *, keep: int = 10) -> None:
         """Takes a catalog; of several that wait, only the newest is written."""

@@ -15,7 +15,7 @@ from ksql.ledger.migrate import migrate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.base.ids import Offset, QueryId
+    from ksql.base.ids import Millis, Offset, QueryId
     from ksql.ledger.entries import (
         CatalogSnapshot,
         RecordedUpgrade,
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _RETRY_SECONDS = 0.1
 
 
-def new_upgrade_id(entry: UpgradeEntry) -> UpgradeId:
-    """The entry's id: the same for the same command on every server, else one of its own."""
-    return upgrades.known_id(entry) or UpgradeId(uuid.uuid4().hex)
+def new_upgrade_id() -> UpgradeId:
+    """An attempt's own id: what fails is tried again with the same command offset in view."""
+    return UpgradeId(uuid.uuid4().hex)
 
 
 class Ledger:
@@ -68,8 +68,8 @@ class Ledger:
         return cls(database, created=created)
 
     def record_upgrade(self, entry: UpgradeEntry, upgrade_id: UpgradeId | None = None) -> UpgradeId:
-        """Writes an attempt down, before its switch; the same command again changes nothing."""
-        known = upgrade_id or new_upgrade_id(entry)
+        """Writes an attempt down, before its switch; under the same id again changes nothing."""
+        known = upgrade_id or new_upgrade_id()
         with self._database.writing() as session:
             upgrades.add(session, known, entry)
         return known
@@ -82,11 +82,19 @@ class Ledger:
     def rebuild(self, entries: Iterable[UpgradeEntry]) -> int:
         """Adds the upgrades that the command topic knows and the ledger does not; how many.
 
-        Entries without a command offset are not in the topic and are passed over.
+        Entries without a command offset are not in the topic and are passed over. An attempt that
+        is in the topic and was not finished is finished as switched.
         """
         with self._database.writing() as session:
-            known = ((upgrades.known_id(entry), entry) for entry in entries)
-            return sum(upgrades.add_rebuilt(session, id_, entry) for id_, entry in known if id_)
+            return sum(upgrades.add_rebuilt(session, entry) for entry in entries)
+
+    def close_begun(self, service_id: str, now_ms: Millis) -> int:
+        """Finishes the attempts that a server's end cut short; how many.
+
+        For its next start, when ``rebuild`` has told those that the command topic knows.
+        """
+        with self._database.writing() as session:
+            return upgrades.close_begun(session, service_id, now_ms)
 
     def upgrades(
         self,

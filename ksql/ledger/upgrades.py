@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ksql.base.ids import Millis, Offset, QueryId
@@ -13,37 +13,67 @@ from ksql.ledger.model import UpgradeRow
 from ksql.upgrade.verdict import Guarantee
 
 if TYPE_CHECKING:
+    from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
 
-def known_id(entry: UpgradeEntry) -> UpgradeId | None:
-    """The id that follows from the command topic; None for an attempt that is not in it."""
-    if entry.command_offset is None:
-        return None
-    return UpgradeId(f"{entry.service_id}/{entry.query_id}/{entry.command_offset}")
+NEVER_WRITTEN = "the server ended before the statement was written to the command topic"
 
 
 def add(session: Session, upgrade_id: UpgradeId, entry: UpgradeEntry) -> None:
-    """Adds the attempt; once it is there, adding it again does nothing.
-
-    One that was only rebuilt gives way, since it knows less.
-    """
-    session.execute(delete(UpgradeRow).where(UpgradeRow.id == upgrade_id, UpgradeRow.rebuilt))
+    """Adds an attempt; once it is there, adding it again does nothing."""
     status = "begun" if entry.accepted else "refused"
     _insert_if_absent(session, _values(upgrade_id, entry, status))
 
 
-def add_rebuilt(session: Session, upgrade_id: UpgradeId, entry: UpgradeEntry) -> bool:
-    """Adds an upgrade that the command topic knows to be done, unless it is there already."""
-    values = _values(upgrade_id, entry, "switched") | {
-        "rebuilt": True,
-        "finished_ms": entry.begun_ms,
-    }
-    return _insert_if_absent(session, values)
+def add_rebuilt(session: Session, entry: UpgradeEntry) -> bool:
+    """Adds an upgrade that the command topic knows to be done, unless it is there already.
+
+    An attempt of which only the outcome is missing is finished instead.
+    """
+    if entry.command_offset is None or session.scalars(_same(entry, "switched")).first():
+        return False
+    begun = session.scalars(_same(entry, "begun").order_by(UpgradeRow.seq.desc())).first()
+    if begun is not None:
+        begun.status, begun.finished_ms = "switched", entry.begun_ms
+        return True
+    upgrade_id = UpgradeId(f"{entry.service_id}/{entry.query_id}/{entry.command_offset}/log")
+    values = _values(upgrade_id, entry, "switched")
+    return _insert_if_absent(session, values | {"rebuilt": True, "finished_ms": entry.begun_ms})
+
+
+def close_begun(session: Session, service_id: str, now_ms: Millis) -> int:
+    """What was begun and is not in the command topic was rolled back by the server's end."""
+    closed = session.execute(
+        update(UpgradeRow)
+        .where(UpgradeRow.service_id == service_id, UpgradeRow.status == "begun")
+        .values(status="rolled_back", finished_ms=now_ms, outcome_reason=NEVER_WRITTEN)
+        .returning(UpgradeRow.seq)
+    )
+    return len(closed.all())
+
+
+def _same(entry: UpgradeEntry, status: str) -> Select[UpgradeRow]:
+    """The rows of that status about the same command."""
+    return select(UpgradeRow).where(
+        UpgradeRow.service_id == entry.service_id,
+        UpgradeRow.query_id == entry.query_id,
+        UpgradeRow.command_offset == entry.command_offset,
+        UpgradeRow.statement_new == entry.statement_new,
+        UpgradeRow.status == status,
+    )
 
 
 def finish(session: Session, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> bool:
-    """Writes the outcome down; returns False if the upgrade is not there."""
+    """Writes the outcome down; returns False if the upgrade is not there.
+
+    A row that was only rebuilt gives way to the attempt itself, which knows more.
+    """
+    found = session.scalars(select(UpgradeRow).where(UpgradeRow.id == upgrade_id)).first()
+    if found is not None and outcome.status == "switched":
+        rebuilt = _same(_entry(found), "switched").where(UpgradeRow.rebuilt)
+        for row in session.scalars(rebuilt.where(UpgradeRow.id != upgrade_id)):
+            session.delete(row)
     offsets = None if outcome.offsets is None else {t: dict(p) for t, p in outcome.offsets.items()}
     finished = session.execute(
         update(UpgradeRow)

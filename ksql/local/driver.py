@@ -44,14 +44,23 @@ class MemoryTopics:
     known: dict[str, Topic] = field(default_factory=dict)
     records: dict[str, list[Stored]] = field(default_factory=dict)
     _sequence: int = 0
+    _made: dict[str, int] = field(default_factory=dict)
 
     def describe(self, name: str) -> Topic | None:
         """The topic, or None."""
         return self.known.get(name)
 
-    def create(self, topic: Topic) -> None:
+    def identity(self, name: str) -> str:
+        """A number for each topic that was ever made."""
+        return str(self._made[name]) if name in self.known else ""
+
+    def create(self, topic: Topic) -> bool:
         """Create it, unless it exists."""
-        self.known.setdefault(topic.name, topic)
+        if topic.name in self.known:
+            return False
+        self.known[topic.name] = topic
+        self._made[topic.name] = len(self._made) + 1 + sum(self._made.values())
+        return True
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete topics with their records."""

@@ -38,9 +38,15 @@ class SandboxTopics:
         """The topic as it would be."""
         return self.changed[name] if name in self.changed else self.real.describe(name)
 
-    def create(self, topic: Topic) -> None:
+    def identity(self, name: str) -> str:
+        """That of the real one; one that was pretended to be made has none."""
+        return "" if name in self.changed else self.real.identity(name)
+
+    def create(self, topic: Topic) -> bool:
         """Pretend to create it."""
+        made = self.describe(topic.name) is None
         self.changed[topic.name] = topic
+        return made
 
     def delete(self, names: Iterable[str]) -> None:
         """Pretend to delete."""

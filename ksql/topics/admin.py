@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it only passes on
     AdminClient,
     AlterConfigOpType,
@@ -116,6 +122,25 @@ class Admin:
             for name in there
             if name in configs
         }
+
+    def topic_ids(self, names: Iterable[str]) -> dict[str, str]:
+        """The ids of the topics, which no later topic of their names has; unknown ones left out."""
+        wanted = list(names)
+
+        def ask(left: float, _tries: int) -> dict[str, str]:
+            asked = self._client.describe_topics(
+                TopicCollection(wanted), request_timeout=_cap(left)
+            )
+            found: dict[str, str] = {}
+            for name, future in asked.items():
+                try:
+                    found[name] = str(future.result().topic_id)
+                except KafkaException as problem:
+                    if error_of(problem).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+            return found
+
+        return cast("dict[str, str]", self._retry(ask, what="Cannot describe topics"))
 
     def message_limit(self, topic: str) -> int | None:
         """The largest batch in bytes that it takes; None if it is not there, or we may not know."""

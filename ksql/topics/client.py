@@ -163,6 +163,16 @@ class Sender:
         self._last_error = error.str()
 
 
+class CommitInDoubt(ServerError):
+    """Kafka did not say whether a transaction counts; only the topic itself can tell."""
+
+    def __init__(self, transactional_id: str, reason: str) -> None:
+        super().__init__(
+            f'it is not known whether the transaction of "{transactional_id}" was committed',
+            detail=reason,
+        )
+
+
 class TransactionalSender(Sender):
     """A producer whose records count together or not at all.
 
@@ -174,7 +184,9 @@ class TransactionalSender(Sender):
     ) -> None:
         super().__init__(settings, **{"transactional.id": transactional_id}, **config)
         self._id = transactional_id
+        self._config = {"transactional.id": transactional_id, **config}
         self._on_delivery = None  # the commit tells whether all arrived
+        self._usable = True
 
     def start(self) -> None:
         """Take over the transactional id.
@@ -182,27 +194,57 @@ class TransactionalSender(Sender):
         Raises: KafkaUnreachable, KafkaDenied.
         """
         self._step(self._producer.init_transactions)
+        self._usable = True
+
+    def reopen(self) -> None:
+        """Begin anew: a transaction of ours that is still open is committed or aborted for good.
+
+        Raises: KafkaUnreachable, KafkaDenied.
+        """
+        self._usable = False
+        self._producer.purge()
+        self._producer = Producer(
+            {**self._settings.producer(**self._config), "error_cb": self._note}
+        )
+        self.start()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Self]:
         """What is sent inside is committed at the end, or aborted if an exception leaves.
 
-        Raises: ProducerFenced, WriteFailed, KafkaUnreachable.
+        Raises: CommitInDoubt if they may count; after ProducerFenced, WriteFailed and
+            KafkaUnreachable they do not.
         """
+        if not self._usable:
+            self.reopen()
         self._step(lambda _: self._producer.begin_transaction())
         try:
             yield self
-            self._step(self._producer.commit_transaction)
         except ProducerFenced:
             raise  # nothing of ours is open any more
         except BaseException:
             self._abort()
             raise
+        self._commit()
+
+    def _commit(self) -> None:
+        """Only an error that demands the transaction's end says that it was not committed."""
+        try:
+            self._step(self._producer.commit_transaction)
+        except BaseException as problem:
+            cause = problem.__cause__
+            if isinstance(cause, KafkaException) and error_of(cause).txn_requires_abort():
+                self._abort()
+                raise
+            self._usable = isinstance(problem, ProducerFenced)
+            raise CommitInDoubt(self._id, str(problem)) from problem
 
     def _abort(self) -> None:
-        """Give the transaction up; the brokers do so by themselves if this fails."""
-        with contextlib.suppress(KafkaException):
+        """Give the transaction up; if that fails, the producer can only begin anew."""
+        try:
             self._producer.abort_transaction(self._settings.timeout_s)
+        except KafkaException:
+            self._usable = False
         self._failed.clear()
 
     def _failure(self, topic: str, problem: Exception) -> KsqlError:

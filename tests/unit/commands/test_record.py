@@ -30,7 +30,7 @@ def commands():
     world = World(SCRIPT)
     world.run(f"PAUSE {world.query('C').id};")
     world.run(f"TERMINATE {world.query('C').id};")
-    world.run("DROP TABLE C; DROP TYPE T;", **{"commit.interval.ms": "7"})
+    world.run("DROP TABLE C DELETE TOPIC; DROP TYPE T;", **{"commit.interval.ms": "7"})
     return world.log.commands
 
 
@@ -46,17 +46,23 @@ def test_the_form_is_the_commands_own_words():
     key, value = encode(command)
     assert json.loads(key) == "stream/`S`/create"
     assert json.loads(value) == {
-        "version": VERSION,
+        "version": 1,
         "statement": "CREATE ..;",
         "streamsProperties": {"a": "1"},
         "changes": [],
     }
 
 
+def test_only_what_an_older_version_cannot_read_has_a_new_number():
+    versions = {c.id: json.loads(encode(c)[1])["version"] for c in commands()}
+    assert versions.pop("table/`C`/drop") == 2
+    assert set(versions.values()) == {1}
+
+
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        (b'"k"', b'{"version": 2}', "its version is 2, ours 1"),
+        (b'"k"', b'{"version": 99}', f"its version is 99, ours {VERSION}"),
         (b'"k"', None, "JSONDecodeError"),
         (None, b'{"version":1,"statement":"","changes":[],"streamsProperties":{}}', "JSONDecode"),
         (b'"k"', b"{}", "KeyError: 'version'"),

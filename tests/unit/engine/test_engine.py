@@ -9,6 +9,7 @@ import pytest
 
 from ksql.base.errors import KsqlError, ServerError
 from ksql.engine import memory
+from ksql.engine.carrying import Around, Carrying
 from ksql.engine.memory import MemoryLog
 from ksql.engine.ports import Command
 from ksql.engine.prepare import DISTRIBUTED, prepare
@@ -93,8 +94,11 @@ class Book:
         self.entries.append(["begun", upgrade.old.id, upgrade.offset])
         return len(self.entries)
 
-    def finished(self, token, switch, error):
-        self.entries.append(["finished", token, switch is not None, error])
+    def switched(self, token, switch):
+        self.entries.append(["switched", token, switch is not None])
+
+    def rolled_back(self, token, error):
+        self.entries.append(["rolled back", token, error])
 
     def refused(self, upgrade):
         self.entries.append(["refused", upgrade.old.id, upgrade.verdict.classes])
@@ -117,7 +121,7 @@ def test_a_replacement_goes_on_with_the_state_under_the_same_id():
     assert (it.query("N").offset, it.query("N").started_at_offset) == (2, 1)
     it.feed("s", ("k", {"A": 7}, 2))
     assert it.out("N") == [("k", {"C": 1}, 1), ("k", {"C": 2, "A": 7}, 2)]
-    assert it.engine.book.entries == [["begun", "CTAS_N_1", 2], ["finished", 1, True, None]]
+    assert it.engine.book.entries == [["begun", "CTAS_N_1", 2], ["switched", 1, True]]
     assert [c.name for c in it.catalog.source("N").schema.columns] == ["K", "C", "A"]
 
 
@@ -147,7 +151,7 @@ def test_a_query_that_does_not_start_leaves_nothing():
     it = world(S)
     it.runner.fails = {"start"}
     assert it.refuse(COUNT).message == "start failed"
-    assert it.runner.calls == [("start", "CTAS_N_1"), ("forget", "CTAS_N_1")]
+    assert [name for name, _ in it.runner.calls] == ["start", "stop", "forget"]
     assert set(it.topics.known) == {"s"}
 
 
@@ -157,7 +161,7 @@ def test_a_switch_that_fails_is_told_and_changes_nothing():
     assert it.refuse(MORE).message == "replace failed"
     assert it.engine.book.entries == [
         ["begun", "CTAS_N_1", 2],
-        ["finished", 1, False, "replace failed"],
+        ["rolled back", 1, "replace failed"],
     ]
 
 
@@ -183,7 +187,7 @@ def test_a_switch_whose_command_is_not_written_is_taken_back():
     assert it.out("N")[-1] == ("k", {"C": 2}, 2)
     assert it.engine.book.entries == [
         ["begun", "CTAS_N_1", 2],
-        ["finished", 1, False, "not written"],
+        ["rolled back", 1, "not written"],
     ]
 
 
@@ -263,8 +267,9 @@ def test_a_dry_run_changes_nothing():
 def test_an_upgrade_without_a_verdict_is_never_carried_out():
     it = world(S, COUNT)
     unchecked = replace(it.engine.dry_run(it.parse(MORE), MORE, it.settings), verdict=None)
+    around = Around(it.catalog, it.topics, None, it.runner, it.engine.book)
     with pytest.raises(ServerError, match="the upgrade of CTAS_N_1 was not validated"):
-        it.engine._carry_out(unchecked, MORE, 2)
+        Carrying(around, unchecked, MORE, 2).run(pytest.fail)
     assert ("replace", "CTAS_N_1") not in it.runner.calls
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import text
 
 from ksql.ledger.database import Database, parse_url
 from ksql.ledger.errors import EntryRefused, LedgerUnavailable, NewerLedger
+from ksql.ledger.migrate import migrate
 from ksql.ledger.model import Base
 from ksql.ledger.resilient import Patience, ResilientLedger
 from ksql.ledger.store import Ledger
@@ -86,12 +87,37 @@ class LedgerContract:
         told = ledger.upgrades()
         assert [(t.entry, t.status) for t in told] == [(REFUSED, "refused")] * 2
 
-    def test_the_same_command_again_changes_nothing(self, ledger):
+    def test_the_same_attempt_again_changes_nothing(self, ledger):
         upgrade_id = ledger.record_upgrade(ACCEPTED)
         ledger.finish_upgrade(upgrade_id, SWITCHED)
-        assert ledger.record_upgrade(ACCEPTED) == upgrade_id
+        assert ledger.record_upgrade(ACCEPTED, upgrade_id) == upgrade_id
         (told,) = ledger.upgrades()
         assert told.outcome == SWITCHED
+
+    def test_a_rolled_back_attempt_stays_when_another_gets_its_offset(self, ledger):
+        ledger.finish_upgrade(ledger.record_upgrade(accepted(9, statement_new="A")), ROLLED_BACK)
+        ledger.finish_upgrade(ledger.record_upgrade(accepted(9, statement_new="B")), SWITCHED)
+        ledger.rebuild([accepted(9, statement_new="B")])
+        assert [(t.entry.statement_new, t.outcome) for t in ledger.upgrades()] == [
+            ("B", SWITCHED),
+            ("A", ROLLED_BACK),
+        ]
+
+    def test_what_a_crash_cut_short_is_told_by_the_command_topic(self, ledger):
+        ledger.record_upgrade(accepted(8))
+        ledger.record_upgrade(accepted(9, statement_new="A"))
+        ledger.record_upgrade(accepted(9, statement_new="B"))
+        ledger.record_upgrade(accepted(9, service_id="other_"))
+        assert ledger.rebuild([accepted(9, statement_new="B")]) == 1
+        assert ledger.close_begun("default_", 77) == 2
+        told = [(t.entry.statement_new, t.status) for t in ledger.upgrades(service_id="default_")]
+        assert told == [
+            ("B", "switched"),
+            ("A", "rolled_back"),
+            (ACCEPTED.statement_new, "rolled_back"),
+        ]
+        assert "the server ended" in ledger.upgrades(service_id="default_")[1].outcome.reason
+        assert ledger.upgrades(service_id="other_")[0].status == "begun"
 
     def test_finishing_what_was_never_recorded_is_told(self, ledger):
         assert not ledger.finish_upgrade("default_/CSAS_X_1/1", SWITCHED)
@@ -122,10 +148,10 @@ class LedgerContract:
     def test_rebuilding_leaves_what_is_known_better(self, ledger):
         ledger.finish_upgrade(ledger.record_upgrade(accepted(1)), SWITCHED)
         ledger.record_upgrade(accepted(2))
-        assert ledger.rebuild([accepted(1), accepted(2), accepted(3)]) == 1
+        assert ledger.rebuild([accepted(1), accepted(2), accepted(3)]) == 2
         assert [(t.status, t.rebuilt) for t in reversed(ledger.upgrades())] == [
             ("switched", False),
-            ("begun", False),
+            ("switched", False),
             ("switched", True),
         ]
 
@@ -196,16 +222,15 @@ class LedgerContract:
                 opening(url)
 
     def test_an_older_schema_is_brought_up_to_date(self, url):
-        Ledger.open(url).close()
-        registry = ("versions", "subjects", "references", "schemas")
-        execute(
-            url,
-            *(f"DROP TABLE registry_{name}" for name in registry),
-            "DROP TABLE catalog_snapshots",
-            "UPDATE alembic_version SET version_num = '0001'",
-        )
+        database = Database(parse_url(url), busy_ms=5000)
+        database.make_directory()
+        migrate(database, "0001")
+        database.close()
         ledger = Ledger.open(url)
         ledger.save_snapshot(snapshot(1))
+        for _ in range(2):
+            ledger.record_upgrade(accepted(3))
+        assert len(ledger.upgrades()) == 2
         assert not ledger.created
         ledger.close()
 
@@ -270,7 +295,7 @@ class ResilientContract:
         assert resilient.flush(SOON)
         told = {t.id: t.status for t in resilient.upgrades()}
         assert told.pop(refused_id) == "refused"
-        assert told == {upgrade_id: "switched", "default_/CSAS_BAR_7/1": "switched"}
+        assert told == {upgrade_id: "switched", "default_/CSAS_BAR_7/1/log": "switched"}
         assert resilient.latest_snapshot("default_") == snapshot(4)
         health = resilient.health()
         assert (health.state, health.pending, health.dropped, health.failures) == ("up", 0, 0, 0)

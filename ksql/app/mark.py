@@ -1,0 +1,59 @@
+"""How far the commands of the log have been carried out: a small file in the state directory."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from ksql.base.errors import StartError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION = 1
+
+
+class MarkDamaged(StartError):
+    """The file cannot be read: what is left to be deleted is not known."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            f"{file} cannot be read",
+            detail=f"{reason}\nIt says which topics a DROP .. DELETE TOPIC has still to delete.",
+            hint="Remove the file: the server starts, and such topics, if there are any, stay.",
+        )
+
+
+class FileMark:
+    """The engine's ``Mark`` in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known: int | None = None
+
+    def read(self) -> int | None:
+        """The mark; None if there never was one.
+
+        Raises: MarkDamaged.
+        """
+        if self._known is None and self._file.exists():
+            try:
+                found = json.loads(self._file.read_text(encoding="utf-8"))
+                if found["version"] > VERSION:
+                    raise MarkDamaged(self._file, f"its version is {found['version']}")
+                self._known = int(found["carried_out"])
+            except (KeyError, OSError, TypeError, ValueError) as problem:
+                raise MarkDamaged(self._file, str(problem)) from problem
+        return self._known
+
+    def write(self, offset: int) -> None:
+        """Move it, for good."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._file.with_suffix(".new")
+        with temporary.open("w", encoding="utf-8") as out:
+            json.dump({"version": VERSION, "carried_out": offset}, out)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(self._file)
+        self._known = offset

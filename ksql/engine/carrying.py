@@ -1,0 +1,218 @@
+"""The carrying out of one command, written down as a state machine.
+
+    PREPARED -> MAKING -> STARTING -> WRITING -> exit
+
+It leaves by one of three exits:
+
+- *done*: the command is in the log. What it started runs; what it ends is ended by the engine.
+- *taken back* (from every state): it is not in the log. The world is as it was before: each query
+  runs under its old plan, and only topics and subjects that this command made are gone again.
+- *in doubt* (from WRITING): Kafka did not say whether the command counts. All stays as it is,
+  nothing is deleted, until ``settled`` knows from the log; then it is done or taken back.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from ksql.base.errors import KsqlError, ServerError
+from ksql.catalog.catalog import Catalog
+from ksql.catalog.model import PersistentQuery
+from ksql.dataflow.ports import Runner, Topics
+from ksql.engine import schemas
+from ksql.engine.changes import PutQuery
+from ksql.engine.ports import CommandInDoubt
+from ksql.topics.registry import Registry
+from ksql.upgrade.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.dataflow.ports import Switch
+    from ksql.engine.context import Prepared
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """One attempt to replace a query.
+
+    ``offset`` is its command's, None if it was refused.
+    """
+
+    old: PersistentQuery
+    statement: str
+    verdict: Verdict
+    plan: str | None = None
+    offset: int | None = None
+
+
+class UpgradeBook(Protocol):
+    """Where upgrades are recorded; never raises."""
+
+    def begun(self, upgrade: Upgrade) -> object:
+        """An attempt starts; the answer is given back at its end."""
+
+    def switched(self, token: object, switch: Switch | None) -> None:
+        """Its command counts; ``switch`` is None for a query that rests: it has its plan later."""
+
+    def rolled_back(self, token: object, error: str) -> None:
+        """It does not count, because of that error."""
+
+    def refused(self, upgrade: Upgrade) -> None:
+        """The validator refused it."""
+
+    def replayed(self, upgrade: Upgrade) -> None:
+        """The command topic knows of it."""
+
+
+class NoBook:
+    """Records nothing."""
+
+    def begun(self, upgrade: Upgrade) -> object:
+        """Nothing."""
+        del upgrade
+        return None
+
+    def switched(self, token: object, switch: Switch | None) -> None:
+        """Nothing."""
+
+    def rolled_back(self, token: object, error: str) -> None:
+        """Nothing."""
+
+    def refused(self, upgrade: Upgrade) -> None:
+        """Nothing."""
+
+    def replayed(self, upgrade: Upgrade) -> None:
+        """Nothing."""
+
+
+class State(Enum):
+    """Where a command stands."""
+
+    PREPARED = "nothing was done yet"
+    MAKING = "its topics and schemas are made"
+    STARTING = "its queries are started and switched"
+    WRITING = "it is written to the log"
+    DONE = "it counts"
+    TAKEN_BACK = "it does not count and has left nothing"
+    IN_DOUBT = "nobody knows whether it counts"
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a command acts upon."""
+
+    catalog: Catalog
+    topics: Topics
+    registry: Registry | None
+    runner: Runner
+    book: UpgradeBook
+
+
+class Carrying:
+    """One command on its way; used once."""
+
+    def __init__(self, around: Around, prepared: Prepared, text: str, offset: int) -> None:
+        """``offset`` is the one that the command will get."""
+        self.state = State.PREPARED
+        self.switch: Switch | None = None
+        self.prepared = prepared
+        self.offset = offset
+        self._around = around
+        self._text = text
+        self._undo: list[Callable[[], object]] = []
+        self._attempts: list[object] = []
+
+    def run(self, append: Callable[[], None]) -> None:
+        """Carry it out; ``append`` writes it to the log.
+
+        Raises: CommandInDoubt; KsqlError, and nothing has changed then.
+        """
+        try:
+            self.state = State.MAKING
+            self._make()
+            self.state = State.STARTING
+            self._start()
+            self.state = State.WRITING
+            append()
+        except CommandInDoubt:
+            self.state = State.IN_DOUBT
+            raise
+        except BaseException as problem:
+            self.take_back(problem)
+            if isinstance(problem, KsqlError) or not isinstance(problem, Exception):
+                raise
+            raise NotCarriedOut(problem) from problem
+        self.done()
+
+    def done(self) -> None:
+        """The command is in the log."""
+        self.state = State.DONE
+        for attempt in self._attempts:
+            self._around.book.switched(attempt, self.switch)
+
+    def take_back(self, problem: BaseException) -> None:
+        """Undo all that was done, the last first; what cannot be undone is logged."""
+        for undo in reversed(self._undo):
+            try:
+                undo()
+            except Exception:  # noqa: BLE001 - the rest must be undone all the same
+                extra = {"command": self.prepared.command_id, "state": self.state.name}
+                _log.exception("not_taken_back", extra=extra)
+        told = problem.text() if isinstance(problem, KsqlError) else str(problem)
+        for attempt in self._attempts:
+            self._around.book.rolled_back(attempt, told)
+        self.state = State.TAKEN_BACK
+
+    def _make(self) -> None:
+        topics, registry = self._around.topics, self._around.registry
+        for topic in self.prepared.new_topics:
+            if topics.create(topic):
+                self._undo.append(lambda name=topic.name: topics.delete([name]))  # type: ignore[misc] # bound now
+        subjects = schemas.register(self.prepared.registrations, registry)
+        self._undo.append(lambda: schemas.forget(subjects, registry))
+
+    def _start(self) -> None:
+        for change in self.prepared.changes:
+            if not isinstance(change, PutQuery):
+                continue
+            old = self._around.catalog.queries.get(change.query.id)
+            if old is None:
+                self._start_new(change.query)
+            elif old.plan != change.query.plan:
+                self._replace(old, change.query)
+
+    def _start_new(self, query: PersistentQuery) -> None:
+        runner = self._around.runner
+        self._undo.append(lambda: runner.forget(query.id))
+        self._undo.append(lambda: runner.stop(query.id))
+        runner.start(query)
+
+    def _replace(self, old: PersistentQuery, new: PersistentQuery) -> None:
+        verdict, runner = self.prepared.verdict, self._around.runner
+        if verdict is None:
+            raise ServerError(f"the upgrade of {old.id} was not validated")
+        upgrade = Upgrade(old, self._text, verdict, new.plan, self.offset)
+        self._attempts.append(self._around.book.begun(upgrade))
+        if old.paused:
+            runner.check_replaceable(old)
+            return
+        self.switch = runner.replace(old, new)
+        self._undo.append(lambda: runner.take_back(new, old))
+
+
+class NotCarriedOut(ServerError):
+    """A statement met an error of the system; it was taken back."""
+
+    def __init__(self, problem: Exception) -> None:
+        first = (str(problem) or type(problem).__name__).strip().splitlines()[0]
+        super().__init__(
+            "the statement could not be carried out; nothing has changed",
+            detail=first,
+            hint="The server's log has the whole error.",
+        )

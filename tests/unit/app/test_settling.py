@@ -1,0 +1,123 @@
+"""The book of upgrades, the mark of what was carried out, and the thread that goes on settling."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ksql.app.book import LedgerBook
+from ksql.app.mark import FileMark, MarkDamaged
+from ksql.app.settler import Settler
+from ksql.base.errors import ServerError
+from ksql.ledger.resilient import ResilientLedger
+from tests.unit.engine.test_carrying import COUNT, MORE, S, Scene
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    opened = ResilientLedger.open(f"sqlite:///{tmp_path}/ledger.db")
+    yield opened
+    opened.close()
+
+
+def scene(ledger):
+    it = Scene(S, COUNT)
+    it.known = []
+    it.book = it.world.engine.book = LedgerBook(ledger, "default_", lambda: 5, it.known)
+    return it
+
+
+def told(ledger):
+    assert ledger.flush(20)
+    return [(t.entry.statement_new, t.status) for t in reversed(ledger.upgrades())]
+
+
+OTHER = MORE.replace("SUM(A)", "MAX(A)")
+
+
+def test_an_attempt_that_was_rolled_back_stays_and_the_next_is_its_own(ledger):
+    it = scene(ledger)
+    it.strikes.at = {"append": ServerError("Kafka went away")}
+    with pytest.raises(ServerError):
+        it.world.execute(MORE)
+    it.world.execute(OTHER)
+    assert told(ledger) == [(MORE, "rolled_back"), (OTHER, "switched")]
+    assert [entry.statement_new for entry in it.known] == [OTHER]
+
+
+def test_a_crash_behind_the_append_is_told_as_switched_at_the_next_start(ledger, monkeypatch):
+    it = scene(ledger)
+    monkeypatch.setattr(it.book, "switched", lambda token, switch: None)
+    it.world.execute(MORE)
+    assert told(ledger) == [(MORE, "begun")]
+    again = LedgerBook(ledger, "default_", lambda: 6, [])
+    it.book = again
+    it.again()
+    again.rebuild()
+    assert told(ledger) == [(MORE, "switched")]
+
+
+def test_a_crash_before_the_append_is_told_as_rolled_back_at_the_next_start(ledger, monkeypatch):
+    it = scene(ledger)
+    monkeypatch.setattr(it.book, "rolled_back", lambda token, error: None)
+    it.strikes.at = {"append": ServerError("killed")}
+    with pytest.raises(ServerError):
+        it.world.execute(MORE)
+    again = LedgerBook(ledger, "default_", lambda: 6, [])
+    it.book = again
+    it.again()
+    again.rebuild()
+    assert told(ledger) == [(MORE, "rolled_back")]
+
+
+def test_a_replacement_of_a_paused_query_is_recorded_at_once(ledger):
+    it = scene(ledger)
+    it.world.execute("PAUSE CTAS_N_1;")
+    it.world.execute(MORE)
+    assert told(ledger) == [(MORE, "switched")]
+    [found] = ledger.upgrades()
+    assert (found.outcome.offsets, found.outcome.gap_ms) == (None, None)
+    assert "paused" in found.outcome.reason
+
+
+def test_the_mark_lasts(tmp_path):
+    file = tmp_path / "deep" / "carried_out.json"
+    assert FileMark(file).read() is None
+    FileMark(file).write(7)
+    assert FileMark(file).read() == 7
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"version": 99, "carried_out": 1}', "[1]"])
+def test_a_mark_that_cannot_be_read_says_what_to_do(tmp_path, text):
+    file = tmp_path / "carried_out.json"
+    file.write_text(text)
+    with pytest.raises(MarkDamaged) as caught:
+        FileMark(file).read()
+    assert "Remove the file" in caught.value.text()
+
+
+class Engine:
+    """Needs some tries to settle."""
+
+    def __init__(self, problems):
+        self.problems = problems
+        self.over = threading.Event()
+
+    def settle(self):
+        if self.problems:
+            raise self.problems.pop()
+        self.over.set()
+
+    @property
+    def settled(self):
+        return self.over.is_set()
+
+
+def test_settling_goes_on_until_it_is_settled():
+    engine = Engine([ServerError("away"), RuntimeError("odd")])
+    settler = Settler(engine, 0.001)
+    settler.wake()
+    settler.wake()
+    assert engine.over.wait(20)
+    settler.close()
