@@ -51,6 +51,7 @@ def arm(point: str, beginning: str) -> None:
             die_in(SparkRunner, "replace", lambda *args: args[2].statement.startswith(beginning))
         case "old one stopped":  # or, for a new query: topics made
             die_in(SparkRunner, "start", lambda *args: args[1].statement.startswith(beginning))
+            die_in(SparkRunner, "_position", lambda *_: True)  # between the two plans
         case "switched":
             pass  # the append tells
         case "written":  # not committed
