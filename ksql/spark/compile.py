@@ -27,7 +27,7 @@ def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFram
     ship = shipment(spec)
     if spec.sink_topic is not None:
         limit = topics.message_limit(spec.sink_topic)
-        ship = replace(ship, fitting=tuple(fitting(limit).items()))
+        ship = replace(ship, fitting=tuple(fitting(limit, surely=spec.exactly_once).items()))
     flow = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0:
         flow = flow.mapInArrow(StatelessRoad(ship), TALLY_SCHEMA)

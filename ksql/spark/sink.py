@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from ksql.spark.shipment import Shipment
 
 
+AT_EPOCH = (
+    "{} record(s) with the timestamp 0 were written with the timestamp 1: "
+    "a Kafka transaction cannot hold the time 0"
+)
+
+
 class TaskSink:
     """Where one task writes: records to the sink topic, errors to the processing log.
 
@@ -99,6 +105,8 @@ class TransactionSink(TaskSink):
         """Commit, then write the log."""
         if self._transaction is not None:
             self._transaction.commit(self._rejected)
+            if self._transaction.moved:
+                self._log.note(SINK, AT_EPOCH.format(self._transaction.moved))
             keep(self._task_id, self._transaction)
         super().close()
 
@@ -125,7 +133,7 @@ def write_log(ship: Shipment, log: TaskLog) -> None:
     Raises:
         DeliveryFailed: The broker did not acknowledge them.
     """
-    if not log.entries or ship.log_topic is None:
+    if not (log.entries or log.notes) or ship.log_topic is None:
         return
     producer = worker_producer(dict(ship.producer))
     producer.send(ship.log_topic, log_records(ship, log, int(time.time() * 1000)), _ignore)

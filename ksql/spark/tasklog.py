@@ -20,11 +20,16 @@ class TaskLog:
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, str, Any]] = []
+        self.notes: list[tuple[str, str]] = []
         self._told = 0
 
     def __call__(self, operator: str, message: str, row: Any) -> None:
         """Note one entry."""
         self.entries.append((operator, message, row))
+
+    def note(self, operator: str, message: str) -> None:
+        """Note something that left no record out: a warning."""
+        self.notes.append((operator, message))
 
     def untold(self) -> int:
         """How many entries there are since this was asked last."""
@@ -39,6 +44,10 @@ def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[Encoded]:
         logger = plog.logger_name(ship.query_id, operator)
         body = plog.entry(logger, now_ms, _message(ship, operator, message, row))
         yield None, body, now_ms, None
+    for operator, message in log.notes:
+        logger = plog.logger_name(ship.query_id, operator)
+        told = plog.production_error(message)
+        yield None, plog.entry(logger, now_ms, told, plog.WARNING), now_ms, None
 
 
 def _message(ship: Shipment, operator: str, message: str, row: Any) -> plog.Message:

@@ -76,6 +76,8 @@ _KINDS: Final = (
     "serializationError",
     "kafkaStreamsThreadError",
 )
+WARNING: Final = "WARN"
+"""The level of an entry that left no record out."""
 _THREAD_ERROR: Final = _KINDS.index("kafkaStreamsThreadError")
 
 
@@ -102,14 +104,16 @@ def logger_name(query_id: str, *operators: str) -> str:
 def skipping_query(entry: bytes) -> str:
     """The query that could not handle the record that an entry of the log is about.
 
-    Empty if there is no such record: the entry tells of a query's end, or cannot be read.
+    Empty if there is no such record: the entry tells of a query's end, is only a warning, or
+    cannot be read.
     """
     try:
         found = orjson.loads(entry)
         logger, type_ = str(found["logger"]), found["message"]["type"]
+        warning = found["level"] == WARNING
     except (KeyError, TypeError, ValueError):
         return ""
-    return "" if type_ == _THREAD_ERROR else (*logger.split("."), "")[1]
+    return "" if warning or type_ == _THREAD_ERROR else (*logger.split("."), "")[1]
 
 
 def entry(logger: str, time_ms: int, message: Message, level: str = "ERROR") -> bytes:

@@ -45,18 +45,23 @@ _FLUSH_STEP_S = 5.0
 _TOPIC_BYTES = 1_048_588  # Kafka's default for a topic
 _BATCH_BYTES = 1_000_000  # librdkafka's for a batch, and for a record
 _FRAME_BYTES = 512  # what a batch needs besides its records
+_HEADER_BYTES = 61  # how a batch begins
+_LEAST_BYTES = 1000  # librdkafka takes no less for a record
 
 
-def fitting(limit: int | None) -> dict[str, str]:
+def fitting(limit: int | None, *, surely: bool = False) -> dict[str, str]:
     """Client settings that fit a topic's ``max.message.bytes``.
 
     The broker measures whole batches and refuses a large one with all that is in it: they must be
-    small enough for any but a single record that is itself too large.
+    small enough for any but a single record that is itself too large. The client measures records
+    without their batch, so that it lets some through which the broker refuses; with ``surely`` it
+    rather refuses some that would just have fitted.
     """
     if limit in (None, _TOPIC_BYTES):
         return {}
     batch = max(1, min(_BATCH_BYTES, limit - _FRAME_BYTES))
-    return {"batch.size": str(batch), "message.max.bytes": str(max(1000, limit))}
+    most = limit - _HEADER_BYTES if surely else limit
+    return {"batch.size": str(batch), "message.max.bytes": str(max(_LEAST_BYTES, most))}
 
 
 class DeliveryFailed(QueryFailed):

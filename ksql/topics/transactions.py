@@ -5,8 +5,8 @@ again, by whom ever, finds that it has been written. A task keeps its transactio
 anew aborts what a dead predecessor left open and shuts a living one out.
 
 Opening costs about a tenth of a second, so a worker keeps its producers. Another worker may have
-taken the id over meanwhile: the first call of a transaction, which writes the batch's number,
-tells.
+taken the id over meanwhile. Those of one machine tell each other by a lease, a small file; between
+machines the first call of a transaction, which writes the batch's number, tells.
 
 Source: KIP-98 and KIP-447.
 """
@@ -15,21 +15,25 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from ksql.topics.kafka_errors import FENCED, error_of
+from ksql.topics.kafka_errors import FENCED, error_of, is_retriable
+from ksql.topics.lease import Lease
 from ksql.topics.producer import DeliveryFailed, WorkerProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from ksql.topics.producer import Rejected
+    from ksql.topics.producer import Encoded, Rejected
 
 _CALL_S: Final = 30.0
+_AFTER_EPOCH_MS: Final = 1
 _KEPT_PRODUCERS: Final = 16
+_AGAIN_S: Final = 0.1
 _TIMEOUT_MS: Final = 300_000  # an abandoned transaction hides later records no longer than this
 
 
@@ -41,6 +45,10 @@ class TaskTransactions(WorkerProducer):
     """
 
     def __init__(self, config: Mapping[str, str], task_id: str, marker: str) -> None:
+        self.asked = dict(config)
+        self.lease = Lease.taken(task_id)
+        self.moved = 0
+        """Records of the open batch that were given the time 1 instead of 0."""
         self._task_id = task_id
         self._marker = marker
         self._next_batch = 0
@@ -54,7 +62,7 @@ class TaskTransactions(WorkerProducer):
         group = Consumer({**_client(config), "group.id": task_id, "enable.auto.commit": False})
         try:
             # first shut out whoever holds the id, then ask how far they came
-            self._producer.init_transactions(_CALL_S)
+            _again(self._producer.init_transactions)
             self._group = group.consumer_group_metadata()
             self._next_batch = max(_committed(group, marker), 0)
         except KafkaException as problem:
@@ -70,10 +78,11 @@ class TaskTransactions(WorkerProducer):
         """
         if batch < self._next_batch:
             return False
+        self.moved = 0
         place = TopicPartition(self._marker, 0, batch + 1)
         try:
             self._producer.begin_transaction()
-            self._producer.send_offsets_to_transaction([place], self._group, _CALL_S)
+            _again(partial(self._producer.send_offsets_to_transaction, [place], self._group))
         except KafkaException as problem:
             raise self._failure(problem) from problem
         self._next_batch = batch + 1
@@ -85,11 +94,30 @@ class TaskTransactions(WorkerProducer):
         Raises:
             DeliveryFailed: They do not, and the batch must be run again.
         """
-        self.flush(rejected)
+        refused: list[str] = []
+        self.flush(refused.append)
+        for message in refused:
+            rejected(message)
+        if refused:  # a transaction with a hole in it cannot be committed
+            raise LimitLowered(self._marker, refused[0])
         try:
-            self._producer.commit_transaction(_CALL_S)
+            _again(self._producer.commit_transaction)
         except KafkaException as problem:
             raise self._failure(problem) from problem
+
+    def _at_epoch(self, topic: str, record: Encoded, rejected: Rejected) -> bool:
+        """One millisecond later: the client that can write 0 knows nothing of the transaction."""
+        key, value, _, headers = record
+        later = (key, value, _AFTER_EPOCH_MS, headers)
+        try:
+            self._producer.produce(
+                topic, value, key, timestamp=_AFTER_EPOCH_MS, headers=list(headers or ())
+            )
+        except (BufferError, KafkaException) as problem:
+            if not self._retry(problem, topic, later, rejected):
+                return False
+        self.moved += 1
+        return True
 
     def _failure(self, problem: KafkaException) -> DeliveryFailed:
         error = error_of(problem)
@@ -100,6 +128,17 @@ class TaskTransactions(WorkerProducer):
 
 class TakenOver(DeliveryFailed):
     """Another worker writes for the task now."""
+
+
+class LimitLowered(DeliveryFailed):
+    """The broker refused a record that the topic took when the query was started."""
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(topic, reason)
+        self.hint = (
+            "The topic takes smaller records than when the query was started. "
+            "The batch is run again and leaves out what is too large now."
+        )
 
 
 _kept: OrderedDict[str, TaskTransactions] = OrderedDict()
@@ -116,7 +155,7 @@ def begin_batch(
     """
     with _kept_lock:
         kept = _kept.pop(task_id, None)
-    if kept is not None:
+    if kept is not None and kept.asked == dict(config) and kept.lease.held():
         try:
             if kept.begin(batch):
                 return kept
@@ -135,6 +174,18 @@ def keep(task_id: str, transactions: TaskTransactions) -> None:
             _kept.popitem(last=False)
 
 
+def _again(call: Callable[[float], None]) -> None:
+    """The call; the client asks for it to be made again when it might succeed then."""
+    deadline = time.monotonic() + _CALL_S
+    while True:
+        try:
+            return call(max(deadline - time.monotonic(), _AGAIN_S))
+        except KafkaException as problem:
+            if not error_of(problem).retriable() or time.monotonic() > deadline:
+                raise
+            time.sleep(_AGAIN_S)
+
+
 def _committed(group: Consumer, marker: str) -> int:
     """The group's offset; a coordinator that is still being loaded is asked again."""
     deadline = time.monotonic() + _CALL_S
@@ -142,19 +193,12 @@ def _committed(group: Consumer, marker: str) -> int:
         try:
             (found,) = group.committed([TopicPartition(marker, 0)], _CALL_S)
         except KafkaException as problem:
-            if problem.args[0].code() not in _LOADING or time.monotonic() > deadline:
+            if not is_retriable(error_of(problem)) or time.monotonic() > deadline:
                 raise
-            time.sleep(_LOADING_S)
+            time.sleep(_AGAIN_S)
         else:
             return int(found.offset)
 
-
-_LOADING: Final = (
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-)
-_LOADING_S: Final = 0.1
 
 _PRODUCER_ONLY: Final = (
     "acks",

@@ -25,11 +25,15 @@ def kafka(broker):
 
 
 @pytest.fixture(scope="session")
-def runtime(kafka, tmp_path_factory):
+def spark_settings(tmp_path_factory):
+    return SparkSettings(tmp_path_factory.mktemp("state"), jars("spark"), master="local[2]")
+
+
+@pytest.fixture(scope="session")
+def runtime(kafka, spark_settings):
     """One Spark session for all tests."""
-    settings = SparkSettings(tmp_path_factory.mktemp("state"), jars("spark"), master="local[2]")
     admin = Admin(kafka)
-    runtime = SparkRuntime(settings, lambda: admin, RetryPolicy(initial_ms=200, max_ms=400))
+    runtime = SparkRuntime(spark_settings, lambda: admin, RetryPolicy(initial_ms=200, max_ms=400))
     runtime.open()
     yield runtime
     runtime.close(graceful=False)

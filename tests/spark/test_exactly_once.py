@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ksql.spark.spec import State
-from ksql.topics.producer import DeliveryFailed
+from ksql.topics.producer import DeliveryFailed, Encoded, fitting
 from ksql.topics.transactions import TaskTransactions, begin_batch, keep
 from tests.spark.test_failures import await_state
 
@@ -100,3 +100,70 @@ def test_a_switch_keeps_the_transactions_going(desk, start):
         query.stop()
     tags = [value["tag"] for value in desk.values(sink)]
     assert sorted(tags) == ["new"] * 10 + ["old"] * 10
+
+
+def read_bytes(desk, topic):
+    return [(r.value, r.timestamp, list(r.headers or ())) for r in desk.read(topic)]
+
+
+def test_the_time_zero_stays_inside_the_transaction(desk):
+    topic = desk.topic(1)
+    opened = TaskTransactions(config(desk), f"{topic}-0", topic)
+    for batch, counts in ((0, False), (0, True)):
+        opened = TaskTransactions(config(desk), f"{topic}-0", topic)
+        assert opened.begin(batch)
+        records = [(None, b"x", 0, None), (b"k", b"y", 0, [("h", None)]), (b"k", b"z", 5, None)]
+        assert opened.send(topic, records, refuse) == 3
+        opened._producer.flush()
+        assert desk.read(topic) == []  # not before the commit
+        assert opened.moved == 2
+        if counts:
+            opened.commit(refuse)
+    assert read_bytes(desk, topic) == [(b"x", 1, []), (b"y", 1, [("h", None)]), (b"z", 5, [])]
+
+
+def test_a_topic_that_takes_less_than_before_ends_no_query_that_may_leave_records_out(desk, start):
+    source, sink = desk.topic(1), desk.topic(1)
+    query = start(desk.spec("copy", source, sink, exactly_once=True, strict=False, sink_topic=sink))
+    desk.send(source, ("a", "first"))
+    assert query.await_idle(desk.ends(source))
+    desk.admin.alter_configs(sink, {"max.message.bytes": "2000"})
+    desk.send(source, ("a", "second"), ("b", "x" * 5000), ("c", "third"))
+    assert await_state(query, State.ERROR).last_error is not None
+    while not query.await_idle(desk.ends(source)):
+        await_state(query, State.RUNNING)
+    assert [record.key for record in desk.read(sink)] == [b"a", b"a", b"c"]
+
+
+def test_a_client_refuses_whatever_the_broker_would_refuse_in_a_transaction(desk):
+    topic = desk.topic(1)
+    desk.admin.alter_configs(topic, {"max.message.bytes": "2000"})
+    opened = TaskTransactions(config(desk) | fitting(2000, surely=True), f"{topic}-0", topic)
+    assert opened.begin(0)
+    told: list[str] = []
+    accepted = 0
+    for size in range(1800, 2010):
+        for key, headers in ((None, None), (b"k" * 50, [("name", b"v" * 50)])):
+            record: Encoded = (key, b"x" * (size - (100 if key else 0)), 1, headers)
+            accepted += opened.send(topic, [record], told.append)
+    assert told
+    opened.commit(refuse)
+    assert len(desk.read(topic)) == accepted > 0
+
+
+def test_the_log_of_a_healthy_run_has_no_word_of_fencing(desk, start, spark_settings):
+    """Two workers take turns at four tasks, so that most batches find the other's producer."""
+    source, sink = desk.topic(4), desk.topic(1)
+    log = spark_settings.log_file
+    before = log.stat().st_size
+    query = start(desk.spec("copy", source, sink, exactly_once=True))
+    for round_ in range(30):
+        for partition in range(4):
+            value = str(round_).encode()
+            desk.sender.send(source, b"k%d" % partition, value, partition=partition)
+        desk.sender.flush()
+        assert query.await_idle(desk.ends(source))
+    assert len(desk.read(sink)) == 120
+    said = log.read_bytes()[before:].decode()
+    assert "FATAL" not in said
+    assert "ERROR" not in said

@@ -107,5 +107,7 @@ def test_an_entry_about_a_record_tells_which_query_skips_it():
     assert log.skipping_query(about) == "CSAS_X_1"
     ended = log.entry(log.logger_name("CSAS_X_1"), 5, log.thread_error("no", "CSAS_X_1"))
     assert log.skipping_query(ended) == ""
+    warning = log.entry("processing.Q", 5, log.production_error("late"), log.WARNING)
+    assert log.skipping_query(warning) == ""
     for strange in (b"", b"no JSON", b"[]", b"{}", b'{"logger": "processing"}', b'{"logger": 1}'):
         assert log.skipping_query(strange) == ""
