@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 _ENDS = {"earliest": -2, "latest": -1}
 
+ISOLATION = "isolation.level"
+COMMITTED = "read_committed"
+
 CLIENT_DEFAULTS: Mapping[str, str] = {
+    # what a transaction that failed has left in a topic was never written
+    ISOLATION: COMMITTED,
     # the default of 500 ms adds half a second to every small batch
     "fetch.max.wait.ms": "5",
     "max.poll.records": "5000",
@@ -55,7 +60,7 @@ def kafka_source(
     """The records of the query's topics, in the columns of ``SOURCE_COLUMNS``."""
     client = {**CLIENT_DEFAULTS, **spec.consumer}
     if spec.exactly_once:
-        client["isolation.level"] = "read_committed"
+        client[ISOLATION] = COMMITTED
     options = {
         **{f"kafka.{name}": value for name, value in client.items()},
         "subscribe": ",".join(sorted(spec.topics)),
