@@ -44,11 +44,15 @@ def overload_of(function: Function, key: OverloadKey) -> Overload:
 
     Raises: OverloadGone.
     """
+    found = find_overload(function, key)
+    if found is None:
+        told = f"number {key}" if isinstance(key, int) else key
+        raise OverloadGone(function.name, told, map(signature, function.overloads))
+    return found
+
+
+def find_overload(function: Function, key: OverloadKey) -> Overload | None:
+    """The overload that a plan means, if it is still there."""
     if isinstance(key, int):
-        if not 0 <= key < len(function.overloads):
-            raise OverloadGone(function.name, f"number {key}", map(signature, function.overloads))
-        return function.overloads[key]
-    for overload in function.overloads:
-        if signature(overload) == key:
-            return overload
-    raise OverloadGone(function.name, key, map(signature, function.overloads))
+        return function.overloads[key] if 0 <= key < len(function.overloads) else None
+    return next((each for each in function.overloads if signature(each) == key), None)

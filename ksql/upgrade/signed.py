@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ksql.analysis import bound
-from ksql.functions.identity import overload_of, signature
+from ksql.functions.identity import find_overload, signature
 from ksql.plan.nodes import Fold, TableCall
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ T = TypeVar("T")
 def signed(value: T, functions: Functions) -> T:
     """The plan, or a part of it, with the signatures that its numbers mean now.
 
-    A function that is not there any more keeps its number: it cannot be run either.
-    Raises: OverloadGone.
+    What is not there any more keeps its number: it cannot be run either.
     """
     signed_: T = _signed(value, functions)
     return signed_
@@ -39,6 +38,7 @@ def _signed(value: Any, functions: Functions) -> Any:
             changes[field.name] = after
     if isinstance(value, bound.Call | Fold | TableCall) and isinstance(value.overload, int):
         function = functions.find(value.function)
-        if function is not None:
-            changes["overload"] = signature(overload_of(function, value.overload))
+        found = function and find_overload(function, value.overload)
+        if found:
+            changes["overload"] = signature(found)
     return dataclasses.replace(value, **changes) if changes else value

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import bound
-from ksql.functions.identity import overload_of
+from ksql.functions.identity import find_overload
 from ksql.functions.spec import Scalar
 from ksql.plan.nodes import Aggregate, Plan, QueryPlan, Source, StreamTableJoin
 from ksql.plan.walk import nodes
@@ -61,7 +61,7 @@ def _volatile(call: bound.Call, functions: Functions) -> bool:
     function = functions.find(call.function)
     if function is None:
         return False
-    overload = overload_of(function, call.overload)
+    overload = find_overload(function, call.overload)
     return isinstance(overload, Scalar) and overload.volatile
 
 

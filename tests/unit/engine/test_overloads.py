@@ -123,3 +123,21 @@ def test_a_plan_with_numbers_may_be_replaced_by_the_same_text(kind):
     verdict, aligned = validate(old, world.plan("U"), known)
     assert verdict.classes == ("transparent",)
     assert aligned == world.plan("U")
+
+
+@pytest.mark.parametrize("stored", ["signature", "number"])
+def test_a_query_whose_overload_is_gone_may_be_replaced(kind, stored):
+    world = World(SOURCE, QUERIES[kind], functions=functions(NUMBER[kind]))
+    query, gone = world.query("U"), functions(TEXT[kind])
+    text = query.plan if stored == "signature" else version_1(query.plan, 7)
+    world.engine.functions = world.runner._functions = gone
+    world.engine.catalog = world.catalog.with_query(replace(query, plan=text))
+    if kind == "udaf":  # its state is another function's: refused, with all reasons
+        error = world.refuse(QUERIES[kind].replace("CREATE", "CREATE OR REPLACE", 1))
+        assert error.code // 100 == 400
+        return
+    expression, result = {"udf": ("UCASE(B)", "X"), "udtf": ("A", 1)}[kind]
+    [entity] = world.run(f"CREATE OR REPLACE STREAM U AS SELECT K, {expression} V FROM S;")
+    assert entity.upgrade.accepted
+    one(world)
+    assert world.out("U")[-1][1] == {"V": result}
