@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from ksql.types.format import Format
+from ksql.types.format import FIXED, Format, as_written
 from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from ksql.catalog.model import DataSource
 
 
@@ -36,8 +38,30 @@ def check_replacement(old: DataSource, new: DataSource) -> list[str]:
     return stems
 
 
+def check_growth(old: DataSource, new: DataSource, queries: Container[str]) -> list[str]:
+    """Why a declaration may not add the columns that it adds; empty if nothing stands against it.
+
+    ``queries`` are the ids of those that are there.
+    """
+    known = {column.name for column in old.schema.columns}
+    added = ", ".join(str(c) for c in new.schema.columns if c.name not in known)
+    if not added:
+        return []
+    stems = []
+    if old.value_format.name in FIXED:
+        stems.append(
+            f"The records of {old.value_format.name} have as many fields as '{old.name}' has "
+            f"columns: with {added} what is in topic {old.topic} could not be read any more, and "
+            "queries that run would skip what comes"
+        )
+    if old.created_by is not None and old.created_by in queries:
+        stems.append(f"Query {old.created_by} writes '{old.name}' and does not give it {added}")
+    return stems
+
+
 def _storage(source: DataSource) -> tuple[object, ...]:
-    return (source.topic, source.key_format, source.value_format, source.window)
+    formats = as_written(source.key_format), as_written(source.value_format)
+    return (source.topic, *formats, source.window)
 
 
 def _shown(source: DataSource) -> str:

@@ -20,7 +20,7 @@ from ksql.engine.changes import (
     PutSource,
     PutType,
 )
-from ksql.engine.compat import check_replacement
+from ksql.engine.compat import check_growth, check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, StillUsed, UpgradeRefused
 from ksql.engine.properties import With, configured_formats, with_configured_wrap
@@ -53,6 +53,7 @@ def create_source(stmt: ast.CreateSource, text: str, context: Context) -> Prepar
     source, new_topic, registrations = _declared(stmt, text, context)
     if existing is not None:
         stems = check_replacement(existing, source)
+        stems += check_growth(existing, source, context.catalog.queries)
         if stems:
             raise UpgradeRefused(stmt.name, stems, None)
         source = replace(source, created_by=existing.created_by, derived_from=existing.derived_from)
@@ -308,9 +309,12 @@ def alter_source(stmt: ast.AlterSource, text: str, context: Context) -> Prepared
     schema, added = source.schema, columns_of(stmt.columns)
     grown = Schema((*schema.key, *schema.value, *added, *schema.headers))
     validate(source.value_format, grown.value, "value")
+    wider = replace(source, schema=grown)
+    if stems := check_growth(source, wider, context.catalog.queries):
+        raise UpgradeRefused(stmt.name, stems, None)
     return Prepared(
         command_id(kind, stmt.name, "alter"),
-        (PutSource(replace(source, schema=grown)),),
+        (PutSource(wider),),
         f"{kind.capitalize()} {stmt.name} altered.",
     )
 

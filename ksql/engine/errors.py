@@ -71,7 +71,7 @@ class UpgradeRefused(StatementError):
         reasons = [f"({stem})" for stem in stems]
         message = f"Cannot upgrade data source: {name}. " + " AND ".join(reasons)
         detail = ""
-        if verdict is not None:
+        if verdict is not None and verdict.reasons:
             lines = "\n".join(f"- {reason}" for reason in verdict.reasons)
             classes = ", ".join(verdict.classes)
             detail = f"The upgrade is of class: {classes}. Not possible because of\n{lines}"
@@ -84,6 +84,18 @@ class UpgradeRefused(StatementError):
         )
         self.name = name
         self.verdict = verdict
+
+
+class ReadsItself(StatementError):
+    """A query that would read what it writes: each result would be an input for the next."""
+
+    def __init__(self, name: str, way: Iterable[str]) -> None:
+        super().__init__(
+            f"The query would read its own result: {' -> '.join(way)}.",
+            detail="Each record that it writes would come back to it and be written again, "
+            "without end.",
+            hint=f"Write into another stream or table than {name}.",
+        )
 
 
 ACTIVE_LIMIT = "ksql.query.persistent.active.limit"

@@ -25,6 +25,7 @@ from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.ddl import check_timestamp, resolve_topic
 from ksql.engine.errors import AlreadyExists, DoesNotExist, UpgradeRefused
+from ksql.engine.loops import check_loop
 from ksql.engine.properties import With, format_of, with_configured_wrap
 from ksql.plan import codec
 from ksql.plan.build import Built, build
@@ -78,6 +79,7 @@ def create_as_select(stmt: ast.CreateAsSelect, text: str, context: Context) -> P
     schemas.check_id(value_format, "value")
     _check_states(built)
     sink, topic, is_new = _sink(stmt, built, options, (key_format, value_format), context)
+    check_loop(stmt.name, topic.name, built.sources, context.catalog)
     kind = "CSAS" if stmt.kind == "STREAM" else "CTAS"
     query_id = running.id if running else persistent_query_id(kind, stmt.name, context.offset)
     plan = query_plan(query_id, sink, _read(built), context)
@@ -356,6 +358,7 @@ def insert_into(stmt: ast.InsertInto, text: str, context: Context) -> Prepared:
     _check_result(built, target)
     fitted = _fitted(built, target)
     query_id = _insert_id(stmt, context)
+    check_loop(target.name, target.topic, built.sources, context.catalog)
     sink = Sink(
         fitted.plan,
         target.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Side = Literal["key", "value"]
@@ -26,6 +26,22 @@ class Format:
     schema_id: int | None = None
     schema_full_name: str | None = None
     nullable_representation: Literal["OPTIONAL", "WRAPPER"] | None = None
+
+
+ALONE: frozenset[FormatName] = frozenset({"DELIMITED", "KAFKA", "NONE"})
+"""The formats that put nothing around a single value."""
+
+FIXED: frozenset[FormatName] = frozenset({"DELIMITED"})
+"""The formats whose readers refuse records with more or fewer columns than they know."""
+
+
+def as_written(format_: Format) -> Format:
+    """The format without a ``wrap`` that says what holds anyway.
+
+    Example:
+        JSON with WRAP_SINGLE_VALUE=true writes the same bytes as JSON.
+    """
+    return replace(format_, wrap=None) if format_.wrap is (format_.name not in ALONE) else format_
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,13 @@ def with_leftovers(old: QueryPlan, new: QueryPlan) -> QueryPlan:
     return replace(new, sink=replace(new.sink, source=_marked(new.sink.source)))
 
 
+def other_rows(old: QueryPlan, new: QueryPlan) -> bool:
+    """Whether other rows of a table pass than before: those that are there stay as they are."""
+    steps, core = passive(new.sink.source)
+    filtered = any(isinstance(step, Filter) for step in (*passive(old.sink.source)[0], *steps))
+    return filtered and result_kind(core) == "TABLE" and _passing(old) != _passing(new)
+
+
 def _marked(plan: Plan) -> Plan:
     match plan:
         case Filter():

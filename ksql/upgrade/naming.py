@@ -28,10 +28,12 @@ from ksql.plan.nodes import (
     TableCall,
 )
 from ksql.plan.walk import nodes, sources
-from ksql.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS
+from ksql.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS, Role
+from ksql.upgrade.folds import with_twins
 
 if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
+    from ksql.types.schema import Column
 
 Names = Mapping[str, str]
 
@@ -54,6 +56,10 @@ class _Naming:
             for node in nodes(running)
             if isinstance(node, Aggregate | Rekey)
             for key in (node.group if isinstance(node, Aggregate) else node.keys)
+        ]
+
+        self._folds = [
+            fold for node in nodes(running) if isinstance(node, Aggregate) for fold in node.folds
         ]
 
     def visit(self, plan: Plan) -> tuple[Plan, Names]:
@@ -91,15 +97,18 @@ class _Naming:
         if twin is None:
             return plan, {}
         self._sources.remove(twin)
-        columns = [*PSEUDO_COLUMNS, *WINDOW_COLUMNS, *(column.name for column in plan.columns)]
-        names = {plan.prefix + name: twin.prefix + name for name in columns}
-        return replace(plan, prefix=twin.prefix), names
+        known = [*PSEUDO_COLUMNS, *WINDOW_COLUMNS, *(column.name for column in plan.columns)]
+        names = {plan.prefix + name: twin.prefix + name for name in known}
+        columns = _in_order(plan.columns, twin.columns)
+        return replace(plan, prefix=twin.prefix, columns=columns), names
 
     def _aggregate(self, plan: Aggregate) -> tuple[Plan, Names]:
         below, names = self.visit(plan.source)
         group, changed = self._named(plan.group, names)
-        folds = tuple(_fold(fold, names) for fold in plan.folds)
-        changed |= {old.name: new.name for old, new in zip(plan.folds, folds, strict=True)}
+        told = [_fold(fold, names) for fold in plan.folds]
+        folds, twins = with_twins(told, self._folds)
+        for before, fold in zip(plan.folds, told, strict=True):
+            changed[before.name] = twins.get(fold.name, fold.name)
         return replace(plan, source=below, group=group, folds=folds), changed
 
     def _join(self, plan: StreamTableJoin) -> tuple[Plan, Names]:
@@ -130,6 +139,24 @@ class _Naming:
         if len({key.name for key in found}) < len(found):
             found = list(told)
         return tuple(found), {old.name: new.name for old, new in zip(columns, found, strict=True)}
+
+
+def _in_order(columns: tuple[Column, ...], running: tuple[Column, ...]) -> tuple[Column, ...]:
+    """A source's columns with those first that the running plan knows, as its rows are stored.
+
+    The order among values (keys, headers) is that of the records: it stays, or all do.
+
+    Example:
+        running ``V, H HEADERS``; ALTER puts W before the headers: ``V, W, H`` becomes ``V, H, W``.
+    """
+    places = {column.name: place for place, column in enumerate(running)}
+    found = tuple(sorted(columns, key=lambda column: places.get(column.name, len(places))))
+    same = all(
+        [column for column in found if column.role is role]
+        == [column for column in columns if column.role is role]
+        for role in Role
+    )
+    return found if same else columns
 
 
 def _twin(key: Named, running: list[Named]) -> Named:

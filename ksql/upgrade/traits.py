@@ -24,7 +24,7 @@ def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
     all_nodes = list(nodes(plan.sink))
     aggregates = [node for node in all_nodes if isinstance(node, Aggregate)]
     joins = [node for node in all_nodes if isinstance(node, StreamTableJoin)]
-    stages = len(aggregates) + len(joins) + _remembering_sources(all_nodes)
+    stages = _stages(all_nodes)
     if stages:
         found.append("stateful")
     if any(node.window for node in aggregates) or plan.sink.window:
@@ -36,6 +36,16 @@ def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
     if any(_volatile(call, functions) for node in all_nodes for call in _calls(node)):
         found.append("nondeterministic")
     return tuple(found) or ("simple",)
+
+
+def keeps_state(plan: Plan) -> bool:
+    """Whether a query of this plan remembers anything but its offsets."""
+    return _stages(list(nodes(plan))) > 0
+
+
+def _stages(all_nodes: list[Plan]) -> int:
+    steps = [node for node in all_nodes if isinstance(node, Aggregate | StreamTableJoin)]
+    return len(steps) + _remembering_sources(all_nodes)
 
 
 def _remembering_sources(all_nodes: list[Plan]) -> int:
@@ -66,19 +76,17 @@ def _volatile(call: bound.Call, functions: Functions) -> bool:
 
 
 def guarantees(
-    plan_traits: tuple[Trait, ...], classes: tuple[UpgradeClass, ...], *, exactly_once: bool
+    classes: tuple[UpgradeClass, ...],
+    *,
+    starts_empty: bool,
+    other_rows: bool,
+    exactly_once: bool,
 ) -> tuple[Guarantee, ...]:
-    """What holds across the switch, in KLIP-28's terms."""
-    unchanged = classes == ("transparent",)
-    stateful = "stateful" in plan_traits
-    if unchanged:
-        backfill = Guarantee("backfill", True, "results before the switch are the same ones")
-    elif stateful and "schema evolution" in classes:
-        backfill = Guarantee(
-            "backfill", False, "added aggregates start empty at the switch; no backfill"
-        )
-    else:
-        backfill = Guarantee("backfill", False, "records before the switch are not recomputed")
+    """What holds across the switch, in KLIP-28's terms.
+
+    ``starts_empty``: an aggregate was added. ``other_rows``: other rows of a table pass than
+    before.
+    """
     once = (
         "each input is processed once, by the old or by the new plan"
         if exactly_once
@@ -86,9 +94,26 @@ def guarantees(
         "the switch itself adds none"
     )
     return (
-        backfill,
+        _backfill(classes, starts_empty=starts_empty, other_rows=other_rows),
         Guarantee("cascading", True, "queries that read the result keep their columns"),
         Guarantee("exactly once", exactly_once, once),
         Guarantee("ordered", True, "one offset per partition separates the old plan from the new"),
         Guarantee("live", False, "the query rests between its last old and first new batch"),
     )
+
+
+def _backfill(
+    classes: tuple[UpgradeClass, ...], *, starts_empty: bool, other_rows: bool
+) -> Guarantee:
+    if classes == ("transparent",):
+        return Guarantee("backfill", True, "results before the switch are the same ones")
+    notes = []
+    if starts_empty:
+        notes.append("added aggregates start empty at the switch; no backfill")
+    if other_rows:
+        notes.append(
+            "a row that no longer passes stays in the result until it changes or is deleted; "
+            "one that passes now comes when it changes"
+        )
+    note = "; ".join(notes) or "records before the switch are not recomputed"
+    return Guarantee("backfill", False, note)

@@ -23,17 +23,20 @@ from ksql.plan.nodes import (
     QueryPlan,
     Rekey,
     Select,
+    Sink,
     Source,
     StreamTableJoin,
+    TimeWindow,
     UpgradeKind,
 )
 from ksql.plan.walk import children, nodes, result_kind, sources
+from ksql.types.format import FIXED, Format, as_written
 from ksql.upgrade import settings
-from ksql.upgrade.align import align, same_fold
-from ksql.upgrade.filters import Passive, conditions, passive, same_conditions
+from ksql.upgrade.align import align
+from ksql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
 from ksql.upgrade.signed import signed
 from ksql.upgrade.texts import shown, shown_fold
-from ksql.upgrade.traits import guarantees, traits
+from ksql.upgrade.traits import guarantees, keeps_state, traits
 from ksql.upgrade.verdict import ACCEPTED, Change, UpgradeClass, Verdict
 
 if TYPE_CHECKING:
@@ -68,10 +71,11 @@ def validate(
     It runs under the old id, with the old buckets and state slots; the slots it adds are of a
     ``generation`` that no other attempt has.
     """
-    old = signed(old, functions)
-    aligned = align(old, signed(new, functions), generation)
+    aligned = align(old, new)
+    wanted = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)
+from ksql.upgrade.signed import signed
     found_changes = (
-        *_compare_fields(old, new),
+        *_compare_fields(old, wanted),
         *_compare(old.sink, aligned.sink),
         *settings.compare(old, new),
     )
@@ -80,7 +84,12 @@ def validate(
     classes: tuple[UpgradeClass, ...] = tuple(k for k in _ORDER if k in kinds) or ("transparent",)
     exactly_once = dict(aligned.settings).get("processing.guarantee") == "exactly_once_v2"
     found = traits(aligned, functions)
-    promised = guarantees(found, classes, exactly_once=exactly_once)
+    promised = guarantees(
+        classes,
+        starts_empty=_starts_empty(old.sink, aligned.sink),
+        other_rows=other_rows(old, aligned),
+        exactly_once=exactly_once,
+    )
     return Verdict(classes, found, promised, changes), aligned
 
 
@@ -112,7 +121,7 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Change]:
         return
     below = tuple(_compare_fields(old_core, new_core))
     yield from below
-    if not below:
+    if all(change.allowed for change in below):
         yield from _compare_keys((old_steps, old_core), (new_steps, new_core))
     takes_back = False
     if isinstance(old_core, Aggregate) and isinstance(new_core, Aggregate):
@@ -222,13 +231,26 @@ def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Ch
         if _essence(before) == _essence(after):
             continue
         if rule == "match":
-            yield _refused(kind, clause, f"{shown(before)} became {shown(after)}")
+            told = f"{shown(before)} became {shown(after)}"
+            yield _other_grace(before, after) or _refused(kind, clause, told)
         elif rule == "grow":
-            yield from _compare_columns(before, after, kind, clause)
+            yield from _compare_columns(before, after, clause)
+            if isinstance(new, Sink):
+                yield from _appended(new, before, kind, clause)
+
+
+def _other_grace(old: Any, new: Any) -> Change | None:
+    """Windows that differ in their grace period alone: other late records count from there on."""
+    if not isinstance(old, TimeWindow) or not isinstance(new, TimeWindow):
+        return None
+    if dataclasses.replace(old, grace_ms=new.grace_ms) != new:
+        return None
+    text = f"{old.grace_ms} MILLISECONDS became {new.grace_ms} MILLISECONDS"
+    return _change("data selection", "GRACE PERIOD", text)
 
 
 def _compare_columns(
-    old: tuple[schema.Column, ...], new: tuple[schema.Column, ...], kind: UpgradeKind, clause: str
+    old: tuple[schema.Column, ...], new: tuple[schema.Column, ...], clause: str
 ) -> Iterator[Change]:
     places = {column.name: (index, column) for index, column in enumerate(new)}
     for index, column in enumerate(old):
@@ -244,19 +266,37 @@ def _compare_columns(
         elif found[0] != index:
             text = f"column {quote(column.name)} moved from place {index + 1} to {found[0] + 1}"
             yield _refused("unsupported", clause, text)
+
+
+def _appended(
+    sink: Sink, old: tuple[schema.Column, ...], kind: UpgradeKind, clause: str
+) -> Iterator[Change]:
+    """Columns that the result gets; what a source got besides changes nothing by itself."""
     known = {column.name for column in old}
-    added = [str(column) for column in new if column.name not in known]
-    if added:
-        yield _change(kind, clause, f"added {', '.join(added)}")
+    added = ", ".join(str(column) for column in sink.value if column.name not in known)
+    if added and sink.value_format.name in FIXED:
+        text = (
+            f"added {added}; a reader of {sink.value_format.name} knows a record by its number of "
+            "columns: those that run would skip every new record, later ones every old record"
+        )
+        yield _refused("unsupported", clause, text)
+    elif added:
+        yield _change(kind, clause, f"added {added}")
 
 
-def _added(old: Aggregate, new: Aggregate) -> dict[str, Fold]:
+def _starts_empty(old: Plan, new: Plan) -> bool:
+    """Whether the new plan has an aggregate that the old one does not have."""
+    pairs = zip(_aggregates(old), _aggregates(new), strict=False)
+    return any(_added(before, after) for before, after in pairs)
+
+
+def _aggregates(plan: Plan) -> list[Aggregate]:
+    return [node for node in nodes(plan) if isinstance(node, Aggregate)]
+
+
+def _added(old: Aggregate, aligned: Aggregate) -> dict[str, Fold]:
     """The aggregates whose state starts empty, by the names of their columns."""
-    return {
-        fold.name: fold
-        for fold in new.folds
-        if not any(same_fold(fold, twin) for twin in old.folds)
-    }
+    return {fold.name: fold for fold in aligned.folds if fold.slot >= old.next_slot}
 
 
 def _compare_folds(
@@ -264,14 +304,14 @@ def _compare_folds(
     old_steps: list[Passive],
     new_steps: list[Passive],
 ) -> Iterator[Change]:
-    """Columns that existed before, and HAVING, must not depend on a state that starts empty."""
+    """Columns that existed before must not depend on a state that starts empty; HAVING may."""
     existing = {n.name for step in old_steps if isinstance(step, Select) for n in step.value}
     for step in new_steps:
         if isinstance(step, Filter):
             for column in trees.columns(step.predicate):
                 if column.name in added:
-                    text = f"needs {shown_fold(added[column.name])}, whose state would start empty"
-                    yield _refused("topology", step.clause, text)
+                    text = f"needs {shown_fold(added[column.name])}, whose state starts empty"
+                    yield _change("data selection", step.clause, text)
             continue
         if isinstance(step, Explode):
             continue
@@ -288,7 +328,7 @@ def _compare_folds(
 
 
 def _essence(value: Any) -> Any:
-    """What counts: how key columns are computed, not what they are called inside the plan."""
+    """What counts: how key columns are computed, not their names; how values are written."""
     if isinstance(value, tuple) and all(isinstance(item, Named) for item in value):
         return tuple(named.expr for named in value)
-    return value
+    return as_written(value) if isinstance(value, Format) else value

@@ -6,6 +6,7 @@ from ksql.base.config import Settings
 from tests.unit.world import SETTINGS, World
 
 S = "CREATE STREAM S (K STRING KEY, A ARRAY<INT>) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+R = S.replace("STREAM S", "STREAM R").replace("'s'", "'r'")
 
 
 @pytest.mark.parametrize(
@@ -23,13 +24,13 @@ S = "CREATE STREAM S (K STRING KEY, A ARRAY<INT>) WITH (KAFKA_TOPIC='s', PARTITI
         ),
         (
             "ksql.lambdas.enabled",
-            "INSERT INTO S SELECT * FROM S WHERE ARRAY_LENGTH(FILTER(A, Q => Q > 1)) > 0;",
+            "INSERT INTO R SELECT * FROM S WHERE ARRAY_LENGTH(FILTER(A, Q => Q > 1)) > 0;",
             "Lambda functions are disabled.",
         ),
     ],
 )
 def test_what_is_switched_off(switch, text, message):
-    world = World(S)
+    world = World(S, R)
     assert world.engine.dry_run(world.parse(text), text, world.settings).changes
     world.settings = Settings({**SETTINGS, switch: "false"})
     assert world.refuse(text).message == message

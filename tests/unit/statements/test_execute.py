@@ -13,6 +13,7 @@ from ksql.statements.execute import SandboxTopics
 from tests.unit.world import World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+R = S.replace("STREAM S", "STREAM R").replace("'s'", "'r'")
 COPY = "CREATE STREAM C AS SELECT * FROM S;"
 
 
@@ -53,8 +54,9 @@ def test_the_sandbox_knows_what_the_statements_before_would_do():
         S
         + "CREATE TYPE P AS STRUCT<X INT>;"
         + "CREATE STREAM T (V P) WITH (KAFKA_TOPIC='s');"
-        + "INSERT INTO S SELECT * FROM S;"
-        + "TERMINATE INSERTQUERY_3; DROP STREAM T; DROP STREAM S DELETE TOPIC;"
+        + R
+        + "INSERT INTO S SELECT * FROM R;"
+        + "TERMINATE INSERTQUERY_4; DROP STREAM T; DROP STREAM S DELETE TOPIC;"
         + S.replace("PARTITIONS=1", "PARTITIONS=3")
     )
     assert world.topics.known["s"].partitions == 3
@@ -62,10 +64,10 @@ def test_the_sandbox_knows_what_the_statements_before_would_do():
 
 
 def test_terminate_counts_for_what_follows():
-    world = World(S, "INSERT INTO S SELECT * FROM S;")
+    world = World(S, R, "INSERT INTO S SELECT * FROM R;")
     error = failed(world, "DROP STREAM S;")
-    assert "INSERTQUERY_1" in error.error.message
-    world.run("TERMINATE ALL; DROP STREAM S;")
+    assert "INSERTQUERY_2" in error.error.message
+    world.run("TERMINATE ALL; DROP STREAM S; DROP STREAM R;")
     assert dict(world.catalog.sources) == {}
 
 

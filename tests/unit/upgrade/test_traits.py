@@ -46,26 +46,59 @@ def test_an_unknown_function_is_taken_as_steady():
 
 
 @pytest.mark.parametrize(
-    ("plan_traits", "classes", "backfill"),
+    ("classes", "starts_empty", "other_rows", "words"),
     [
-        (("simple",), ("transparent",), True),
-        (("stateful",), ("transparent",), True),
-        (("simple",), ("data selection",), False),
-        (("stateful",), ("schema evolution",), False),
+        (("transparent",), False, False, "the same ones"),
+        (("data selection",), False, False, "are not recomputed"),
+        (("schema evolution",), False, False, "are not recomputed"),
+        (("schema evolution",), True, False, "added aggregates start empty"),
+        (("data selection",), False, True, "stays in the result until it changes"),
     ],
 )
 @pytest.mark.parametrize("exactly_once", [True, False])
-def test_guarantees(plan_traits, classes, backfill, exactly_once):
-    found = {g.name: g for g in guarantees(plan_traits, classes, exactly_once=exactly_once)}
+def test_guarantees(classes, starts_empty, other_rows, words, exactly_once):
+    promised = guarantees(
+        classes, starts_empty=starts_empty, other_rows=other_rows, exactly_once=exactly_once
+    )
+    found = {g.name: g for g in promised}
     assert {name: g.holds for name, g in found.items()} == {
-        "backfill": backfill,
+        "backfill": classes == ("transparent",),
         "cascading": True,
         "exactly once": exactly_once,
         "ordered": True,
         "live": False,
     }
-    if classes == ("schema evolution",):
-        assert "no backfill" in found["backfill"].note
+    assert words in found["backfill"].note
+
+
+GROUPED = "SELECT K, COUNT(*) N {} FROM S {} GROUP BY K {}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "empty", "rows"),
+    [
+        (GROUPED.format("", "", ""), GROUPED.format(", SUM(A) B", "", ""), True, False),
+        (GROUPED.format("", "", ""), GROUPED.format(", AS_VALUE(K) B", "", ""), False, False),
+        (GROUPED.format("", "", ""), GROUPED.format("", "WHERE A > 1", ""), False, False),
+        (
+            GROUPED.format("", "", ""),
+            GROUPED.format("", "", "HAVING COUNT(*) > 1"),
+            False,
+            True,
+        ),
+        (GROUPED.format("", "", ""), GROUPED.format("", "", "HAVING SUM(A) > 1"), True, True),
+        ("SELECT * FROM T WHERE N = 'x'", "SELECT * FROM T", False, True),
+        ("SELECT ID, N FROM T", "SELECT ID, N, N + 'x' AS M FROM T", False, False),
+        ("SELECT S.K, A FROM S JOIN T ON K = ID", "SELECT S.K, A, N FROM S JOIN T ON K = ID",
+         False, False),
+    ],
+)  # fmt: skip
+def test_what_is_not_filled_is_said_where_it_is_so(old, new, empty, rows):
+    verdict = upgrade(old, new)
+    assert verdict.accepted
+    note = verdict.guarantees[0].note
+    assert ("start empty" in note) == empty
+    assert ("no longer passes" in note) == rows
 
 
 def test_the_answer_holds_all_three():
