@@ -1,0 +1,37 @@
+"""Replacements made at random, compared with a model that knows nothing of the planner."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.upgrades import chains
+from tests.upgrades.chains import Chain, Disagreement, Tally
+
+PAIRS, CHAINS = 6, 50
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_replacements_end_as_the_model_says(part):
+    tally = Tally()
+    for seed in range(part * CHAINS // 5, (part + 1) * CHAINS // 5):
+        Chain(10_000 + seed).run(PAIRS, tally)
+    assert tally.pairs == PAIRS * CHAINS // 5
+    assert {"accepted", "refused", "transparent"} <= set(tally.outcomes)
+
+
+def run_until(seeds):
+    for seed in range(seeds):
+        Chain(seed).run(PAIRS, Tally())
+
+
+def test_the_chains_see_what_differs(monkeypatch):
+    """With deletions forgotten, as they were once, the model disagrees."""
+    monkeypatch.setattr("ksql.upgrade.align.with_leftovers", lambda _old, new: new)
+    with pytest.raises(Disagreement, match="wanted"):
+        run_until(100)
+
+
+def test_a_verdict_that_differs_is_a_disagreement(monkeypatch):
+    monkeypatch.setattr(chains, "acceptable", lambda _old, _new: False)
+    with pytest.raises(Disagreement, match="accepted"):
+        run_until(10)

@@ -1,0 +1,1 @@
+"""Chains of replacements made at random, compared with a model written apart."""

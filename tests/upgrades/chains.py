@@ -1,0 +1,248 @@
+"""A chain of replacements, compared with the model after each."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ksql.base.errors import KsqlError
+from ksql.engine.errors import UpgradeRefused
+from ksql.upgrade.verdict import Verdict
+from tests.unit.world import World
+from tests.upgrades.chance import Chance, Event, records
+from tests.upgrades.model import Key, Model, Values, acceptable, same, starts_empty
+from tests.upgrades.spec import Query, sources
+
+EVENTS = 14
+
+
+class Disagreement(AssertionError):
+    """The service and the model differ; the chain so far is told."""
+
+
+@dataclass
+class Tally:
+    """How many pairs were tried and what became of them."""
+
+    pairs: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+
+class Host(Protocol):
+    """Where a chain runs."""
+
+    tag: str
+
+    def run(self, text: str) -> None:
+        """Execute statements that must be accepted."""
+
+    def replace(self, text: str) -> Verdict | None:
+        """Execute a replacement; None if it was refused, with a reason."""
+
+    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Write the records and wait until they are processed; gives the order in which."""
+
+    def records(self, topic: str) -> Sequence[tuple[bytes | None, bytes | None]]:
+        """Keys and values of a topic."""
+
+
+class InMemory:
+    """One process, no Kafka, no Spark."""
+
+    tag = ""
+
+    def __init__(self) -> None:
+        self.world = World()
+
+    def run(self, text: str) -> None:
+        self.world.run(text)
+
+    def replace(self, text: str) -> Verdict | None:
+        statement = self.world.parse(text)
+        try:
+            verdict = self.world.engine.dry_run(statement, text, self.world.settings).verdict
+        except UpgradeRefused as refused:
+            if refused.verdict and refused.verdict.reasons:
+                return None
+            raise
+        self.world.run(text)
+        return verdict
+
+    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
+        for event in events:
+            self.world.topics.append(
+                event.source, event.key.encode(), event.value, event.time_s * 1000
+            )
+        self.world.drain()
+        return events
+
+    def records(self, topic: str) -> Sequence[tuple[bytes | None, bytes | None]]:
+        return [(each.key, each.value) for each in self.world.topics.records.get(topic, [])]
+
+
+class Chain:
+    """One query, its replacements, and queries that read its result."""
+
+    def __init__(self, seed: int, host: Host | None = None) -> None:
+        self.seed = seed
+        self.host = host or InMemory()
+        self.random = random.Random(seed)
+        self.chance = Chance(self.random)
+        self.told: list[str] = []
+        self.now_s = 0
+        query = self.chance.query()
+        self.model = Model(query)
+        self._run(sources(self.host.tag))
+        self._run(query.text(tag=self.host.tag))
+        self.reads = query.kind == "STREAM" or not query.window_s
+        self.width = len(query.columns)
+        if self.reads:
+            for text in readers(query, self.host.tag):
+                self._run(text)
+
+    def run(self, pairs: int, tally: Tally) -> None:
+        """Records, a replacement, records, and so on."""
+        self.feed()
+        for _ in range(pairs):
+            if self.random.random() < 0.1:
+                self._grow()
+            tally.pairs += 1
+            tally.outcomes[self.replace(self.chance.other(self.model.query))] += 1
+            self.feed()
+
+    def feed(self) -> None:
+        """Some records; then all that was written must be what the model says."""
+        events = list(records(self.random, self.now_s, EVENTS))
+        self.now_s += EVENTS
+        for event in self.host.feed(events):
+            self.told.append(f"{event.source} {event.key} {event.row} at {event.time_s}")
+            tell(self.model, event)
+        self._compare()
+
+    def replace(self, new: Query) -> str:
+        """Try a replacement; gives what became of it."""
+        old, text = self.model.query, new.text(replace=True, tag=self.host.tag)
+        wanted = acceptable(old, new)
+        self.told.append(f"{'+' if wanted else '-'} {text}")
+        try:
+            verdict = self.host.replace(text)
+        except KsqlError as error:
+            raise self._differs(f"{error}") from error
+        if (verdict is not None) != wanted:
+            raise self._differs("refused" if wanted else "accepted")
+        if verdict is None:
+            return "refused"
+        note = verdict.guarantees[0].note
+        if ("start empty" in note) != starts_empty(old, new):
+            raise self._differs(f"what starts empty: {note}")
+        if same(old, new) != (verdict.classes == ("transparent",)):
+            raise self._differs(f"the class: {verdict.classes}, {verdict.changes}")
+        self.model.replace(new)
+        return "transparent" if same(old, new) else "accepted"
+
+    def _run(self, text: str) -> None:
+        self.told.append(text)
+        self.host.run(text)
+
+    def _grow(self) -> None:
+        """Once each, the sources get a column more."""
+        tag = self.host.tag
+        if "W" not in self.chance.stream:
+            self._run(f"ALTER STREAM S{tag} ADD COLUMN W BIGINT;")
+            self.chance.stream.append("W")
+        elif "Z" not in self.chance.table:
+            self._run(f"ALTER TABLE T{tag} ADD COLUMN Z BIGINT;")
+            self.chance.table.append("Z")
+
+    # --- what was written
+
+    def _compare(self) -> None:
+        model, width = self.model, self.width
+        stream = model.query.kind == "STREAM"
+        if stream:
+            self._equal("U", by_key(model.written), self._written("U"))
+        else:
+            self._equal("U", model.result, folded(self._records("U")))
+        if not self.reads:
+            return
+        if stream:
+            copied = by_key([(key, values[:width]) for key, values in model.written])
+            self._equal("E", copied, self._written("E"))
+            return
+        rows = {key: values[:width] for key, values in model.result.items()}
+        self._equal("E", rows, folded(self._records("E")))
+        last = {key[0]: row for key, row in self._records("C")}
+        counted = {int(value): row[0] for value, row in last.items() if row and row[0]}
+        self._equal("C", dict(model.counted(0)), counted)
+
+    def _written(self, topic: str) -> dict[str, list[Values | None]]:
+        return by_key([(key, row) for (key, _), row in self._records(topic)])
+
+    def _records(self, topic: str) -> list[tuple[Key, Values | None]]:
+        """The records of a topic: key and window, then the values; None is a deletion."""
+        window_s = self.model.query.window_s if topic == "U" else 0
+        format_ = self.model.query.format if topic == "U" else "JSON"
+        return [
+            (key_of(key or b"", window_s), values_of(value, format_))
+            for key, value in self.host.records(topic + self.host.tag)
+        ]
+
+    def _equal(self, topic: str, wanted: Any, found: Any) -> None:
+        if wanted != found:
+            raise self._differs(f"{topic}\nwanted {wanted}\nfound  {found}")
+
+    def _differs(self, what: str) -> Disagreement:
+        return Disagreement(f"seed {self.seed}: {what}\n" + "\n".join(self.told[-60:]))
+
+
+def readers(query: Query, tag: str) -> list[str]:
+    """Queries that read the result: a copy, and for a table how many rows have a value."""
+    copy = f"CREATE {query.kind} E{tag} WITH (VALUE_FORMAT='JSON') AS SELECT * FROM U{tag};"
+    counts = (
+        f"CREATE TABLE C{tag} WITH (KEY_FORMAT='JSON', VALUE_FORMAT='JSON') AS "
+        f"SELECT C0, COUNT(*) AS N FROM U{tag} GROUP BY C0;"
+    )
+    return [copy] if query.kind == "STREAM" else [copy, counts]
+
+
+def tell(model: Model, event: Event) -> None:
+    """The record to the model."""
+    if event.source == "T":
+        model.table(event.key, event.row)
+    elif event.row is not None:
+        model.stream(event.key, event.row, event.time_s)
+
+
+def by_key(records: Sequence[tuple[str, Values | None]]) -> dict[str, list[Values | None]]:
+    """The records of each key, in their order."""
+    found: dict[str, list[Values | None]] = {}
+    for key, values in records:
+        found.setdefault(key, []).append(values)
+    return found
+
+
+def folded(records: list[tuple[Key, Values | None]]) -> dict[Key, Values]:
+    """The table that a topic holds."""
+    last = dict(records)
+    return {key: values for key, values in last.items() if values is not None}
+
+
+def key_of(data: bytes, window_s: int) -> Key:
+    """The key and the start of its window, if it has one."""
+    if not window_s:
+        return data.decode(), 0
+    return data[:-8].decode(), int.from_bytes(data[-8:], "big") // 1000
+
+
+def values_of(data: bytes | None, format_: str) -> Values | None:
+    """The columns of a value, in their order."""
+    if data is None:
+        return None
+    if format_ == "DELIMITED":
+        cells = data.decode().replace('"', "").split(",")
+        return tuple(int(cell) if cell else None for cell in cells)
+    return tuple(json.loads(data).values())

@@ -1,0 +1,204 @@
+"""Queries, replacements and records made at random."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.upgrades.spec import STREAM, TABLE, Col, Cond, Expr, Fold, Plus, Query, Shape
+
+SHAPES: tuple[Shape, ...] = ("stream", "table", "grouped", "grouped", "undone", "joined")
+STREAM_FOLDS = ("COUNT", "SUM", "MIN", "MAX", "EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET")
+KEYS = ("k1", "k2", "k3", "k4")
+
+
+@dataclass(frozen=True)
+class Event:
+    """A record: of the stream, or of the table (without a row a deletion)."""
+
+    source: str
+    key: str
+    row: dict[str, Any] | None
+    time_s: int
+
+    @property
+    def value(self) -> bytes | None:
+        """As it is written."""
+        return None if self.row is None else json.dumps(self.row).encode()
+
+
+def records(chance: random.Random, start: int, count: int) -> Iterator[Event]:
+    """Records, a second or so apart."""
+    for n in range(count):
+        key, time_s = chance.choice(KEYS), start + n
+        if chance.random() < 0.5:
+            row = _values(chance, ("A", "B", "W"))
+            yield Event("S", key, {**row, "G": chance.choice(("g1", "g2", None))}, time_s)
+        elif chance.random() < 0.25:
+            yield Event("T", key, None, time_s)
+        else:
+            row = _values(chance, ("X", "Y", "Z"))
+            yield Event("T", key, {**row, "H": chance.choice(("h1", "h2", None))}, time_s)
+
+
+def _values(chance: random.Random, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: chance.choice((None, *range(-2, 8))) for name in names}
+
+
+class Chance:
+    """Queries over sources that may have grown."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.stream = list(STREAM)
+        self.table = list(TABLE)
+
+    def query(self) -> Query:
+        """The first of a chain."""
+        chance = self.chance
+        shape = chance.choice(SHAPES)
+        format_ = "DELIMITED" if chance.random() < 0.15 else "JSON"
+        count = 2 if format_ == "DELIMITED" else chance.choice((1, 1, 2, 3))
+        query = Query(shape, (), format=format_)
+        if shape in ("grouped", "undone"):
+            group = chance.choice(("K", "G")) if shape == "grouped" else "H"
+            window_s = chance.choice((0, 0, 20)) if shape == "grouped" else 0
+            query = replace(query, group=group, window_s=window_s)
+        query = replace(query, outer=shape == "joined" and chance.random() < 0.5)
+        columns = tuple((f"C{n}", self.expr(query)) for n in range(count))
+        query = replace(query, columns=columns)
+        return replace(query, where=self.conditions(query), having=self.having(query))
+
+    def expr(self, query: Query) -> Expr:
+        """What a column may be."""
+        plain: Col | Fold = self.fold(query) if query.group else self.column(query)
+        return Plus(plain, self.chance.randint(1, 3)) if self.chance.random() < 0.3 else plain
+
+    def column(self, query: Query) -> Col:
+        """A column of what is read."""
+        known = {
+            "stream": self.stream,
+            "grouped": self.stream,
+            "table": self.table,
+            "undone": self.table,
+            "joined": self.stream + self.table,
+        }
+        return Col(self.chance.choice(known[query.shape]))
+
+    def fold(self, query: Query) -> Fold:
+        """An aggregate."""
+        names = STREAM_FOLDS if query.shape == "grouped" else ("COUNT", "SUM")
+        name = self.chance.choice(names)
+        if name == "COUNT" and self.chance.random() < 0.6:
+            return Fold(name)
+        return Fold(name, self.column(query).name)
+
+    def conditions(self, query: Query) -> tuple[Cond, ...]:
+        """A WHERE, or none."""
+        return self._some(lambda: self.column(query))
+
+    def having(self, query: Query) -> tuple[Cond, ...]:
+        """A HAVING, or none."""
+        if not query.group:
+            return ()
+        return self._some(lambda: self.fold(query))
+
+    def _some(self, left: Any) -> tuple[Cond, ...]:
+        chance = self.chance
+        found = [
+            Cond(left(), chance.choice((">", "<", "<>")), chance.randint(-1, 6))
+            for _ in range(chance.choice((0, 1, 1, 2)))
+        ]
+        return tuple(dict.fromkeys(found))
+
+    # --- replacements
+
+    def other(self, query: Query) -> Query:
+        """Another query in the place of this one; whether it may be is not looked at."""
+        for _ in range(self.chance.choice((1, 1, 2))):
+            query = self.chance.choice(self._changes(query))(query)
+        return query
+
+    def _changes(self, query: Query) -> list[Any]:
+        often = [self._where, self._having_of, self._having, self._append, self._reworded]
+        seldom = [self._column, self._removed, self._swapped, self._structure]
+        return [*often, *often, *often, *seldom] if query.group else [*often, *often, *seldom]
+
+    def _where(self, query: Query) -> Query:
+        return replace(query, where=self.conditions(query))
+
+    def _having(self, query: Query) -> Query:
+        return replace(query, having=self.having(query))
+
+    def _having_of(self, query: Query) -> Query:
+        """Over an aggregate that is there."""
+        if not query.folds:
+            return self._where(query)
+        known = sorted(query.folds, key=lambda fold: fold.sql)
+        return replace(query, having=self._some(lambda: self.chance.choice(known)))
+
+    def _append(self, query: Query) -> Query:
+        if len(query.columns) > 5:
+            return query
+        number = 1 + max(int(name[1:]) for name, _ in query.columns)
+        added = (f"C{number}", self.expr(query))
+        return replace(query, columns=(*query.columns, added), wrap=False)
+
+    def _column(self, query: Query) -> Query:
+        place = self.chance.randrange(len(query.columns))
+        columns = list(query.columns)
+        columns[place] = (columns[place][0], self.expr(query))
+        return replace(query, columns=tuple(columns))
+
+    def _removed(self, query: Query) -> Query:
+        if len(query.columns) < 2:
+            return query
+        place = self.chance.randrange(len(query.columns))
+        return replace(query, columns=query.columns[:place] + query.columns[place + 1 :])
+
+    def _swapped(self, query: Query) -> Query:
+        columns = list(query.columns)
+        self.chance.shuffle(columns)
+        return replace(query, columns=tuple(columns))
+
+    def _structure(self, query: Query) -> Query:
+        match query.shape:
+            case "grouped" if query.window_s:
+                return replace(query, window_s=query.window_s * self.chance.choice((1, 2)))
+            case "grouped":
+                return replace(query, group="G" if query.group == "K" else "K")
+            case "joined":
+                return replace(query, outer=not query.outer)
+            case _:
+                other = "DELIMITED" if query.format == "JSON" else "JSON"
+                return replace(query, format=other, wrap=False)
+
+    def _reworded(self, query: Query) -> Query:
+        """The same in other words."""
+        where, having = list(query.where), list(query.having)
+        self.chance.shuffle(where)
+        self.chance.shuffle(having)
+        columns = tuple((name, self._words(expr)) for name, expr in query.columns)
+        wrap = len(columns) == 1 and query.format == "JSON" and self.chance.random() < 0.5
+        return replace(
+            query,
+            columns=columns,
+            where=tuple(where),
+            having=tuple(having),
+            grace_s=query.grace_s + self.chance.choice((0, 0, 5)),
+            wrap=wrap,
+        )
+
+    def _words(self, expr: Expr) -> Expr:
+        match expr:
+            case Fold("COUNT", ""):
+                return replace(expr, words=self.chance.randrange(3))
+            case Fold():
+                return replace(expr, words=self.chance.randrange(2))
+            case Plus():
+                return replace(expr, of=self._words(expr.of))
+            case _:
+                return expr

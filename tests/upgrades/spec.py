@@ -1,0 +1,140 @@
+"""A query as data: what its text is made from, and what the model computes by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Row = Mapping[str, object]
+Shape = Literal["stream", "table", "grouped", "undone", "joined"]
+
+STREAM = ("A", "B")
+TABLE = ("X", "Y")
+KEYS = {"stream": "K", "table": "ID", "joined": "K"}
+
+
+@dataclass(frozen=True)
+class Col:
+    """A column of a source."""
+
+    name: str
+
+    @property
+    def sql(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Plus:
+    """A column or an aggregate, and a number."""
+
+    of: Col | Fold
+    number: int
+
+    @property
+    def sql(self) -> str:
+        return f"{self.of.sql} + {self.number}"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """An aggregate; ``words`` is another way to write the same one."""
+
+    name: str
+    arg: str = ""
+    words: int = field(default=0, compare=False)
+
+    @property
+    def sql(self) -> str:
+        if self.name == "COUNT" and not self.arg:
+            return ("COUNT(*)", "COUNT(1)", "COUNT('x')")[self.words]
+        if self.name.endswith("_BY_OFFSET") and self.words:
+            return f"{self.name}({self.arg}, TRUE)"
+        return f"{self.name}({self.arg})"
+
+
+Expr = Col | Plus | Fold
+
+
+@dataclass(frozen=True)
+class Cond:
+    """A comparison with a number."""
+
+    left: Expr
+    op: Literal[">", "<", "<>"]
+    number: int
+
+    @property
+    def sql(self) -> str:
+        return f"{self.left.sql} {self.op} {self.number}"
+
+
+@dataclass(frozen=True)
+class Query:
+    """One CREATE .. AS SELECT into U.
+
+    ``stream`` and ``table`` project their source, ``grouped`` aggregates the stream, ``undone`` the
+    table, ``joined`` is the stream with the table.
+    """
+
+    shape: Shape
+    columns: tuple[tuple[str, Expr], ...]
+    where: tuple[Cond, ...] = ()
+    having: tuple[Cond, ...] = ()
+    group: str = ""
+    window_s: int = 0
+    grace_s: int = 10
+    outer: bool = False
+    format: Literal["JSON", "DELIMITED"] = "JSON"
+    wrap: bool = False
+
+    @property
+    def kind(self) -> str:
+        return "STREAM" if self.shape in ("stream", "joined") else "TABLE"
+
+    @property
+    def folds(self) -> frozenset[Fold]:
+        """The aggregates that columns and HAVING need."""
+        exprs = [expr for _, expr in self.columns] + [cond.left for cond in self.having]
+        inner = [expr.of if isinstance(expr, Plus) else expr for expr in exprs]
+        return frozenset(expr for expr in inner if isinstance(expr, Fold))
+
+    def text(self, *, replace: bool = False, tag: str = "") -> str:
+        """The statement; ``tag`` ends the names of all sources."""
+        verb = "CREATE OR REPLACE" if replace else "CREATE"
+        options = [f"VALUE_FORMAT='{self.format}'"]
+        if self.wrap:
+            options.append("WRAP_SINGLE_VALUE=true")
+        return f"{verb} {self.kind} U{tag} WITH ({', '.join(options)}) AS {self._select(tag)};"
+
+    def _select(self, tag: str) -> str:
+        stream, table = f"S{tag}", f"T{tag}"
+        key = self.group or KEYS[self.shape]
+        columns = ", ".join(f"{expr.sql} AS {name}" for name, expr in self.columns)
+        read = table if self.shape in ("table", "undone") else stream
+        text = f"SELECT {key}, {columns} FROM {read}"
+        if self.shape == "joined":
+            text += f" {'LEFT ' if self.outer else ''}JOIN {table} ON K = ID"
+        if self.window_s:
+            text += (
+                f" WINDOW TUMBLING (SIZE {self.window_s} SECONDS, RETENTION 1 HOUR, "
+                f"GRACE PERIOD {self.grace_s} SECONDS)"
+            )
+        if self.where:
+            text += " WHERE " + " AND ".join(cond.sql for cond in self.where)
+        if self.group:
+            text += f" GROUP BY {self.group}"
+        if self.having:
+            text += " HAVING " + " AND ".join(cond.sql for cond in self.having)
+        return text
+
+
+def sources(tag: str = "") -> str:
+    """The declarations of what is read."""
+    return (
+        f"CREATE STREAM S{tag} (K STRING KEY, G STRING, A BIGINT, B BIGINT) "
+        f"WITH (KAFKA_TOPIC='S{tag}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        f"CREATE TABLE T{tag} (ID STRING PRIMARY KEY, H STRING, X BIGINT, Y BIGINT) "
+        f"WITH (KAFKA_TOPIC='T{tag}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+    )
