@@ -71,9 +71,9 @@ def validate(
     It runs under the old id, with the old buckets and state slots; the slots it adds are of a
     ``generation`` that no other attempt has.
     """
-    aligned = align(old, new)
+    old = signed(old, functions)
+    aligned = align(old, signed(new, functions), generation)
     wanted = new if keeps_state(old.sink) else dataclasses.replace(new, buckets=old.buckets)
-from ksql.upgrade.signed import signed
     found_changes = (
         *_compare_fields(old, wanted),
         *_compare(old.sink, aligned.sink),
@@ -296,7 +296,8 @@ def _aggregates(plan: Plan) -> list[Aggregate]:
 
 def _added(old: Aggregate, aligned: Aggregate) -> dict[str, Fold]:
     """The aggregates whose state starts empty, by the names of their columns."""
-    return {fold.name: fold for fold in aligned.folds if fold.slot >= old.next_slot}
+    running = {fold.slot for fold in old.folds}
+    return {fold.name: fold for fold in aligned.folds if fold.slot not in running}
 
 
 def _compare_folds(

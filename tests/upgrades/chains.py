@@ -141,7 +141,7 @@ class Chain:
             raise self._differs(f"what starts empty: {note}")
         if same(old, new) != (verdict.classes == ("transparent",)):
             raise self._differs(f"the class: {verdict.classes}, {verdict.changes}")
-        self.model.replace(new)
+        self.model.replace(new, self.chance.table)
         return "transparent" if same(old, new) else "accepted"
 
     def _run(self, text: str) -> None:

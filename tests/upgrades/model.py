@@ -6,10 +6,11 @@ A row that a record touches is as the plan of that moment says; what nothing tou
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.upgrades.spec import Col, Cond, Expr, Fold, Plus, Query
+from tests.upgrades.spec import TABLE, Col, Cond, Expr, Fold, Plus, Query
 
 Key = tuple[str, int]
 """A key and the start of its window."""
@@ -56,16 +57,24 @@ def _fold(expr: Expr) -> Expr:
 
 @dataclass
 class Model:
-    """The query that runs and all that it remembers and has written."""
+    """The query that runs and all that it remembers and has written.
+
+    ``kept`` are the table's columns that were there when the query was made: it stores no others.
+    """
 
     query: Query
+    kept: tuple[str, ...] = (*TABLE, "H")
     result: dict[Key, Values] = field(default_factory=dict)
     written: list[tuple[str, Values]] = field(default_factory=list)
     _table: dict[str, dict[str, Any]] = field(default_factory=dict)
     _groups: dict[Key, dict[Fold, Any]] = field(default_factory=dict)
 
-    def replace(self, new: Query) -> None:
-        """Go on with another query: aggregates that it does not have are forgotten."""
+    def replace(self, new: Query, table: Iterable[str]) -> None:
+        """Go on with another query over a table that has these columns by now.
+
+        Aggregates that it does not have are forgotten.
+        """
+        self.kept = (*table, "H")
         for state in self._groups.values():
             for fold in set(state) - new.folds:
                 del state[fold]
@@ -93,6 +102,7 @@ class Model:
         """A change of the table."""
         old = self._table.pop(key, None)
         if row is not None:
+            row = {name: row[name] for name in self.kept}
             self._table[key] = row
         query = self.query
         if query.shape == "table":
