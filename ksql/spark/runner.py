@@ -21,7 +21,7 @@ from ksql.dataflow.extensions import packed
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
-from ksql.spark import checkpoint, lives
+from ksql.spark import checkpoint, lives, trial
 from ksql.spark.failures import reason
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, QueryStartFailed, StartAt
@@ -136,13 +136,21 @@ class SparkRunner:
             each.await_tried(max(deadline - time.monotonic(), 0.0))
 
     def _watched(self, query: PersistentQuery) -> RunningQuery:
-        found = self.running[query.id] = self._host(query)
+        place = self._place(query)
+        found = self._runtime.host(place, lambda: self._spec_behind_trial(query), self._on_failure)
+        self.running[query.id] = found
         self._runtime.watch(found)
         return found
 
     def _host(self, query: PersistentQuery) -> RunningQuery:
-        place = Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
-        return self._runtime.host(place, lambda: self._spec(query), self._on_failure)
+        return self._runtime.host(self._place(query), lambda: self._spec(query), self._on_failure)
+
+    def _place(self, query: PersistentQuery) -> Place:
+        return Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
+
+    def _spec_behind_trial(self, query: PersistentQuery) -> QuerySpec:
+        self._end_trial(query)
+        return self._spec(query)
 
     def application(self, query_id: QueryId) -> str:
         """What Kafka calls the query in its present life."""
@@ -195,7 +203,7 @@ class SparkRunner:
         """
         load(self._around.packed(new.plan))
         going = self.running.get(old.id) or self._watched(old)
-        coming = Coming(self._host(new), self._runtime.watch)
+        coming = Coming(self._host(new), self._runtime.watch, lambda on: self._try_out(new, on))
         switching: Switching[tuple[int, Offsets]]
         switching = Switching(going, coming, self._limit_s(), time.monotonic)
         (batch, offsets), gap_ms = switching.run(lambda: self._position(old))
@@ -216,7 +224,41 @@ class SparkRunner:
         A batch of the new plan that does not end in time is cut through: the log has the old plan.
         """
         self.stop(new.id)
+        self._try_out(new, False)
         self.go_on([old])
+
+    def _try_out(self, query: PersistentQuery, tried: bool) -> None:
+        """Batches may be this plan's from now on, or are no longer."""
+        place = self.checkpoint(query.id)
+        if tried:
+            trial.write(place, query)
+        else:
+            trial.clear(place)
+
+    def _end_trial(self, query: PersistentQuery) -> None:
+        """Before a plan goes on: a batch that another one began in a trial is finished by that one.
+
+        A server has died in a switch then. What that plan cannot finish, this one must.
+        """
+        place = self.checkpoint(query.id)
+        with _usable(query.id):
+            tried = trial.read(place)
+        if tried is None:
+            return
+        if tried.plan != query.plan and checkpoint.half_done(place):
+            self._finish(tried)
+        trial.clear(place)
+
+    def _finish(self, tried: PersistentQuery) -> None:
+        query = self._host(tried)
+        try:
+            done = query.finish_batch(self._limit_s())
+        except Exception:  # noqa: BLE001 - the plan that is to go on runs the batch, and tells
+            _log.exception("batch_not_finished", extra={"query_id": tried.id})
+        else:
+            _log.info("trial_ended", extra={"query_id": tried.id, "finished": done})
+        finally:
+            query.stop()
 
     def _limit_s(self) -> float:
         return self._around.settings.number("ksql.query.replace.timeout.ms") / 1000

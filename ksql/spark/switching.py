@@ -88,13 +88,23 @@ class NewPlan(Protocol):
 class Coming:
     """A query under its new plan (``NewPlan``)."""
 
-    def __init__(self, query: RunningQuery, watch: Callable[[RunningQuery], None]) -> None:
-        """``watch`` hands it to supervision, once it runs."""
+    def __init__(
+        self,
+        query: RunningQuery,
+        watch: Callable[[RunningQuery], None],
+        note: Callable[[bool], None] = lambda _tried: None,
+    ) -> None:
+        """``watch`` hands it to supervision, once it runs.
+
+        ``note`` is told when its plan is about to be tried, and when it has given way.
+        """
         self.query = query
         self._watch = watch
+        self._note = note
 
     def start(self) -> None:
         """Start it and wait for its first batch."""
+        self._note(True)
         self.query.start()
         status = self.query.await_started()
         if status.state is not State.RUNNING:
@@ -104,6 +114,7 @@ class Coming:
     def undo(self) -> None:
         """End it."""
         self.query.stop()
+        self._note(False)
 
 
 class Switching(Generic[T]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 
@@ -164,3 +165,78 @@ def test_a_damaged_life_is_forgotten_all_the_same(desk, query):
     desk.runner.forget(query.id)
     assert not (desk.folder / query.id).exists()
     assert desk.ended == []
+
+
+# --- a server that died in a switch
+
+
+def killed_in_a_trial(desk, query, *, half_done):
+    """The new plan was tried and its command is not in the log."""
+    desk.runner.start(query)
+    place = desk.runner.checkpoint(query.id)
+    desk.runner._try_out(replace(query, plan=query.plan + " ", statement="new"), True)
+    (place / "offsets").mkdir()
+    (place / "offsets" / "0").write_text("v1\n{}\n{}")
+    if not half_done:
+        finish_batches(place)
+    return place
+
+
+def finish_batches(place):
+    (place / "commits").mkdir(exist_ok=True)
+    (place / "commits" / "0").write_text("v1\n{}")
+
+
+def test_a_batch_that_a_trial_left_half_done_is_finished_by_the_plan_that_was_tried(desk, query):
+    place = killed_in_a_trial(desk, query, half_done=True)
+    usual = desk.runtime.launch
+
+    def launch(spec):
+        finish_batches(place)
+        return usual(spec)
+
+    desk.runtime.launch = launch
+    again = Desk(desk.folder.parent)
+    again.runtime.launch = launch
+    again.runner.go_on([query])
+    plans = [spec.plan_json for spec in desk.runtime.started]
+    assert plans == [query.plan, query.plan + " ", query.plan]
+    again.runner.go_on([query])
+    assert [spec.plan_json for spec in desk.runtime.started[3:]] == [query.plan]
+
+
+def test_a_trial_that_left_nothing_half_done_is_over(desk, query):
+    place = killed_in_a_trial(desk, query, half_done=False)
+    desk.runner.go_on([query])
+    assert [spec.plan_json for spec in desk.runtime.started] == [query.plan] * 2
+    assert not (place / "trial.json").exists()
+
+
+def test_a_tried_plan_that_counts_just_goes_on(desk, query):
+    killed_in_a_trial(desk, query, half_done=True)
+    desk.runner.go_on([replace(query, plan=query.plan + " ")])
+    assert [spec.plan_json for spec in desk.runtime.started] == [query.plan, query.plan + " "]
+
+
+def test_a_tried_plan_that_cannot_finish_its_batch_gives_way(desk, query, caplog):
+    killed_in_a_trial(desk, query, half_done=True)
+    usual = desk.runtime.launch
+
+    def launch(spec):
+        if spec.plan_json.endswith(" "):
+            raise RuntimeError("odd")
+        return usual(spec)
+
+    desk.runtime.launch = launch
+    desk.runner.go_on([query])
+    assert [spec.plan_json for spec in desk.runtime.started] == [query.plan] * 2
+    assert "batch_not_finished" in caplog.text
+
+
+def test_a_damaged_trial_is_an_error_of_its_query(desk, query):
+    place = killed_in_a_trial(desk, query, half_done=True)
+    (place / "trial.json").write_text('{"version": 99}')
+    desk.runner.go_on([query])
+    status = desk.runner.running[query.id].status()
+    assert status.state is State.ERROR
+    assert "version 99" in (status.last_error or "")

@@ -1,0 +1,213 @@
+"""A commit of which nobody knows whether it counts: the command topic tells, nothing is deleted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import psutil
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from ksql.commands.log import KafkaCommandLog, NotCommitted
+from ksql.engine.ports import Command, CommandInDoubt
+from ksql.topics.admin import Admin
+from ksql.topics.kafka_errors import KafkaUnreachable
+from ksql.topics.settings import KafkaSettings
+from tests.kafka.servers import hosted
+from tests.kafka.wires import await_true, produce, read_all, unique
+
+PATIENCE_S = 5.0
+
+
+def command(name):
+    return Command(f"stream/`{name}`/create", f"CREATE STREAM {name};", ())
+
+
+def opened(kafka, service_id):
+    seen = []
+    log = KafkaCommandLog(kafka, service_id, 1, lambda offset, found: seen.append(found.id))
+    log.open()
+    return log, seen
+
+
+@pytest.fixture
+def kafka(broker):
+    return KafkaSettings(broker.bootstrap, timeout_s=PATIENCE_S)
+
+
+def lose_the_answer(log, *, after):
+    """The next commit times out: after Kafka has carried it out, or before it was asked."""
+    producer = log._sender._producer
+    asked = []
+
+    class Silent:
+        def __getattr__(self, name):
+            return getattr(producer, name)
+
+        def commit_transaction(self, *args):
+            asked.append(1)
+            if after and len(asked) == 1:
+                producer.commit_transaction(*args)
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True))
+
+    log._sender._producer = Silent()
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_the_log_says_itself_whether_a_command_counts(kafka, after):
+    service_id = unique("doubt") + "_"
+    log, seen = opened(kafka, service_id)
+    with log.begin() as pen:
+        pen.append(command("A"))
+    lose_the_answer(log, after=after)
+    if after:
+        with log.begin() as pen:
+            pen.append(command("B"))
+    else:
+        with pytest.raises(NotCommitted), log.begin() as pen:
+            pen.append(command("B"))
+    with log.begin() as pen:
+        pen.append(command("C"))
+    log.catch_up()
+    assert seen == []
+    again, replayed = opened(kafka, service_id)
+    assert [name[8] for name in replayed] == (["A", "B", "C"] if after else ["A", "C"])
+    for each in (log, again):
+        each.close()
+
+
+def test_as_long_as_kafka_is_away_it_stays_in_doubt(kafka, monkeypatch):
+    log, _ = opened(kafka, unique("doubt") + "_")
+    lose_the_answer(log, after=True)
+    usual = log._sender.reopen
+
+    def away():
+        raise KafkaUnreachable("nowhere", "no answer")
+
+    monkeypatch.setattr(log._sender, "reopen", away)
+    with pytest.raises(CommandInDoubt), log.begin() as pen:
+        pen.append(command("A"))
+    with pytest.raises(CommandInDoubt):
+        log.catch_up()
+    with pytest.raises(KafkaUnreachable):
+        log.settle()
+    monkeypatch.setattr(log._sender, "reopen", usual)
+    assert log.settle()
+    assert log.catch_up() == 2
+    log.close()
+
+
+@pytest.mark.proof
+def test_a_broker_that_stands_still_during_the_commit(broker, kafka):
+    """The request waits in the broker's socket while the client gives up."""
+    service_id = unique("still") + "_"
+    log, _ = opened(kafka, service_id)
+    children = psutil.Process().children(recursive=True)
+    (java,) = [p.pid for p in children if "kafka.Kafka" in " ".join(p.cmdline())]
+    usual = log._sender._step
+
+    def step(call):
+        if call.__name__ == "commit_transaction":
+            os.kill(java, signal.SIGSTOP)
+            threading.Timer(PATIENCE_S + 3, os.kill, (java, signal.SIGCONT)).start()
+        usual(call)
+
+    log._sender._step = step
+    counts = None
+    try:
+        with log.begin() as pen:
+            pen.append(command("A"))
+        counts = True
+    except NotCommitted:
+        counts = False
+    except CommandInDoubt:
+        log._sender._step = usual
+    if counts is None:
+        time.sleep(5)
+        counts = log.settle()
+    log._sender._step = usual
+    with log.begin() as pen:
+        pen.append(command("B"))
+    _again, replayed = opened(kafka, service_id)
+    assert [name[8] for name in replayed] == (["A", "B"] if counts else ["B"])
+
+
+# --- the whole service
+
+
+def declared(name):
+    return (
+        f"CREATE STREAM {name} (K STRING KEY, N INT) "
+        f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+    )
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_a_statement_in_doubt_deletes_nothing_and_is_settled_by_itself(
+    server, http, monkeypatch, after
+):
+    source, sink = unique("src").upper(), unique("dst").upper()
+    http.ksql(declared(source))
+    log = server.service.log
+    short = replace(log._sender._settings, timeout_s=PATIENCE_S)
+    monkeypatch.setattr(log._sender, "_settings", short)
+    lose_the_answer(log, after=after)
+    away = threading.Event()
+    usual = log._sender.reopen
+
+    def reopen():
+        if not away.is_set():
+            raise KafkaUnreachable("nowhere", "no answer")
+        usual()
+
+    monkeypatch.setattr(log._sender, "reopen", reopen)
+    text = f"CREATE STREAM {sink} AS SELECT K, N FROM {source};"
+    body = http.refused(text)
+    assert body["error_code"] == 50300
+    assert "not known yet whether the statement" in body["message"]
+    assert http.refused(declared("OTHER"))["error_code"] == 50300
+    assert Admin(KafkaSettings(server.bootstrap)).exists(sink)
+    produce(server.bootstrap, source, [("k", {"N": 1})])
+    await_true("the prepared query goes on", lambda: read_all(server.bootstrap, sink))
+    away.set()
+    await_true("it is settled", lambda: server.service.engine.settled)
+    assert any(f"_{sink}_" in query for query in http.queries()) == after
+    assert Admin(KafkaSettings(server.bootstrap)).exists(sink) == after
+    status = http.client.get(f"/status/stream/`{sink}`/create").json()
+    assert status["status"] == ("SUCCESS" if after else "ERROR")
+    if not after:
+        http.ksql(text)
+    produce(server.bootstrap, source, [("k", {"N": 2})])
+    wanted = [1, 2]
+    await_true(
+        "all come out",
+        lambda: [s.value["N"] for s in read_all(server.bootstrap, sink)] == wanted,
+    )
+
+
+# --- what a command promises
+
+
+def test_a_topic_that_a_drop_left_is_deleted_at_the_next_start_and_once(
+    broker, runtime, tmp_path, monkeypatch
+):
+    service_id, name = unique("prom") + "_", unique("gone").upper()
+    admin = Admin(KafkaSettings(broker.bootstrap))
+    with hosted(broker.bootstrap, runtime, tmp_path / "state", service_id) as http:
+        http.ksql(declared(name))
+        with monkeypatch.context() as patch:
+            patch.setattr(Admin, "delete", lambda *_: (_ for _ in ()).throw(OSError("killed")))
+            patch.setattr("ksql.app.settler.Settler.wake", lambda _self: None)
+            http.ksql(f"DROP STREAM {name} DELETE TOPIC;")
+            assert admin.exists(name)
+    with hosted(broker.bootstrap, runtime, tmp_path / "state", service_id) as http:
+        assert not admin.exists(name)
+        http.ksql(declared(name))
+    for _ in range(2):
+        with hosted(broker.bootstrap, runtime, tmp_path / "state", service_id) as http:
+            assert admin.exists(name)
+            assert name in str(http.one("SHOW STREAMS;"))

@@ -1,0 +1,142 @@
+"""The switch's exits on Spark: batches that are long, fail, or were left half done."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ksql.base.errors import KsqlError
+from ksql.spark import checkpoint
+from ksql.spark.spec import State
+from ksql.spark.switching import BatchUnfinished, Coming, SwitchFailed, Switching
+from ksql.topics.admin import TopicChange
+from tests.spark.test_failures import await_state
+
+
+@pytest.fixture
+def switch(runtime):
+    """Switch a query to another spec."""
+    came = []
+
+    def run(old, spec, limit_s=60.0):
+        coming = Coming(runtime.host(spec.place, lambda: spec), runtime.watch)
+        came.append(coming.query)
+        Switching(old, coming, limit_s, time.monotonic).run(str)
+        return coming.query
+
+    yield run
+    for query in came:
+        query.stop(graceful=False)
+
+
+def await_begun(query, batch):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        position = checkpoint.planned(query.place.checkpoint)
+        if position is not None and position.batch >= batch:
+            return
+        time.sleep(0.01)
+    pytest.fail(f"batch {batch} does not begin")
+
+
+def tags(desk, sink):
+    return sorted((value["value"], value["tag"]) for value in desk.values(sink))
+
+
+def test_a_long_batch_refuses_the_switch_and_is_not_cut_through(desk, start, switch):
+    source, sink = desk.topic(1), desk.topic()
+    query = start(desk.spec("copy", source, sink, tag="old", slow_s=4))
+    assert query.await_started().state is State.RUNNING
+    desk.send(source, *((f"k{n}", str(n)) for n in range(4)))
+    await_begun(query, 0)
+    with pytest.raises(BatchUnfinished):
+        switch(query, desk.spec("copy", source, sink, tag="new"), 0.2)
+    assert query.await_idle(desk.ends(source))
+    assert query.status().failures == ()
+    desk.send(source, ("k", "4"))
+    await_state(query, State.RUNNING)
+    assert query.await_idle(desk.ends(source), 120)
+    assert tags(desk, sink) == [(str(n), "old") for n in range(5)]
+    new = switch(query, desk.spec("copy", source, sink, tag="new"))
+    desk.send(source, ("k", "5"))
+    assert new.await_idle(desk.ends(source))
+    assert tags(desk, sink)[-1] == ("5", "new")
+
+
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_a_batch_left_half_done_is_finished_by_the_plan_that_began_it(
+    desk, start, switch, tmp_path, exactly_once
+):
+    """Exactly once, its other tasks have written already: the rest must be of the same plan."""
+    source, sink = desk.topic(1), desk.topic()
+    mark = str(tmp_path / "mark")
+    spec = desk.spec("count", source, sink, tag="old", raise_mark=mark, exactly_once=exactly_once)
+    query = start(spec)
+    desk.send(source, ("a", "1"), ("a", "CRASH"), ("a", "2"))
+    await_state(query, State.ERROR, 60)
+    new = switch(query, desk.spec("count", source, sink, tag="new", exactly_once=exactly_once))
+    desk.send(source, ("a", "3"))
+    assert new.await_idle(desk.ends(source))
+    assert [(v["n"], v["tag"]) for v in desk.values(sink)] == [
+        (1, "old"),
+        (2, "old"),
+        (3, "old"),
+        (4, "new"),
+    ]
+
+
+def test_a_batch_that_fails_each_time_refuses_the_switch(desk, start, switch, tmp_path):
+    source, sink = desk.topic(1), desk.topic()
+    desk.admin.delete(sink)
+    query = start(desk.spec("copy", source, sink, tag="old"))
+    desk.send(source, ("a", "1"))
+    await_state(query, State.ERROR, 60)
+    with pytest.raises(BatchUnfinished, match="cannot be finished") as caught:
+        switch(query, desk.spec("copy", source, sink, tag="new"))
+    assert "Traceback" not in caught.value.text()
+    assert query.status().state is not State.STOPPED
+    assert not query.stopped
+
+
+class Gone(KsqlError):
+    """What a start may meet."""
+
+
+@pytest.mark.parametrize("problem", [Gone("no topic"), OSError("disk"), RuntimeError("odd")])
+def test_a_new_plan_that_does_not_start_gives_way(desk, start, runtime, problem):
+    source, sink = desk.topic(1), desk.topic()
+    query = start(desk.spec("copy", source, sink, tag="old"))
+    assert query.await_started().state is State.RUNNING
+
+    def prepare():
+        raise problem
+
+    coming = Coming(runtime.host(query.place, prepare), runtime.watch)
+    with pytest.raises(SwitchFailed):
+        Switching(query, coming, 60.0, time.monotonic).run(str)
+    await_state(query, State.RUNNING)
+    desk.send(source, ("a", "1"))
+    assert query.await_idle(desk.ends(source))
+    assert tags(desk, sink) == [("1", "old")]
+
+
+def test_a_topic_that_comes_back_starts_its_query(desk, runtime):
+    source, sink = desk.topic(1), desk.topic()
+    desk.admin.delete(source)
+    spec = desk.spec("copy", source, sink)
+    query = runtime.host(spec.place, lambda: spec)
+    runtime.watch(query)
+    try:
+        query.start_soon()
+        query.await_tried(60)
+        await_state(query, State.ERROR, 60)
+        assert query.status().state is State.ERROR
+        desk.admin.create(TopicChange(source, 1))
+        desk.send(source, ("a", "1"))
+        await_state(query, State.RUNNING, 60)
+        assert query.await_idle(desk.ends(source))
+        assert Path(query.place.checkpoint).is_dir()
+    finally:
+        query.stop(graceful=False)
