@@ -44,12 +44,14 @@ class Hands:
     """What starts and ends a query; Spark, or a test.
 
     ``prepare`` finds out what to start and may fail as long as Kafka is away; ``launch`` starts it;
-    ``finish`` asks it to end between two batches and waits for that long: True if it has ended.
+    ``finish`` asks it to end between two batches and waits for that long: True if it has ended;
+    ``build`` does ahead what a start takes long for.
     """
 
     prepare: Callable[[], QuerySpec]
     launch: Callable[[QuerySpec], StreamingQuery]
     finish: Callable[[StreamingQuery, float], bool]
+    build: Callable[[QuerySpec], None] = lambda _spec: None
 
 
 class RunningQuery:
@@ -92,6 +94,14 @@ class RunningQuery:
         return tuple(self._spec.topics) if self._spec is not None else ()
 
     # --- its start
+
+    def prepare(self) -> None:
+        """Do ahead what its start takes long for.
+
+        Raises: whatever would keep it from starting.
+        """
+        self._spec = self._hands.prepare()
+        self._hands.build(self._spec)
 
     def start(self) -> None:
         """Start it now.

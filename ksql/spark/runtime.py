@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from py4j.protocol import Py4JError
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from ksql.spark.jvm import SparkSettings
     from ksql.spark.running import OnFailure
@@ -37,6 +38,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _WATCH_S = 0.25
 _SWEEP_STARTS = 16
+
+
+class _Built(NamedTuple):
+    """A dataflow that was built ahead."""
+
+    spec: QuerySpec
+    session: SparkSession
+    writer: DataStreamWriter
 
 
 class SparkRuntime:
@@ -54,6 +63,7 @@ class SparkRuntime:
         self._retry = retry or RetryPolicy()
         self._queries: dict[str, RunningQuery] = {}
         self._tallies: dict[str, Tally] = {}
+        self._built: dict[str, _Built] = {}
         self._lock = Lock()
         self._start_lock = Lock()
         self._starts = 0
@@ -109,7 +119,7 @@ class SparkRuntime:
         self, place: Place, prepare: Callable[[], QuerySpec], on_failure: OnFailure = unheard
     ) -> RunningQuery:
         """A query that is neither started nor watched yet."""
-        hands = Hands(prepare, self._launch, self._finish)
+        hands = Hands(prepare, self._launch, self._finish, self._build)
         return RunningQuery(place, hands, self._retry, self._tally(place.name), on_failure)
 
     def watch(self, query: RunningQuery) -> None:
@@ -170,19 +180,35 @@ class SparkRuntime:
         return cast("StreamingQuery", WatchedQuery(query, self._host.why))
 
     def _launched(self, spec: QuerySpec) -> StreamingQuery:
+        writer = self._taken(spec) or self._writer(spec)
+        # Spark copies the session's settings while it starts a query
+        with self._start_lock, scheduling_pool(self.session, spec.name):
+            self.session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
+            self._starts += 1
+            return writer.start()
+
+    def _build(self, spec: QuerySpec) -> None:
+        """Have the dataflow ready for a start of just this spec."""
+        session = self.session
+        built = _Built(spec, session, self._writer(spec))
+        with self._lock:
+            self._built[spec.name] = built
+
+    def _taken(self, spec: QuerySpec) -> DataStreamWriter | None:
+        with self._lock:
+            built = self._built.pop(spec.name, None)
+        fits = built is not None and built.spec is spec and built.session is self.session
+        return built.writer if built is not None and fits else None
+
+    def _writer(self, spec: QuerySpec) -> DataStreamWriter:
         flow = dataflow(self.session, spec, self._topics())
-        writer = (
+        return (
             flow.writeStream.format("noop")
             .outputMode("append")
             .queryName(spec.name)
             .option("checkpointLocation", str(spec.checkpoint))
             .trigger(processingTime=f"{spec.trigger_ms} milliseconds")
         )
-        # Spark copies the session's settings while it starts a query
-        with self._start_lock, scheduling_pool(self.session, spec.name):
-            self.session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
-            self._starts += 1
-            return writer.start()
 
     def _supervise(self) -> None:
         swept = 0

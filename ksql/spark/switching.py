@@ -5,8 +5,8 @@
 It leaves by one of three exits, and each leaves exactly one plan with the query:
 
 - *switched*: the new plan runs, from the offset on at which the old one ended.
-- *kept* (from ENDING and FINISHING): ``BatchUnfinished`` or whatever else went wrong; the old plan
-  goes on and was never interrupted.
+- *kept* (from OLD_RUNS, ENDING and FINISHING): ``BatchUnfinished`` or whatever else went wrong;
+  the old plan goes on and was never interrupted.
 - *back* (from BETWEEN and TRYING): ``SwitchFailed``; the new plan has been ended, the old one runs
   again, or is tried again until it does.
 
@@ -75,6 +75,12 @@ class OldPlan(Protocol):
 class NewPlan(Protocol):
     """A query under the plan that is to come."""
 
+    def prepare(self) -> None:
+        """Do ahead what its start takes long for, while the old one still runs.
+
+        Raises: anything, if it cannot come up.
+        """
+
     def start(self) -> None:
         """Start it on the old one's checkpoint and wait for its first batch.
 
@@ -101,6 +107,10 @@ class Coming:
         self.query = query
         self._watch = watch
         self._note = note
+
+    def prepare(self) -> None:
+        """Have its dataflow ready."""
+        self.query.prepare()
 
     def start(self) -> None:
         """Start it and wait for its first batch."""
@@ -136,8 +146,9 @@ class Switching(Generic[T]):
         Returns: the position, and for how many milliseconds neither plan ran.
         Raises: BatchUnfinished and SwitchFailed; exactly one plan is with the query then.
         """
-        self._old.hold()
         try:
+            self._new.prepare()
+            self._old.hold()
             self._end_old()
         except BaseException as problem:
             self._old.go_on()

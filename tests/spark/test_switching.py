@@ -10,7 +10,7 @@ import pytest
 from ksql.base.errors import KsqlError
 from ksql.spark import checkpoint
 from ksql.spark.spec import State
-from ksql.spark.switching import BatchUnfinished, Coming, SwitchFailed, Switching
+from ksql.spark.switching import BatchUnfinished, Coming, Switching
 from ksql.topics.admin import TopicChange
 from tests.spark.test_failures import await_state
 
@@ -114,7 +114,7 @@ def test_a_new_plan_that_does_not_start_gives_way(desk, start, runtime, problem)
         raise problem
 
     coming = Coming(runtime.host(query.place, prepare), runtime.watch)
-    with pytest.raises(SwitchFailed):
+    with pytest.raises(SwitchRefused):
         Switching(query, coming, 60.0, time.monotonic).run(str)
     await_state(query, State.RUNNING)
     desk.send(source, ("a", "1"))

@@ -90,6 +90,11 @@ class New:
         self.fails = fails
         self.runs = False
         self.undo_fails = False
+        self.unready = None
+
+    def prepare(self):
+        if self.unready is not None:
+            raise self.unready
 
     def start(self):
         self.clock.now += 0.25
@@ -193,6 +198,17 @@ def test_a_new_plan_that_does_not_come_up_is_ended_and_the_old_one_runs(clock, p
     with pytest.raises(SwitchFailed) as caught:
         switching(old, new).run(lambda: None)
     assert (old.runs, old.held, new.runs) == (True, False, False)
+    assert str(problem) in caught.value.text()
+
+
+@pytest.mark.parametrize("problem", ANY[:3], ids=lambda p: type(p).__name__)
+def test_a_new_plan_that_cannot_be_prepared_asks_nothing_of_the_old_one(clock, problem):
+    old, new = Old(clock), New(clock)
+    new.unready = problem
+    with pytest.raises(SwitchRefused) as caught:
+        switching(old, new).run(str)
+    assert (old.runs, new.runs) == (True, False)
+    assert old.said == ["go_on"]
     assert str(problem) in caught.value.text()
 
 
