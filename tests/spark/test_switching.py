@@ -10,7 +10,7 @@ import pytest
 from ksql.base.errors import KsqlError
 from ksql.spark import checkpoint
 from ksql.spark.spec import State
-from ksql.spark.switching import BatchUnfinished, Coming, Switching
+from ksql.spark.switching import BatchUnfinished, Coming, Switching, SwitchRefused
 from ksql.topics.admin import TopicChange
 from tests.spark.test_failures import await_state
 
