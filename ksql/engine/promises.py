@@ -61,7 +61,7 @@ class Promises:
 
     def add(self, offset: int, changes: Iterable[Change]) -> None:
         """A command that was written."""
-        self._next = max(self._next, offset + 1)
+        self._next = offset + 1  # a command topic that was deleted begins with 0 again
         for change in changes:
             match change:
                 case PutSource(source):  # uses a topic that was not deleted in time: it stays
@@ -77,7 +77,7 @@ class Promises:
         mark = self._mark.read()
         if mark is not None and offset >= mark:
             self.add(offset, changes)
-        self._next = max(self._next, offset + 1)
+        self._next = offset + 1
 
     def keep(self) -> None:
         """Delete what is to be deleted; what fails is logged and stays to be done."""

@@ -396,6 +396,17 @@ def test_without_a_mark_nothing_is_deleted():
     assert it.mark.offset == 3
 
 
+def test_a_command_topic_that_began_anew_has_promises_of_its_own():
+    it = Scene(S, COPY)
+    it.mark.offset = 100  # of the topic before
+    it.again()
+    assert it.mark.offset == 2
+    it.strikes.at = {"delete": OSError("killed")}
+    it.world.execute("DROP STREAM D DELETE TOPIC;")
+    assert it.mark.offset == 2
+    assert set(it.again().topics.known) == {"s"}
+
+
 def test_a_new_source_over_a_topic_that_was_not_deleted_in_time_keeps_it():
     it = killed_before_deleting("DROP STREAM D DELETE TOPIC;")
     it.strikes.at = {"delete": OSError("still away")}
