@@ -127,7 +127,7 @@ PROPERTIES: dict[str, Property] = {
             "bool",
             "true",
             "stop a query whose unread records are gone from the broker, instead of going on",
-            part_of="plan",
+            part_of="query",
         ),
         _p(
             "auto.offset.reset",
@@ -254,7 +254,7 @@ PROPERTIES: dict[str, Property] = {
             "bool",
             "true",
             "end a query at a record that is too large for its topic, instead of leaving it out",
-            part_of="plan",
+            part_of="query",
         ),
         _p(
             "ksql.source.table.materialization.enabled",
