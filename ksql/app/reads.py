@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ksql.engine.context import Context
     from ksql.engine.engine import Engine
     from ksql.plan.nodes import QueryPlan
-    from ksql.query.materialize import Materializer
+    from ksql.query.materialize import Materialized, Materializer
     from ksql.query.results import ResultStream, TextStream
     from ksql.statements.services import Request, Services
     from ksql.stores.base import Store
@@ -60,7 +60,11 @@ class Reads:
         admin: Admin,
         materializer: Materializer,
         now_ms: Callable[[], int],
+        await_first_batch: Callable[[str, float], bool] = lambda _query_id, _timeout_s: True,
     ) -> None:
+        """``await_first_batch``: whether the query has looked at its sources, after so long."""
+        self._await_first_batch = await_first_batch
+        self._begun: set[str] = set()
         self._engine = engine
         self._kafka = kafka
         self._admin = admin
@@ -135,13 +139,27 @@ class Reads:
 
         Raises: TableNotReady.
         """
-        found = self._materializer.table(source)
-        if found is None:  # just made; no answer is better than a wrong one
-            ends = self._admin.end_offsets([source.topic])
-            found = self._materializer.await_table(source, ends, _READY_S)
+        query_id = str(source.created_by)
+        if query_id in self._begun:
+            found = self._materializer.filled(source)
+            found = found or self._materializer.await_table(source, {}, _READY_S)
+        else:
+            found = self._first_answer(source, query_id)
         if found is None:
-            raise TableNotReady(source.name)
+            raise TableNotReady(
+                source.name, self._materializer.missing(source), self._materializer.problem
+            )
         return found.stores
+
+    def _first_answer(self, source: DataSource, query_id: str) -> Materialized | None:
+        """For a table that was just made, no answer is better than an empty one."""
+        if not self._await_first_batch(query_id, _READY_S):
+            raise TableNotReady(source.name, reason="its query has not finished its first batch")
+        ends = self._admin.end_offsets([source.topic])
+        found = self._materializer.await_table(source, ends, _READY_S)
+        if found is not None:
+            self._begun.add(query_id)
+        return found
 
     def _pull(self, query: ast.Query, request: Request) -> ResultStream:
         query_id = f"query_{self._now_ms()}"

@@ -300,7 +300,14 @@ class KsqlService:
             self.settings.text("listeners").removeprefix("http://"),
             self.close_query,
         )
-        self.reads = Reads(self.engine, self.kafka, self.admin, self.materializer, self._now_ms)
+        self.reads = Reads(
+            self.engine,
+            self.kafka,
+            self.admin,
+            self.materializer,
+            self._now_ms,
+            self.runner.await_first_batch,
+        )
         self.services.pushes = self.reads.pushes
         self._closers.append(self.reads.close_all)
 
@@ -468,10 +475,14 @@ class KsqlService:
 
     def health(self) -> Health:
         """How the parts are doing."""
-        reasons = {"kafka": self._watch.kafka, "spark": self.runtime.problem()}
+        reasons = {
+            "kafka": self._watch.kafka,
+            "spark": self.runtime.problem(),
+            "stores": self.materializer.problem,
+        }
         runner = not self._replaying and self.log.sound
         details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
-        details["spark"] = not reasons["spark"]
+        details |= {part: not reasons[part] for part in ("spark", "stores")}
         state: Literal["READY", "INITIALIZING"] = (
             "READY" if self._ready.is_set() else "INITIALIZING"
         )

@@ -13,14 +13,16 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
 from ksql.base.ids import Offset
 from ksql.catalog.model import DataSource
+from ksql.query.retention import retention_ms
 from ksql.stores.base import Change, NewerStore, Store, StoreDamaged, recover
 from ksql.stores.disk import DiskStore, StoreBudget
+from ksql.stores.retained import Retained
 from ksql.topics.admin import Admin
 from ksql.topics.client import RawRecord, Reader
 
@@ -34,14 +36,19 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1
 _REST_S = 1.0
+_LONGEST_REST_S = 15.0
 
 
 @dataclass(frozen=True)
 class Materialized:
-    """A table's stores, one per partition of its topic."""
+    """A table's stores, one per partition of its topic.
+
+    ``goal`` is where the topic ended when they were opened: before that they are being filled.
+    """
 
     source: DataSource
     stores: Mapping[int, Store]
+    goal: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 class Materializer:
@@ -61,6 +68,10 @@ class Materializer:
         self._lock = threading.Lock()
         self._progress = threading.Condition()
         self._positions: dict[tuple[str, int], int] = {}
+        self._retentions: dict[str, int] = {}
+        self._look_again: float | None = None
+        self._turned = False
+        self._problem = ""
         self._thread = threading.Thread(target=self._run, name="materializer", daemon=True)
 
     def start(self) -> None:
@@ -75,26 +86,47 @@ class Materializer:
             if wanted == self._wanted:
                 return
             self._wanted = wanted
+            self._retentions = {
+                name: kept
+                for name, source in wanted.items()
+                if (kept := retention_ms(catalog, source)) is not None
+            }
         self._changed.set()
+
+    @property
+    def problem(self) -> str:
+        """Why no table is followed at the moment; empty if all goes well."""
+        return self._problem
 
     def table(self, source: DataSource) -> Materialized | None:
         """The stores of a table (as ``queryable``); None while it is not (yet) followed."""
         found = self._tables.get(source.name)
         return found if found is not None and _home(found.source) == _home(source) else None
 
+    def filled(self, source: DataSource) -> Materialized | None:
+        """The stores of a table if they hold what its topic held when they were opened."""
+        found = self.table(source)
+        return found if found is not None and self._behind(found.goal) == 0 else None
+
     def await_table(
         self, source: DataSource, ends: Mapping[tuple[str, int], int], timeout_s: float
     ) -> Materialized | None:
-        """The table's stores once they hold what lies before these offsets; None if never."""
+        """The filled stores once they hold what lies before these offsets; None if not in time."""
         deadline = time.monotonic() + timeout_s
         with self._progress:
-            while self.table(source) is None or any(
-                self._positions.get(place, 0) < end for place, end in ends.items()
-            ):
+            while (found := self.filled(source)) is None or self._behind(ends):
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._progress.wait(left):
                     return None
-        return self.table(source)
+        return found
+
+    def missing(self, source: DataSource) -> int:
+        """How many offsets of its topic are still to be read before the table can answer."""
+        found = self.table(source)
+        return self._behind(found.goal) if found is not None else 0
+
+    def _behind(self, ends: Mapping[tuple[str, int], int]) -> int:
+        return sum(max(0, end - self._positions.get(place, 0)) for place, end in ends.items())
 
     def close(self) -> None:
         """Stop following and close the stores."""
@@ -106,23 +138,45 @@ class Materializer:
     # --- the following thread
 
     def _run(self) -> None:
-        reader = Reader(self._settings)
+        """Follow, whatever happens: what fails is told, rests, and is tried again."""
+        rest_s = _REST_S
+        while not self._closing.is_set():
+            try:
+                self._follow()
+            except Exception as error:  # noqa: BLE001 - pull queries need this thread for good
+                self._note_problem(error)
+            if self._turned:
+                rest_s = _REST_S
+            self._changed.set()
+            self._closing.wait(rest_s)
+            rest_s = min(rest_s * 2, _LONGEST_REST_S)
+
+    def _follow(self) -> None:
+        """Read until told to end; the stores are open for as long as this goes well."""
+        self._turned = False
         admin = Admin(self._settings)
         try:
-            while not self._closing.is_set():
-                try:
+            with Reader(self._settings) as reader:
+                while not self._closing.is_set():
                     self._turn(reader, admin)
-                except KsqlError as error:
-                    _log.warning("materializer_rests", extra={"reason": error.text()})
-                    self._changed.set()
-                    self._closing.wait(_REST_S)
+                    self._turned = True
+                    self._problem = ""
         finally:
-            reader.close()
-            for table in self._tables.values():
+            tables, self._tables = self._tables, {}
+            for table in tables.values():
                 _close(table)
 
+    def _note_problem(self, error: Exception) -> None:
+        reason = (
+            error.text() if isinstance(error, KsqlError) else f"{type(error).__name__}: {error}"
+        )
+        if reason != self._problem:  # once: it is tried again and again
+            known = isinstance(error, KsqlError)
+            _log.warning("materializer_rests", extra={"reason": reason}, exc_info=not known)
+        self._problem = reason
+
     def _turn(self, reader: Reader, admin: Admin) -> None:
-        if self._changed.is_set():
+        if self._changed.is_set() or self._is_due():
             self._changed.clear()
             self._assign(reader, admin)
         if not self._tables:
@@ -130,6 +184,13 @@ class Materializer:
             return
         batch = reader.poll(timeout_s=_POLL_S)
         self._store(batch, reader)
+        for table in self._tables.values():
+            for store in table.stores.values():
+                if isinstance(store, Retained):
+                    store.tidy()
+
+    def _is_due(self) -> bool:
+        return self._look_again is not None and time.monotonic() >= self._look_again
 
     def _assign(self, reader: Reader, admin: Admin) -> None:
         with self._lock:
@@ -141,23 +202,41 @@ class Materializer:
         self._sweep(homes)
         self._known |= homes
         topics = admin.topics()
-        offsets: dict[tuple[str, int], int] = {}
+        self._look_again = None
+        fresh = set()
         for name, source in wanted.items():
             info = topics.get(source.topic)
-            if info is None:
-                continue
             table = self._tables.get(name)
-            stores = table.stores if table else self._open(source, info.partitions)
-            self._tables[name] = Materialized(source, stores)
+            if table is not None and (info is None or len(table.stores) != info.partitions):
+                _close(self._tables.pop(name))  # the topic was made anew, or is gone
+                table = None
+            if info is None:
+                self._look_again = time.monotonic() + _LONGEST_REST_S
+                continue
+            if table is None:
+                fresh.add(name)
+                self._tables[name] = Materialized(source, self._open(source, info.partitions))
+            else:
+                self._tables[name] = replace(table, source=source)
+        offsets = self._starts(admin, fresh)
+        reader.assign(offsets)
+        self._note(offsets)
+
+    def _starts(self, admin: Admin, fresh: set[str]) -> dict[tuple[str, int], int]:
+        """Where to read on; what the fresh ones have to reach is noted."""
+        offsets: dict[tuple[str, int], int] = {}
         names = sorted({table.source.topic for table in self._tables.values()})
         begins, ends = admin.begin_offsets(names), admin.end_offsets(names)
-        for table in self._tables.values():
+        for name, table in self._tables.items():
             for partition, store in table.stores.items():
                 place = (table.source.topic, partition)
                 start = recover(store, Offset(begins[place]), Offset(ends[place]))
                 offsets[place] = min(start, offsets.get(place, start))
-        reader.assign(offsets)
-        self._note(offsets)
+            if name in fresh:
+                topic = table.source.topic
+                goal = {(topic, partition): ends[topic, partition] for partition in table.stores}
+                self._tables[name] = replace(table, goal=goal)
+        return offsets
 
     def _sweep(self, homes: set[str]) -> None:
         """Delete the stores of tables that are no more; move aside what belongs to none."""
@@ -183,7 +262,11 @@ class Materializer:
                 _log.warning("store_rebuilt", extra={"store": str(path), "reason": error.text()})
                 DiskStore.destroy(path)
                 stores[partition] = DiskStore.open(path, self._budget)
-        return stores
+        kept = self._retentions.get(source.name)
+        if kept is None or source.window is None:
+            return stores
+        sessions = source.window.size_ms is None
+        return {p: Retained(store, kept, sessions=sessions) for p, store in stores.items()}
 
     def _store(self, batch: Iterable[RawRecord], reader: Reader) -> None:
         changes: dict[tuple[str, int], list[Change]] = {}

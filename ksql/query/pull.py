@@ -311,11 +311,14 @@ def result_columns(projected: Iterable[Named], source: DataSource) -> tuple[Colu
 
 
 class TableNotReady(KsqlError):
-    """The stores of a table are not open yet."""
+    """The stores of a table do not hold all of it yet."""
 
     code = 50302
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, missing: int = 0, reason: str = "") -> None:
+        told = f"{missing} records of its topic are still to be read" if missing else ""
         super().__init__(
-            f"The table {name} is not ready for pull queries yet", hint="Try again in a moment."
+            f"The table {name} is not ready for pull queries yet",
+            detail=reason or told,
+            hint="Try again in a moment: an answer now would lack rows.",
         )

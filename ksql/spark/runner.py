@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, ServerError
 from ksql.base.files import write_whole
-from ksql.base.ids import application_id
+from ksql.base.ids import QueryId, application_id
 from ksql.dataflow import rights
 from ksql.dataflow.extensions import packed
 from ksql.dataflow.load import load
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import re
 
     from ksql.base.aside import Aside
-    from ksql.base.ids import QueryId
     from ksql.catalog.model import PersistentQuery
     from ksql.spark.checkpoint import Offsets
     from ksql.spark.lives import Life
@@ -166,6 +165,15 @@ class SparkRunner:
         found = self.running.pop(query_id, None)
         if found is not None:
             found.stop()
+
+    def await_first_batch(self, query_id: str, timeout_s: float) -> bool:
+        """Wait until the query has finished a batch, found nothing to read, or failed."""
+        found = self.running.get(QueryId(query_id))
+        if found is None or checkpoint.committed(self.checkpoint(query_id)) is not None:
+            return True
+        began = time.monotonic()
+        found.await_started(timeout_s)
+        return time.monotonic() - began < timeout_s
 
     def forget(self, query_id: QueryId) -> None:
         """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import psutil
@@ -90,15 +91,10 @@ def test_a_dead_spark_is_shown_and_comes_back_with_its_queries(served, turn):
 def test_a_statement_in_flight_ends_with_an_error_and_one_plan(served):
     victim = jvm(served, "SparkSubmit")
     os.kill(victim.pid, signal.SIGSTOP)  # so that the statement waits for it
-    try:
-        import threading  # noqa: PLC0415
-
-        timer = threading.Timer(1.0, victim.kill)
-        timer.start()
-        refused = served.http.refused("CREATE STREAM u AS SELECT * FROM s;")
-        timer.join()
-    finally:
-        victim.kill()
+    killer = threading.Timer(1.0, victim.kill)
+    killer.start()
+    refused = served.http.refused("CREATE STREAM u AS SELECT * FROM s;")
+    killer.join()
     assert "Spark" in refused["message"]
     await_("running", lambda: set(served.http.queries().values()) == {"RUNNING"})
     count_on(served, "in flight")
