@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.app.skipped import Skipping
 from ksql.base.ids import QueryId
 from ksql.spark.spec import State
 from ksql.statements.services import Offsets, QueryHealth
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.app.skipped import SkippedRecords
     from ksql.engine.engine import Engine
     from ksql.spark.runner import SparkRunner
     from ksql.spark.running import RunningQuery
@@ -21,11 +21,25 @@ if TYPE_CHECKING:
 class SparkMonitor:
     """The ``Monitor`` protocol over Spark's queries and Kafka's administration."""
 
-    def __init__(self, runner: SparkRunner, admin: Admin, skipped: SkippedRecords) -> None:
+    def __init__(
+        self,
+        runner: SparkRunner,
+        admin: Admin,
+        trouble: Callable[[], str] = lambda: "",
+        now_ms: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """``trouble`` tells what keeps every query from working, as that Kafka is away."""
         self._runner = runner
         self._admin = admin
-        self._skipped = skipped
+        self._trouble = trouble
+        self._now_ms = now_ms
+        self._skipping = Skipping()
         self.engine: Engine | None = None
+
+    def look(self) -> None:
+        """See whether queries handle what they read; about once a second."""
+        for query_id, running in list(self._runner.running.items()):
+            self._skipping.look(query_id, running.tally.totals, self._now_ms())
 
     def health(self, query_id: str) -> QueryHealth:
         """How the query does."""
@@ -35,15 +49,20 @@ class SparkMonitor:
         running = self._running(query_id)
         if running is None:
             return QueryHealth("ERROR", ((0, "the query does not run"),))
+        trouble = self._trouble()
         status, totals = running.status(), running.totals()
+        errors = [(f.when_ms, f.message) for f in status.failures]
+        if trouble:
+            errors.append((self._now_ms(), trouble))
         return QueryHealth(
-            "RUNNING" if status.state is State.RUNNING else "ERROR",
-            tuple((f.when_ms, f.message) for f in status.failures),
+            "RUNNING" if status.state is State.RUNNING and not trouble else "ERROR",
+            tuple(errors),
             totals.rows_in,
             totals.rows_out,
             totals.rows_in_per_s,
             totals.rows_out_per_s,
             totals.last_ms,
+            self._skipping.warnings(query_id),
         )
 
     def spark_plan(self, query_id: str) -> str:
@@ -53,7 +72,8 @@ class SparkMonitor:
 
     def skipped(self, query_id: str) -> int:
         """How many records it could not handle since this server began."""
-        return self._skipped.count(query_id)
+        running = self._running(query_id)
+        return running.totals().errors if running else 0
 
     def committed(self, query_id: str) -> Offsets:
         """How far it has read."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ksql.topics.admin import Admin
     from ksql.topics.settings import KafkaSettings
 
-_READY_S = 5.0
+_READY_S = 10.0
 
 
 class _Open(NamedTuple):

@@ -21,7 +21,6 @@ from ksql.app.reads import Reads
 from ksql.app.registry import URL as REGISTRY_URL
 from ksql.app.registry import open_registry
 from ksql.app.settler import Settler
-from ksql.app.skipped import SkippedRecords
 from ksql.app.state import StateDir
 from ksql.app.watch import Watch, kafka_answers
 from ksql.base.aside import Aside
@@ -196,7 +195,12 @@ class KsqlService:
         return runtime
 
     def _open_watch(self) -> Watch:
-        watch = Watch(kafka_answers(self.kafka), self._broker, self.runtime.wake)
+        watch = Watch(
+            kafka_answers(self.kafka),
+            self._broker,
+            on_return=self.runtime.wake,
+            on_turn=self._look,
+        )
         self._closers.append(watch.close)
         watch.start()
         return watch
@@ -289,9 +293,9 @@ class KsqlService:
         self._closers.append(settler.close)
         writer = SharedSender(self.kafka)
         self._closers.append(writer.close)
-        skipped = SkippedRecords(self.kafka, self.admin, self.log_topic)
-        monitor = SparkMonitor(self.runner, self.admin, skipped)
+        monitor = SparkMonitor(self.runner, self.admin, self._trouble, self._now_ms)
         monitor.engine = self.engine
+        self._monitor = monitor
         self.services = Services(
             self.engine,
             monitor,
@@ -472,6 +476,14 @@ class KsqlService:
     def addresses(self) -> Mapping[str, str]:
         """Where else this server listens."""
         return self._addresses
+
+    def _trouble(self) -> str:
+        """What keeps every query from working; empty as a rule."""
+        return self.runtime.problem() or self._watch.kafka
+
+    def _look(self) -> None:
+        if self._ready.is_set():
+            self._monitor.look()
 
     def health(self) -> Health:
         """How the parts are doing."""

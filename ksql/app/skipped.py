@@ -1,47 +1,41 @@
-"""How many records a query could not handle, counted from the processing log."""
+"""Queries that handle none of the records that they read: they run, and yet all is lost on them."""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from ksql.topics.client import Reader
-from ksql.topics.kafka_errors import OffsetsGone
-from ksql.topics.processing_log import skipping_query
-
 if TYPE_CHECKING:
-    from ksql.topics.admin import Admin
-    from ksql.topics.settings import KafkaSettings
+    from ksql.spark.tally import Totals
 
 
-class SkippedRecords:
-    """Counts per query since this server began; the log is read on when somebody asks."""
+class Skipping:
+    """Compares what a query has read and could not handle between two looks."""
 
-    def __init__(self, kafka: KafkaSettings, admin: Admin, topic: str) -> None:
-        self._kafka = kafka
-        self._admin = admin
-        self._topic = topic
-        self._lock = threading.Lock()
-        self._counts: Counter[str] = Counter()
-        self._positions = admin.end_offsets([topic]) if admin.exists(topic) else {}
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, int, int]] = {}
+        self._since: dict[str, tuple[int, int]] = {}
 
-    def count(self, query_id: str) -> int:
-        """The query's records."""
-        with self._lock:
-            if self._positions and self._grown():
-                self._read_on()
-            return self._counts[query_id]
+    def look(self, query_id: str, totals: Totals, now_ms: int) -> None:
+        """See how far it has come; a look at which nothing has come changes nothing."""
+        now = (totals.rows_in, totals.errors, totals.rows_out)
+        before = self._seen.get(query_id, (0, 0, 0))
+        if now[0] < before[0]:  # counted anew
+            before = (0, 0, 0)
+        self._seen[query_id] = now
+        read, skipped, written = (after - b for after, b in zip(now, before, strict=True))
+        if not read:
+            return
+        if skipped >= read and not written:
+            since, count = self._since.get(query_id, (now_ms, 0))
+            self._since[query_id] = (since, count + read)
+        else:
+            self._since.pop(query_id, None)
 
-    def _grown(self) -> bool:
-        return self._admin.end_offsets([self._topic]) != self._positions
-
-    def _read_on(self) -> None:
-        with Reader(self._kafka) as reader:
-            reader.assign(self._positions)
-            try:
-                for batch in reader.read_to_end():
-                    self._counts.update(skipping_query(record.value or b"") for record in batch)
-            except OffsetsGone:  # the log's retention was faster
-                reader.assign(self._admin.begin_offsets([self._topic]))
-            self._positions = reader.positions
+    def warnings(self, query_id: str) -> tuple[tuple[int, str], ...]:
+        """Since when (ms), and what there is to say; nothing as a rule."""
+        found = self._since.get(query_id)
+        if found is None:
+            return ()
+        since, count = found
+        told = f"none of the last {count} records could be handled; the processing log tells why"
+        return ((since, told),)

@@ -59,6 +59,7 @@ class Watch:
         self._next_start = 0.0
         self._attempt = 0
         self._failed: set[str] = set()
+        self.pause_s = _TURN_S
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
@@ -76,7 +77,7 @@ class Watch:
         self._closing.set()
 
     def _run(self) -> None:
-        while not self._closing.wait(_TURN_S):
+        while not self._closing.wait(self.pause_s):
             self._do("watch_kafka", self.turn)
             self._do("watch_queries", self._on_turn)
 

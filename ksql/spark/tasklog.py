@@ -21,20 +21,23 @@ class TaskLog:
     def __init__(self) -> None:
         self.entries: list[tuple[str, str, Any]] = []
         self.notes: list[tuple[str, str]] = []
-        self._told = 0
+        self._untold = 0
+        self._last: Any = None
 
     def __call__(self, operator: str, message: str, row: Any) -> None:
         """Note one entry."""
         self.entries.append((operator, message, row))
+        if row is None or row is not self._last:
+            self._untold += 1
+        self._last = row
 
     def note(self, operator: str, message: str) -> None:
         """Note something that left no record out: a warning."""
         self.notes.append((operator, message))
 
     def untold(self) -> int:
-        """How many entries there are since this was asked last."""
-        count = len(self.entries) - self._told
-        self._told += count
+        """How many records had an entry since this was asked last, one with several once."""
+        count, self._untold = self._untold, 0
         return count
 
 

@@ -127,7 +127,8 @@ def _faults(queries: tuple[PersistentQuery, ...], request: Request) -> str:
     monitor = request.services.monitor
     for query in queries:
         rows.append(f"{query.id}: records-skipped: {monitor.skipped(query.id)}")
-        for when, text in monitor.health(query.id).errors:
+        health = monitor.health(query.id)
+        for when, text in (*health.errors, *health.warnings):
             rows.append(f"  {_moment(when)} {text}")
     return "\n".join(rows)
 
@@ -159,7 +160,8 @@ def _group(query: PersistentQuery, request: Request) -> str:
 def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:
     """One line about a query."""
     sink = request.engine.catalog.sources.get(query.sink)
-    state = request.services.monitor.health(query.id).state
+    health = request.services.monitor.health(query.id)
+    state = health.state
     return e.QueryInfo(
         query.statement,
         (query.sink,) if query.sink else (),
@@ -168,6 +170,7 @@ def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:
         {state: 1},
         _query_type(query),
         state,
+        tuple(text for _, text in health.warnings),
     )
 
 
@@ -201,7 +204,8 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
     """All about a running query."""
     health = request.services.monitor.health(query.id)
     described = _of_plan(plan_of(query), query.statement, query.sink)
-    errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in health.errors)
+    told = (*health.errors, *health.warnings)
+    errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in told)
     spark = request.services.monitor.spark_plan(query.id)
     return replace(
         described,

@@ -130,7 +130,7 @@ class SourceInfo:
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """One line of SHOW QUERIES."""
+    """One line of SHOW QUERIES; ``warnings`` tell of trouble of a query that runs."""
 
     query_string: str
     sinks: tuple[str, ...]
@@ -139,6 +139,7 @@ class QueryInfo:
     status_count: Mapping[str, int]
     query_type: QueryType
     state: str
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class QueryHealth:
-    """How a persistent query does; errors are (time in ms, text).
+    """How a persistent query does; errors and warnings are (time in ms, text).
 
     The counts are of this server, since it began: records of all its sources together, records
     written, both also per second of the last half minute, and when it last read any (0: never).
@@ -31,6 +31,7 @@ class QueryHealth:
     rows_in_per_s: float = 0.0
     rows_out_per_s: float = 0.0
     last_ms: int = 0
+    warnings: tuple[tuple[int, str], ...] = ()
 
 
 class Monitor(Protocol):

@@ -101,21 +101,6 @@ def logger_name(query_id: str, *operators: str) -> str:
     return ".".join(("processing", query_id, *operators))
 
 
-def skipping_query(entry: bytes) -> str:
-    """The query that could not handle the record that an entry of the log is about.
-
-    Empty if there is no such record: the entry tells of a query's end, is only a warning, or
-    cannot be read.
-    """
-    try:
-        found = orjson.loads(entry)
-        logger, type_ = str(found["logger"]), found["message"]["type"]
-        warning = found["level"] == WARNING
-    except (KeyError, TypeError, ValueError):
-        return ""
-    return "" if warning or type_ == _THREAD_ERROR else (*logger.split("."), "")[1]
-
-
 def entry(logger: str, time_ms: int, message: Message, level: str = "ERROR") -> bytes:
     """The bytes of one record of the log."""
     return orjson.dumps(

@@ -129,8 +129,13 @@ def _queries(entity: JsonObject) -> RenderableType:
     drawn = _QUERIES(entity)
     if not entity["queries"]:
         return drawn
+    told = [
+        Text(f"Warning: {item['id']}: {warning}")
+        for item in entity["queries"]
+        for warning in item.get("warnings") or ()
+    ]
     hint = Text("For more of a query: EXPLAIN <Query ID>;", style="dim")
-    return Group(drawn, Text(), hint)
+    return Group(drawn, *told, Text(), hint)
 
 
 def _replicas(item: JsonObject) -> str:

@@ -52,14 +52,22 @@ def health(server: ServerProcess) -> dict:
     return found
 
 
+def counts(server: ServerProcess) -> dict:
+    """The table, as soon as it answers."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return dict(server.http.rows("SELECT * FROM t;"))
+        except Refused as refused:
+            assert refused.status == 503
+            assert time.monotonic() < deadline
+
+
 def count_on(server: ServerProcess, key: str) -> None:
     """One more record is counted, exactly."""
-    before = dict(server.http.rows("SELECT * FROM t;")).get(key, 0)
+    before = counts(server).get(key, 0)
     server.http.ksql(f"INSERT INTO s (k, n) VALUES ('{key}', 1);")
-    await_(
-        f"{key} counted",
-        lambda: dict(server.http.rows("SELECT * FROM t;")).get(key) == before + 1,
-    )
+    await_(f"{key} counted", lambda: counts(server).get(key) == before + 1)
 
 
 @pytest.mark.parametrize("turn", [1, 2])

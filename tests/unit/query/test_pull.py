@@ -298,8 +298,10 @@ def test_streams_may_be_switched_off():
 
 
 def test_a_table_that_is_not_open_yet():
-    error = TableNotReady("N")
-    assert (error.code, error.hint) == (50302, "Try again in a moment.")
+    error = TableNotReady("N", 7)
+    assert error.code == 50302
+    assert "7 records of its topic are still to be read" in error.text()
+    assert "Kafka is away" in TableNotReady("N", 7, "Kafka is away").text()
 
 
 def test_a_source_table_is_read_where_its_query_keeps_it():

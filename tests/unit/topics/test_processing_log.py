@@ -100,14 +100,3 @@ def test_the_statement_for_the_stream():
     text = log.stream_statement("it's")
     assert text.startswith("CREATE STREAM KSQL_PROCESSING_LOG (`LOGGER` STRING, ")
     assert text.endswith("WITH (KAFKA_TOPIC='it''s', VALUE_FORMAT='JSON', KEY_FORMAT='KAFKA');")
-
-
-def test_an_entry_about_a_record_tells_which_query_skips_it():
-    about = log.entry(log.logger_name("CSAS_X_1", "Project"), 5, log.production_error("no"))
-    assert log.skipping_query(about) == "CSAS_X_1"
-    ended = log.entry(log.logger_name("CSAS_X_1"), 5, log.thread_error("no", "CSAS_X_1"))
-    assert log.skipping_query(ended) == ""
-    warning = log.entry("processing.Q", 5, log.production_error("late"), log.WARNING)
-    assert log.skipping_query(warning) == ""
-    for strange in (b"", b"no JSON", b"[]", b"{}", b'{"logger": "processing"}', b'{"logger": 1}'):
-        assert log.skipping_query(strange) == ""

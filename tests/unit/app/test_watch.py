@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import logging
+import threading
+from types import SimpleNamespace
+
+from ksql.app.ending import close_all
+from ksql.app.watch import Watch
+from ksql.base.errors import KsqlError
+
+
+class Broker:
+    """An embedded broker that dies, and cannot be started so many times."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.alive = True
+        self.failures = failures
+        self.tries = 0
+
+    def ending(self) -> str:
+        return "the disk is full"
+
+    def revive(self) -> None:
+        self.tries += 1
+        if self.tries <= self.failures:
+            raise OSError(28, "No space left on device")
+        self.alive = True
+
+
+def test_kafka_that_does_not_answer_is_told_once_until_it_does(caplog):
+    answers = ["", "away", "away still", "", ""]
+    returns = []
+    watch = Watch(lambda: answers.pop(0), None, lambda: returns.append(1))
+    told = []
+    while answers:
+        watch.turn()
+        told.append(watch.kafka)
+    assert told == ["", "away", "away still", "", ""]
+    assert returns == [1]
+    assert [r.message for r in caplog.records] == ["kafka_does_not_answer", "kafka_answers_again"]
+
+
+def test_a_dead_broker_is_started_again_after_rests(monkeypatch):
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("ksql.app.watch.time", clock)
+    now[0] = 100.0
+    broker = Broker(failures=2)
+    returns = []
+    watch = Watch(lambda: "", broker, lambda: returns.append(1))
+    broker.alive = False
+    seen = []
+    for _ in range(10):
+        watch.turn()
+        seen.append((broker.tries, broker.alive, watch.kafka))
+        now[0] += 0.5
+    assert [tries for tries, _, _ in seen] == [1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
+    assert "the disk is full" in seen[0][2]
+    assert seen[-1][2] == ""
+    assert returns == [1]
+
+
+def test_a_defect_is_told_once_and_ends_nothing(caplog):
+    turns = threading.Event()
+    count = []
+
+    def defect() -> None:
+        count.append(1)
+        if len(count) == 3:
+            turns.set()
+        raise ZeroDivisionError
+
+    watch = Watch(lambda: "", None, on_turn=defect)
+    watch.pause_s = 0.001
+    with caplog.at_level(logging.ERROR):
+        watch.start()
+        assert turns.wait(30)
+        watch.close()
+    assert [r.message for r in caplog.records] == ["watch_failed"]
+
+
+def test_what_hangs_holds_up_nobody(caplog):
+    hangs, closed = threading.Event(), []
+
+    def fails() -> None:
+        raise KsqlError("no broker")
+
+    closers = [lambda: closed.append("first"), fails, hangs.wait, lambda: closed.append("last")]
+    assert close_all(closers, 0.1) is False
+    hangs.set()
+    assert closers == []
+    assert closed == ["last", "first"]
+    assert [r.message for r in caplog.records] == ["stop_cut_short", "stop_failed"]
+    assert all(r.exc_info is None for r in caplog.records)
+
+
+def test_all_that_ends_in_time():
+    assert close_all([lambda: None], 30) is True
