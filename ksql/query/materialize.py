@@ -203,7 +203,7 @@ class Materializer:
         self._known |= homes
         topics = admin.topics()
         self._look_again = None
-        fresh = set()
+        fresh: dict[str, Materialized] = {}
         for name, source in wanted.items():
             info = topics.get(source.topic)
             table = self._tables.get(name)
@@ -212,22 +212,24 @@ class Materializer:
                 table = None
             if info is None:
                 self._look_again = time.monotonic() + _LONGEST_REST_S
-                continue
-            if table is None:
-                fresh.add(name)
-                self._tables[name] = Materialized(source, self._open(source, info.partitions))
+            elif table is None:
+                fresh[name] = Materialized(source, self._open(source, info.partitions))
             else:
                 self._tables[name] = replace(table, source=source)
-        offsets = self._starts(admin, fresh)
-        reader.assign(offsets)
-        self._note(offsets)
+        try:
+            self._read_on(reader, admin, fresh)
+        except BaseException:
+            for table in fresh.values():
+                _close(table)
+            raise
 
-    def _starts(self, admin: Admin, fresh: set[str]) -> dict[tuple[str, int], int]:
-        """Where to read on; what the fresh ones have to reach is noted."""
+    def _read_on(self, reader: Reader, admin: Admin, fresh: dict[str, Materialized]) -> None:
+        """Read all tables from where they are; the fresh ones are shown with what they lack."""
+        tables = self._tables | fresh
         offsets: dict[tuple[str, int], int] = {}
-        names = sorted({table.source.topic for table in self._tables.values()})
+        names = sorted({table.source.topic for table in tables.values()})
         begins, ends = admin.begin_offsets(names), admin.end_offsets(names)
-        for name, table in self._tables.items():
+        for name, table in tables.items():
             for partition, store in table.stores.items():
                 place = (table.source.topic, partition)
                 start = recover(store, Offset(begins[place]), Offset(ends[place]))
@@ -235,8 +237,12 @@ class Materializer:
             if name in fresh:
                 topic = table.source.topic
                 goal = {(topic, partition): ends[topic, partition] for partition in table.stores}
-                self._tables[name] = replace(table, goal=goal)
-        return offsets
+                tables[name] = replace(table, goal=goal)
+        reader.assign(offsets)
+        with self._progress:
+            self._positions.update(offsets)
+            self._tables = tables
+            self._progress.notify_all()
 
     def _sweep(self, homes: set[str]) -> None:
         """Delete the stores of tables that are no more; move aside what belongs to none."""

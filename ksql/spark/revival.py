@@ -5,9 +5,11 @@ Every query goes on from its checkpoint, as it does after any other failure.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import KsqlError, ServerError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from ksql.spark.jvm import SparkSettings
     from ksql.spark.session import OpenSession
+    from ksql.spark.spec import Failure
 
 _log = logging.getLogger(__name__)
 
@@ -188,6 +191,13 @@ class Host:
 
     def _rest_s(self) -> float:
         return min(_LONGEST_REST_S, _FIRST_REST_S * float(1 << min(self._attempt - 1, 10)))
+
+    def note(self, query_id: str, failure: Failure) -> None:
+        """Tell of a query's failure, with the whole trace beside Spark's own words."""
+        _log.warning("query_failed", extra={"query_id": query_id, "reason": failure.message})
+        when = datetime.fromtimestamp(failure.when_ms / 1000, UTC).isoformat(" ", "milliseconds")
+        with contextlib.suppress(OSError), self._settings.log_file.open("a") as log:
+            log.write(f"{when} query_failed {query_id}: {failure.trace}\n")
 
     def close(self) -> None:
         """End it, however it is."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ksql.spark.jvm import SparkSettings
     from ksql.spark.running import OnFailure
     from ksql.spark.source import Topics
-    from ksql.spark.spec import Place, QuerySpec
+    from ksql.spark.spec import Failure, Place, QuerySpec
 
 _log = logging.getLogger(__name__)
 _WATCH_S = 0.25
@@ -120,7 +120,12 @@ class SparkRuntime:
     ) -> RunningQuery:
         """A query that is neither started nor watched yet."""
         hands = Hands(prepare, self._launch, self._finish, self._build)
-        return RunningQuery(place, hands, self._retry, self._tally(place.name), on_failure)
+
+        def heard(query_id: str, failure: Failure) -> None:
+            self._host.note(query_id, failure)
+            on_failure(query_id, failure)
+
+        return RunningQuery(place, hands, self._retry, self._tally(place.name), heard)
 
     def watch(self, query: RunningQuery) -> None:
         """From now on this is the query under its name: what fails is tried again."""

@@ -63,8 +63,12 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 
+# Spark calls every end of a query an error, that between two batches which a stop or a switch asks
+# for as well; failures are told in the processing log and in ours.
 _LOG4J = """\
 rootLogger.level = error
+logger.batches.name = org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
+logger.batches.level = off
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr

@@ -68,10 +68,8 @@ def test_a_healthy_life_has_no_error_in_its_logs(tmp_path):
         http.ksql(DECLARED, properties)
         http.ksql("CREATE STREAM u AS SELECT * FROM s;")
         http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        more = (
-            "CREATE OR REPLACE TABLE t AS SELECT k, COUNT(*) AS n, SUM(n) AS m FROM s GROUP BY k;"
-        )
-        http.ksql(more, properties)
+        changed = "SELECT k, COUNT(*) AS n, SUM(n) AS m FROM s GROUP BY k;"
+        http.ksql(f"CREATE OR REPLACE TABLE t AS {changed}", properties)
         (id_,) = (name for name in http.queries() if name.startswith("CTAS"))
         http.ksql(f"PAUSE {id_}; RESUME {id_};")
         http.ksql("INSERT INTO s (k, n) VALUES ('a', 1); DROP STREAM u DELETE TOPIC;")
