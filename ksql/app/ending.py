@@ -12,11 +12,40 @@ from ksql.base.errors import KsqlError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.spark.runtime import SparkRuntime
+    from ksql.topics.broker import EmbeddedBroker
+
+    Closer = Callable[[], object]
+
 _log = logging.getLogger(__name__)
+_STOP_S = 4.0
+_SHARED_STOP_S = 90.0
+_PROCESS_STOP_S = 5.0
 _LEAST_S = 0.3
 
 
-def close_all(closers: list[Callable[[], object]], patience_s: float) -> bool:
+def end(
+    closers: list[Closer],
+    runtime: SparkRuntime | None,
+    broker: EmbeddedBroker | None,
+    *,
+    shared: bool,
+) -> None:
+    """Close everything, the last one first, and end the processes; the very first one comes last.
+
+    Spark ends before the broker, which it may still be writing to. What does not end is killed.
+    ``shared``: Spark goes on for others, so that batches must come to their ends.
+    """
+    first, rest = closers[:1], closers[1:]
+    calm = close_all(rest, _SHARED_STOP_S if shared else _STOP_S)
+    if runtime is not None and not (calm and close_all([runtime.close], _PROCESS_STOP_S)):
+        runtime.kill()
+    if broker is not None and not close_all([broker.stop], _PROCESS_STOP_S):
+        broker.kill()
+    close_all(first, _STOP_S)
+
+
+def close_all(closers: list[Closer], patience_s: float) -> bool:
     """Close them, the last one first, emptying the list.
 
     What has not ended when the time is over is left to itself, and those behind it still get a
@@ -31,7 +60,7 @@ def close_all(closers: list[Callable[[], object]], patience_s: float) -> bool:
     return in_time
 
 
-def _close(close: Callable[[], object], patience_s: float) -> bool:
+def _close(close: Closer, patience_s: float) -> bool:
     name = getattr(close, "__qualname__", repr(close))
     given_up = threading.Event()
 

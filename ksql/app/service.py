@@ -12,7 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
 from ksql.app.book import LedgerBook
-from ksql.app.ending import close_all
+from ksql.app.ending import end
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
 from ksql.app.mark import FileMark
@@ -72,9 +72,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _COMMAND_PAUSE_S = 0.05
-_STOP_S = 4.0
-_SHARED_STOP_S = 90.0
-_PROCESS_STOP_S = 5.0
 _BOOTSTRAP = "bootstrap.servers"
 
 
@@ -393,20 +390,10 @@ class KsqlService:
         """
         self._ready.clear()
         with self._stop_lock:
-            first, self._closers = self._closers[:1], self._closers[1:]
-            patience_s = _STOP_S if self._given_runtime is None else _SHARED_STOP_S
-            calm = close_all(self._closers, patience_s)
-            self._end_processes(calm=calm)
-            close_all(first, _STOP_S)
-
-    def _end_processes(self, *, calm: bool) -> None:
-        """Spark before the broker, which it may still be writing to."""
-        runtime, self._own_runtime = self._own_runtime, None
-        if runtime is not None and not (calm and close_all([runtime.close], _PROCESS_STOP_S)):
-            runtime.kill()
-        broker, self._broker = self._broker, None
-        if broker is not None and not close_all([broker.stop], _PROCESS_STOP_S):
-            broker.kill()
+            closers, self._closers = self._closers, []
+            runtime, self._own_runtime = self._own_runtime, None
+            broker, self._broker = self._broker, None
+            end(closers, runtime, broker, shared=self._given_runtime is not None)
 
     # --- what the doors use
 
