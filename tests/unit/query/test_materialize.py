@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ksql.base.aside import Aside
 from ksql.query import materialize
 from ksql.query.materialize import Materializer
 from ksql.query.retention import retention_ms
@@ -87,7 +88,7 @@ def world():
 
 @pytest.fixture
 def follower(kafka, world, tmp_path):
-    running = Materializer(None, tmp_path)
+    running = Materializer(None, tmp_path / "stores", Aside(tmp_path / "aside", lambda: 0))
     running.follow(world.engine.catalog)
     yield running
     running.close()
