@@ -55,8 +55,8 @@ def inherited(plan: QueryPlan, running: QueryPlan, stated: Collection[str]) -> Q
 def inherited_properties(running: Mapping[str, str], stated: Mapping[str, str]) -> dict[str, str]:
     """What is stated for a query once a replacement has stated its own."""
     handed_on = {name: value for name, value in running.items() if _belongs_to_the_query(name)}
-    pinned = {RESET: running[RESET]} if RESET in running else {}
-    return {**handed_on, **stated, **pinned}
+    said = {name: value for name, value in stated.items() if name != RESET}
+    return {**handed_on, **said}
 
 
 def restated(running: Mapping[str, str], now: Mapping[str, str]) -> tuple[Change, ...]:

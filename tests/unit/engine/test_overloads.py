@@ -64,9 +64,12 @@ def again(world, functions_):
 
 def version_1(text, number=0):
     """The plan as it was stored when overloads had numbers."""
-    numbered = json.loads(
-        text, object_hook=lambda each: {**each, "overload": number} if "overload" in each else each
-    )
+
+    def then(each):
+        each.pop("generations", None)
+        return {**each, "overload": number} if "overload" in each else each
+
+    numbered = json.loads(text, object_hook=then)
     return json.dumps({**numbered, "version": 1})
 
 

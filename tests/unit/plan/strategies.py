@@ -31,8 +31,11 @@ def tuples(inner):
     return st.lists(inner, max_size=2).map(tuple)
 
 
-folds = st.builds(n.Fold, small, names, names, small, tuples(expressions), tuples(constants), types)
-calls = st.builds(n.TableCall, names, names, small, tuples(expressions), types)
+overloads = small | names
+folds = st.builds(
+    n.Fold, small, names, names, overloads, tuples(expressions), tuples(constants), types
+)
+calls = st.builds(n.TableCall, names, names, overloads, tuples(expressions), types)
 windows = st.none() | st.builds(
     n.TimeWindow, st.sampled_from(["TUMBLING", "HOPPING"]), small, small, small, small
 )
@@ -47,7 +50,7 @@ def _grown(plan):
         st.builds(n.Rekey, plan, tuples(named)),
         st.builds(n.Explode, plan, tuples(calls)),
         st.builds(n.Select, plan, tuples(named), tuples(named)),
-        st.builds(n.Aggregate, plan, tuples(named), tuples(folds), windows, small),
+        st.builds(n.Aggregate, plan, tuples(named), tuples(folds), windows, small, tuples(small)),
         st.builds(
             n.StreamTableJoin,
             plan,
