@@ -34,7 +34,12 @@ class SparkMonitor:
         self._trouble = trouble
         self._now_ms = now_ms
         self._skipping = Skipping()
+        self._held: Mapping[str, str] = {}
         self.engine: Engine | None = None
+
+    def hold(self, held: Mapping[str, str]) -> None:
+        """These queries are not started, for these reasons."""
+        self._held = held
 
     def look(self) -> None:
         """See whether queries handle what they read; about once a second."""
@@ -48,7 +53,8 @@ class SparkMonitor:
             return QueryHealth("PAUSED")
         running = self._running(query_id)
         if running is None:
-            return QueryHealth("ERROR", ((0, "the query does not run"),))
+            why = self._held.get(query_id, "the query does not run")
+            return QueryHealth("ERROR", ((0, why),))
         trouble = self._trouble()
         status, totals = running.status(), running.totals()
         errors = [(f.when_ms, f.message) for f in status.failures]

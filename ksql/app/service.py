@@ -22,21 +22,19 @@ from ksql.app.registry import URL as REGISTRY_URL
 from ksql.app.registry import open_registry
 from ksql.app.settler import Settler
 from ksql.app.state import StateDir
+from ksql.app.teardown import end_cluster
 from ksql.app.watch import Watch, kafka_answers
 from ksql.base.aside import Aside
 from ksql.base.config import Settings, check, names
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
-from ksql.base.excerpt import excerpt
 from ksql.base.ids import Millis, Offset
 from ksql.base.jars import jars
 from ksql.commands.log import KafkaCommandLog
+from ksql.commands.quarantine import SKIP, CommandTrouble, offsets_of
 from ksql.commands.record import VERSION, encode_catalog
 from ksql.dataflow import rights
 from ksql.engine.engine import Engine
-from ksql.engine.schemas import forget, subjects_of
 from ksql.engine.world import KafkaTopics
-from ksql.functions.errors import EvaluationError
-from ksql.functions.javaregex import JavaRegex, compile_whole
 from ksql.functions.registry import BUILTINS
 from ksql.functions.udf import load_sources
 from ksql.ledger.database import default_url
@@ -73,27 +71,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _COMMAND_PAUSE_S = 0.05
 _BOOTSTRAP = "bootstrap.servers"
-
-
-class BadPattern(KsqlError):
-    """A pattern for the names of topics that is no regular expression."""
-
-    def __init__(self, pattern: str, reason: str) -> None:
-        super().__init__(f"Invalid pattern: {pattern}", detail=reason)
-
-
-def _pattern(text: str) -> JavaRegex:
-    try:
-        return compile_whole(text)
-    except EvaluationError as error:
-        raise BadPattern(excerpt(text), str(error)) from error
-
-
-def _fits(pattern: JavaRegex, name: str) -> bool:
-    try:
-        return pattern.search(name) is not None
-    except EvaluationError as error:
-        raise BadPattern(excerpt(pattern.pattern), str(error)) from error
 
 
 def _expire(aside: Aside, settings: Settings) -> None:
@@ -170,10 +147,15 @@ class KsqlService:
         self._replaying = False
         self.materializer.start()
         self.book.rebuild()
-        self.runner.sweep(self.engine.catalog.queries)
+        found = self.log.quarantine
+        if found is None:  # else a later command may know of what is not known here
+            self.runner.sweep(self.engine.catalog.queries)
         self._progress("starting the queries")
-        self.engine.start_queries()
-        self._declare_processing_log()
+        held = {} if found is None else found.held(self.engine.catalog)
+        self._monitor.hold({query_id: error.text() for query_id, error in held.items()})
+        self.engine.start_queries(held)
+        if found is None:
+            self._declare_processing_log()
 
     def _open_spark(self, state: StateDir) -> SparkRuntime:
         if self._given_runtime is not None:
@@ -269,6 +251,7 @@ class KsqlService:
             service_id,
             self.settings.number("ksql.internal.topic.replicas"),
             self._replay,
+            offsets_of(self.settings.text(SKIP)),
         )
         self._closers.append(self.log.close)
         self.engine = Engine(
@@ -410,12 +393,14 @@ class KsqlService:
         """
         if command_sequence_number is not None and command_sequence_number >= 0:
             self._await_command(command_sequence_number)
-        return requests.run(text, self.services, self.settings, properties, variables)
+        done = requests.run(text, self.services, self.settings, properties, variables)
+        found = self.log.quarantine
+        return done if found is None else [e.warned(each, found.trouble.text()) for each in done]
 
     def _await_command(self, offset: int) -> None:
         timeout_ms = self.settings.number("ksql.server.command.response.timeout.ms")
         deadline = time.monotonic() + timeout_ms / 1000
-        while self._next_command() <= offset:
+        while self._next_command(offset) <= offset:
             if time.monotonic() > deadline:
                 raise CommandTimeout(
                     "Timed out while waiting for a previous command to execute. "
@@ -423,10 +408,18 @@ class KsqlService:
                 )
             time.sleep(_COMMAND_PAUSE_S)
 
-    def _next_command(self) -> int:
-        """The offset behind all commands that there are; they have been applied."""
+    def _next_command(self, wanted: int) -> int:
+        """The offset behind all commands that there are; they have been applied.
+
+        Raises: CommandTrouble, if it is in the way of the wanted one.
+        """
         with self.engine.exclusive():
-            return self.log.catch_up()
+            try:
+                return self.log.catch_up()
+            except CommandTrouble as trouble:
+                if trouble.offset <= wanted:
+                    raise
+                return trouble.offset
 
     def query(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -480,6 +473,9 @@ class KsqlService:
             "stores": self.materializer.problem,
         }
         runner = not self._replaying and self.log.sound
+        found = None if self._replaying else self.log.quarantine
+        if found is not None:
+            reasons["commandRunner"] = found.trouble.text()
         details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
         details |= {part: not reasons[part] for part in ("spark", "stores")}
         state: Literal["READY", "INITIALIZING"] = (
@@ -511,18 +507,5 @@ class KsqlService:
 
         Raises: BadPattern, RequestFailed.
         """
-        patterns = [_pattern(text) for text in delete_topics]
-        catalog = self.engine.catalog
-        sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
-        named = [t for t in sinks if any(_fits(p, t) for p in patterns)]
-        doomed = [topic for topic in named if rights.may_delete(topic, self.settings)]
-        subjects = [
-            subject
-            for source in catalog.sources.values()
-            if source.topic in doomed
-            for subject in subjects_of(source)
-        ]
-        answer = self.execute("TERMINATE ALL;", {}, {}, None)
-        KafkaTopics(self.admin).delete([*doomed, self.log.topic])
-        forget(subjects, self.engine.registry)
-        return answer
+        topics = KafkaTopics(self.admin)
+        return end_cluster(self.services, self.settings, topics, self.log.topic, delete_topics)

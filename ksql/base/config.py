@@ -418,6 +418,12 @@ PROPERTIES: dict[str, Property] = {
             "how long a statement waits for its end",
         ),
         _p(
+            "ksql.command.topic.skip",
+            "text",
+            "",
+            "offsets of commands to give up for good, should this server not be able to take them",
+        ),
+        _p(
             "ksql.properties.overrides.denylist", "text", "", "properties that sessions may not set"
         ),
         _p(

@@ -2,7 +2,7 @@
 
 A dataclass is written as an object whose ``$`` is its class, a tuple as a list; run-time constants
 that JSON does not have are tagged. A codec knows the classes it may build, nothing else is ever
-instantiated.
+instantiated, and only with values of the types that their fields declare.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from ksql.base.shapes import Check, check_of
 
 if typing.TYPE_CHECKING:
     from types import ModuleType
@@ -31,6 +33,7 @@ class Structs:
             for cls in self._tag_of
             if dataclasses.is_dataclass(cls)
         }
+        self._checks: dict[type, dict[str, Check]] = {}
         self._loose: dict[type, tuple[frozenset[str], frozenset[str]]] = {}
 
     def plain(self, value: Any) -> Any:
@@ -81,8 +84,11 @@ class Structs:
         if issubclass(cls, enum.Enum):
             return cls(body["v"])
         loose, rows = self._loose_fields(cls)
-        names = [name for name in body if name != "$"]
-        return cls(**{k: self._field(body[k], k in loose, k in rows) for k in names})
+        given = {k: self._field(v, k in loose, k in rows) for k, v in body.items() if k != "$"}
+        for name, test in self._checks[cls].items():
+            if name in given and not test(given[name]):
+                raise TypeError(f"{given[name]!r:.80} is no {name} of a {cls.__name__}")
+        return cls(**given)
 
     def _loose_fields(self, cls: type) -> tuple[frozenset[str], frozenset[str]]:
         """The fields that hold a run-time value, and those that hold a tuple of such.
@@ -95,6 +101,7 @@ class Structs:
             loose = frozenset(name for name, hint in hints.items() if hint is Any)
             rows = frozenset(name for name, hint in hints.items() if hint == tuple[Any, ...])
             found = self._loose[cls] = (loose, rows)
+            self._checks[cls] = {name: check_of(hints[name]) for name in self._fields[cls]}
         return found
 
     def _field(self, value: Any, loose: bool, row: bool) -> Any:

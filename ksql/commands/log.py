@@ -5,6 +5,7 @@ Source: ksqlDB's command topic; the reference's page on operations, section 2.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,19 +13,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError, ServerError
+from ksql.commands.quarantine import (
+    CommandNotApplied,
+    CommandTrouble,
+    Quarantine,
+    UnreadableCommand,
+    stepped_over,
+    stepping_over,
+)
 from ksql.commands.record import check_size, decode, encode
 from ksql.engine.ports import Command, CommandInDoubt
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.client import CommitInDoubt, Reader, TransactionalSender
-from ksql.topics.kafka_errors import ProducerFenced
+from ksql.topics.kafka_errors import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
     from ksql.topics.client import RawRecord
     from ksql.topics.settings import KafkaSettings
 
+_log = logging.getLogger(__name__)
 _PAUSE_S = 0.005
 _RECORD_AND_MARKER = 2
-_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1"}
+_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""Nothing is ever lost of it, whatever the broker's defaults are."""
 
 
 def topic_name(service_id: str) -> str:
@@ -90,7 +101,9 @@ class KafkaCommandLog:
         service_id: str,
         replicas: int,
         apply: Callable[[int, Command], None],
+        skip: frozenset[int] = frozenset(),
     ) -> None:
+        """``skip`` are the offsets that the operator gives up if they cannot be taken in."""
         self.topic = topic_name(service_id)
         self._settings = settings
         self._replicas = replicas
@@ -100,13 +113,20 @@ class KafkaCommandLog:
         self._reader = Reader(settings)
         self._known = 0
         self._doubt: _Doubt | None = None
-        self.sound = True
+        self._skip = skip
+        self.quarantine: Quarantine | None = None
+        """The command that could not be taken in, if there is one."""
+
+    @property
+    def sound(self) -> bool:
         """Whether all commands that were read could be applied."""
+        return self.quarantine is None
 
     def open(self) -> None:
-        """Create the topic if it is missing, take over its writing, replay it whole.
+        """Create the topic if it is missing, take over its writing, replay it.
 
-        Raises: CommandTopicBroken, UnreadableCommand, KafkaUnreachable.
+        As far as its commands can be taken in: ``quarantine`` says where it ended, if it did.
+        Raises: CommandTopicBroken, KafkaUnreachable.
         """
         found = self._admin.topics().get(self.topic)
         if found is None:
@@ -115,14 +135,29 @@ class KafkaCommandLog:
             raise CommandTopicBroken(
                 f"the command topic {self.topic} has {found.partitions} partitions, not 1"
             )
+        else:
+            self._mend()
         self._sender.start()
         self._reader.assign({(self.topic, 0): 0})
-        self.catch_up()
+        try:
+            self.catch_up()
+        except CommandTrouble as trouble:
+            _log.critical(
+                "command_quarantined", extra={"offset": trouble.offset, "reason": trouble.reason}
+            )
+
+    def _mend(self) -> None:
+        """Give a topic that may forget commands, or might, the settings that it must have."""
+        found = self._admin.describe([self.topic])[self.topic].configs
+        wrong = {name: value for name, value in _CONFIGS.items() if found.get(name) != value}
+        if wrong:
+            _log.warning("command_topic_mended", extra={"topic": self.topic, "configs": wrong})
+            self._admin.alter_configs(self.topic, wrong)
 
     def catch_up(self) -> int:
         """Apply what others have written meanwhile; returns the offset behind the last record.
 
-        Raises: UnreadableCommand, and every time again: nothing behind such a command is applied;
+        Raises: CommandTrouble, and every time again: nothing behind such a command is applied;
             CommandTopicBroken.
         """
         if self._doubt is not None:
@@ -132,17 +167,62 @@ class KafkaCommandLog:
             return end
         if self._known > self._reader.positions[self.topic, 0]:
             self._reader.assign({(self.topic, 0): self._known})
+        while not self._read_on():
+            pass
+        self.quarantine = None
+        self._known = self._reader.positions[self.topic, 0]
+        return self._known
+
+    def _read_on(self) -> bool:
+        """Apply what there is; False if a command was passed over, and there is more to read.
+
+        Raises: CommandTrouble; what was read before it is applied.
+        """
         for batch in self._reader.read_to_end():
             for record in batch:
                 try:
-                    self._apply(record.offset, decode(record.offset, record.key, record.value))
-                except BaseException:  # whatever it is: the record is read again
-                    self.sound = False
+                    self._take(record)
+                except CommandTrouble as trouble:
+                    self._judge(trouble, record)
+                    return False
+                except BaseException:
                     self._reader.assign({(self.topic, 0): record.offset})
                     raise
-        self.sound = True
-        self._known = self._reader.positions[self.topic, 0]
-        return self._known
+        return True
+
+    def _take(self, record: RawRecord) -> None:
+        command = decode(record.offset, record.key, record.value)
+        try:
+            self._apply(record.offset, command)
+        except KafkaUnreachable:
+            raise
+        except Exception as error:
+            _log.exception("command_not_applied", extra={"offset": record.offset})
+            reason = (
+                error.text() if isinstance(error, KsqlError) else f"{type(error).__name__}: {error}"
+            )
+            raise CommandNotApplied(record.offset, reason) from error
+
+    def _judge(self, trouble: CommandTrouble, record: RawRecord) -> None:
+        """Go on behind the command if it was given up; else nothing behind it is read.
+
+        Raises: the trouble.
+        """
+        place, behind = (self.topic, 0), record.offset + 1
+        self._reader.assign({place: behind})
+        later = [c for batch in self._reader.read_to_end() for c in map(_readable, batch) if c]
+        if record.offset in self._skip - stepped_over(later):
+            _log.warning("command_stepped_over", extra={"offset": record.offset})
+            key, value = encode(stepping_over(record.offset))
+            with self._sender.transaction():
+                self._sender.send(self.topic, key, value, partition=0)
+            self._settled_end()
+        elif record.offset not in stepped_over(later):
+            self.quarantine = Quarantine.of(trouble, record.key, later)
+            behind = record.offset
+        self._reader.assign({place: behind})
+        if behind == record.offset:
+            raise trouble
 
     def _settled_end(self) -> int:
         """The topic's end, once the markers of all transactions are there.
@@ -217,3 +297,10 @@ class KafkaCommandLog:
         """Release the connections."""
         self._reader.close()
         self._sender.close()
+
+
+def _readable(record: RawRecord) -> Command | None:
+    try:
+        return decode(record.offset, record.key, record.value)
+    except UnreadableCommand:
+        return None

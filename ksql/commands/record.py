@@ -6,15 +6,19 @@ A version that is newer than ours is refused, an older one is read.
 from __future__ import annotations
 
 import json
+import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ksql.base.errors import ServerError, StatementError
+from ksql.base.errors import KsqlError, StatementError
 from ksql.base.structs import Structs
 from ksql.catalog import model as catalog_model
+from ksql.commands.quarantine import UnreadableCommand
+from ksql.dataflow import rights
 from ksql.engine import changes
-from ksql.engine.changes import Change, DeleteSubject, DeleteTopic
+from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, StepOver
 from ksql.engine.ports import Command
-from ksql.plan.codec import MODULES
+from ksql.plan.codec import DAMAGE, MODULES, UnreadablePlan, loads
 
 if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
@@ -22,21 +26,8 @@ if TYPE_CHECKING:
 VERSION = 2
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes."""
 _FIRST = 1
+_QUERY_ID = re.compile(r"[A-Za-z0-9_-]+")
 _STRUCTS = Structs((*MODULES, catalog_model, changes))
-
-
-class UnreadableCommand(ServerError):
-    """A command of a newer version, or one that is damaged.
-
-    The server must not go on as if it were not there.
-    """
-
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(
-            f"the command at offset {offset} of the command topic cannot be read",
-            detail=reason,
-            hint="Start a server version that knows it.",
-        )
 
 
 def encode(command: Command) -> tuple[bytes, bytes]:
@@ -55,7 +46,7 @@ def encode(command: Command) -> tuple[bytes, bytes]:
 
 def _version(changed: tuple[Change, ...]) -> int:
     """The oldest that can hold them, so that older servers read all they can."""
-    newer = any(isinstance(each, (DeleteTopic, DeleteSubject)) for each in changed)
+    newer = any(isinstance(each, (DeleteTopic, DeleteSubject, StepOver)) for each in changed)
     return VERSION if newer else _FIRST
 
 
@@ -101,21 +92,48 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
     """
     try:
         body = json.loads(value or b"")
-        if body["version"] > VERSION:
-            raise UnreadableCommand(offset, f"its version is {body['version']}, ours {VERSION}")
-        return Command(
-            json.loads(key or b""),
-            body["statement"],
-            _changes(body["changes"]),
-            tuple(body["streamsProperties"].items()),
-        )
-    except (AttributeError, ArithmeticError, KeyError, TypeError, ValueError) as error:
-        raise UnreadableCommand(offset, f"{type(error).__name__}: {error}") from error
+        version = body["version"]
+        if type(version) is not int:
+            raise TypeError(f"{version!r:.80} is no version")
+        if version > VERSION:
+            raise UnreadableCommand(offset, f"its version is {version}, ours {VERSION}")
+        id_, statement = json.loads(key or b""), body["statement"]
+        properties = tuple(body["streamsProperties"].items())
+        if not all(type(each) is str for each in (id_, statement, *chain(*properties))):
+            raise TypeError("a text is expected")
+        return Command(id_, statement, _changes(body["changes"]), properties)
+    except (UnreadablePlan, rights.ReadOnlyTopic, *DAMAGE) as error:
+        said = error.text() if isinstance(error, KsqlError) else str(error)
+        raise UnreadableCommand(offset, f"{type(error).__name__}: {said}") from error
 
 
 def _changes(stored: Any) -> tuple[Change, ...]:
     found: tuple[Any, ...] = _STRUCTS.build(stored)
     for each in found:
         if not isinstance(each, Change):
-            raise TypeError(f"{each!r} is no change")
+            raise TypeError(f"{each!r:.80} is no change")
+        _check(each)
     return found
+
+
+def _check(change: Change) -> None:
+    """Names that become parts of paths are names; a plan is one, and that of its query.
+
+    Raises: ValueError, UnreadablePlan, ReadOnlyTopic.
+    """
+    match change:
+        case changes.PutQuery(query):
+            _check_id(query.id)
+            if loads(query.plan).query_id != query.id:
+                raise ValueError(f"the plan of {query.id} belongs to another query")
+        case changes.EndQuery(query_id) | changes.PauseQuery(query_id, _):
+            _check_id(query_id)
+        case DeleteTopic(name, _):
+            rights.check_promise(name)
+        case _:
+            pass
+
+
+def _check_id(query_id: str) -> None:
+    if not _QUERY_ID.fullmatch(query_id):
+        raise ValueError(f"{query_id!r:.80} is no query id")

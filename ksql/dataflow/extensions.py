@@ -32,9 +32,10 @@ class Unpacked(NamedTuple):
 def packed(
     plan_json: str, sources: Mapping[str, str], registry: RegistrySettings | None = None
 ) -> str:
-    """A stored plan together with the texts of the user functions' files and the registry."""
-    if not sources and registry is None:
-        return plan_json
+    """A stored plan together with the texts of the user functions' files and the registry.
+
+    Always wrapped: what a stored plan says of functions must never be taken for ours.
+    """
     where = None if registry is None else [registry.url, registry.options]
     return json.dumps({"plan": plan_json, "functions": sources, "registry": where})
 
@@ -42,8 +43,8 @@ def packed(
 def unpacked(text: str) -> Unpacked:
     """What ``packed`` has packed, or a plan alone."""
     body = json.loads(text)
-    if "functions" not in body:
-        return Unpacked(text, BUILTINS, None)
+    if body.keys() != {"plan", "functions", "registry"}:
+        return Unpacked(text, BUILTINS, None)  # its codec refuses whatever is no plan alone
     functions = extended(json.dumps(body["functions"], sort_keys=True))
     return Unpacked(body["plan"], functions, _registry(body["registry"]))
 

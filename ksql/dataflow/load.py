@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ksql.analysis.bound import type_of
+from ksql.base.errors import KsqlError
 from ksql.dataflow.arms import Code, Emission, Emitted, Encoder, ExitArm, KeyedArm
 from ksql.dataflow.extensions import unpacked
 from ksql.dataflow.layout import Layout, Stateful, key_places, layout, right_width, source_columns
@@ -411,4 +412,21 @@ def load(text: str) -> Compiled:
     Compiled once per process and text.
     """
     found = unpacked(text)
-    return Compiled(codec.loads(found.plan), found.functions, registry=found.registry)
+    return program_of(codec.loads(found.plan), found.functions, found.registry)
+
+
+def program_of(plan: QueryPlan, functions: Functions, registry: Registry | None = None) -> Compiled:
+    """The program of a plan that was stored.
+
+    Raises: UnreadablePlan if it makes no sense, although every part of it is of its type; what else
+        refuses a plan.
+    """
+    try:
+        return Compiled(plan, functions, registry=registry)
+    except KsqlError:
+        raise
+    except Exception as error:
+        raise codec.UnreadablePlan(
+            f"the stored plan of {plan.query_id} cannot be run",
+            detail=f"{type(error).__name__}: {error}",
+        ) from error

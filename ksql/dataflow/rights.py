@@ -31,6 +31,7 @@ _CLOSED: Final = re.compile(
     r"|__cluster_metadata|__remote_log_metadata",
     re.DOTALL,
 )
+_CHANGELOGS: Final = re.compile(r"_confluent-ksql-.*query_.+-changelog", re.DOTALL)
 _LOG_OF_ANY: Final = "ksql_processing_log"
 
 
@@ -103,6 +104,15 @@ def check_delete(topic: str, settings: Settings) -> None:
 def may_delete(topic: str, settings: Settings) -> bool:
     """Whether a statement may delete the topic."""
     return _open(topic, settings)
+
+
+def check_promise(topic: str) -> None:
+    """Refuse a stored promise to delete a closed topic that is no query's own.
+
+    Raises: ReadOnlyTopic.
+    """
+    if _CLOSED.fullmatch(topic) and not _CHANGELOGS.fullmatch(topic):
+        raise ReadOnlyTopic(topic, "delete")
 
 
 def check_plan(plan: QueryPlan, settings: Settings) -> None:

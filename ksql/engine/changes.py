@@ -65,6 +65,13 @@ class DropType:
 
 
 @dataclass(frozen=True, slots=True)
+class StepOver:
+    """An operator gives up the command at that offset, which could not be taken in."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteTopic:
     """A topic is deleted once the command counts; one of another id under its name stays."""
 
@@ -91,6 +98,7 @@ Change = (
     | DropType
     | DeleteTopic
     | DeleteSubject
+    | StepOver
 )
 
 
@@ -112,5 +120,5 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
             return catalog.with_type(name, type_)
         case DropType(name):
             return catalog.without_type(name)
-        case DeleteTopic() | DeleteSubject():
+        case DeleteTopic() | DeleteSubject() | StepOver():
             return catalog

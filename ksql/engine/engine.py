@@ -25,6 +25,8 @@ from ksql.topics.registry import Registry
 from ksql.upgrade.validate import validate
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ksql.base.config import Settings
     from ksql.engine.errors import UpgradeRefused
     from ksql.syntax import ast
@@ -250,10 +252,14 @@ class Engine:
                     Upgrade(old, command.statement, verdict, change.query.plan, offset)
                 )
 
-    def start_queries(self) -> None:
-        """Let every query that survived the replay go on, once; the runner tries until they do."""
+    def start_queries(self, held: Collection[str] = ()) -> None:
+        """Let every query that survived the replay go on, once; the runner tries until they do.
+
+        ``held`` are those that must not be started now.
+        """
         with self._lock:
-            self.runner.go_on([q for q in self.catalog.queries.values() if not q.paused])
+            known = self.catalog.queries.values()
+            self.runner.go_on([q for q in known if not q.paused and q.id not in held])
             self._tidy()
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.dataflow import rights
 from ksql.dataflow.ports import Topic
 from ksql.engine import schemas
-from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, PutSource
+from ksql.engine.changes import Change, DeleteTopic, EndQuery, PauseQuery, PutQuery, PutSource
 from ksql.engine.compat import check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.ddl import check_timestamp, resolve_topic
@@ -508,6 +508,7 @@ def control(stmt: ast.QueryControl, context: Context) -> Prepared:
     match stmt.action:
         case "TERMINATE":
             changes = tuple(EndQuery(query.id) for query in queries)
+            changes += _changelogs(queries, context)
         case "PAUSE":
             changes = tuple(PauseQuery(query.id, True) for query in queries)
         case "RESUME":
@@ -521,9 +522,23 @@ def control(stmt: ast.QueryControl, context: Context) -> Prepared:
     )
 
 
+def _changelogs(queries: Sequence[PersistentQuery], context: Context) -> tuple[Change, ...]:
+    """The topics that these queries keep for themselves."""
+    kept = (source.materialization for source in context.catalog.sources.values())
+    ended = {query.id for query in queries}
+    return tuple(
+        DeleteTopic(each.topic, context.topics.identity(each.topic))
+        for each in kept
+        if each is not None
+        and each.query_id in ended
+        and rights.is_changelog(each.topic, each.query_id, context.settings)
+    )
+
+
 def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
     if stmt.query_id is None:
-        return [query for query in context.catalog.queries.values() if query.kind != "CST"]
+        known = context.catalog.queries.values()
+        return [query for query in known if stmt.everything or query.kind != "CST"]
     found = context.catalog.query(stmt.query_id)
     if found is None:
         raise DoesNotExist(

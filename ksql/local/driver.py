@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.dataflow.load import Compiled
+from ksql.dataflow.load import Compiled, program_of
 from ksql.dataflow.ports import Switch, Topic
 from ksql.dataflow.program import RawBatch
 from ksql.dataflow.starts import read_topics
@@ -131,7 +131,7 @@ class MemoryRunner:
             self.start(query)
 
     def _program(self, query: PersistentQuery) -> Compiled:
-        return Compiled(codec.loads(query.plan), self._functions, registry=self._registry)
+        return program_of(codec.loads(query.plan), self._functions, self._registry)
 
     def stop(self, query_id: QueryId) -> None:
         """Stop; the state stays."""

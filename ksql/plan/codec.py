@@ -6,6 +6,7 @@ The form stored in the command topic and shipped to the workers.
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from ksql.analysis import bound
 from ksql.base.errors import KsqlError
@@ -18,6 +19,14 @@ FORMAT_VERSION = 2
 """1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations."""
 MODULES = (model, schema, formats, bound, nodes)
 _STRUCTS = Structs(MODULES)
+DAMAGE: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 class UnreadablePlan(KsqlError):
@@ -40,12 +49,14 @@ def loads(text: str) -> nodes.QueryPlan:
     try:
         body = json.loads(text)
         version = body["version"]
+        if body.keys() != {"version", "plan"} or type(version) is not int:
+            raise UnreadablePlan("the stored plan is damaged", detail="it holds more than a plan")
         if version > FORMAT_VERSION:
             raise UnreadablePlan(
                 f"the plan has format {version}, this version reads up to {FORMAT_VERSION}"
             )
         plan = _STRUCTS.build(body["plan"])
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except DAMAGE as error:
         raise UnreadablePlan("the stored plan is damaged", detail=str(error)) from error
     if not isinstance(plan, nodes.QueryPlan):
         raise UnreadablePlan("the stored plan is damaged", detail="it is no plan")

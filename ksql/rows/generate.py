@@ -23,6 +23,7 @@ from ksql.rows.numbers import arithmetic_code, negate_code
 from ksql.types import model
 
 NESTED_GUARDS = "ksql.nested.error.set.null"
+_PYTHON = {"AND": "and", "OR": "or"}
 CAST_NULLS = "ksql.cast.strings.preserve.nulls"
 
 
@@ -134,7 +135,7 @@ class Generator:
         head = self.truth(first)
         parts = [self.lazily(each, truth=True) for each in rest]
         if not any(lines for lines, _ in parts):
-            return f"({f' {node.op.lower()} '.join([head, *(code for _, code in parts)])})"
+            return f"({f' {_PYTHON[node.op]} '.join([head, *(code for _, code in parts)])})"
         name = self.code.fresh()
         stop = f"if not {name}: break" if node.op == "AND" else f"if {name}: break"
         body = [f"{name} = {head}"]

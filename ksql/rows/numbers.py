@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ksql.rows.generate import Generator
 
+_PYTHON = {"+": "+", "-": "-", "*": "*"}
 _LIMITS: dict[model.SqlType, tuple[int, int, Callable[[int], int]]] = {
     model.INTEGER: (ints.INT_MIN, ints.INT_MAX, ints.wrap32),
     model.BIGINT: (ints.LONG_MIN, ints.LONG_MAX, ints.wrap64),
@@ -62,7 +63,7 @@ def _integer(gen: Generator, node: b.Arith) -> str:
     left = gen.value(node.left)
     if node.op in ("/", "%"):
         return _division(gen, node, left)
-    return _wrapped(gen, f"{left} {node.op} {gen.value(node.right)}", node.type)
+    return _wrapped(gen, f"{left} {_PYTHON[node.op]} {gen.value(node.right)}", node.type)
 
 
 def _division(gen: Generator, node: b.Arith, left: str) -> str:
@@ -70,7 +71,8 @@ def _division(gen: Generator, node: b.Arith, left: str) -> str:
     if isinstance(node.right, b.Const) and (by := node.right.value) and by > 0:
         op = "//" if node.op == "/" else "%"
         atom = gen.code.atom(left)
-        return f"({atom} {op} {by} if {atom} >= 0 else -(-{atom} {op} {by}))"
+        times = gen.code.constant(by)
+        return f"({atom} {op} {times} if {atom} >= 0 else -(-{atom} {op} {times}))"
     divide = ints.divide if node.op == "/" else ints.remainder
     code = f"{gen.code.library(divide)}({left}, {gen.value(node.right)})"
     return _wrapped(gen, code, node.type) if node.op == "/" else code
@@ -86,7 +88,7 @@ def _double(gen: Generator, node: b.Arith) -> str:
         case "%":
             return f"{gen.code.library(ints.remainder_double)}({left}, {right})"
         case op:
-            return f"({left} {op} {right})"
+            return f"({left} {_PYTHON[op]} {right})"
 
 
 def _text(gen: Generator, node: b.Bound) -> str:

@@ -10,7 +10,7 @@ Source: ksqlDB developer guide, REST API, endpoint /ksql.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ksql.types.model import SqlType
@@ -392,6 +392,11 @@ class Entity:
 
     statement_text: str
     warnings: tuple[EntityWarning, ...] = ()
+
+
+def warned(entity: Entity, message: str) -> Entity:
+    """The answer with one more warning."""
+    return replace(entity, warnings=(*entity.warnings, EntityWarning(message)))
 
 
 @dataclass(frozen=True, kw_only=True)

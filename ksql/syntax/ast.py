@@ -241,11 +241,15 @@ class DropSource:
 
 @dataclass(frozen=True, slots=True)
 class QueryControl:
-    """TERMINATE | PAUSE | RESUME of a query id, or of ALL (``query_id`` None)."""
+    """TERMINATE | PAUSE | RESUME of a query id, or of ALL (``query_id`` None).
+
+    ``everything`` has those of SOURCE tables end too: the end of the cluster, no text says it.
+    """
 
     action: QueryAction
     query_id: str | None
     span: Span = place()
+    everything: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz [--seconds N] [--seed N] [parser|serdes ..]`.
+"""`python -m tests.fuzz [--seconds N] [--seed N] [parser|serdes|commands ..]`.
 
 Whatever is read, only the errors that are meant for it may come out, and in good time.
 """
@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.fuzz import parser, serdes
+from tests.fuzz import commands, parser, serdes
 
 SECONDS = 600.0
 LONGEST_S = 1.0  # of CPU, for one input
@@ -19,7 +19,11 @@ LONGEST_S = 1.0  # of CPU, for one input
 Try = Callable[[random.Random], tuple[object, Callable[[], bool]]]
 """An input, and what reads it and tells whether it was good: all that it raises is a finding."""
 
-TARGETS: dict[str, Try] = {"parser": parser.attempt, "serdes": serdes.attempt}
+TARGETS: dict[str, Try] = {
+    "parser": parser.attempt,
+    "serdes": serdes.attempt,
+    "commands": commands.attempt,
+}
 
 
 def main() -> int:

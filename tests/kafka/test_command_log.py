@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import contextmanager
 
 import pytest
 
-from ksql.commands.log import KafkaCommandLog
+from ksql.commands.log import KafkaCommandLog, topic_name
+from ksql.commands.quarantine import CommandNotApplied, UnreadableCommand
+from ksql.commands.record import encode
 from ksql.engine.changes import PutType
 from ksql.engine.ports import Command
+from ksql.topics.admin import Admin
+from ksql.topics.client import Sender
 from ksql.topics.kafka_errors import ProducerFenced
 from ksql.topics.settings import KafkaSettings
 from ksql.types.model import STRING
@@ -59,3 +64,152 @@ def test_another_servers_commands_are_told_before_the_pen_is_given(opened):
         with pytest.raises(ProducerFenced, match="another server"):
             pen.append(command(2))
     assert replayed == []
+
+
+# --- commands that cannot be taken in
+
+
+class Log:
+    """One service's command topic, opened again and again."""
+
+    def __init__(self, broker):
+        self.settings = KafkaSettings(broker.bootstrap, timeout_s=30)
+        self.service = uuid.uuid4().hex
+        self.told = []
+        self.broken = ()
+
+    @contextmanager
+    def opened(self, *skip):
+        self.told = []
+        log = KafkaCommandLog(self.settings, self.service, 1, self._apply, frozenset(skip))
+        try:
+            log.open()
+            yield log
+        finally:
+            log.close()
+
+    def _apply(self, offset, taken):
+        if offset in self.broken:
+            raise LookupError("no such thing")
+        self.told.append(taken.id)
+
+    def append(self, number):
+        with self.opened() as log, log.begin() as pen:
+            pen.append(command(number))
+            return pen.offset
+
+    def damage(self, key=b'"stream/`X`/create"', value=b"{"):
+        [before] = Admin(self.settings).end_offsets([topic_name(self.service)]).values()
+        sender = Sender(self.settings)
+        sender.send(topic_name(self.service), key, value, partition=0)
+        sender.close()
+        return before
+
+
+@pytest.fixture
+def one(broker):
+    return Log(broker)
+
+
+def ids(*numbers):
+    return [f"type/T{number}/create" for number in numbers]
+
+
+DAMAGED = [
+    (None, None),
+    (b"", b""),
+    (b"\xff", b"\xff"),
+    (b'"x"', b"{}"),
+    (b'"x"', b"[]"),
+    (b'"x"', b"[" * 100_000),
+    (b'"x"', b'{"version":99,"statement":"","changes":[],"streamsProperties":{}}'),
+    (b'"x"', b'{"version":"1","statement":"","changes":[],"streamsProperties":{}}'),
+    (b'"x"', b'{"version":1,"statement":"","changes":[{"$":"os.system"}],"streamsProperties":{}}'),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), DAMAGED)
+def test_an_unreadable_command_is_quarantined_until_it_is_given_up(one, key, value):
+    one.append(1)
+    bad = one.damage(key, value)
+    one_behind = one.damage(b'"type/T3/create"', encode(command(3))[1])
+    with one.opened() as log:  # the start is not in its way
+        assert (one.told, log.sound, log.quarantine.trouble.offset) == (ids(1), False, bad)
+        for _ in range(2):
+            with pytest.raises(UnreadableCommand) as caught, log.begin():
+                pass
+            assert f"at offset {bad} of the command topic cannot be read" in caught.value.message
+            assert f"-o ksql.command.topic.skip={bad}" in caught.value.hint
+        assert one.told == ids(1)
+    with one.opened(one_behind) as log:  # another offset gives nothing up
+        assert not log.sound
+    with one.opened(bad) as log:
+        assert log.sound
+        assert one.told == [*ids(1, 3), f"command/{bad}/skip"]
+    with one.opened() as log:  # it was written down
+        assert log.sound
+        assert one.told == [*ids(1, 3), f"command/{bad}/skip"]
+    assert one.append(4) > one_behind
+    with one.opened():
+        assert one.told == [*ids(1, 3), f"command/{bad}/skip", *ids(4)]
+
+
+def test_two_of_them(one):
+    one.append(1)
+    first = one.damage()
+    second = one.damage()
+    with one.opened(first) as log:
+        assert log.quarantine.trouble.offset == second
+    with one.opened(second) as log:
+        assert log.sound
+
+
+def test_one_that_comes_while_the_server_runs(one):
+    one.append(1)
+    with one.opened() as log:
+        bad = one.damage()
+        with pytest.raises(UnreadableCommand), log.begin():
+            pass
+        with one.opened(bad):
+            pass
+        with log.begin() as pen:  # another server gave it up meanwhile
+            assert log.sound
+            with pytest.raises(ProducerFenced):
+                pen.append(command(2))
+
+
+def test_a_readable_command_that_is_given_up_holds_all_the_same(one):
+    offset = one.append(1)
+    with one.opened(offset) as log:
+        assert (log.sound, one.told) == (True, ids(1))
+
+
+def test_a_command_that_cannot_be_applied_is_one_of_them(one):
+    one.append(1)
+    bad = one.append(2)
+    one.append(3)
+    one.broken = (bad,)
+    with one.opened() as log:
+        assert one.told == ids(1)
+        for _ in range(2):
+            with pytest.raises(CommandNotApplied, match="cannot be applied") as caught, log.begin():
+                pass
+            assert "LookupError: no such thing" in caught.value.detail
+        one.broken = ()
+        with log.begin():
+            assert (one.told, log.sound) == (ids(1, 2, 3), True)
+    one.broken = (bad,)
+    with one.opened(bad):
+        assert one.told == [*ids(1, 3), f"command/{bad}/skip"]
+
+
+def test_the_topic_forgets_nothing_and_is_mended_if_it_might(one):
+    topic = topic_name(one.service)
+    one.append(1)
+    admin = Admin(one.settings)
+    for name in ("retention.bytes", "retention.ms"):
+        assert admin.describe([topic])[topic].configs[name] == "-1"
+    admin.alter_configs(topic, {"retention.bytes": "1000", "cleanup.policy": "compact"})
+    with one.opened():
+        configs = admin.describe([topic])[topic].configs
+        assert (configs["retention.bytes"], configs["cleanup.policy"]) == ("-1", "delete")

@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ksql.commands.log import topic_name
-from ksql.commands.record import UnreadableCommand
+from ksql.commands.record import encode
+from ksql.engine.changes import EndQuery
+from ksql.engine.ports import Command
 from ksql.topics.admin import Admin
 from ksql.topics.settings import KafkaSettings
-from tests.kafka.servers import Hosted, Refused, hosted
+from tests.kafka.servers import Refused, hosted
 from tests.kafka.wires import await_true, produce, read_all, unique
 
 
@@ -209,21 +211,64 @@ def test_a_command_that_cannot_be_read_stops_the_statements_behind_it(
     value, reason = DAMAGE[kind]
     service_id = unique("bad") + "_"
     where = broker.bootstrap, runtime, tmp_path / "state", service_id
-    source = unique("bad").upper()
+    source, ended, other = (unique(stem).upper() for stem in ("bad", "ended", "other"))
+    topic = topic_name(service_id)
     with hosted(*where) as http:
-        http.ksql(declared(source))
-        produce(broker.bootstrap, topic_name(service_id), [('"stream/`X`/create"', value)])
+        http.ksql(
+            declared(source)
+            + f"CREATE STREAM {ended} AS SELECT * FROM {source};"
+            + f"CREATE STREAM {other} AS SELECT * FROM {source};"
+        )
+        [query_id] = [each for each in http.queries() if ended in each]
+        [bad] = Admin(KafkaSettings(broker.bootstrap)).end_offsets([topic]).values()
+        key, end = encode(Command("terminate/x/execute", "", (EndQuery(query_id),)))
+        produce(broker.bootstrap, topic, [('"stream/`X`/create"', value), (key.decode(), end)])
         for _ in range(2):
-            body = http.refused(declared(unique("never").upper()))
-            assert body["error_code"] == 50000
-            assert "of the command topic cannot be read" in body["message"]
-            assert reason in body["message"]
-            assert "Start a server version that knows it" in body["message"]
-        assert http.one(f"DESCRIBE {source};")["@type"] == "sourceDescription"
-        assert http.client.get("/info").json()["KsqlServerInfo"]["serverStatus"] == "DEGRADED"
-        health = http.client.get("/healthcheck")
-        assert health.status_code == 503
-        assert not health.json()["details"]["commandRunner"]["isHealthy"]
-    again = Hosted(*where)
-    with pytest.raises(UnreadableCommand, match="cannot be read"):
-        again.service.start()
+            assert_refused(http, bad, reason)
+        assert set(http.queries().values()) == {"RUNNING"}
+    with hosted(*where) as http:  # the server starts all the same, and says what is wrong
+        assert_refused(http, bad, reason)
+        states = http.queries()
+        assert {name: states[name] for name in states if ended in name} == {query_id: "ERROR"}
+        assert [states[name] for name in states if other in name] == ["RUNNING"]
+        told = http.one(f"EXPLAIN {query_id};")["queryDescription"]["queryErrors"][0]
+        assert f"the command at offset {bad}" in told["errorMessage"]
+    with hosted(*where, ksql__command__topic__skip=str(bad)) as http:
+        assert [name for name in http.queries() if ended in name] == []
+        http.ksql(declared(unique("again").upper()))
+    with hosted(*where) as http:  # it was written down
+        assert http.client.get("/info").json()["KsqlServerInfo"]["serverStatus"] == "RUNNING"
+        assert list(http.queries().values()) == ["RUNNING"]
+        http.ksql(declared(unique("again").upper()))
+
+
+def assert_refused(http, bad, reason):
+    body = http.refused(declared(unique("never").upper()))
+    assert body["error_code"] == 50000
+    assert f"the command at offset {bad} of the command topic cannot be read" in body["message"]
+    assert reason in body["message"]
+    assert f"-o ksql.command.topic.skip={bad}" in body["message"]
+    [warning] = http.one("SHOW QUERIES;")["warnings"]
+    assert f"the command at offset {bad}" in warning["message"]
+    assert http.client.get("/info").json()["KsqlServerInfo"]["serverStatus"] == "DEGRADED"
+    health = http.client.get("/healthcheck")
+    runner = health.json()["details"]["commandRunner"]
+    assert (health.status_code, runner["isHealthy"]) == (503, False)
+    assert f"the command at offset {bad}" in runner["reason"]
+
+
+def test_the_end_of_a_cluster_ends_source_tables_too(again, broker):
+    table = unique("kept").upper()
+    admin = Admin(KafkaSettings(broker.bootstrap))
+    with again() as http:
+        http.ksql(
+            f"CREATE SOURCE TABLE {table} (K STRING PRIMARY KEY, N INT) "
+            f"WITH (KAFKA_TOPIC='{table}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        )
+        [query_id] = [each for each in http.queries() if table in each]
+        [changelog] = [each for each in admin.topics() if query_id in each]
+        assert http.client.post("/ksql/terminate", json={}).status_code == 200
+    left = admin.topics()
+    assert (table in left, changelog in left) == (True, False)
+    with again() as http:
+        assert http.queries() == {}

@@ -1,0 +1,88 @@
+"""The end of a cluster: all queries, the topics that are named, then the order of truth itself.
+
+Source: reference, REST interface, endpoint /ksql/terminate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ksql.base.errors import KsqlError
+from ksql.base.excerpt import excerpt
+from ksql.dataflow import rights
+from ksql.engine.schemas import forget, subjects_of
+from ksql.functions.errors import EvaluationError
+from ksql.functions.javaregex import JavaRegex, compile_whole
+from ksql.statements import distributed
+from ksql.statements.answers import RequestFailed
+from ksql.statements.execute import session
+from ksql.syntax import ast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.base.config import Settings
+    from ksql.dataflow.ports import Topics
+    from ksql.statements.entities import Entity
+    from ksql.statements.services import Services
+
+_EVERYTHING: Final = ast.QueryControl("TERMINATE", None, everything=True)
+
+
+class BadPattern(KsqlError):
+    """A pattern for the names of topics that is no regular expression."""
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(f"Invalid pattern: {pattern}", detail=reason)
+
+
+def _pattern(text: str) -> JavaRegex:
+    try:
+        return compile_whole(text)
+    except EvaluationError as error:
+        raise BadPattern(excerpt(text), str(error)) from error
+
+
+def _fits(pattern: JavaRegex, name: str) -> bool:
+    try:
+        return pattern.search(name) is not None
+    except EvaluationError as error:
+        raise BadPattern(excerpt(pattern.pattern), str(error)) from error
+
+
+def end_cluster(
+    services: Services,
+    settings: Settings,
+    topics: Topics,
+    command_topic: str,
+    delete_topics: Sequence[str],
+) -> list[Entity]:
+    """End all queries, those of SOURCE tables too; delete the sink topics that patterns match.
+
+    What queries kept for themselves is deleted with them, the command topic at last.
+    Raises: BadPattern, RequestFailed.
+    """
+    patterns = [_pattern(text) for text in delete_topics]
+    catalog = services.engine.catalog
+    sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}
+    named = [t for t in sinks if any(_fits(p, t) for p in patterns)]
+    doomed = [topic for topic in named if rights.may_delete(topic, settings)]
+    subjects = [
+        subject
+        for source in catalog.sources.values()
+        if source.topic in doomed
+        for subject in subjects_of(source)
+    ]
+    answer = _end_queries(services, settings)
+    topics.delete([*doomed, command_topic])
+    forget(subjects, services.engine.registry)
+    return [answer]
+
+
+def _end_queries(services: Services, settings: Settings) -> Entity:
+    request = session(services, settings, {}, {})
+    request.text = "TERMINATE ALL;"
+    try:
+        return distributed.execute(_EVERYTHING, request)
+    except KsqlError as error:
+        raise RequestFailed(error, request.text) from error
