@@ -162,6 +162,7 @@ class KafkaCommandLog:
         """
         if self._doubt is not None:
             raise CommandInDoubt(self._doubt.name, "")
+        self._sender.recover()
         end = self._settled_end()
         if end == self._known:
             return end

@@ -208,6 +208,14 @@ class TransactionalSender(Sender):
         )
         self.start()
 
+    def recover(self) -> None:
+        """Begin anew if the last transaction could not be ended: it would hide what others write.
+
+        Raises: KafkaUnreachable, KafkaDenied.
+        """
+        if not self._usable:
+            self.reopen()
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Self]:
         """What is sent inside is committed at the end, or aborted if an exception leaves.
@@ -215,8 +223,7 @@ class TransactionalSender(Sender):
         Raises: CommitInDoubt if they may count; after ProducerFenced, WriteFailed and
             KafkaUnreachable they do not.
         """
-        if not self._usable:
-            self.reopen()
+        self.recover()
         self._step(lambda _: self._producer.begin_transaction())
         try:
             yield self

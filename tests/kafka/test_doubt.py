@@ -101,6 +101,36 @@ def test_as_long_as_kafka_is_away_it_stays_in_doubt(kafka, monkeypatch):
     log.close()
 
 
+def test_a_transaction_that_could_not_be_given_up_stops_no_later_statement(kafka, monkeypatch):
+    log, seen = opened(kafka, unique("doubt") + "_")
+    producer = log._sender._producer
+
+    class Stuck:
+        def __getattr__(self, name):
+            return getattr(producer, name)
+
+        def abort_transaction(self, *args):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+    log._sender._producer = Stuck()
+    with monkeypatch.context() as patch:
+        usual = log._sender.send
+
+        def send(*args, **kwargs):
+            usual(*args, **kwargs)
+            producer.flush(PATIENCE_S)
+            raise OSError("odd")
+
+        patch.setattr(log._sender, "send", send)
+        with pytest.raises(OSError, match="odd"), log.begin() as pen:
+            pen.append(command("A"))
+    with log.begin() as pen:
+        pen.append(command("B"))
+    assert log.catch_up() == pen.offset + 2
+    assert seen == []
+    log.close()
+
+
 @pytest.mark.proof
 def test_a_broker_that_stands_still_during_the_commit(broker, kafka):
     """The request waits in the broker's socket while the client gives up."""
