@@ -171,7 +171,8 @@ class Engine:
     @property
     def settled(self) -> bool:
         """Whether no command is in doubt and none has left anything to do."""
-        return self._doubt is None and not self._unlike and not self._promises.open()
+        with self._lock:
+            return self._doubt is None and not self._unlike and not self._promises.open()
 
     def _done(self, carrying: Carrying) -> None:
         """The command is in the log: memory first, then all else, which is tried until it is so."""
