@@ -11,7 +11,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench lock \
-	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz
+	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz proof-upgrades
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -72,6 +72,7 @@ proof-soak: setup ## load, kills and replacements for MINUTES, compared with a m
 # The corpus is not part of the project; without it only our own cases run.
 QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
 QTT_SAMPLE ?= 120
+PAIRS ?= 3600
 
 qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 	$(RUN) -m qtt --driver local --jobs $(JOBS) $(QTT_PATHS)
@@ -79,6 +80,10 @@ qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 
 proof-qtt: setup ## every test file on Spark, REST cases on a server: about 45 minutes
 	$(RUN) -m qtt --driver spark --jobs $(JOBS) $(QTT_PATHS)
+
+proof-upgrades: setup ## PAIRS replacements at random against a model, in memory; 40 chains of them on Spark
+	$(RUN) -m tests.upgrades --pairs $(PAIRS)
+	$(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py
 
 proof-fuzz: setup ## random and broken statements and records, 10 minutes each
 	$(RUN) -m tests.fuzz

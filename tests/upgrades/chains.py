@@ -36,6 +36,7 @@ class Host(Protocol):
     """Where a chain runs."""
 
     tag: str
+    start_s: int
 
     def run(self, text: str) -> None:
         """Execute statements that must be accepted."""
@@ -54,6 +55,7 @@ class InMemory:
     """One process, no Kafka, no Spark."""
 
     tag = ""
+    start_s = 0
 
     def __init__(self) -> None:
         self.world = World()
@@ -93,7 +95,7 @@ class Chain:
         self.random = random.Random(seed)
         self.chance = Chance(self.random)
         self.told: list[str] = []
-        self.now_s = 0
+        self.now_s = self.host.start_s
         query = self.chance.query()
         self.model = Model(query)
         self._run(sources(self.host.tag))

@@ -1,0 +1,85 @@
+"""A sample of the chains of replacements on Spark: the same results as the model's."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ksql.base.ids import QueryId
+from ksql.topics.client import Reader, Sender
+from ksql.topics.settings import KafkaSettings
+from ksql.upgrade.verdict import Guarantee, Verdict
+from tests.kafka.servers import Refused
+from tests.kafka.wires import unique
+from tests.upgrades.chains import Chain, Tally
+
+pytestmark = pytest.mark.proof
+
+CHAINS, PAIRS = 40, 4
+
+
+class Served:
+    """A chain behind HTTP, on Spark; every chain has names of its own."""
+
+    def __init__(self, server):
+        self.tag = unique("").upper()
+        self.start_s = int(time.time()) // 40 * 40 - 3600  # where windows of all sizes begin
+        self.server = server
+        self.kafka = KafkaSettings(server.bootstrap)
+        self.sender = Sender(self.kafka)
+
+    def run(self, text):
+        self.server.http.ksql(text)
+
+    def replace(self, text):
+        try:
+            found = self.server.http.one(text)["upgrade"]
+        except Refused as refused:
+            if "Not possible because of\n- " in refused.body["message"]:
+                return None
+            raise
+        promised = tuple(Guarantee(**each) for each in found["guarantees"])
+        return Verdict(tuple(found["classes"]), tuple(found["traits"]), promised, ())
+
+    def feed(self, events):
+        """The table's records first: which of two topics is read first is up to the batches."""
+        ordered = [event for source in "TS" for event in events if event.source == source]
+        for source in "TS":
+            for event in ordered:
+                if event.source == source:
+                    self._send(event)
+            self.sender.flush()
+            self._settle()
+        return ordered
+
+    def records(self, topic):
+        with Reader(self.kafka) as reader:
+            reader.assign_topics([topic])
+            return [(each.key, each.value) for batch in reader.read_to_end() for each in batch]
+
+    def _send(self, event):
+        topic, time_ms = event.source + self.tag, event.time_s * 1000
+        self.sender.send(topic, event.key.encode(), event.value, timestamp=time_ms)
+
+    def _settle(self):
+        """The chain's queries, each before those that read its result, read all that is there."""
+        service = self.server.service
+        sources = service.engine.catalog.sources
+        for query in service.engine.catalog.queries.values():
+            if query.sink.endswith(self.tag):
+                ends = service.services.monitor.ends([sources[n].topic for n in query.sources])
+                goal = {}
+                for (topic, partition), (_, end) in ends.items():
+                    goal.setdefault(topic, {})[partition] = end
+                assert service.runner.running[QueryId(query.id)].await_idle(goal), query.id
+
+
+@pytest.mark.parametrize("seed", range(CHAINS))
+def test_replacements_on_spark_end_as_the_model_says(server, seed):
+    tally = Tally()
+    try:
+        Chain(20_000 + seed, Served(server)).run(PAIRS, tally)
+    finally:
+        server.http.ksql("TERMINATE ALL;")
+    assert tally.pairs == PAIRS
