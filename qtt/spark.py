@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ksql.app.registry import open_registry
+from ksql.app.registry import kafka_log, open_registry
 from ksql.base.aside import Aside
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, QueryFailed
@@ -71,9 +71,11 @@ class SparkDrivers:
         self._numbers = itertools.count()
         self._serving = threading.Lock()
         try:
-            self.registry = open_registry(Settings(), self._directory)
-            _compare_nothing(self.registry.settings.url)
             self.kafka = KafkaSettings.from_properties({"bootstrap.servers": self._broker.start()})
+            self.registry = open_registry(
+                Settings(), self._directory, lambda: kafka_log(Settings(), self.kafka)
+            )
+            _compare_nothing(self.registry.settings.url)
             self.admin = Admin(self.kafka)
             self.runtime = SparkRuntime(
                 SparkSettings(self._directory, jars("spark")), lambda: self.admin

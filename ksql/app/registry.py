@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -10,9 +12,11 @@ from urllib.parse import urlsplit
 from ksql.base.access import Access
 from ksql.base.errors import StartError
 from ksql.ledger.database import default_url
-from ksql.ledger.schemastore import SchemaStore
+from ksql.registry.kafkalog import KafkaSchemaLog
 from ksql.registry.local import LocalRegistry
+from ksql.registry.moving import move_in
 from ksql.registry.server import RegistryServer
+from ksql.registry.store import SchemaLog, SchemaStore
 from ksql.registry.subjects import Subjects
 from ksql.topics.registry import Registry
 from ksql.topics.registry_client import RegistrySettings, registry_of
@@ -21,9 +25,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.base.config import Settings
+    from ksql.topics.settings import KafkaSettings
 
 URL: Final = "ksql.schema.registry.url"
 LISTENER: Final = "ksql.schema.registry.listener"
+TOPIC: Final = "ksql.schema.registry.topic"
+
+_log = logging.getLogger(__name__)
+_REPLICAS: Final = "ksql.internal.topic.replicas"
+_CLOSED: Final = re.compile(r"_schemas[a-zA-Z0-9._-]*")
 
 
 class BadRegistryListener(StartError):
@@ -33,6 +43,17 @@ class BadRegistryListener(StartError):
         super().__init__(
             f"{LISTENER} '{given}' is not an address",
             hint=f"Example: {LISTENER}=http://127.0.0.1:8081",
+        )
+
+
+class BadRegistryTopic(StartError):
+    """A topic that statements could read and write like any other."""
+
+    def __init__(self, given: str) -> None:
+        super().__init__(
+            f"{TOPIC} '{given}' is not the name of a topic for schemas",
+            detail="Statements are kept from topics whose names begin with _schemas, not from it.",
+            hint=f"Example: {TOPIC}=_schemas_of_my_service",
         )
 
 
@@ -50,20 +71,47 @@ class OpenRegistry:
     close: Callable[[], None]
 
 
-def open_registry(settings: Settings, state: Path) -> OpenRegistry:
-    """Find the configured registry, or start the embedded one over the ledger's database.
+def kafka_log(settings: Settings, kafka: KafkaSettings) -> KafkaSchemaLog:
+    """The topic of the embedded registry, made if need be.
 
-    Raises: BadRegistryListener, RegistryPortInUse.
+    Raises: BadRegistryTopic, UnfitRegistryTopic, KafkaUnreachable.
+    """
+    topic = settings.text(TOPIC)
+    if not _CLOSED.fullmatch(topic):
+        raise BadRegistryTopic(topic)
+    log = KafkaSchemaLog(kafka, topic, settings.number(_REPLICAS))
+    try:
+        log.open()
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
+def open_registry(
+    settings: Settings, state: Path, open_log: Callable[[], SchemaLog]
+) -> OpenRegistry:
+    """Find the configured registry, or start the embedded one over the log that is opened.
+
+    Raises: BadRegistryListener, RegistryPortInUse, StoreFailed and what ``move_in`` raises.
     """
     found = RegistrySettings.from_properties(settings.server)
     if found is not None:
         return OpenRegistry(found, registry_of(found), embedded=False, close=lambda: None)
     host, port = _listener(settings.text(LISTENER))
-    store = SchemaStore(settings.text("ksql.ledger.url") or default_url(state))
+    store = SchemaStore(open_log())
     subjects = Subjects(store)
     access = Access.of(settings, (host,))
     server = RegistryServer(subjects, host, port, state / "registry.port", access)
-    url = server.start()
+    try:
+        ledger = settings.text("ksql.ledger.url") or default_url(state)
+        moved = move_in(store, ledger, take_over=TOPIC in settings.server)
+        if moved:
+            _log.info("schemas_moved_from_ledger", extra={"versions": moved, "to": store.where})
+        url = server.start()
+    except BaseException:
+        store.close()
+        raise
 
     def close() -> None:
         server.stop()

@@ -19,7 +19,7 @@ from ksql.app.mark import FileMark
 from ksql.app.monitor import SparkMonitor
 from ksql.app.reads import Reads
 from ksql.app.registry import URL as REGISTRY_URL
-from ksql.app.registry import open_registry
+from ksql.app.registry import kafka_log, open_registry
 from ksql.app.settler import Settler
 from ksql.app.state import StateDir
 from ksql.app.teardown import end_cluster
@@ -45,6 +45,7 @@ from ksql.spark.jvm import SparkSettings
 from ksql.spark.runner import SparkRunner, Surroundings
 from ksql.spark.running import unheard
 from ksql.spark.runtime import SparkRuntime
+from ksql.spark.source import ISOLATION
 from ksql.spark.spec import RetryPolicy
 from ksql.statements import entities as e
 from ksql.statements import execute as requests
@@ -133,13 +134,11 @@ class KsqlService:
         rights.check_patterns(self.settings)
         self._state = state = StateDir.open(self.settings)
         self._closers.append(state.close)
-        with ThreadPoolExecutor(3) as pool:
-            registry = pool.submit(self._open_registry, state)
+        with ThreadPoolExecutor(1) as pool:
             spark = pool.submit(self._open_spark, state)
-            kafka = pool.submit(self._open_kafka, state)
-            registry.result()
+            self.kafka = self._open_kafka(state)
+            self._open_registry(state)
             self.runtime = spark.result()
-            self.kafka = kafka.result()
         self._watch = self._open_watch()
         self._compose(state)
         self._progress("replaying the command topic")
@@ -303,7 +302,9 @@ class KsqlService:
         return failures.note
 
     def _open_registry(self, state: StateDir) -> None:
-        found = open_registry(self.settings, state.root)
+        found = open_registry(
+            self.settings, state.root, lambda: kafka_log(self.settings, self.kafka)
+        )
         self._closers.append(found.close)
         self.registry, self.registry_settings = found.registry, found.settings
         if found.embedded:
@@ -341,6 +342,10 @@ class KsqlService:
             for name, value in self.kafka.properties.items()
             if name.split(".")[0] in ("security", "sasl", "ssl")
         }
+        for scope in ("ksql.streams.consumer.", "ksql.streams.", ""):
+            if level := self.kafka.properties.get(f"{scope}{ISOLATION}"):
+                found[ISOLATION] = level
+                break
         return found | {_BOOTSTRAP: self.kafka.bootstrap}
 
     def _open_log_topic(self) -> str | None:

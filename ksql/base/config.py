@@ -347,6 +347,12 @@ PROPERTIES: dict[str, Property] = {
             "where the embedded schema registry listens; port 0 takes a free one and keeps it",
         ),
         _p(
+            "ksql.schema.registry.topic",
+            "text",
+            "_schemas",
+            "where the embedded schema registry keeps its schemas: a compacted topic",
+        ),
+        _p(
             "ksql.extension.dir",
             "text",
             "ext",

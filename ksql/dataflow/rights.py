@@ -26,7 +26,7 @@ READ_ONLY: Final = "ksql.readonly.topics"
 
 _CLOSED: Final = re.compile(
     r"_confluent-ksql-.*"  # command topics, changelogs, whatever a service keeps, of any id
-    r"|_schemas"
+    r"|_schemas.*"  # of the embedded registry, or of Confluent's
     r"|__consumer_offsets|__transaction_state|__share_group_state"
     r"|__cluster_metadata|__remote_log_metadata",
     re.DOTALL,

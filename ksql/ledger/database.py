@@ -66,6 +66,11 @@ def parse_url(given: str) -> URL:
     return url.set(drivername=driver)
 
 
+def shown(url: str) -> str:
+    """A URL without its password."""
+    return parse_url(url).render_as_string(hide_password=True)
+
+
 def sqlite_path(url: str) -> Path | None:
     """The file of a SQLite URL; None for another database."""
     parsed = parse_url(url)

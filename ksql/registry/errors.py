@@ -224,7 +224,7 @@ class Incompatible(RegistryError):
 
 
 class StoreFailed(RegistryError):
-    """The database behind the registry cannot be used."""
+    """What the registry keeps its schemas in cannot be used."""
 
     code = 50001
 

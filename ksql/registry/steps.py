@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.ledger.schemas import EVERYWHERE, StoredVersion
 from ksql.registry import errors as err
 from ksql.registry.kinds import Checked, Level, checked, faults
+from ksql.registry.model import EVERYWHERE, StoredVersion
 from ksql.topics.registry import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.ledger.schemas import SchemaTables, StoredSchema
+    from ksql.registry.model import StoredSchema
+    from ksql.registry.state import Draft, Schemas
 
 Mode = Literal["READWRITE", "READONLY", "IMPORT"]
 MODES: Final[tuple[Mode, ...]] = ("READWRITE", "READONLY", "IMPORT")
@@ -42,7 +43,7 @@ class Config:
 
 
 def add(
-    tables: SchemaTables, subject: str, new: Checked, schema_id: int | None, version: int | None
+    tables: Draft, subject: str, new: Checked, schema_id: int | None, version: int | None
 ) -> Entry:
     """Add the schema to the subject, unless it is there; the version that it is.
 
@@ -68,14 +69,14 @@ def add(
     return entry_of(tables, StoredVersion(subject, added, given, deleted=False))
 
 
-def _check_version(tables: SchemaTables, subject: str, version: int, mode: Mode) -> None:
+def _check_version(tables: Schemas, subject: str, version: int, mode: Mode) -> None:
     """Imports may leave gaps; nobody may write over a version."""
     following = tables.next_version(subject)
     if version < following if mode == "IMPORT" else version != following:
         raise err.InvalidSchema(f"Version {version} is not one more than previous version")
 
 
-def _schema_id(tables: SchemaTables, new: Checked, wanted: int | None) -> int:
+def _schema_id(tables: Draft, new: Checked, wanted: int | None) -> int:
     known = tables.by_guid(new.guid)
     if known is not None:
         if wanted not in (None, known.id):
@@ -87,7 +88,7 @@ def _schema_id(tables: SchemaTables, new: Checked, wanted: int | None) -> int:
 
 
 def against(
-    tables: SchemaTables, level: Level, new: Checked, versions: Sequence[StoredVersion]
+    tables: Schemas, level: Level, new: Checked, versions: Sequence[StoredVersion]
 ) -> list[str]:
     """What the level has against a schema, told of the first version that does not fit."""
     for one in reversed(versions if level.transitive else versions[-1:]):
@@ -104,7 +105,7 @@ def against(
     return []
 
 
-def check_schema(tables: SchemaTables, subject: str, schema: Schema, *, normalize: bool) -> Checked:
+def check_schema(tables: Schemas, subject: str, schema: Schema, *, normalize: bool) -> Checked:
     """The schema as the subject would keep it.
 
     Raises: InvalidSchema.
@@ -114,7 +115,7 @@ def check_schema(tables: SchemaTables, subject: str, schema: Schema, *, normaliz
     return checked(schema, imported_by(tables, schema), normalize=wanted)
 
 
-def _pinned(tables: SchemaTables, schema: Schema) -> Schema:
+def _pinned(tables: Schemas, schema: Schema) -> Schema:
     """References to a latest version become references to the version that it is now."""
     if all(one.version != LATEST for one in schema.references):
         return schema
@@ -129,7 +130,7 @@ def _pinned(tables: SchemaTables, schema: Schema) -> Schema:
     return replace(schema, references=tuple(found))
 
 
-def imported_by(tables: SchemaTables, schema: Schema) -> dict[str, str]:
+def imported_by(tables: Schemas, schema: Schema) -> dict[str, str]:
     """The texts of all that a schema imports, directly or not, by name.
 
     Raises: InvalidSchema.
@@ -158,7 +159,7 @@ def imported_by(tables: SchemaTables, schema: Schema) -> dict[str, str]:
 
 
 def known_version(
-    tables: SchemaTables, subject: str, new: Checked, *, deleted: bool = False
+    tables: Schemas, subject: str, new: Checked, *, deleted: bool = False
 ) -> StoredVersion | None:
     """The version of a subject that is the schema."""
     stored = tables.by_guid(new.guid)
@@ -174,13 +175,13 @@ def known_version(
     )
 
 
-def live_versions(tables: SchemaTables, subject: str) -> list[StoredVersion]:
+def live_versions(tables: Schemas, subject: str) -> list[StoredVersion]:
     """The versions that are not deleted."""
     return [one for one in tables.versions(subject) if not one.deleted]
 
 
 def find_version(
-    tables: SchemaTables, subject: str, version: int, *, deleted: bool = False
+    tables: Schemas, subject: str, version: int, *, deleted: bool = False
 ) -> StoredVersion:
     """A version of a subject, or its latest one.
 
@@ -197,7 +198,7 @@ def find_version(
     raise err.VersionNotFound(version)
 
 
-def entry_of(tables: SchemaTables, version: StoredVersion) -> Entry:
+def entry_of(tables: Schemas, version: StoredVersion) -> Entry:
     """The version with its schema."""
     stored = _stored(tables, version.schema_id)
     return Entry(
@@ -205,14 +206,14 @@ def entry_of(tables: SchemaTables, version: StoredVersion) -> Entry:
     )
 
 
-def _stored(tables: SchemaTables, schema_id: int) -> StoredSchema:
+def _stored(tables: Schemas, schema_id: int) -> StoredSchema:
     found = tables.schema(schema_id)
     if found is None:
         raise err.StoreFailed(f"schema {schema_id} is missing")
     return found
 
 
-def used(tables: SchemaTables, found: StoredSchema | None, asked: int | str) -> StoredSchema:
+def used(tables: Schemas, found: StoredSchema | None, asked: int | str) -> StoredSchema:
     """The schema, if any version is that schema.
 
     Raises: NoSuchSchema.
@@ -222,12 +223,12 @@ def used(tables: SchemaTables, found: StoredSchema | None, asked: int | str) -> 
     return found
 
 
-def referring(tables: SchemaTables, subject: str, version: int) -> list[int]:
+def referring(tables: Schemas, subject: str, version: int) -> list[int]:
     """The ids of the schemas in use that import a version."""
     return [one for one in tables.referring(subject, version) if tables.uses(one)]
 
 
-def check_unreferenced(tables: SchemaTables, subject: str, version: int) -> None:
+def check_unreferenced(tables: Schemas, subject: str, version: int) -> None:
     """Make sure that nothing live imports the version.
 
     Raises: ReferenceExists.
@@ -242,7 +243,7 @@ def check_unreferenced(tables: SchemaTables, subject: str, version: int) -> None
         raise err.ReferenceExists(subject, version)
 
 
-def check_writable(tables: SchemaTables, subject: str) -> Mode:
+def check_writable(tables: Schemas, subject: str) -> Mode:
     """The subject's mode.
 
     Raises: NotPermitted for one that is read-only.
@@ -268,26 +269,26 @@ def is_shown(is_deleted: bool, deleted: bool, only_deleted: bool) -> bool:
     return is_deleted if only_deleted else deleted or not is_deleted
 
 
-def own_config(tables: SchemaTables, subject: str) -> Config:
+def own_config(tables: Schemas, subject: str) -> Config:
     """What is set for the subject itself."""
     found = tables.settings(subject)
     level = None if found.compatibility is None else Level(found.compatibility)
     return Config(level, found.normalize)
 
 
-def level_of(tables: SchemaTables, subject: str) -> Level:
+def level_of(tables: Schemas, subject: str) -> Level:
     """The level that holds for the subject."""
     own = own_config(tables, subject).compatibility
     return own or own_config(tables, EVERYWHERE).compatibility or Level.BACKWARD
 
 
-def normalizes(tables: SchemaTables, subject: str) -> bool:
+def normalizes(tables: Schemas, subject: str) -> bool:
     """Whether the subject's schemas are normalised without being asked."""
     own = tables.settings(subject).normalize
     return bool(tables.settings(EVERYWHERE).normalize) if own is None else own
 
 
-def mode_of(tables: SchemaTables, subject: str) -> Mode:
+def mode_of(tables: Schemas, subject: str) -> Mode:
     """The mode that holds for the subject."""
     for place in (subject, EVERYWHERE):
         found = tables.settings(place).mode

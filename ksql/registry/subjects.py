@@ -8,29 +8,25 @@ Source: Confluent Schema Registry API reference; schema evolution and compatibil
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.ledger.errors import EntryRefused, LedgerUnavailable
-from ksql.ledger.schemas import EVERYWHERE
 from ksql.registry import errors as err
 from ksql.registry import steps
 from ksql.registry.kinds import Level
+from ksql.registry.model import EVERYWHERE
 from ksql.registry.steps import LATEST, Config, Entry, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ksql.ledger.schemas import SchemaTables, StoredSchema, StoredVersion
-    from ksql.ledger.schemastore import SchemaStore
+    from ksql.registry.model import StoredSchema, StoredVersion
+    from ksql.registry.store import SchemaStore
     from ksql.topics.registry import Schema
 
 
 class Subjects:
-    """A registry over the ledger's database; thread-safe.
+    """A registry over a log of its changes; thread-safe.
 
-    Every method raises StoreFailed while the database cannot be used.
+    Every method raises StoreFailed while the log cannot be used.
     """
 
     def __init__(self, store: SchemaStore) -> None:
@@ -38,7 +34,7 @@ class Subjects:
 
     @property
     def where(self) -> str:
-        """The database, without a password."""
+        """What people call the log."""
         return self._store.where
 
     # --- schemas
@@ -48,7 +44,7 @@ class Subjects:
 
         Raises: NoSuchSchema.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             return steps.used(tables, tables.schema(schema_id), schema_id)
 
     def schema_by_guid(self, guid: str) -> StoredSchema:
@@ -56,12 +52,12 @@ class Subjects:
 
         Raises: NoSuchSchema.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             return steps.used(tables, tables.by_guid(guid), guid)
 
     def last_id(self) -> int:
         """The highest id ever given."""
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             return tables.last_id()
 
     def uses(self, schema_id: int, *, deleted: bool = False) -> list[StoredVersion]:
@@ -69,7 +65,7 @@ class Subjects:
 
         Raises: NoSuchSchema.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             found = tables.uses(schema_id)
             if not found:
                 raise err.NoSuchSchema(schema_id)
@@ -80,7 +76,7 @@ class Subjects:
 
         Raises: InvalidSchema for a reference that leads nowhere.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             return steps.imported_by(tables, schema)
 
     # --- subjects and versions
@@ -89,7 +85,7 @@ class Subjects:
         self, prefix: str = "", *, deleted: bool = False, only_deleted: bool = False
     ) -> list[str]:
         """The subjects that have versions: live ones, deleted ones too, or deleted ones only."""
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             found: dict[str, bool] = {}
             for one in tables.all_versions():
                 if one.subject.startswith(prefix):
@@ -102,7 +98,7 @@ class Subjects:
         self, prefix: str = "", *, deleted: bool = False, latest: bool = False
     ) -> list[Entry]:
         """All versions of all subjects with that prefix, or only the latest of each."""
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             listed = [
                 one
                 for one in tables.all_versions()
@@ -114,7 +110,7 @@ class Subjects:
 
     def entries_of(self, subject: str) -> list[Entry]:
         """The live versions of one subject; none for an unknown one."""
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             return [steps.entry_of(tables, one) for one in steps.live_versions(tables, subject)]
 
     def versions(
@@ -124,7 +120,7 @@ class Subjects:
 
         Raises: SubjectNotFound.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             found = [
                 one.version
                 for one in tables.versions(subject)
@@ -139,7 +135,7 @@ class Subjects:
 
         Raises: SubjectNotFound, VersionNotFound.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             return steps.entry_of(
                 tables, steps.find_version(tables, subject, version, deleted=deleted)
             )
@@ -149,7 +145,7 @@ class Subjects:
 
         Raises: SubjectNotFound, VersionNotFound.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             found = steps.find_version(tables, subject, version, deleted=True)
             return steps.referring(tables, subject, found.version)
 
@@ -160,7 +156,7 @@ class Subjects:
 
         Raises: SubjectNotFound, NoSuchSchema, InvalidSchema.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             if not any(deleted or not one.deleted for one in tables.versions(subject)):
                 raise err.SubjectNotFound(subject)
             new = steps.check_schema(tables, subject, schema, normalize=normalize)
@@ -184,12 +180,12 @@ class Subjects:
         Raises: InvalidSubject, InvalidSchema, NotPermitted, Incompatible, OtherId.
         """
         steps.check_subject(subject)
-        with self._reading() as tables:  # mostly it is there, and nobody has to wait
+        with self._store.reading() as tables:  # mostly it is there, and nobody has to wait
             new = steps.check_schema(tables, subject, schema, normalize=normalize)
             known = steps.known_version(tables, subject, new)
             if known is not None and schema_id in (None, known.schema_id):
                 return steps.entry_of(tables, known)
-        with self._writing() as tables:
+        with self._store.writing() as tables:
             new = steps.check_schema(tables, subject, schema, normalize=normalize)
             return steps.add(tables, subject, new, schema_id, version)
 
@@ -199,7 +195,7 @@ class Subjects:
         Raises: SubjectNotFound, SubjectSoftDeleted, SubjectNotSoftDeleted, ReferenceExists,
             NotPermitted.
         """
-        with self._writing() as tables:
+        with self._store.writing() as tables:
             found = tables.versions(subject)
             if not found:
                 raise err.SubjectNotFound(subject)
@@ -226,7 +222,7 @@ class Subjects:
         Raises: SubjectNotFound, VersionNotFound, VersionSoftDeleted, VersionNotSoftDeleted,
             ReferenceExists, NotPermitted.
         """
-        with self._writing() as tables:
+        with self._store.writing() as tables:
             found = steps.find_version(tables, subject, version, deleted=version != LATEST)
             steps.check_writable(tables, subject)
             if not permanent and found.deleted:
@@ -254,7 +250,7 @@ class Subjects:
 
         Raises: InvalidSchema; VersionNotFound, SubjectNotFound for a version that is not there.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             new = steps.check_schema(tables, subject, schema, normalize=normalize)
             level = steps.level_of(tables, subject)
             if version is None:
@@ -271,7 +267,7 @@ class Subjects:
 
         Raises: NoSubjectCompatibility.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             if subject == EVERYWHERE or effective:
                 return Config(steps.level_of(tables, subject), steps.normalizes(tables, subject))
             found = steps.own_config(tables, subject)
@@ -283,7 +279,7 @@ class Subjects:
         """Set what is not None; all that is set."""
         if subject != EVERYWHERE:
             steps.check_subject(subject)
-        with self._writing() as tables:
+        with self._store.writing() as tables:
             found = tables.settings(subject)
             if config.compatibility is not None:
                 found = replace(found, compatibility=config.compatibility.value)
@@ -297,7 +293,7 @@ class Subjects:
 
         Raises: SubjectNotFound.
         """
-        with self._writing() as tables:
+        with self._store.writing() as tables:
             was = steps.own_config(tables, subject)
             if subject != EVERYWHERE and was == Config():
                 raise err.SubjectNotFound(subject)
@@ -310,7 +306,7 @@ class Subjects:
 
         Raises: NoSubjectMode.
         """
-        with self._reading() as tables:
+        with self._store.reading() as tables:
             if subject != EVERYWHERE and not effective and tables.settings(subject).mode is None:
                 raise err.NoSubjectMode(subject)
             return steps.mode_of(tables, subject)
@@ -320,7 +316,7 @@ class Subjects:
 
         Raises: NotPermitted.
         """
-        with self._writing() as tables:
+        with self._store.writing() as tables:
             if mode == "IMPORT" and not force:
                 versions = tables.versions(subject) if subject else tables.all_versions()
                 if any(not one.deleted for one in versions):
@@ -333,28 +329,10 @@ class Subjects:
 
         Raises: NoSubjectMode.
         """
-        with self._writing() as tables:
+        with self._store.writing() as tables:
             found = tables.settings(subject)
             if found.mode is None:
                 raise err.NoSubjectMode(subject)
             was = steps.mode_of(tables, subject)
             tables.set_settings(subject, replace(found, mode=None))
             return was
-
-    # --- transactions
-
-    @contextmanager
-    def _reading(self) -> Iterator[SchemaTables]:
-        try:
-            with self._store.reading() as tables:
-                yield tables
-        except LedgerUnavailable as error:
-            raise err.StoreFailed(error.text()) from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[SchemaTables]:
-        try:
-            with self._store.writing() as tables:
-                yield tables
-        except (LedgerUnavailable, EntryRefused) as error:
-            raise err.StoreFailed(error.text()) from error

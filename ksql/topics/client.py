@@ -39,6 +39,7 @@ END: Final = -1
 _FULL_WAIT_S: Final = 0.05
 _STEP_S: Final = 0.1
 _BATCH: Final = 5000
+_SETTLE_S: Final = 0.005
 
 
 class RawRecord(NamedTuple):
@@ -58,6 +59,16 @@ class WriteFailed(ServerError):
 
     def __init__(self, topic: str, reason: str) -> None:
         super().__init__(f'cannot write to topic "{topic}"', detail=reason)
+
+
+class OpenTransaction(ServerError):
+    """A transaction that neither commits nor aborts hides what is behind it."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"a transaction on the topic {topic} stays open",
+            hint="Its writer may hang; Kafka aborts it after its transaction.timeout.ms.",
+        )
 
 
 def not_written(bootstrap: str, topic: str, error: KafkaError) -> KsqlError:
@@ -274,6 +285,24 @@ class TransactionalSender(Sender):
             timeout_s=self._settings.timeout_s,
             what="Kafka transaction failed",
         )
+
+
+def settled_end(admin: Admin, place: Partition, timeout_s: float) -> int:
+    """The partition's end, once the markers of all transactions are there.
+
+    The broker writes them after it has answered; until then the records are not readable, and the
+    next offset is not known.
+
+    Raises: OpenTransaction when one stays open for longer.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        readable = admin.end_offsets([place[0]])[place]
+        if readable == admin.end_offsets([place[0]], committed=False)[place]:
+            return readable
+        if time.monotonic() > deadline:
+            raise OpenTransaction(place[0])
+        time.sleep(_SETTLE_S)
 
 
 class Reader:

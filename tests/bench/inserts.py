@@ -89,6 +89,8 @@ class Inserts:
             behind_http(site.service, [sock]),
             ProcessPoolExecutor(1, spawn) as pool,
         ):
+            # connections inherit it, as they do from the server's own listener
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             url = f"http://127.0.0.1:{sock.getsockname()[1]}"
             asked = (self.write, url, stream, self.clients, each)
             took_s = [pool.submit(all_clients, *asked).result() for _ in range(_ROUNDS)]

@@ -140,6 +140,8 @@ class Hosted:
         configured = {
             "ksql.state.dir": str(state),
             "ksql.service.id": service_id,
+            # a registry of its own on the broker that all share
+            "ksql.schema.registry.topic": f"_schemas_{service_id}",
             **{name.replace("__", "."): value for name, value in properties.items()},
         }
         self.bootstrap = bootstrap

@@ -14,12 +14,12 @@ from confluent_kafka.serialization import StringSerializer
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from ksql.ledger.database import default_url
-from ksql.ledger.schemastore import SchemaStore
 from ksql.registry.server import RegistryServer
+from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from tests.kafka.servers import Hosted
 from tests.kafka.wires import PATIENCE_S, await_true, create_topic, topics, unique
+from tests.unit.registry.memorylog import MemoryLog
 
 AVRO = """{"type": "record", "name": "Ride", "fields": [
   {"name": "bike", "type": "string"}, {"name": "metres", "type": "int"}]}"""
@@ -149,7 +149,7 @@ def test_subjects_and_the_address_outlive_a_restart(broker, runtime, tmp_path):
 
 
 def test_a_registry_that_is_down_stops_new_statements_only(broker, runtime, tmp_path):
-    store = SchemaStore(default_url(tmp_path))
+    store = SchemaStore(MemoryLog())
     elsewhere = RegistryServer(Subjects(store), "127.0.0.1", 0, tmp_path / "port")
     url = elsewhere.start()
     topic, sink = unique("rides"), unique("copy").upper()

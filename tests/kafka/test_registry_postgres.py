@@ -1,17 +1,17 @@
-"""The embedded registry on a real PostgreSQL server."""
+"""Schemas that a PostgreSQL ledger has kept move to Kafka."""
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
+from ksql.registry.moving import move_in
+from ksql.registry.store import SchemaStore
+from ksql.registry.subjects import Subjects
 from tests.unit.ledger.postgres import PostgresServer
-from tests.unit.registry.contract import SubjectsContract
+from tests.unit.registry.memorylog import MemoryLog, Topic
+from tests.unit.registry.test_moving import fill_ledger
 
 pytestmark = pytest.mark.postgres
-
-_NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +20,9 @@ def server():
         yield started
 
 
-@pytest.fixture
-def url(server):
-    name = f"registry_{next(_NUMBERS)}"
-    yield server.create(name)
-    server.drop(name)
-
-
-class TestSubjects(SubjectsContract):
-    pass
+def test_they_move_once(server):
+    url = fill_ledger(server.create("registry"))
+    topic = Topic()
+    assert move_in(SchemaStore(MemoryLog(topic)), url) == 3
+    assert move_in(SchemaStore(MemoryLog(topic)), url) == 0
+    assert [entry.id for entry in Subjects(SchemaStore(MemoryLog(topic))).entries()] == [2, 5]

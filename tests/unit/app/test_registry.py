@@ -5,18 +5,20 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from ksql.app.registry import BadRegistryListener, open_registry
+from ksql.app.registry import BadRegistryListener, BadRegistryTopic, kafka_log, open_registry
 from ksql.base.config import Settings
 from ksql.registry.local import LocalRegistry
 from ksql.topics.registry import Schema
 from ksql.topics.registry_client import ConfluentRegistry
+from ksql.topics.settings import KafkaSettings
+from tests.unit.registry.memorylog import MemoryLog, Topic
 
 AVRO = Schema("AVRO", '"string"')
 
 
 def test_a_url_names_somebody_elses(tmp_path):
     url = "http://registry.example:8081"
-    found = open_registry(Settings({"ksql.schema.registry.url": url}), tmp_path)
+    found = open_registry(Settings({"ksql.schema.registry.url": url}), tmp_path, MemoryLog)
     assert isinstance(found.registry, ConfluentRegistry)
     assert (found.settings.url, found.embedded) == (url, False)
     found.close()
@@ -25,8 +27,9 @@ def test_a_url_names_somebody_elses(tmp_path):
 
 def test_without_one_it_has_its_own_which_it_finds_again(tmp_path):
     urls = []
+    topic = Topic()
     for _ in range(2):
-        found = open_registry(Settings({}), tmp_path)
+        found = open_registry(Settings({}), tmp_path, lambda: MemoryLog(topic))
         assert isinstance(found.registry, LocalRegistry)
         assert found.embedded
         assert found.registry.register("s", AVRO) == 1
@@ -41,4 +44,10 @@ def test_without_one_it_has_its_own_which_it_finds_again(tmp_path):
 @pytest.mark.parametrize("given", ["8081", "https://here:1", "http://:1", "http://here:x"])
 def test_a_listener_that_is_no_address_is_told(tmp_path, given):
     with pytest.raises(BadRegistryListener, match=given):
-        open_registry(Settings({"ksql.schema.registry.listener": given}), tmp_path)
+        open_registry(Settings({"ksql.schema.registry.listener": given}), tmp_path, MemoryLog)
+
+
+@pytest.mark.parametrize("given", ["orders", "schemas", "_schema", "_schemas/x"])
+def test_a_topic_that_statements_could_write_to_is_refused(given):
+    with pytest.raises(BadRegistryTopic, match=given):
+        kafka_log(Settings({"ksql.schema.registry.topic": given}), KafkaSettings("b:1"))

@@ -8,10 +8,10 @@ import socket
 import httpx
 import pytest
 
-from ksql.ledger.database import default_url
-from ksql.ledger.schemastore import SchemaStore
 from ksql.registry.server import RegistryPortInUse, RegistryServer
+from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
+from tests.unit.registry.memorylog import MemoryLog
 
 A = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 B = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"b","type":"int"}]}'
@@ -46,7 +46,7 @@ class Api:
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
     directory = tmp_path_factory.mktemp("registry")
-    store = SchemaStore(default_url(directory))
+    store = SchemaStore(MemoryLog())
     server = RegistryServer(Subjects(store), "127.0.0.1", 0, directory / "port")
     yield server.start()
     server.stop()
@@ -227,7 +227,7 @@ def test_lists_come_in_pages(api):
 
 
 def test_the_port_is_kept_if_it_is_free(tmp_path):
-    subjects = Subjects(SchemaStore(default_url(tmp_path)))
+    subjects = Subjects(SchemaStore(MemoryLog()))
 
     def server(port=0):
         return RegistryServer(subjects, "127.0.0.1", port, tmp_path / "port")

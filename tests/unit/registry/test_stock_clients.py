@@ -20,14 +20,14 @@ from google.api.auth_pb2 import AuthProvider
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from ksql.ledger.database import default_url
-from ksql.ledger.schemastore import SchemaStore
 from ksql.registry.local import LocalRegistry
 from ksql.registry.server import RegistryServer
+from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from ksql.topics.registry_client import ConfluentRegistry, RegistrySettings
 from ksql.topics.schemas import inferred_columns
 from ksql.types.format import Format
+from tests.unit.registry.memorylog import MemoryLog
 
 VALUE = SerializationContext("t", MessageField.VALUE)
 AVRO = """{"type": "record", "name": "R", "fields": [
@@ -39,7 +39,7 @@ JSON = """{"title": "R", "type": "object", "properties": {
 @pytest.fixture
 def embedded(tmp_path):
     """The registry in process, and the URL where others find it."""
-    store = SchemaStore(default_url(tmp_path))
+    store = SchemaStore(MemoryLog())
     subjects = Subjects(store)
     server = RegistryServer(subjects, "127.0.0.1", 0, tmp_path / "port")
     yield LocalRegistry(subjects), server.start()

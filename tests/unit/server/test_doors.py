@@ -9,11 +9,12 @@ import pytest
 
 from ksql.base.access import Access
 from ksql.base.config import PROPERTIES
-from ksql.ledger.schemastore import SchemaStore
 from ksql.registry.rest import create_app as create_registry
+from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from server.app import ROUTERS, create_app
 from server.listeners import DEFAULT, openness, registry_host
+from tests.unit.registry.memorylog import MemoryLog
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask, serving
 
@@ -96,7 +97,7 @@ def test_a_streamed_request_is_refused_before_it_is_read():
 )
 @pytest.mark.parametrize("call", [("GET", "/subjects"), ("PUT", "/mode"), ("DELETE", "/config")])
 def test_the_registry_is_guarded_alike(tmp_path, headers, status, call):
-    store = SchemaStore(f"sqlite:///{tmp_path / 'r.db'}")
+    store = SchemaStore(MemoryLog())
     app = create_registry(Subjects(store))
 
     async def send():

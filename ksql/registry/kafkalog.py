@@ -1,0 +1,143 @@
+"""The registry's log as a compacted topic of Kafka, as Confluent's registry keeps it.
+
+Several servers may share the topic: their writes are transactions of one transactional id, so
+whoever becomes the writer shuts the one before out. Confluent's registry knows nothing of that;
+it may take the topic over, but not write to it at the same time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ksql.base.errors import KsqlError, StartError
+from ksql.registry.records import decode, encode
+from ksql.topics.admin import Admin, TopicChange
+from ksql.topics.client import OpenTransaction, Reader, TransactionalSender, settled_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.registry.records import Change
+    from ksql.topics.admin import TopicInfo
+    from ksql.topics.client import RawRecord
+    from ksql.topics.settings import KafkaSettings
+
+_POLICY: Final = "cleanup.policy"
+_COMPACT: Final = "compact"
+_SETTLED_S: Final = 2.0
+
+
+class UnfitRegistryTopic(StartError):
+    """A topic that would lose schemas, or mix up their order."""
+
+    def __init__(self, topic: str, what: str) -> None:
+        super().__init__(
+            f"the topic {topic} cannot keep the schemas of the embedded registry: {what}",
+            detail="Schemas would be lost or overwritten, and records that use them with them.",
+            hint="Give it one partition and cleanup.policy=compact, "
+            "or name another topic in ksql.schema.registry.topic.",
+        )
+
+
+class KafkaSchemaLog:
+    """See SchemaLog in ``ksql.registry.store``; made, and its topic with it, by ``open``."""
+
+    def __init__(self, settings: KafkaSettings, topic: str, replicas: int) -> None:
+        self._settings = settings
+        self._topic = topic
+        self._replicas = replicas
+        self._admin = Admin(settings)
+        self._reader = Reader(settings)
+        self._sender: TransactionalSender | None = None
+        self._ours = 0
+        """The end of the log when all before it was read or written by us."""
+
+    @property
+    def where(self) -> str:
+        """What people call it."""
+        return f"the topic {self._topic} in Kafka at {self._settings.bootstrap}"
+
+    def open(self) -> None:
+        """Make the topic if it is missing; read it from the beginning.
+
+        Raises: UnfitRegistryTopic, KafkaUnreachable.
+        """
+        found = self._admin.describe([self._topic]).get(self._topic)
+        if found is None:
+            self._admin.create(TopicChange(self._topic, 1, self._replicas, {_POLICY: _COMPACT}))
+        else:
+            self._check(found)
+        self._reader.assign({(self._topic, 0): 0})
+
+    def read(self, *, to_end: bool) -> list[Change]:
+        """See SchemaLog."""
+        batches = self._to_end() if to_end else iter(lambda: self._reader.poll(timeout_s=0), [])
+        found = [self._change(record) for batch in batches for record in batch]
+        return [one for one in found if one is not None]
+
+    def hold(self) -> list[Change]:
+        """See SchemaLog."""
+        if self._sender is None:  # first: it ends what a dead writer has left open
+            self._take_over()
+            found = self.read(to_end=True)
+        else:
+            found = self.read(to_end=True)
+            if self._position != self._ours:
+                self._take_over()
+                found += self.read(to_end=True)
+        self._ours = self._position
+        return found
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """See SchemaLog."""
+        sender = self._sender
+        assert sender is not None, "hold comes before write"  # noqa: S101
+        try:
+            with sender.transaction():
+                for change in changes:
+                    key, value = encode(change)
+                    sender.send(self._topic, key, value, partition=0)
+        except KsqlError:  # whatever it was, the next one to write begins anew
+            self._release()
+            raise
+        self._ours = settled_end(self._admin, (self._topic, 0), self._settings.timeout_s)
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._reader.close()
+        self._release()
+
+    @property
+    def _position(self) -> int:
+        return self._reader.positions[self._topic, 0]
+
+    def _to_end(self) -> Iterator[list[RawRecord]]:
+        place = (self._topic, 0)
+        try:
+            settled_end(self._admin, place, _SETTLED_S)
+        except OpenTransaction:  # a dead writer's: who follows it ends it
+            self._take_over()
+            settled_end(self._admin, place, self._settings.timeout_s)
+        return self._reader.read_to_end()
+
+    def _take_over(self) -> None:
+        self._release()
+        sender = TransactionalSender(self._settings, f"ksql-schema-registry-{self._topic}")
+        sender.start()
+        self._sender = sender
+
+    def _release(self) -> None:
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
+
+    def _check(self, topic: TopicInfo) -> None:
+        if topic.partitions != 1:
+            raise UnfitRegistryTopic(self._topic, f"it has {topic.partitions} partitions, not one")
+        policy = topic.configs.get(_POLICY, _COMPACT)
+        if policy != _COMPACT:
+            raise UnfitRegistryTopic(self._topic, f"its {_POLICY} is {policy}, not {_COMPACT}")
+
+    @staticmethod
+    def _change(record: RawRecord) -> Change | None:
+        return decode(record.key, record.value)
