@@ -499,3 +499,15 @@ def test_an_accepted_plan_may_be_replaced_by_itself(old, new, classes):
     world.run(_create(kind, new, replace=True))
     assert world.query("X").plan == before
     assert codec.loads(before).query_id == world.query("X").id
+
+
+def test_another_grace_does_not_hide_key_columns_that_change_places():
+    planner = {"ksql.new.query.planner.enabled": "true"}
+    world = World(SCRIPT, **planner)
+    text = (
+        "TABLE X WITH (KEY_FORMAT='JSON') AS SELECT {} COUNT(*) N FROM S "
+        "WINDOW TUMBLING (SIZE 1 MINUTE, RETENTION 2 HOURS, GRACE PERIOD {} SECONDS) GROUP BY K, B;"
+    )
+    world.run("CREATE " + text.format("K AS P, B AS Q,", 10))
+    error = world.refuse("CREATE OR REPLACE " + text.format("B AS P, K AS Q,", 20))
+    assert "key column P" in error.detail
