@@ -137,7 +137,9 @@ def test_a_broker_that_stands_still_during_the_commit(broker, kafka):
     service_id = unique("still") + "_"
     log, _ = opened(kafka, service_id)
     children = psutil.Process().children(recursive=True)
-    (java,) = [p.pid for p in children if "kafka.Kafka" in " ".join(p.cmdline())]
+    (java,) = [
+        p.pid for p in children if p.name() == "java" and "kafka.Kafka" in " ".join(p.cmdline())
+    ]
     usual = log._sender._step
 
     def step(call):
