@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.app.skipped import Skipping
 from ksql.base.ids import QueryId
+from ksql.base.lease import NotInCharge
 from ksql.spark.spec import State
 from ksql.statements.services import Offsets, QueryHealth
 
@@ -51,6 +52,8 @@ class SparkMonitor:
         query = self.engine.catalog.query(query_id) if self.engine else None
         if query is not None and query.paused:
             return QueryHealth("PAUSED")
+        if self._runner.abandoned:
+            return QueryHealth("ERROR", ((0, NotInCharge(self._runner.abandoned).text()),))
         running = self._running(query_id)
         if running is None:
             why = self._held.get(query_id, "the query does not run")

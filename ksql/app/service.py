@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
+from ksql.app import charge
 from ksql.app.book import LedgerBook
 from ksql.app.ending import end
 from ksql.app.extensions import read_extensions
@@ -29,6 +30,7 @@ from ksql.base.config import Settings, check, names
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
 from ksql.base.ids import Millis, Offset
 from ksql.base.jars import jars
+from ksql.base.lease import NotInCharge
 from ksql.commands.log import KafkaCommandLog
 from ksql.commands.quarantine import SKIP, CommandTrouble, offsets_of
 from ksql.commands.record import VERSION, encode_catalog
@@ -74,12 +76,6 @@ _COMMAND_PAUSE_S = 0.05
 _BOOTSTRAP = "bootstrap.servers"
 
 
-def _expire(aside: Aside, settings: Settings) -> None:
-    keep_ms = settings.number("ksql.state.aside.retention.ms")
-    if keep_ms >= 0:
-        aside.expire(keep_ms)
-
-
 def version() -> str:
     """The version of this service."""
     return metadata.version("ksql-spark")
@@ -114,6 +110,7 @@ class KsqlService:
         self._ready = threading.Event()
         self._stop_lock = threading.Lock()
         self._replaying = True
+        self._lost = ""
         self._addresses: dict[str, str] = {}
 
     # --- life
@@ -132,7 +129,7 @@ class KsqlService:
 
     def _start(self) -> None:
         rights.check_patterns(self.settings)
-        self._state = state = StateDir.open(self.settings)
+        self._state = state = StateDir.open(self.settings, self._random_name)
         self._closers.append(state.close)
         with ThreadPoolExecutor(1) as pool:
             spark = pool.submit(self._open_spark, state)
@@ -143,6 +140,7 @@ class KsqlService:
         self._compose(state)
         self._progress("replaying the command topic")
         self.log.open()
+        state.belongs_to(self._cluster_id, self.admin.topic_id(self.log.topic) or "")
         self._replaying = False
         self.materializer.start()
         self.book.rebuild()
@@ -155,6 +153,8 @@ class KsqlService:
         self.engine.start_queries(held)
         if found is None:
             self._declare_processing_log()
+        if self._lost:
+            raise NotInCharge(self._lost)
 
     def _open_spark(self, state: StateDir) -> SparkRuntime:
         if self._given_runtime is not None:
@@ -203,7 +203,26 @@ class KsqlService:
         found = KafkaSettings.from_properties(properties | {_BOOTSTRAP: bootstrap})
         self.admin = Admin(found)
         self._cluster_id = self.admin.cluster_id()
+        self._tenure = charge.prepare(
+            self.settings,
+            found,
+            self.admin,
+            state,
+            now_ms=self._now_ms,
+            random_name=self._random_name,
+            on_lost=self._abandon,
+        )
+        self._closers.append(self._tenure.close)
+        self._tenure.acquire()
+        self._tenure.start()
         return found
+
+    def _abandon(self, why: str) -> None:
+        """Another server is in charge."""
+        _log.error("another_server_in_charge", extra={"reason": why})
+        self._lost = why
+        if hasattr(self, "runner"):  # else nothing runs yet
+            self.runner.abandon(why)
 
     def _compose(self, state: StateDir) -> None:
         service_id = self.settings.text("ksql.service.id")
@@ -222,7 +241,6 @@ class KsqlService:
                 "user_functions_not_loaded", extra={"file": problem.file, "reason": problem.message}
             )
         aside = Aside(state.aside, self._now_ms)
-        _expire(aside, self.settings)
         around = Surroundings(
             self.settings,
             state.queries,
@@ -232,6 +250,7 @@ class KsqlService:
             functions=sources,
             registry=self.registry_settings,
             anew=names(self.settings.text("ksql.state.anew")),
+            lease=self._tenure.lease,
         )
         self.runner = SparkRunner(
             self.runtime,
@@ -396,6 +415,8 @@ class KsqlService:
 
         Raises: RequestFailed, CommandTimeout.
         """
+        if self._lost:
+            raise RequestFailed(NotInCharge(self._lost), text)
         if command_sequence_number is not None and command_sequence_number >= 0:
             self._await_command(command_sequence_number)
         done = requests.run(text, self.services, self.settings, properties, variables)
@@ -446,6 +467,8 @@ class KsqlService:
 
         Raises: RequestFailed.
         """
+        if self._lost:
+            raise RequestFailed(NotInCharge(self._lost))
         request = requests.session(self.services, self.settings, properties, {})
         try:
             return RowWriter(target, request)
@@ -476,13 +499,14 @@ class KsqlService:
             "kafka": self._watch.kafka,
             "spark": self.runtime.problem(),
             "stores": self.materializer.problem,
+            "inCharge": self._lost,
         }
         runner = not self._replaying and self.log.sound
         found = None if self._replaying else self.log.quarantine
         if found is not None:
             reasons["commandRunner"] = found.trouble.text()
         details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
-        details |= {part: not reasons[part] for part in ("spark", "stores")}
+        details |= {part: not reasons[part] for part in ("spark", "stores", "inCharge")}
         state: Literal["READY", "INITIALIZING"] = (
             "READY" if self._ready.is_set() else "INITIALIZING"
         )
@@ -513,4 +537,7 @@ class KsqlService:
         Raises: BadPattern, RequestFailed.
         """
         topics = KafkaTopics(self.admin)
-        return end_cluster(self.services, self.settings, topics, self.log.topic, delete_topics)
+        ended = self._state.end if self._state is not None else lambda: None
+        return end_cluster(
+            self.services, self.settings, topics, self.log.topic, delete_topics, ended
+        )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import StartError
+from ksql.base.files import write_whole
 from ksql.base.lock import FileLock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ksql.base.config import Settings
 
-FORMAT = 1
+FORMAT = 2
 
 
 class ForeignState(StartError):
@@ -37,60 +40,135 @@ class NewerState(StartError):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose state it is: of which service, on which Kafka cluster, by which command topic.
+
+    Attributes:
+        state_id: The directory's own name, wherever it lies.
+        cluster_id: Kafka's; empty before the first complete start.
+        command_topic_id: Kafka's id of the command topic; empty if it is not known.
+        ended: The service was terminated: its command topic is gone on purpose.
+    """
+
+    service_id: str
+    state_id: str
+    cluster_id: str = ""
+    command_topic_id: str = ""
+    ended: bool = False
+
+    def text(self) -> str:
+        """As it is stored."""
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "service.id": self.service_id,
+                "state.id": self.state_id,
+                "kafka.cluster.id": self.cluster_id,
+                "command.topic.id": self.command_topic_id,
+                "ended": self.ended,
+            }
+        )
+
+
+@dataclass
 class StateDir:
     """The directory of one service, held by one process at a time."""
 
     root: Path
-    service_id: str
+    identity: Identity
     lock: FileLock
 
     @classmethod
-    def open(cls, settings: Settings) -> StateDir:
+    def open(cls, settings: Settings, random_name: Callable[[], str]) -> StateDir:
         """Take the directory, making it if it is new.
 
         Raises: ForeignState, NewerState, DirectoryBusy, StartError if it cannot be written.
         """
-        root = Path(settings.text("ksql.state.dir") or default_dir()).expanduser().absolute()
+        root = directory(settings)
         service_id = settings.text("ksql.service.id")
         lock = FileLock(root / "service.lock")
         try:
             root.mkdir(parents=True, exist_ok=True)
             lock.acquire(patience_seconds=5.0)
         except OSError as error:
-            raise StartError(
-                f"the state directory {root} cannot be used", detail=str(error)
-            ) from error
+            raise _unusable(root, error) from error
         try:
-            _check(root, service_id)
-        except StartError:
+            return cls(root, _identity(root, service_id, random_name), lock)
+        except BaseException:
             lock.release()
             raise
-        return cls(root, service_id, lock)
+
+    @property
+    def _home(self) -> Path:
+        return self.root / self.identity.service_id
 
     @property
     def queries(self) -> Path:
         """Checkpoints, one directory per query id."""
-        return self.root / self.service_id / "queries"
+        return self._home / "queries"
 
     @property
     def stores(self) -> Path:
         """Materialised tables."""
-        return self.root / self.service_id / "stores"
+        return self._home / "stores"
 
     @property
     def aside(self) -> Path:
         """What was moved aside instead of being deleted."""
-        return self.root / self.service_id / "aside"
+        return self._home / "aside"
+
+    @property
+    def lease(self) -> Path:
+        """Where tasks see whether they may write."""
+        return self._home / "lease.json"
 
     @property
     def broker(self) -> Path:
         """The embedded broker's data."""
         return self.root / "broker"
 
+    def belongs_to(self, cluster_id: str, command_topic_id: str) -> None:
+        """Remember the cluster and the command topic of a start that went well.
+
+        Raises: StartError.
+        """
+        self._remember(
+            replace(
+                self.identity,
+                cluster_id=cluster_id,
+                command_topic_id=command_topic_id,
+                ended=False,
+            )
+        )
+
+    def end(self) -> None:
+        """Remember that the service is terminated: the next start begins anew.
+
+        Raises: StartError.
+        """
+        self._remember(replace(self.identity, ended=True))
+
     def close(self) -> None:
         """Give the directory free."""
         self.lock.release()
+
+    def _remember(self, identity: Identity) -> None:
+        if identity == self.identity:
+            return
+        try:
+            write_whole(self.root / _MARKER, identity.text())
+        except OSError as error:
+            raise _unusable(self.root, error) from error
+        self.identity = identity
+
+
+_MARKER = "service.json"
+
+
+def directory(settings: Settings) -> Path:
+    """Where the state lies."""
+    return Path(settings.text("ksql.state.dir") or default_dir()).expanduser().absolute()
 
 
 def default_dir() -> Path:
@@ -99,19 +177,54 @@ def default_dir() -> Path:
     return Path(base) / "ksql-spark"
 
 
-def _check(root: Path, service_id: str) -> None:
-    marker = root / "service.json"
-    if not marker.exists():
-        temporary = marker.with_suffix(".new")
-        temporary.write_text(json.dumps({"format": FORMAT, "service.id": service_id}))
-        temporary.replace(marker)
-        return
+def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Identity:
+    """What the directory says of itself; one that is new, or of an earlier format, is marked."""
+    marker = root / _MARKER
     try:
-        found = json.loads(marker.read_text())
-        version, owner = int(found["format"]), str(found["service.id"])
+        text = marker.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except OSError as error:
+        raise _unusable(root, error) from error
+    identity = _parsed(marker, text, service_id) if text else Identity(service_id, "")
+    try:
+        (root / service_id).mkdir(exist_ok=True)
+        if not identity.state_id:
+            identity = replace(identity, state_id=random_name())
+            write_whole(marker, identity.text())
+    except OSError as error:
+        raise _unusable(root, error) from error
+    return identity
+
+
+def _parsed(marker: Path, text: str, service_id: str) -> Identity:
+    try:
+        found = json.loads(text)
+        version = int(found["format"])
+        if version > FORMAT:
+            raise NewerState(marker.parent, version)
+        if (owner := str(found["service.id"])) != service_id:
+            raise ForeignState(marker.parent, owner, service_id)
+        if version < FORMAT:
+            return Identity(owner, "")
+        return Identity(
+            owner,
+            str(found["state.id"]),
+            str(found["kafka.cluster.id"]),
+            str(found["command.topic.id"]),
+            bool(found["ended"]),
+        )
     except (KeyError, TypeError, ValueError) as error:
-        raise StartError(f"{marker} is damaged", detail=str(error)) from error
-    if version > FORMAT:
-        raise NewerState(root, version)
-    if owner != service_id:
-        raise ForeignState(root, owner, service_id)
+        raise StartError(
+            f"{marker} is damaged",
+            detail=str(error),
+            hint="Bring it back from a copy, or choose another ksql.state.dir.",
+        ) from error
+
+
+def _unusable(root: Path, error: OSError) -> StartError:
+    return StartError(
+        f"the state directory {root} cannot be used",
+        detail=str(error),
+        hint="Look at its disk and at who may write there, or choose another ksql.state.dir.",
+    )

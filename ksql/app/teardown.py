@@ -19,7 +19,7 @@ from ksql.statements.execute import session
 from ksql.syntax import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ksql.base.config import Settings
     from ksql.dataflow.ports import Topics
@@ -56,10 +56,12 @@ def end_cluster(
     topics: Topics,
     command_topic: str,
     delete_topics: Sequence[str],
+    ended: Callable[[], object],
 ) -> list[Entity]:
     """End all queries, those of SOURCE tables too; delete the sink topics that patterns match.
 
-    What queries kept for themselves is deleted with them, the command topic at last.
+    What queries kept for themselves is deleted with them, the command topic at last. ``ended`` is
+    called between: from then on a missing command topic is no surprise.
     Raises: BadPattern, RequestFailed.
     """
     patterns = [_pattern(text) for text in delete_topics]
@@ -74,6 +76,7 @@ def end_cluster(
         for subject in subjects_of(source)
     ]
     answer = _end_queries(services, settings)
+    ended()
     topics.delete([*doomed, command_topic])
     forget(subjects, services.engine.registry)
     return [answer]

@@ -92,8 +92,13 @@ class Aside:
         _log.warning("aside_removed", extra={"entry": str(moved.entry), "source": moved.origin})
 
     def expire(self, keep_ms: int) -> list[Moved]:
-        """Delete what has lain here longer than that; what cannot be deleted stays, and is told."""
-        gone = []
+        """Delete what has lain here longer than that; what cannot be deleted stays, and is told.
+
+        Below 0: nothing is deleted.
+        """
+        gone: list[Moved] = []
+        if keep_ms < 0:
+            return gone
         for moved in self.entries():
             if self._now_ms() - moved.when_ms <= keep_ms:
                 continue

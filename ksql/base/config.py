@@ -82,6 +82,12 @@ PROPERTIES: dict[str, Property] = {
         _p("ksql.service.id", "text", "default_", "names the cluster of servers and its topics"),
         _p("ksql.state.dir", "text", "", "where checkpoints, stores and the embedded broker live"),
         _p(
+            "ksql.state.adopt",
+            "text",
+            "",
+            "begin anew with the Kafka cluster and command topic that a refused start has named",
+        ),
+        _p(
             "ksql.state.anew",
             "text",
             "",
@@ -127,7 +133,7 @@ PROPERTIES: dict[str, Property] = {
             "bool",
             "true",
             "stop a query whose unread records are gone from the broker, instead of going on",
-            part_of="query",
+            part_of="plan",
         ),
         _p(
             "auto.offset.reset",
@@ -254,7 +260,7 @@ PROPERTIES: dict[str, Property] = {
             "bool",
             "true",
             "end a query at a record that is too large for its topic, instead of leaving it out",
-            part_of="query",
+            part_of="plan",
         ),
         _p(
             "ksql.source.table.materialization.enabled",

@@ -10,9 +10,7 @@ Part = Literal["plan", "query", "statement", "service"]
 
 ``plan``       it changes results: kept in the query's plan; a replacement inherits the running
                plan's value unless its request or session states one, and a difference is a change
-``query``      how a query is run, and what it does where it cannot go on: what is stated is kept
-               with the query and inherited alike, else the server's default holds at each start,
-               so that an operator can free a query that no replacement could
+``query``      how a query is run, not what it gives: kept with the query, inherited alike
 ``statement``  read while a statement is prepared or answered; what it decides stands in the plan
 ``service``    one value for the whole server; cannot be SET
 """

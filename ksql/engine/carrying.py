@@ -26,7 +26,6 @@ from ksql.engine import schemas
 from ksql.engine.changes import PutQuery
 from ksql.engine.ports import CommandInDoubt
 from ksql.topics.registry import Registry
-from ksql.upgrade.settings import run_with
 from ksql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -185,7 +184,7 @@ class Carrying:
             old = self._around.catalog.queries.get(change.query.id)
             if old is None:
                 self._start_new(change.query)
-            elif _runs_otherwise(old, change.query):
+            elif old.plan != change.query.plan:
                 self._replace(old, change.query)
 
     def _start_new(self, query: PersistentQuery) -> None:
@@ -205,12 +204,6 @@ class Carrying:
             return
         self.switch = runner.replace(old, new)
         self._undo.append(lambda: runner.take_back(new, old))
-
-
-def _runs_otherwise(old: PersistentQuery, new: PersistentQuery) -> bool:
-    """Whether a replacement has to stop the old query: else it just goes on."""
-    told = [run_with(dict(query.properties)) for query in (old, new)]
-    return old.plan != new.plan or told[0] != told[1]
 
 
 class NotCarriedOut(ServerError):

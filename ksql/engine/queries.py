@@ -44,7 +44,6 @@ from ksql.upgrade.settings import (
     inherited,
     inherited_properties,
     notes,
-    restated,
 )
 from ksql.upgrade.validate import validate as validate_upgrade
 
@@ -184,8 +183,7 @@ def _checked_replacement(
         return plan, prepared
     old = codec.loads(running.plan)
     fresh, plan = plan, inherited(plan, old, context.settings.overrides)
-    otherwise = restated(dict(running.properties), dict(_properties(running, context)))
-    verdict, aligned = validate_upgrade(old, plan, context.functions, context.generation, otherwise)
+    verdict, aligned = validate_upgrade(old, plan, context.functions, context.generation)
     verdict = replace(verdict, inherited=notes(fresh, plan))
     if stems or not verdict.accepted:
         raise UpgradeRefused(existing.name, stems, verdict)

@@ -65,4 +65,5 @@ def shipment(spec: QuerySpec) -> Shipment:
         log_rows=spec.log_rows,
         strict=spec.strict,
         program=spec.program,
+        lease=spec.lease,
     )

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, ServerError
 from ksql.base.files import write_whole
 from ksql.base.ids import QueryId, application_id
+from ksql.base.lease import Lease, NotInCharge
 from ksql.dataflow import rights
 from ksql.dataflow.extensions import packed
 from ksql.dataflow.load import load
@@ -49,7 +51,8 @@ class Surroundings:
 
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
     share a session; ``registry`` is where the schema registry is; ``anew`` names the queries that
-    may begin anew where their checkpoint is missing ("all": every one).
+    may begin anew where their checkpoint is missing ("all": every one); ``lease`` is the
+    right to write.
     """
 
     settings: Settings
@@ -61,6 +64,7 @@ class Surroundings:
     functions: Mapping[str, str] = field(default_factory=dict)
     registry: RegistrySettings | None = None
     anew: frozenset[str] = frozenset()
+    lease: Lease | None = None
 
     def packed(self, plan_json: str) -> str:
         """A stored plan with all that its workers need."""
@@ -99,6 +103,8 @@ class SparkRunner:
         self._incarnation = incarnation
         self._end_groups = end_groups
         self.running: dict[QueryId, RunningQuery] = {}
+        self.abandoned = ""
+        """Why nothing runs here any more; empty as long as this server is in charge."""
 
     def checkpoint(self, query_id: str) -> Path:
         """The query's own directory."""
@@ -174,6 +180,15 @@ class SparkRunner:
         began = time.monotonic()
         found.await_started(timeout_s)
         return time.monotonic() - began < timeout_s
+
+    def abandon(self, why: str) -> None:
+        """End all queries at once, for good: another server is in charge of them.
+
+        Their tasks have no right to write any more, so no batch need be waited for.
+        """
+        self.abandoned = why
+        for found in list(self.running.values()):
+            Thread(target=found.stop, kwargs={"graceful": False}, daemon=True).start()
 
     def forget(self, query_id: QueryId) -> None:
         """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""
@@ -305,6 +320,8 @@ class SparkRunner:
         return application_id(self._around.settings.text("ksql.service.id"), query_id)
 
     def _spec(self, query: PersistentQuery) -> QuerySpec:
+        if self.abandoned:
+            raise NotInCharge(self.abandoned)
         plan = plan_of(query)
         around = self._around
         rights.check_plan(plan, around.settings)
@@ -334,6 +351,7 @@ class SparkRunner:
             log_rows=settings.flag("ksql.logging.processing.rows.include"),
             strict=settings.flag("ksql.fail.on.production.error"),
             incarnation=life.incarnation,
+            lease=around.lease,
         )
 
     def _starts(self, query: PersistentQuery) -> dict[str, StartAt]:

@@ -7,6 +7,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from ksql.base.lease import Lease
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -32,6 +34,7 @@ class Shipment:
         log_rows: Whether the log shows the rows that failed.
         strict: Whether a record that the broker refuses ends the query.
         program: ``module:function`` that turns the plan into a Program.
+        lease: The right to write; None: it is not asked for.
     """
 
     query_id: str
@@ -46,6 +49,15 @@ class Shipment:
     log_rows: bool = False
     strict: bool = True
     program: str = DEFAULT_PROGRAM
+    lease: Lease | None = None
+
+    def await_right(self) -> None:
+        """Return while the server of this task is in charge; wait while that is open.
+
+        Raises: NotInCharge.
+        """
+        if self.lease is not None:
+            self.lease.await_valid()
 
     @property
     def sink_producer(self) -> dict[str, str]:

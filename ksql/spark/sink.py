@@ -50,6 +50,7 @@ class TaskSink:
     def write(self, outputs: Iterable[Output]) -> None:
         """Send records to the sink topic."""
         if self._topic is not None:
+            self._ship.await_right()
             self.written += self._producer().send(self._topic, outputs, self._rejected)
 
     def close(self) -> None:
@@ -59,6 +60,7 @@ class TaskSink:
             DeliveryFailed: It has not; the batch must not count.
         """
         if self._open is not None:
+            self._ship.await_right()
             self._open.flush(self._rejected)
         write_log(self._ship, self._log)
 
@@ -93,6 +95,7 @@ class TransactionSink(TaskSink):
         records = list(outputs)
         if not records or self._written_before:
             return
+        self._ship.await_right()
         if self._transaction is None:
             self._transaction = begin_batch(
                 self._ship.sink_producer, self._task_id, self._sink_topic, self._batch
@@ -104,6 +107,7 @@ class TransactionSink(TaskSink):
     def close(self) -> None:
         """Commit, then write the log."""
         if self._transaction is not None:
+            self._ship.await_right()
             self._transaction.commit(self._rejected)
             if self._transaction.moved:
                 self._log.note(SINK, AT_EPOCH.format(self._transaction.moved))

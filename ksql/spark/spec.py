@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ksql.base.errors import ServerError
+from ksql.base.lease import Lease
 from ksql.spark.shipment import DEFAULT_PROGRAM
 
 StartAt = Literal["earliest", "latest"] | Mapping[int, int]
@@ -49,6 +50,7 @@ class QuerySpec:
         program: ``module:function`` that compiles the plan.
         space: Tells the queries of services apart that share a session.
         incarnation: The life that the checkpoint must hold at each start; None: not looked at.
+        lease: The right to write, which its tasks ask for.
     """
 
     query_id: str
@@ -71,6 +73,7 @@ class QuerySpec:
     program: str = DEFAULT_PROGRAM
     space: str = ""
     incarnation: str | None = None
+    lease: Lease | None = None
 
     @property
     def name(self) -> str:

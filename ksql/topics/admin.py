@@ -47,6 +47,11 @@ Offsets = dict[Partition, int]
 _CALL_S: Final = 10.0  # one try; a broker that is down must not eat the whole time
 _SETTLE_S: Final = 10.0
 _SETTLE_POLL_S: Final = 0.02
+_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"  # what brokers without ids say
+_OLD_BROKER: Final = (
+    KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - the library names its local errors so
+    KafkaError.UNSUPPORTED_VERSION,
+)
 _EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -154,6 +159,29 @@ class Admin:
         """The id of the cluster."""
         found: str | None = self._metadata(None).cluster_id
         return found or ""
+
+    def topic_id(self, topic: str) -> str | None:
+        """The id that a topic keeps for life; None if there is no such topic.
+
+        It is empty where the brokers are too old to give any.
+        """
+
+        def ask(left: float, _tries: int) -> str | None:
+            asked = self._client.describe_topics(
+                TopicCollection([topic]), request_timeout=_cap(left)
+            )
+            try:
+                found = str(asked[topic].result().topic_id)
+            except KafkaException as problem:
+                code = error_of(problem).code()
+                if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return None
+                if code in _OLD_BROKER:
+                    return ""
+                raise
+            return "" if found == _NO_ID else found
+
+        return cast("str | None", self._retry(ask, topic=topic))
 
     def _metadata(self, topic: str | None) -> Any:
         return self._retry(lambda left, _: self._client.list_topics(topic, timeout=_cap(left)))

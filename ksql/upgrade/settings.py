@@ -59,24 +59,6 @@ def inherited_properties(running: Mapping[str, str], stated: Mapping[str, str]) 
     return {**handed_on, **said}
 
 
-def restated(running: Mapping[str, str], now: Mapping[str, str]) -> tuple[Change, ...]:
-    """How the query is to be run from now on, where that is stated otherwise than before."""
-    before, after = run_with(running), run_with(now)
-    return tuple(
-        Change("configuration", name, f"{before[name]} became {after[name]}", allowed=True)
-        for name in _differing(before, after)
-    )
-
-
-def run_with(properties: Mapping[str, str]) -> dict[str, str]:
-    """The stated properties that say how a query is run."""
-    return {
-        name: value
-        for name, value in properties.items()
-        if name in PROPERTIES and PROPERTIES[name].part_of == "query"
-    }
-
-
 def _belongs_to_the_query(name: str) -> bool:
     row = PROPERTIES.get(name)
     return name.startswith(FUNCTION_PREFIX) or (row is not None and row.part_of in HANDED_ON)

@@ -40,7 +40,7 @@ from ksql.upgrade.traits import guarantees, keeps_state, traits
 from ksql.upgrade.verdict import ACCEPTED, Change, UpgradeClass, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from ksql.analysis.bound import Bound
     from ksql.functions.registry import Functions
@@ -64,16 +64,12 @@ _ORDER: tuple[UpgradeClass, ...] = (
 
 
 def validate(
-    old: QueryPlan,
-    new: QueryPlan,
-    functions: Functions,
-    generation: int = 0,
-    restated: Iterable[Change] = (),
+    old: QueryPlan, new: QueryPlan, functions: Functions, generation: int = 0
 ) -> tuple[Verdict, QueryPlan]:
     """Classify the upgrade; also the new plan as it would run.
 
     It runs under the old id, with the old buckets and state slots; the slots it adds are of a
-    ``generation`` that no other attempt has. ``restated`` are the changes of how it is run.
+    ``generation`` that no other attempt has.
     """
     old = signed(old, functions)
     aligned = align(old, signed(new, functions), generation)
@@ -82,7 +78,6 @@ def validate(
         *_compare_fields(old, wanted),
         *_compare(old.sink, aligned.sink),
         *settings.compare(old, new),
-        *restated,
     )
     changes = tuple(dict.fromkeys(found_changes))
     kinds = {change.kind for change in changes}

@@ -36,7 +36,7 @@ def test_a_port_in_use_is_told_before_anything_starts(tmp_path):
 
 MARKERS = {
     "foreign": (json.dumps({"format": FORMAT, "service.id": "theirs_"}), 'service "theirs_"'),
-    "newer": (json.dumps({"format": FORMAT + 1, "service.id": "default_"}), "format 2"),
+    "newer": (json.dumps({"format": FORMAT + 1, "service.id": "default_"}), f"format {FORMAT + 1}"),
     "damaged": ("{", "is damaged"),
 }
 

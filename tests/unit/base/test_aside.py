@@ -62,6 +62,13 @@ def test_it_goes_when_its_time_is_over_and_not_before(aside, tmp_path, clock):
     assert aside.entries() == []
 
 
+def test_without_a_time_nothing_goes(aside, tmp_path, clock):
+    aside.take(state(tmp_path), "checkpoint", "")
+    clock.ms *= 2
+    assert aside.expire(-1) == []
+    assert len(aside.entries()) == 1
+
+
 def test_an_entry_without_its_description_still_has_a_date(aside, tmp_path):
     moved = aside.take(state(tmp_path), "checkpoint", "")
     (moved.entry / "about.json").write_text("{")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
@@ -10,8 +11,10 @@ import pytest
 
 from ksql.base.aside import Aside
 from ksql.base.config import Settings
+from ksql.base.lease import Lease, NotInCharge
 from ksql.engine.memory import MemoryLog
 from ksql.spark import lives
+from ksql.spark.compile import shipment
 from ksql.spark.runner import CheckpointUnusable, SparkRunner, Surroundings
 from ksql.spark.running import Hands, RunningQuery
 from ksql.spark.spec import RetryPolicy, State
@@ -240,3 +243,23 @@ def test_a_damaged_trial_is_an_error_of_its_query(desk, query):
     status = desk.runner.running[query.id].status()
     assert status.state is State.ERROR
     assert "version 99" in (status.last_error or "")
+
+
+def test_a_server_that_is_no_longer_in_charge_ends_its_queries_and_starts_none(desk, query):
+    desk.runner.start(query)
+    desk.runner.abandon("Another server has taken over.")
+    running = desk.runner.running[query.id]
+    deadline = time.monotonic() + 10
+    while not running.stopped:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    with pytest.raises(NotInCharge):
+        desk.runner.start(replace(query, id="CSAS_P_2"))
+    assert len(desk.runtime.started) == 1
+
+
+def test_the_lease_travels_with_the_query(tmp_path, query):
+    lease = Lease(str(tmp_path / "lease.json"), "me")
+    desk = Desk(tmp_path, lease=lease)
+    desk.runner.start(query)
+    assert shipment(desk.runtime.started[0]).lease == lease

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
+from ksql.base import lease
 from ksql.base.errors import QueryFailed
 from ksql.dataflow.program import Output
 from ksql.processors.base import BadResult, Record
@@ -106,3 +107,68 @@ def test_it_is_left_out_if_the_settings_say_so(monkeypatch):
     task.close()
     assert ("t", b"y") in producer.records
     assert [entry["type"] for entry in entries(producer)] == [2]
+
+
+class Transaction:
+    """A task's transaction that notes what becomes of it."""
+
+    def __init__(self):
+        self.done = []
+
+    def send(self, topic, records, rejected):
+        del topic, rejected
+        self.done.append("sent")
+        return len(records)
+
+    def commit(self, rejected):
+        del rejected
+        self.done.append("committed")
+
+
+@pytest.fixture
+def leased(tmp_path, monkeypatch):
+    """A ship of a server in charge; and how that ends."""
+    file = tmp_path / "lease.json"
+    monkeypatch.setattr(lease, "_known", {})
+    lease.write(file, "me", lease.now_s() + 60)
+    ship = Shipment("Q_1", "app", "", (), (), lease=lease.Lease(str(file), "me"))
+
+    def lose():
+        lease._known.clear()
+        lease.write(file, "me", lease.now_s(), lost=True)
+
+    return ship, lose
+
+
+RECORD = [Output(None, b"y", 2, None)]
+
+
+@pytest.mark.parametrize("point", ["write", "close"])
+def test_a_task_of_a_server_that_is_not_in_charge_writes_nothing(monkeypatch, leased, point):
+    ship, lose = leased
+    producer = SmallTopics()
+    flushed = []
+    producer.flush = flushed.append
+    monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
+    task = sink.open_sink(ship, "t", TaskLog(), "task")
+    if point == "close":
+        task.write(RECORD)
+    lose()
+    with pytest.raises(lease.NotInCharge):
+        task.write(RECORD) if point == "write" else task.close()
+    assert len(producer.records) == (point == "close")
+    assert flushed == []
+
+
+@pytest.mark.parametrize("point", ["write", "close"])
+def test_so_does_one_that_writes_exactly_once(monkeypatch, leased, point):
+    ship, lose = leased
+    transaction = Transaction()
+    monkeypatch.setattr(sink, "begin_batch", lambda *_: transaction)
+    task = sink.TransactionSink(ship, "t", TaskLog(), "task", 3)
+    if point == "close":
+        task.write(RECORD)
+    lose()
+    with pytest.raises(lease.NotInCharge):
+        task.write(RECORD) if point == "write" else task.close()
+    assert transaction.done == (["sent"] if point == "close" else [])

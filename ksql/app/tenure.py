@@ -1,0 +1,303 @@
+"""One server at a time is in charge of a service.
+
+A server claims the service at its start and repeats the claim while it lives (``Claims``). One that
+finds a living claim of another refuses to start. A claim that is not repeated for a while is void
+and may be taken over, which shuts its server out: its tasks may not write any more by then, since
+their right (``base/lease``) lasts shorter than that, and the server learns it with its next claim.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ksql.base import lease
+from ksql.base.errors import KsqlError, StartError
+from ksql.topics.claims import Claim, KafkaClaims
+from ksql.topics.kafka_errors import KafkaUnreachable, ProducerFenced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ksql.app.state import StateDir
+    from ksql.topics.settings import KafkaSettings
+
+_log = logging.getLogger(__name__)
+
+BEAT_S: Final = 1.0
+LEASE_S: Final = 8.0
+SILENCE_S: Final = 10.0  # longer than a lease: who is silent that long does not write
+_POLL_S: Final = 0.25
+_TRIES: Final = 3
+_PATIENCE_S: Final = 30.0
+_END_S: Final = 5.0
+_CHORE_S: Final = 3600.0
+
+
+def open_tenure(
+    kafka: KafkaSettings,
+    state: StateDir,
+    replicas: int,
+    now_ms: int,
+    start_id: str,
+    on_lost: Callable[[str], None],
+    chore: Callable[[], object],
+) -> Tenure:
+    """The tenure of the server that holds this state directory; it must still be acquired.
+
+    Raises: KafkaUnreachable, KafkaDenied, KafkaRefused.
+    """
+    identity = state.identity
+    claims = KafkaClaims(kafka, identity.service_id, replicas)
+    claims.open()
+    me = Claim(start_id, platform.node(), os.getpid(), str(state.root), identity.state_id, now_ms)
+    return Tenure(claims, me, identity.service_id, state.lease, on_lost=on_lost, chore=chore)
+
+
+class Claims(Protocol):
+    """The claims of a service's servers; only who took them last can append."""
+
+    def end(self) -> int:
+        """Grows with each claim."""
+
+    def last(self) -> Claim | None:
+        """The last claim."""
+
+    def take(self) -> None:
+        """Shut out whoever else writes claims."""
+
+    def append(self, claim: Claim) -> None:
+        """Write a claim.
+
+        Raises: ProducerFenced, KafkaUnreachable.
+        """
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+
+class AnotherServer(StartError):
+    """A server of the service runs already."""
+
+    def __init__(self, service_id: str, other: Claim) -> None:
+        since = datetime.fromtimestamp(other.since_ms / 1000, UTC).isoformat(" ", "seconds")
+        super().__init__(
+            f'another server is in charge of the service "{service_id}"',
+            detail=f"It runs on host {other.host} as process {other.pid}, with the state directory "
+            f"{other.state_dir}, since {since}. Two servers would both run every query, and write "
+            "every result twice.",
+            hint="Stop the other one (a server that was killed elsewhere counts as gone after "
+            f"{SILENCE_S:.0f} s), or choose another ksql.service.id.",
+        )
+
+
+class LeaseUnwritable(StartError):
+    """The file that tells the tasks that they may write cannot be written."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            f"{file} cannot be written",
+            detail=reason,
+            hint="Look at the disk of ksql.state.dir: its room, and who may write there.",
+        )
+
+
+class Tenure:
+    """This server's being in charge, from ``acquire`` to ``close``."""
+
+    def __init__(
+        self,
+        claims: Claims,
+        me: Claim,
+        service_id: str,
+        file: Path,
+        *,
+        on_lost: Callable[[str], None],
+        chore: Callable[[], object] = lambda: None,
+        sleep: Callable[[float], object] = time.sleep,
+        now_s: Callable[[], float] = lease.now_s,
+    ) -> None:
+        """``file`` is where the tasks look; ``on_lost`` is called once, with the reason.
+
+        ``chore`` is done at the start and once an hour.
+        """
+        self._claims = claims
+        self._me = me
+        self._service_id = service_id
+        self._file = file
+        self._on_lost = on_lost
+        self._chore = chore
+        self._sleep = sleep
+        self._now_s = now_s
+        self._held = False
+        self._began = 0.0
+        self._told = False
+        self._closing = Event()
+        self._thread = Thread(target=self._run, name="tenure", daemon=True)
+        self.lease = lease.Lease(str(file), me.id)
+
+    def acquire(self) -> None:
+        """Take charge.
+
+        Raises: AnotherServer, KafkaUnreachable.
+        """
+        self._await_orphans()
+        for _ in range(_TRIES):
+            end, found = self._claims.end(), self._claims.last()
+            if found is not None and self._may_live(found):
+                end = self._await_silence(end)
+            self._take()
+            found = self._claims.last()
+            raced = self._claims.end() != end and found is not None and self._may_live(found)
+            try:
+                self._first_beat()
+                if raced:  # it is shut out, but its tasks may write until their right runs out
+                    self._sleep(LEASE_S)
+                    self._first_beat()
+            except ProducerFenced:
+                self._await_silence(self._claims.end())
+                continue
+            self._held = True
+            return
+        found = self._claims.last()
+        raise AnotherServer(self._service_id, found or self._me)
+
+    def start(self) -> None:
+        """Repeat the claim from now on."""
+        self._thread.start()
+
+    def beat(self) -> None:
+        """Repeat the claim once; tells ``on_lost`` if another server has taken over."""
+        if not self._held:
+            return
+        try:
+            self._beat()
+            self._told = False
+        except ProducerFenced:
+            self._settle()
+        except (KsqlError, OSError) as problem:  # the right runs out if this goes on
+            self._tell(problem)
+
+    def close(self) -> None:
+        """Give the service free; what runs must have been stopped."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(_END_S)
+        if self._held and not self._thread.is_alive():
+            self._held = False
+            try:
+                self._withdraw()
+                self._claims.append(replace(self._me, released=True))
+            except (KsqlError, OSError) as problem:
+                _log.warning("claim_not_released", extra={"reason": str(problem)})
+        self._claims.close()
+
+    def _run(self) -> None:
+        due = self._now_s()
+        while not self._closing.wait(BEAT_S):
+            try:
+                self.beat()
+                if self._held and self._now_s() >= due:
+                    due = self._now_s() + _CHORE_S
+                    Thread(target=self._chore, name="aside", daemon=True).start()
+            except Exception:  # noqa: BLE001 - the claim must be repeated all the same
+                _log.exception("claim_failed")
+
+    def _beat(self) -> None:
+        # A claim that is tried again may have counted at its first try: the right counts from there
+        began = self._began = self._began or self._now_s()
+        self._claims.append(self._me)
+        self._began = 0.0
+        lease.write(self._file, self._me.id, began + LEASE_S)
+
+    def _take(self) -> None:
+        self._claims.take()
+        self._began = 0.0
+
+    def _first_beat(self) -> None:
+        deadline = self._now_s() + _PATIENCE_S
+        while True:
+            try:
+                self._beat()
+            except KafkaUnreachable:
+                if self._now_s() > deadline:
+                    raise
+                self._sleep(_POLL_S)
+            except OSError as problem:
+                raise LeaseUnwritable(self._file, str(problem)) from problem
+            else:
+                return
+
+    def _settle(self) -> None:
+        """We were shut out: by another server, or by a broker that gave a transaction up."""
+        try:
+            if self._is_last():
+                self._take()
+                if self._is_last():
+                    self._beat()
+                    return
+            other = self._claims.last()
+        except ProducerFenced:
+            return  # the next claim tells
+        except (KsqlError, OSError) as problem:
+            self._tell(problem)
+            return
+        self._held = False
+        self._withdraw()
+        self._on_lost(_words(other))
+
+    def _tell(self, problem: Exception) -> None:
+        """Once for each outage."""
+        if not self._told:
+            _log.warning("claim_not_repeated", extra={"reason": str(problem)})
+        self._told = True
+
+    def _is_last(self) -> bool:
+        found = self._claims.last()
+        return found is None or found.id == self._me.id
+
+    def _withdraw(self) -> None:
+        lease.write(self._file, self._me.id, self._now_s(), lost=True)
+
+    def _may_live(self, claim: Claim) -> bool:
+        """A claim on our own directory, whose lock we hold, is one of the dead."""
+        ours = (self._me.host, self._me.state_dir, self._me.state_id)
+        return not claim.released and (claim.host, claim.state_dir, claim.state_id) != ours
+
+    def _await_silence(self, end: int) -> int:
+        """Wait until a claim is void.
+
+        Raises: AnotherServer if it is repeated meanwhile.
+        """
+        deadline = self._now_s() + SILENCE_S
+        while self._now_s() < deadline:
+            now = self._claims.end()
+            found = self._claims.last() if now != end else None
+            if found is not None:
+                if self._may_live(found):
+                    raise AnotherServer(self._service_id, found)
+                return now
+            self._sleep(_POLL_S)
+        return end
+
+    def _await_orphans(self) -> None:
+        """Tasks of a server that was killed over this directory may write until its right ends."""
+        found = lease.read(self._file)
+        if found is not None:
+            self._sleep(min(found.left_s(), LEASE_S))
+
+
+def _words(other: Claim | None) -> str:
+    if other is None:
+        return "Another server has taken over."
+    return (
+        f"Another server has taken over: on host {other.host}, process {other.pid}, with the state "
+        f"directory {other.state_dir}."
+    )

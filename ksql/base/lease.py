@@ -1,0 +1,136 @@
+"""The right of a server's tasks to write: a file that the server renews and its tasks read.
+
+A server that was cut off or paused does not know that another one has taken over. So the right runs
+out by itself, before anybody else may take over, and a task whose right has run out waits: either
+it is renewed, or it is withdrawn and the task ends with an error.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from ksql.base.errors import ServerError
+
+FORMAT: Final = 1
+_POLL_S: Final = 0.1
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+class NotInCharge(ServerError):
+    """A server, or a task of one, that may not write any more."""
+
+    code = 50303
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "this server is not in charge of the service any more",
+            detail=why,
+            hint="Several servers with one ksql.service.id are not supported. Stop one of them; "
+            "a server that was replaced must be started again to take part.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a task must hold: the file, and the claim that must be in it."""
+
+    file: str
+    claim: str
+
+    def await_valid(self) -> None:
+        """Return while the right to write holds; wait while it may still be renewed.
+
+        Raises: NotInCharge.
+        """
+        if now_s() < _known.get(self, 0.0):
+            return
+        while True:
+            found = read(Path(self.file))
+            if found is None or found.claim != self.claim or found.lost:
+                raise NotInCharge("Another server has taken over, or this one has been stopped.")
+            left = found.left_s()
+            if left > 0:
+                _known[self] = now_s() + left
+                return
+            time.sleep(_POLL_S)
+
+
+_known: dict[Lease, float] = {}
+"""Until when each lease is known to hold; kept by the worker, so that few batches read the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the file says: until when, by the clock of this start of the machine and by the wall's.
+
+    ``lost``: nobody may write under this claim any more.
+    """
+
+    claim: str
+    boot: str
+    until_s: float
+    until_ms: int
+    lost: bool
+
+    def left_s(self) -> float:
+        """How long the right still holds."""
+        if self.lost:
+            return 0.0
+        if self.boot and self.boot == boot_id():
+            return max(0.0, self.until_s - now_s())
+        return max(0.0, self.until_ms / 1000 - time.time())
+
+
+def read(file: Path) -> Entry | None:
+    """What the file says; None if there is none that can be read."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return Entry(
+            str(found["claim"]),
+            str(found["boot"]),
+            float(found["until.s"]),
+            int(found["until.ms"]),
+            bool(found["lost"]),
+        )
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+
+
+def write(file: Path, claim: str, until_s: float, *, lost: bool = False) -> None:
+    """Renew the right up to that time of ``now_s``, or withdraw it.
+
+    Raises: OSError.
+    """
+    until_ms = int((time.time() + until_s - now_s()) * 1000)
+    text = json.dumps(
+        {
+            "format": FORMAT,
+            "claim": claim,
+            "boot": boot_id(),
+            "until.s": until_s,
+            "until.ms": until_ms,
+            "lost": lost,
+        }
+    )
+    temporary = file.with_name(f".{file.name}.new")  # not synced: it is worthless after a crash
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(file)
+
+
+def now_s() -> float:
+    """A clock that all processes of the machine share and that also runs while it sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+@lru_cache(maxsize=1)
+def boot_id() -> str:
+    """Which start of which machine this is; empty where that cannot be told."""
+    try:
+        return _BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

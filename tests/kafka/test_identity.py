@@ -1,0 +1,242 @@
+"""State, Kafka and server belong together: what does not is refused, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from ksql.app.belonging import StateInDanger
+from ksql.app.tenure import AnotherServer
+from ksql.topics.admin import Admin
+from ksql.topics.broker import EmbeddedBroker
+from ksql.topics.settings import KafkaSettings
+from tests.kafka.servers import ServerProcess, hosted
+from tests.kafka.wires import await_true, create_topic, produce, read_all, topics, unique
+
+
+class Scene:
+    """A service that counts what is in a topic of its own."""
+
+    def __init__(self, bootstrap, runtime, folder):
+        self.bootstrap, self.runtime, self.folder = bootstrap, runtime, folder
+        self.service_id = unique("identity") + "_"
+        self.src, self.dst = unique("src").upper(), unique("dst").upper()
+        self.sent = 0
+        create_topic(bootstrap, self.src)
+
+    def served(self, state="state", bootstrap=None, **properties):
+        return hosted(
+            bootstrap or self.bootstrap,
+            self.runtime,
+            self.folder / state,
+            self.service_id,
+            **properties,
+        )
+
+    def declare(self, http):
+        http.ksql(
+            f"CREATE STREAM {self.src} (K STRING KEY, N INT) "
+            f"WITH (KAFKA_TOPIC='{self.src}', VALUE_FORMAT='JSON');"
+            f"CREATE TABLE {self.dst} AS SELECT K, COUNT(*) AS C FROM {self.src} GROUP BY K;"
+        )
+
+    def count(self):
+        """One more record, and the count that it makes."""
+        seen = len(read_all(self.bootstrap, self.dst))
+        produce(self.bootstrap, self.src, [("k", {"N": self.sent})])
+        self.sent += 1
+        found = await_true(
+            "a count", lambda: (all_ := read_all(self.bootstrap, self.dst))[seen:] and all_
+        )
+        return found[-1].value["C"]
+
+    def checkpoints(self, state="state"):
+        return sorted(p.name for p in (self.folder / state / self.service_id / "queries").iterdir())
+
+    @property
+    def command_topic(self):
+        return f"_confluent-ksql-{self.service_id}_command_topic"
+
+
+@pytest.fixture
+def scene(broker, runtime, tmp_path):
+    return Scene(broker.bootstrap, runtime, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def other_kafka(tmp_path_factory):
+    with EmbeddedBroker(tmp_path_factory.mktemp("other")) as running:
+        yield running.bootstrap
+
+
+def test_a_start_against_another_cluster_is_refused_and_costs_nothing(scene, other_kafka):
+    with scene.served() as http:
+        scene.declare(http)
+        assert [scene.count(), scene.count()] == [1, 2]
+    held = scene.checkpoints()
+    before = topics(other_kafka)
+    with pytest.raises(StateInDanger) as refused, scene.served(bootstrap=other_kafka):
+        pass
+    assert held[0] in refused.value.detail
+    assert topics(other_kafka) == before
+    assert scene.checkpoints() == held
+    with scene.served() as http:
+        assert scene.count() == 3
+
+    word = refused.value.hint.split("ksql.state.adopt=")[1].split(": that")[0]
+    with scene.served(bootstrap=other_kafka, ksql__state__adopt=word) as http:
+        assert http.queries() == {}
+    aside = scene.folder / "state" / scene.service_id / "aside"
+    assert len(list(aside.glob(f"*/{held[0]}/commits"))) == 1
+
+
+def test_a_command_topic_that_was_deleted_is_no_new_beginning(scene):
+    with scene.served() as http:
+        scene.declare(http)
+        assert scene.count() == 1
+    held = scene.checkpoints()
+    Admin(KafkaSettings(scene.bootstrap)).delete(scene.command_topic)
+    with pytest.raises(StateInDanger, match="is missing"), scene.served():
+        pass
+    assert scene.command_topic not in topics(scene.bootstrap)
+    create_topic(scene.bootstrap, scene.command_topic)
+    with pytest.raises(StateInDanger, match="was deleted and made anew"), scene.served():
+        pass
+    assert scene.checkpoints() == held
+
+
+def test_a_terminated_service_leaves_nothing_to_ask_about(scene):
+    """A table that is only kept has a query of its own, which TERMINATE ALL does not end."""
+    for _ in range(2):
+        with scene.served() as http:
+            http.ksql(
+                f"CREATE SOURCE TABLE {scene.src} (K STRING PRIMARY KEY, N INT) "
+                f"WITH (KAFKA_TOPIC='{scene.src}', VALUE_FORMAT='JSON');"
+            )
+            (kept,) = http.queries()
+            assert scene.checkpoints() == [kept]
+            http.client.post("/ksql/terminate", json={"deleteTopicList": []}).raise_for_status()
+        assert scene.checkpoints() == []
+        own = {t for t in topics(scene.bootstrap) if scene.service_id in t}
+        assert not any(topic.endswith("changelog") for topic in own)
+    assert not (scene.folder / "state" / scene.service_id / "aside").exists()
+
+
+def test_a_directory_of_the_former_format_goes_on(scene):
+    with scene.served() as http:
+        scene.declare(http)
+        assert scene.count() == 1
+    marker = scene.folder / "state" / "service.json"
+    marker.write_text(json.dumps({"format": 1, "service.id": scene.service_id}))
+    with scene.served():
+        assert scene.count() == 2
+    found = json.loads(marker.read_text())
+    assert found["format"] == 2
+    assert found["command.topic.id"]
+
+
+def test_a_second_server_is_refused_and_the_first_goes_on(scene):
+    with scene.served() as http:
+        scene.declare(http)
+        assert scene.count() == 1
+        with pytest.raises(AnotherServer) as refused, scene.served("other"):
+            pass
+        assert f"process {os.getpid()}" in refused.value.detail
+        assert str(scene.folder / "state") in refused.value.detail
+        assert scene.count() == 2
+        assert http.client.get("/healthcheck").json()["details"]["inCharge"]["isHealthy"]
+    assert [seen.value["C"] for seen in read_all(scene.bootstrap, scene.dst)] == [1, 2]
+
+
+@pytest.mark.proof
+def test_a_server_that_slept_while_another_took_over_writes_nothing_any_more(scene):
+    first = ServerProcess(
+        scene.folder / "log",
+        ksql__state__dir=str(scene.folder / "state"),
+        ksql__service__id=scene.service_id,
+        bootstrap__servers=scene.bootstrap,
+        ksql__spark__master="local[2]",
+    )
+    try:
+        scene.declare(first.http)
+        assert [scene.count(), scene.count()] == [1, 2]
+        first.process.send_signal(signal.SIGSTOP)  # Spark's process goes on
+        with scene.served("other", ksql__state__anew="all") as http:
+            (query,) = http.queries()
+            await_true(
+                "the second one has counted anew",
+                lambda: read_all(scene.bootstrap, scene.dst)[2:],
+            )
+            seen = len(read_all(scene.bootstrap, scene.dst))
+            first.process.send_signal(signal.SIGCONT)
+            await_true(
+                "the first one knows",
+                lambda: first.http.client.get("/healthcheck").status_code == 503,
+            )
+            details = first.http.client.get("/healthcheck").json()["details"]
+            assert not details["inCharge"]["isHealthy"]
+            refused = first.http.refused("SHOW QUERIES;")
+            assert "not in charge of the service any more" in refused["message"]
+            assert [scene.count(), scene.count()] == [3, 4]
+            counts = [s.value["C"] for s in read_all(scene.bootstrap, scene.dst)][seen:]
+            assert counts == [3, 4]
+            assert http.queries() == {query: "RUNNING"}
+    finally:
+        first.process.send_signal(signal.SIGCONT)
+        first.stop()
+
+
+@pytest.mark.proof
+def test_ten_queries_are_back_soon_after_a_kill(tmp_path, record_property):
+    def start():
+        return ServerProcess(
+            tmp_path / "log",
+            ksql__state__dir=str(tmp_path / "state"),
+            ksql__spark__master="local[2]",
+        )
+
+    server = start()
+    server.http.ksql(
+        "CREATE STREAM SRC (K STRING KEY, N INT) "
+        "WITH (KAFKA_TOPIC='SRC', PARTITIONS=2, VALUE_FORMAT='JSON');"
+    )
+    for number in range(10):
+        server.http.ksql(f"CREATE STREAM OUT{number} AS SELECT * FROM SRC;")
+    before = server.http.queries()
+    server.kill()
+    server = start()
+    record_property("start_after_kill_seconds", round(server.start_seconds, 1))
+    assert server.http.queries() == before
+    assert set(before.values()) == {"RUNNING"}
+    server.stop()
+
+
+STRANGE = "with blank+plus@at ümläut %41"
+
+
+def test_any_letter_may_be_in_the_path_of_the_state(tmp_path):
+    state = tmp_path / STRANGE
+    for expected in (1, 2):
+        server = ServerProcess(
+            tmp_path / "log", ksql__state__dir=str(state), ksql__spark__master="local[2]"
+        )
+        if expected == 1:
+            server.http.ksql(
+                "CREATE STREAM SRC (K STRING KEY, N INT) "
+                "WITH (KAFKA_TOPIC='SRC', PARTITIONS=1, VALUE_FORMAT='JSON');"
+                "CREATE TABLE CNT AS SELECT K, COUNT(*) AS C FROM SRC GROUP BY K;"
+            )
+        server.http.ksql("INSERT INTO SRC (K, N) VALUES ('k', 1);")
+        await_true(
+            "it is counted",
+            lambda http=server.http, rows=[["k", expected]]: (
+                http.rows("SELECT K, C FROM CNT;") == rows
+            ),
+        )
+        (query,) = server.http.queries()
+        assert (state / "default_" / "queries" / query / "commits").is_dir()
+        server.stop()
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [STRANGE]

@@ -1,0 +1,83 @@
+"""A task writes while its server may; it waits where that is open, and ends where it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.base import lease
+from ksql.base.lease import Lease, NotInCharge
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    class Clock:
+        now = 500.0
+        waited = 0
+        on_wait = staticmethod(lambda: None)
+
+        def sleep(self, seconds):
+            self.waited += 1
+            self.now += seconds
+            self.on_wait()
+
+    clock = Clock()
+    monkeypatch.setattr(lease, "now_s", lambda: clock.now)
+    monkeypatch.setattr(lease.time, "sleep", clock.sleep)
+    return clock
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "lease.json"
+
+
+def test_it_holds_until_its_time_and_is_not_read_again_before(clock, file):
+    lease.write(file, "me", clock.now + 5)
+    held = Lease(str(file), "me")
+    held.await_valid()
+    file.unlink()
+    clock.now += 4.9
+    held.await_valid()
+    clock.now += 0.2
+    with pytest.raises(NotInCharge):
+        held.await_valid()
+
+
+def test_a_task_whose_right_has_run_out_waits_until_it_is_renewed(clock, file):
+    lease.write(file, "me", clock.now - 1)
+
+    def renew():
+        if clock.waited == 3:
+            lease.write(file, "me", clock.now + 5)
+
+    clock.on_wait = renew
+    Lease(str(file), "me").await_valid()
+    assert clock.waited == 3
+
+
+def test_a_task_whose_right_is_withdrawn_while_it_waits_ends(clock, file):
+    lease.write(file, "me", clock.now - 1)
+    clock.on_wait = lambda: lease.write(file, "me", clock.now + 5, lost=True)
+    with pytest.raises(NotInCharge, match="not in charge of the service any more"):
+        Lease(str(file), "me").await_valid()
+
+
+def test_a_task_of_a_server_that_was_followed_on_its_directory_ends(clock, file):
+    lease.write(file, "next", clock.now + 5)
+    with pytest.raises(NotInCharge):
+        Lease(str(file), "me").await_valid()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"claim": "me"}'])
+def test_a_file_that_cannot_be_read_gives_no_right(clock, file, text):
+    file.write_text(text)
+    with pytest.raises(NotInCharge):
+        Lease(str(file), "me").await_valid()
+
+
+def test_on_another_machine_the_wall_clock_decides(clock, file, monkeypatch):
+    lease.write(file, "me", clock.now + 5)
+    monkeypatch.setattr(lease, "boot_id", lambda: "another machine")
+    clock.now += 100_000
+    monkeypatch.setattr(lease.time, "time", lambda: lease.read(file).until_ms / 1000 - 2)
+    assert lease.read(file).left_s() == pytest.approx(2)
