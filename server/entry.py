@@ -1,4 +1,4 @@
-"""The command ``ksql``: ``server`` and ``demo`` are its parts, everything else is the terminal."""
+"""The command ``ksql``: ``server``, ``demo``, ``state``; everything else is the terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from server import ending
 
-PARTS = {"server": "server.main", "demo": "server.demo"}
+PARTS = {"server": "server.main", "demo": "server.demo", "state": "server.state"}
 TERMINAL = "server.cli.main"
 
 

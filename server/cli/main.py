@@ -97,7 +97,8 @@ def _count(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ksql",
-        description="A terminal for a ksql server. Other commands: ksql server, ksql demo.",
+        description="A terminal for a ksql server. "
+        "Other commands: ksql server, ksql state, ksql demo.",
     )
     add = parser.add_argument
     add("server", nargs="?", default=DEFAULT_SERVER, help=f"its URL (default {DEFAULT_SERVER})")

@@ -122,7 +122,8 @@ def test_a_terminated_service_leaves_nothing_to_ask_about(scene):
         assert scene.checkpoints() == []
         own = {t for t in topics(scene.bootstrap) if scene.service_id in t}
         assert not any(topic.endswith("changelog") for topic in own)
-    assert not (scene.folder / "state" / scene.service_id / "aside").exists()
+    aside = scene.folder / "state" / scene.service_id / "aside"
+    assert list(aside.glob("*/*/commits")) == []  # stores may lie there: they are made anew
 
 
 def test_a_directory_of_the_former_format_goes_on(scene):
@@ -230,10 +231,11 @@ def test_any_letter_may_be_in_the_path_of_the_state(tmp_path):
                 "CREATE TABLE CNT AS SELECT K, COUNT(*) AS C FROM SRC GROUP BY K;"
             )
         server.http.ksql("INSERT INTO SRC (K, N) VALUES ('k', 1);")
+        bootstrap = "127.0.0.1:" + (state / "broker" / "port").read_text()
         await_true(
             "it is counted",
-            lambda http=server.http, rows=[["k", expected]]: (
-                http.rows("SELECT K, C FROM CNT;") == rows
+            lambda bootstrap=bootstrap, count=expected: (
+                [seen.value["C"] for seen in read_all(bootstrap, "CNT")][-1:] == [count]
             ),
         )
         (query,) = server.http.queries()

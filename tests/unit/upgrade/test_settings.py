@@ -244,16 +244,3 @@ def test_explain_says_what_would_be_inherited_and_what_would_change():
         "processing.guarantee = exactly_once_v2 (a new query would have at_least_once)",
     )
     assert [change.clause for change in report.changes] == [CACHE]
-
-
-def test_how_a_query_is_run_is_told_and_comes_into_force_at_once():
-    trigger = "ksql.query.trigger.interval.ms"
-    world = World(SCRIPT)
-    world.run("CREATE STREAM U AS SELECT * FROM S;")
-    [entity] = world.run("CREATE OR REPLACE STREAM U AS SELECT * FROM S;", **{trigger: "7"})
-    assert entity.upgrade.classes == ("configuration",)
-    assert [(c.clause, c.text) for c in entity.upgrade.changes] == [(trigger, "100 became 7")]
-    assert entity.upgrade.switch is not None
-    [entity] = world.run("CREATE OR REPLACE STREAM U AS SELECT * FROM S;")
-    assert entity.upgrade.classes == ("transparent",)
-    assert entity.upgrade.switch is None

@@ -1,0 +1,109 @@
+"""``ksql state``: what was moved aside in a state directory, listed and removed.
+
+It needs no server, and may be used beside one that runs: nothing that lies aside is in use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ksql.app.state import directory
+from ksql.base.aside import Aside, Moved
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError, StartError
+from server.settings import read_configuration
+
+
+class NoSuchEntry(StartError):
+    """A name that is not in the list."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"nothing called '{name}' lies aside", hint="`ksql state list` shows the names."
+        )
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ksql state", description="State that no query knew, and that was moved aside."
+    )
+    parser.add_argument("--config", metavar="FILE", type=Path, help="the server's .properties file")
+    parser.add_argument(
+        "-o",
+        "--override",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a property, such as ksql.state.dir; may be repeated",
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    actions.add_parser("list", help="what lies aside, since when, and why")
+    remove = actions.add_parser("remove", help="delete for good")
+    remove.add_argument("names", metavar="NAME", nargs="*", help="as `list` shows them")
+    remove.add_argument("--all", action="store_true", help="everything that lies aside")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = _arguments()
+    arguments = parser.parse_args(argv)
+    if arguments.action == "remove" and bool(arguments.names) == arguments.all:
+        parser.error("remove takes names, or --all")
+    logging.basicConfig(level=logging.ERROR)
+    try:
+        settings = Settings(read_configuration(arguments.config, arguments.override))
+        aside = _aside(settings)
+        if arguments.action == "list":
+            _list(aside, settings.number("ksql.state.aside.retention.ms"))
+        else:
+            _remove(aside, arguments.names)
+    except KsqlError as error:
+        sys.stderr.write(f"ksql state: {error.text()}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"ksql state: {error}\n")
+        return 1
+    return 0
+
+
+def _aside(settings: Settings) -> Aside:
+    place = directory(settings) / settings.text("ksql.service.id") / "aside"
+    return Aside(place, lambda: int(time.time() * 1000))
+
+
+def _list(aside: Aside, keep_ms: int) -> None:
+    entries = aside.entries()
+    for moved in entries:
+        until = f"kept until {_day(moved.when_ms + keep_ms)}" if keep_ms >= 0 else "kept"
+        sys.stdout.write(
+            f"{moved.name}\n"
+            f"    {moved.what} of {moved.size_bytes():,} bytes from {moved.origin or 'unknown'}\n"
+            f"    moved {_day(moved.when_ms)}: {moved.reason}; {until}\n"
+        )
+    if not entries:
+        sys.stdout.write("Nothing lies aside.\n")
+
+
+def _remove(aside: Aside, names: Sequence[str]) -> None:
+    entries: dict[str, Moved] = {moved.name: moved for moved in aside.entries()}
+    for name in names:
+        if name not in entries:
+            raise NoSuchEntry(name)
+    for name in names or list(entries):
+        aside.remove(entries[name])
+        sys.stdout.write(f"{name} removed\n")
+
+
+def _day(when_ms: int) -> str:
+    return datetime.fromtimestamp(when_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""``ksql state`` lists what was moved aside and removes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.base.aside import Aside
+from server import entry
+
+
+@pytest.fixture
+def lying(tmp_path):
+    """Two things that lie aside; their names."""
+    aside = Aside(tmp_path / "svc_" / "aside", lambda: 1_800_000_000_000)
+    names = []
+    for name in ("CTAS_A_1", "CTAS_B_2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rows").write_text("12345")
+        names.append(aside.take(tmp_path / name, "checkpoint", "nobody knows it").name)
+    return names
+
+
+@pytest.fixture
+def ksql_state(tmp_path, capsys):
+    def run(*arguments):
+        options = ["-o", f"ksql.state.dir={tmp_path}", "-o", "ksql.service.id=svc_"]
+        status = entry.main(["state", *options, *arguments])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def test_the_list_tells_what_since_when_why_and_until_when(ksql_state, lying, tmp_path):
+    status, out, _ = ksql_state("list")
+    assert status == 0
+    for text in (
+        *lying,
+        f"from {tmp_path / 'CTAS_A_1'}",
+        "moved 2027-01-15 08:00:00Z: nobody knows it; kept until 2027-01-22 08:00:00Z",
+    ):
+        assert text in out
+
+
+def test_for_ever_is_said_so(ksql_state, lying):
+    _, out, _ = ksql_state("-o", "ksql.state.aside.retention.ms=-1", "list")
+    assert "nobody knows it; kept\n" in out
+
+
+def test_nothing_is_said_so(ksql_state):
+    assert ksql_state("list") == (0, "Nothing lies aside.\n", "")
+
+
+def test_one_is_removed(ksql_state, lying):
+    assert ksql_state("remove", lying[0])[0] == 0
+    _, out, _ = ksql_state("list")
+    assert lying[0] not in out
+    assert lying[1] in out
+
+
+def test_all_are_removed(ksql_state, lying):
+    ksql_state("remove", "--all")
+    assert ksql_state("list")[1] == "Nothing lies aside.\n"
+
+
+@pytest.mark.parametrize("name", ["CTAS_A_1", "..", "../queries", "/"])
+def test_what_is_not_listed_is_not_removed(ksql_state, lying, name):
+    status, out, err = ksql_state("remove", lying[0], name)
+    assert (status, out) == (1, "")
+    assert f"nothing called '{name}' lies aside" in err
+    assert lying[0] in ksql_state("list")[1]
+
+
+@pytest.mark.parametrize("arguments", [["remove"], ["remove", "x", "--all"], []])
+def test_what_is_to_be_done_must_be_said(ksql_state, arguments, capsys):
+    with pytest.raises(SystemExit):
+        ksql_state(*arguments)
+    assert "usage: ksql state" in capsys.readouterr().err
