@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from itertools import count
@@ -185,6 +186,10 @@ def killed_in_a_trial(desk, query, *, half_done):
     return place
 
 
+def plan_of(spec):
+    return json.loads(spec.plan_json)["plan"]
+
+
 def finish_batches(place):
     (place / "commits").mkdir(exist_ok=True)
     (place / "commits" / "0").write_text("v1\n{}")
@@ -202,23 +207,23 @@ def test_a_batch_that_a_trial_left_half_done_is_finished_by_the_plan_that_was_tr
     again = Desk(desk.folder.parent)
     again.runtime.launch = launch
     again.runner.go_on([query])
-    plans = [spec.plan_json for spec in desk.runtime.started]
+    plans = [plan_of(spec) for spec in desk.runtime.started]
     assert plans == [query.plan, query.plan + " ", query.plan]
     again.runner.go_on([query])
-    assert [spec.plan_json for spec in desk.runtime.started[3:]] == [query.plan]
+    assert [plan_of(spec) for spec in desk.runtime.started[3:]] == [query.plan]
 
 
 def test_a_trial_that_left_nothing_half_done_is_over(desk, query):
     place = killed_in_a_trial(desk, query, half_done=False)
     desk.runner.go_on([query])
-    assert [spec.plan_json for spec in desk.runtime.started] == [query.plan] * 2
+    assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan] * 2
     assert not (place / "trial.json").exists()
 
 
 def test_a_tried_plan_that_counts_just_goes_on(desk, query):
     killed_in_a_trial(desk, query, half_done=True)
     desk.runner.go_on([replace(query, plan=query.plan + " ")])
-    assert [spec.plan_json for spec in desk.runtime.started] == [query.plan, query.plan + " "]
+    assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan, query.plan + " "]
 
 
 def test_a_tried_plan_that_cannot_finish_its_batch_gives_way(desk, query, caplog):
@@ -226,13 +231,13 @@ def test_a_tried_plan_that_cannot_finish_its_batch_gives_way(desk, query, caplog
     usual = desk.runtime.launch
 
     def launch(spec):
-        if spec.plan_json.endswith(" "):
+        if plan_of(spec).endswith(" "):
             raise RuntimeError("odd")
         return usual(spec)
 
     desk.runtime.launch = launch
     desk.runner.go_on([query])
-    assert [spec.plan_json for spec in desk.runtime.started] == [query.plan] * 2
+    assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan] * 2
     assert "batch_not_finished" in caplog.text
 
 
