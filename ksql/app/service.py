@@ -16,6 +16,7 @@ from ksql.app.book import LedgerBook
 from ksql.app.ending import end
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
+from ksql.app.logtopic import open_log_topic
 from ksql.app.mark import FileMark
 from ksql.app.monitor import SparkMonitor
 from ksql.app.reads import Reads
@@ -54,7 +55,7 @@ from ksql.statements import execute as requests
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
 from ksql.statements.inserts import RowWriter
 from ksql.statements.services import Services
-from ksql.topics.admin import Admin, TopicChange
+from ksql.topics.admin import Admin
 from ksql.topics.broker import EmbeddedBroker
 from ksql.topics.client import Sender
 from ksql.topics.groups import delete_groups
@@ -233,7 +234,7 @@ class KsqlService:
         self.log_topic = topic_name(
             service_id, self.settings.text("ksql.logging.processing.topic.name")
         )
-        logging_to = self._open_log_topic()
+        logging_to = open_log_topic(self.log_topic, self.settings, self.admin)
         sources, problems = read_extensions(self.settings, state.root)
         functions, more = load_sources(sources)
         for problem in (*problems, *more):
@@ -291,9 +292,8 @@ class KsqlService:
         self._closers.append(settler.close)
         writer = SharedSender(self.kafka)
         self._closers.append(writer.close)
-        monitor = SparkMonitor(self.runner, self.admin, self._trouble, self._now_ms)
+        self._monitor = monitor = SparkMonitor(self.runner, self.admin, self._trouble, self._now_ms)
         monitor.engine = self.engine
-        self._monitor = monitor
         self.services = Services(
             self.engine,
             monitor,
@@ -366,17 +366,6 @@ class KsqlService:
                 found[ISOLATION] = level
                 break
         return found | {_BOOTSTRAP: self.kafka.bootstrap}
-
-    def _open_log_topic(self) -> str | None:
-        """The processing log's topic, made if need be; None: there is none, nothing is logged."""
-        if self.log_topic in self.admin.topics():
-            return self.log_topic
-        if not self.settings.flag("ksql.logging.processing.topic.auto.create"):
-            return None
-        count = self.settings.number("ksql.logging.processing.topic.partitions")
-        replicas = self.settings.number("ksql.logging.processing.topic.replication.factor")
-        self.admin.create(TopicChange(self.log_topic, count, replicas))
-        return self.log_topic
 
     def _declare_processing_log(self) -> None:
         """Declare the processing log as a stream, so that a user can query it."""
