@@ -11,6 +11,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from confluent_kafka import KafkaException
@@ -25,8 +26,6 @@ from ksql.base.orphans import await_predecessors
 from ksql.topics.broker_config import java_options, log_properties, server_properties
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ksql.base.java import Java
 
 _READY_SECONDS = 60.0
@@ -34,6 +33,8 @@ _STOP_SECONDS = 6.0
 _DYING_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _TRIES = 3
+_LOG_SETTINGS = "log4j2.properties"
+"""Like all paths that the broker is given: seen from its directory, which may have any letters."""
 _DISK_FULL = "No space left on device"
 _LEAST_FREE = 1 << 20
 _HOST = "127.0.0.1"
@@ -183,12 +184,12 @@ class EmbeddedBroker:
             self._write_settings(port, controller_port)
             command = [
                 str(java.path),
-                *java_options(self._heap_mb, self._dir / "log4j2.properties"),
+                *java_options(self._heap_mb, Path(_LOG_SETTINGS)),
                 "-cp",
                 class_path,
             ]
             self._format(command)
-            self._spawn([*command, "kafka.Kafka", str(self._properties)])
+            self._spawn([*command, "kafka.Kafka", self._properties.name])
             try:
                 self._await_ready(port)
             except BrokerFailed as error:
@@ -219,10 +220,10 @@ class EmbeddedBroker:
 
     def _write_settings(self, port: int, controller_port: int) -> None:
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
-        settings = server_properties(self._dir / "data", port, controller_port)
+        settings = server_properties(Path("data"), port, controller_port)
         self._properties.write_text(settings, encoding="utf-8")
-        log_settings = log_properties(self.log_file)
-        (self._dir / "log4j2.properties").write_text(log_settings, encoding="utf-8")
+        log_settings = log_properties(self.log_file.relative_to(self._dir))
+        (self._dir / _LOG_SETTINGS).write_text(log_settings, encoding="utf-8")
 
     def _format(self, command: list[str]) -> None:
         """Prepares an empty data directory, once in its life."""
@@ -230,7 +231,8 @@ class EmbeddedBroker:
             return
         arguments = ["format", "--ignore-formatted", "-t", _cluster_id(), "-c"]
         done = subprocess.run(  # noqa: S603 our own Java over our own settings
-            [*command, "kafka.tools.StorageTool", *arguments, str(self._properties)],
+            [*command, "kafka.tools.StorageTool", *arguments, self._properties.name],
+            cwd=self._dir,
             capture_output=True,
             text=True,
             check=False,
