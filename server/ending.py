@@ -22,11 +22,11 @@ class LastResort:
         self._over = threading.Event()
         self._armed = False
 
-    def arm(self, seconds: float = STOP_S) -> None:
-        """From now on the stop has this long."""
+    def arm(self) -> None:
+        """From now on the stop has its time."""
         if not self._armed:
             self._armed = True
-            threading.Thread(target=self._wait, args=(seconds,), daemon=True).start()
+            threading.Thread(target=self._wait, args=(STOP_S,), daemon=True).start()
 
     def disarm(self) -> None:
         """The stop is complete."""

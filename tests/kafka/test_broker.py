@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -160,3 +161,60 @@ def test_a_forked_child_that_holds_the_pipe_does_not_keep_it_alive(tmp_path):
             wait_until_gone(pid)
         finally:
             os.kill(forked, signal.SIGKILL)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 MiB; only an administrator of Linux can make one."""
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(tmp_path)],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip("needs the right to mount")
+    try:
+        yield tmp_path
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_a_full_disk_is_told_and_its_end_survived(small_disk):
+    filler = small_disk / "filler"
+    with EmbeddedBroker(small_disk / "kafka") as broker:
+        bootstrap = broker.bootstrap
+        create_topic(bootstrap, "kept")
+        produce(bootstrap, "kept", [(b"before", 5)])
+        with filler.open("wb") as file, contextlib.suppress(OSError):
+            while file.write(bytes(1 << 16)):
+                file.flush()
+        producer = Producer({"bootstrap.servers": bootstrap, "message.timeout.ms": 500})
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while broker.alive:
+            assert time.monotonic() < deadline, "it lives on a full disk"
+            producer.produce("kept", os.urandom(10_000), partition=0)
+            producer.flush(1)
+        assert "the disk is full" in broker.ending()
+        with pytest.raises((BrokerFailed, OSError)):
+            broker.revive()
+        assert "the disk is full" in broker.ending()
+        filler.unlink()
+        broker.revive()
+        assert broker.bootstrap == bootstrap
+        assert read(bootstrap, "kept", 1) == [(b"before", 5)]
+
+
+def test_one_that_was_killed_comes_back_on_its_port_with_its_data(tmp_path):
+    with EmbeddedBroker(tmp_path) as broker:
+        bootstrap = broker.bootstrap
+        create_topic(bootstrap, "kept")
+        produce(bootstrap, "kept", [(b"here", 5)])
+        os.kill(broker.pid, signal.SIGKILL)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while broker.alive:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert broker.ending() == "ended by signal 9"
+        broker.revive()
+        assert (broker.alive, broker.bootstrap) == (True, bootstrap)
+        assert read(bootstrap, "kept", 1) == [(b"here", 5)]

@@ -61,6 +61,55 @@ def test_a_signal_ends_queries_then_the_service() -> None:
         assert out.read() == "start stop\n"
 
 
+HANGING = """
+import sys, threading
+import server.ending, server.main
+from server import entry
+from tests.unit.server.fakes import FakeService
+
+server.ending.STOP_S = float(sys.argv[2])
+server.main._START_S = 0.1
+
+def hang():
+    print("hangs", flush=True)
+    threading.Event().wait()
+
+service = FakeService()
+if sys.argv[1] == "thread":
+    threading.Thread(target=hang).start()
+else:
+    setattr(service, sys.argv[1], hang)
+
+server.main.build_service = lambda configuration: service
+server.main.run_server.__defaults__ = (server.main.build_service,)
+sys.argv[1:] = ["server", "-o", "listeners=http://127.0.0.1:0"]
+entry.command()
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "seconds", "forced"),
+    [("stop", 0.5, True), ("start", 600, False), ("thread", 600, False)],
+)
+def test_a_signal_ends_the_process_whatever_hangs(what: str, seconds: float, forced: bool) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HANGING, what, str(seconds)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as process:
+        assert process.stdout is not None
+        sign = "ksql 0.1.0 is ready" if what != "start" else "hangs"
+        while sign not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        _out, told = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert ("stop_forced" in told) == forced
+    assert "Traceback" not in told
+
+
 def test_a_start_that_fails_is_told_and_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     service = FakeService(start_error=StartError("no broker"))
     with pytest.raises(StartError, match="no broker"):
