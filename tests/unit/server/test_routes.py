@@ -7,6 +7,7 @@ import pytest
 
 from server.app import create_app
 from server.context import Door, State
+from server.facade import Health
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask
 
@@ -105,6 +106,17 @@ def test_an_unhealthy_part_makes_503() -> None:
     assert answer.status_code == 503
     assert answer.json()["isHealthy"] is False
     assert answer.json()["details"]["kafka"] == {"isHealthy": False}
+
+
+def test_an_unhealthy_part_tells_why_if_it_is_known() -> None:
+    service = FakeService()
+    found = Health({"kafka": True, "spark": False}, {"kafka": "", "spark": "it was killed"})
+    service.health = lambda: found  # type: ignore[method-assign]
+    answer = ask(service, "GET", "/healthcheck")
+    assert answer.json()["details"] == {
+        "kafka": {"isHealthy": True},
+        "spark": {"isHealthy": False, "reason": "it was killed"},
+    }
 
 
 def test_health_is_asked_for_once_in_a_while() -> None:
