@@ -28,7 +28,9 @@ class FailureLog:
         self._closing = False
 
     def note(self, query_id: str, failure: Failure) -> None:
-        """Write an entry soon."""
+        """Write an entry soon; nothing once it is closed."""
+        if self._closing:
+            return
         self._thread.submit(self._write, query_id, failure)
 
     def close(self) -> None:

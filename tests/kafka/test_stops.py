@@ -73,7 +73,9 @@ def test_a_healthy_life_has_no_error_in_its_logs(tmp_path):
         os.killpg(server.process.pid, signal.SIGTERM)
         ended(server, family)
     for file in (server.log, *(tmp_path / "state" / "logs").iterdir()):
-        bad = [line for line in file.read_text().splitlines() if "ERROR" in line or "FATAL" in line]
+        bad = [
+            line for line in file.read_text().splitlines() if " ERROR " in line or " FATAL " in line
+        ]
         assert bad == [], file
 
 
