@@ -86,11 +86,13 @@ def check(state: StateDir, found: Found, adopt: str, aside: Aside) -> None:
     if held and not state.identity.ended and adopt != found.word:
         names = [place.name for place in held]
         raise StateInDanger(state.root, what, names, found, state.aside)
+    stores = _folders(state.stores)
     for place in held:
         aside.take(place, "checkpoint", what)
-    for place in _folders(state.stores):
+    for place in stores:
         aside.take(place, "store", what)
-    _log.warning("state_begins_anew", extra={"reason": what, "cluster": found.cluster_id})
+    if held or stores:
+        _log.warning("state_begins_anew", extra={"reason": what, "cluster": found.cluster_id})
 
 
 def _folders(directory: Path) -> list[Path]:

@@ -166,5 +166,6 @@ def test_a_directory_without_state_follows_its_settings(state):
 
 
 @pytest.mark.parametrize("found", [FIRST, *OTHERS.values()], ids=["the first", *OTHERS])
-def test_a_new_directory_fits_everything(opened, found):
+def test_a_new_directory_fits_everything(opened, found, caplog):
     assert checked(opened(), found) == []
+    assert caplog.records == []
