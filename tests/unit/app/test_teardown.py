@@ -17,7 +17,9 @@ def test_every_query_ends_and_what_it_kept_goes_with_it():
     world = World(SCRIPT)
     kept = world.catalog.source("T").materialization.topic
     assert kept in world.topics.known
-    end_cluster(world.services, world.settings, world.topics, "commands", ["C1", "s", "t"])
+    end_cluster(
+        world.services, world.settings, world.topics, "commands", ["C1", "s", "t"], lambda: None
+    )
     assert world.catalog.queries == {}
     assert set(world.topics.known) == {"s", "t", "C2"}
 
@@ -34,5 +36,19 @@ def test_a_pattern_reaches_no_topic_of_the_service():
     world.settings = world.settings.__class__(
         {**world.settings.server, "ksql.readonly.topics": "C3"}
     )
-    end_cluster(world.services, world.settings, world.topics, "commands", [".*"])
+    end_cluster(world.services, world.settings, world.topics, "commands", [".*"], lambda: None)
     assert set(world.topics.known) == {"s", "t", "C3"}
+
+
+def test_the_end_is_remembered_once_nothing_runs_and_before_anything_is_deleted():
+    world = World(SCRIPT)
+    seen = []
+    delete = world.topics.delete
+    world.topics.delete = lambda names: (seen.append("deleted"), delete(names))
+
+    def ended():
+        seen.append(("ended", sorted(world.engine.catalog.queries)))
+
+    end_cluster(world.services, world.settings, world.topics, "commands", [], ended)
+    assert ("ended", []) in seen
+    assert seen[-1] == "deleted"
