@@ -213,6 +213,7 @@ class ServerProcess:
         log: Path,
         script: Sequence[str] | None = None,
         cwd: Path = ROOT,
+        own_group: bool = False,
         **properties: str,
     ) -> None:
         options = [
@@ -230,6 +231,7 @@ class ServerProcess:
                 stderr=errors,
                 text=True,
                 cwd=cwd,
+                start_new_session=own_group,
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

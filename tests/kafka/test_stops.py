@@ -40,6 +40,8 @@ def started(folder, *, own_group=False, **properties) -> Iterator[ServerProcess]
         yield server
     finally:
         server.process.kill()
+        server.process.wait()
+        server._close()
 
 
 def ended(server: ServerProcess, family: list[psutil.Process]) -> str:
