@@ -38,6 +38,29 @@ class TooSlow(EvaluationError):
         )
 
 
+class TimedPattern:
+    """A pattern of our own that a user's choices may make explode; with the time limit.
+
+    ASCII only, and of any case.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.pattern = source
+        self._regex = regex.compile(source, regex.ASCII | regex.IGNORECASE | regex.VERSION0)
+
+    def fullmatch(self, text: str) -> regex.Match[str] | None:
+        """The match of the whole text.
+
+        Raises: TooSlow.
+        """
+        limit = _budget.limit_s()
+        try:
+            return self._regex.fullmatch(text, timeout=limit, concurrent=True)
+        except TimeoutError as error:
+            _budget.lost(limit)
+            raise TooSlow(self.pattern, limit) from error
+
+
 class _Engine(Protocol):
     """Matches from left to right, as ``java.util.regex.Matcher.find`` finds them."""
 
@@ -142,6 +165,24 @@ class _Timed:
             left = max(until - self.budget.clock(), SHORTEST_S / 10)
 
 
+class _Short:
+    """Python's ``re``, the fastest, for texts so short that it cannot take long."""
+
+    def __init__(self, source: str, longest: int) -> None:
+        self.longest = longest
+        self.search = re.compile(source, re.ASCII).search
+
+    def find(self, text: str) -> Iterator[Spans]:
+        place = 0
+        while place <= len(text):
+            found = self.search(text, place)
+            if found is None:
+                return
+            yield found.regs
+            start, end = found.span()
+            place = end if end > start else end + 1
+
+
 class JavaRegex:
     """A compiled pattern; groups keep their numbers."""
 
@@ -149,21 +190,25 @@ class JavaRegex:
         self.pattern = pattern
         self._budget = budget
         self._linear: _Re2 | None = None
+        self._short: _Short | None = None
         self._ends = self._lines = False
         dialect = Linear()
         try:
-            self._linear = _Re2(pattern, translate(pattern, dialect), budget)
+            translated = translate(pattern, dialect)
+            self._linear = _Re2(pattern, translated.source, budget)
         except NotLinear:
             engine: _Engine = self._timed
         else:
             engine = self._linear
             self._ends, self._lines = dialect.at_end, dialect.at_lines
+            if translated.harmless:
+                self._short = _Short(translate(pattern, Backtracking()).source, translated.harmless)
         self.groups = engine.groups
         self.names = engine.names
 
     @functools.cached_property
     def _timed(self) -> _Timed:
-        return _Timed(self.pattern, translate(self.pattern, Backtracking()), self._budget)
+        return _Timed(self.pattern, translate(self.pattern, Backtracking()).source, self._budget)
 
     @functools.cached_property
     def matches_empty(self) -> bool:
@@ -175,6 +220,10 @@ class JavaRegex:
 
         Raises: TooSlow.
         """
+        short = self._short
+        if short is not None and len(text) <= short.longest:
+            found = short.search(text)
+            return None if found is None else found.regs
         linear = self._linear
         if linear is None or self._differs(text):
             return next(self._timed.find(text), None)
@@ -182,6 +231,10 @@ class JavaRegex:
 
     def finditer(self, text: str) -> Iterator[Spans]:
         """All matches; TooSlow and ResultTooLong may come with any of them."""
+        short = self._short
+        if short is not None and len(text) <= short.longest:
+            yield from short.find(text)
+            return
         linear = self._linear
         engine = self._timed if linear is None or self._differs(text) else linear
         for count, spans in enumerate(engine.find(text)):

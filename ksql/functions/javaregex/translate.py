@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _LONGEST_PATTERN = 20_000
+_FEW_STEPS = 1_000_000
 _MOST_PIECES = 20_000  # the engines write repetitions out
 _LOOKS = ("?=", "?!", "?<=", "?<!")
 _GROUP_HEADS = ("?:", *_LOOKS, "?>")
@@ -39,7 +41,7 @@ def shown(pattern: str) -> str:
     return repr(excerpt(pattern))
 
 
-def translate(pattern: str, dialect: Dialect) -> str:
+def translate(pattern: str, dialect: Dialect) -> Translated:
     """The pattern in that dialect; groups keep their numbers.
 
     Raises: BadRegex; NotLinear if the dialect cannot say it.
@@ -52,6 +54,13 @@ def translate(pattern: str, dialect: Dialect) -> str:
         raise BadRegex(pattern, "nested too deeply") from error
 
 
+class Translated(NamedTuple):
+    """A pattern in a dialect, and up to which length of a text backtracking is no matter."""
+
+    source: str
+    harmless: int
+
+
 class _Piece(NamedTuple):
     """Part of a pattern: its text, whether it may match nothing, and how many pieces it is of."""
 
@@ -60,9 +69,16 @@ class _Piece(NamedTuple):
     size: int = 1
     captures: bool = False
     endless: bool = False
+    ways: float = 1  # how often choices multiply what backtracking has to try
+    loops: int = 0  # how many repetitions without end follow one another
 
 
 _NOTHING = _Piece("", empty=True, size=0)
+
+
+def _harmless(ways: float, loops: int) -> int:
+    """How long a text may be for at most a million steps of backtracking, wherever it starts."""
+    return int((_FEW_STEPS * math.factorial(loops + 1) / ways) ** (1 / (loops + 1)))
 
 
 class _Translator:
@@ -75,11 +91,11 @@ class _Translator:
         self.flags: frozenset[str] = frozenset()
         self.names: set[str] = set()
 
-    def whole(self) -> str:
+    def whole(self) -> Translated:
         body = self.alternatives()
         if self.place < len(self.pattern):
             raise BadRegex(self.pattern, "Unmatched closing ')'")
-        return body.code
+        return Translated(body.code, _harmless(body.ways, body.loops))
 
     def peek(self, size: int = 1) -> str:
         return self.pattern[self.place : self.place + size]
@@ -112,6 +128,8 @@ class _Translator:
             size,
             any(part.captures for part in parts),
             any(part.endless for part in parts),
+            sum(part.ways for part in parts) if between else math.prod(p.ways for p in parts),
+            max(part.loops for part in parts) if between else sum(part.loops for part in parts),
         )
 
     def item(self) -> _Piece:
@@ -128,12 +146,20 @@ class _Translator:
             self.dialect.beyond()
         least = int(found[1] or found[0] == "+")
         most = 1 if found[0] == "?" else int(found[3] or found[1] or 0)
+        endless = found[0] in "*+" or bool(found[2] and not found[3])
+        simple = atom.ways == 1 and not atom.loops and not atom.empty
+        if found[0] == "?":
+            ways: float = atom.ways + 1
+        else:
+            ways = (1 if endless else max(most - least + 1, 1)) if simple else math.inf
         return _Piece(
             f"{atom.code}{found[0]}{suffix}",
             atom.empty or not least,
             atom.size * max(least, most, 1),
             atom.captures,
-            atom.endless or found[0] in "*+" or bool(found[2] and not found[3]),
+            atom.endless or endless,
+            ways,
+            atom.loops + endless,
         )
 
     def atom(self) -> _Piece:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.functions.javaregex import TimedPattern
 from ksql.functions.timeformat import fields
 from ksql.functions.timeformat.direct import direct_parser
 from ksql.functions.timeformat.elements import (
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_FEW_CHOICES = 4
+"""Parts that may be absent or of several lengths: few multiply to nothing worth a time limit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """Parts that may all be absent; when printing they are left out if one has no value."""
@@ -44,7 +49,7 @@ class Formatter:
 
     pattern: str
     parts: tuple[Part, ...]
-    regex: re.Pattern[str]
+    regex: re.Pattern[str] | TimedPattern
     readers: tuple[Element, ...]
     direct: Callable[[str], int | None] | None
 
@@ -81,7 +86,13 @@ def formatter(pattern: str) -> Formatter:
     Source: java.time.format.DateTimeFormatter, "Patterns for Formatting and Parsing".
     """
     parts = _parts(pattern, tokenize(pattern))
-    regex = re.compile(_regex(parts), re.IGNORECASE | re.ASCII)
+    source = _regex(parts)
+    choices = source.count(")?") + source.count(",19})")
+    regex = (
+        re.compile(source, re.IGNORECASE | re.ASCII)
+        if choices <= _FEW_CHOICES
+        else TimedPattern(source)
+    )
     return Formatter(pattern, parts, regex, tuple(_elements(parts)), direct_parser(parts))
 
 

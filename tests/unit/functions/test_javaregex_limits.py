@@ -58,7 +58,7 @@ def test_a_batch_of_explosions_ends():
 def test_finding_all_has_a_limit_too():
     """Each search is linear, so that many of them are not."""
     clock = Clock()
-    found = JavaRegex("a.*b|a", Budget(clock)).finditer("a" * 1000)
+    found = JavaRegex("a.*b|a", Budget(clock)).finditer("a" * 5_000)
     next(found)
     clock.now += LONGEST_S + 1
     with pytest.raises(TooSlow):
@@ -108,7 +108,30 @@ patterns = st.recursive(
 @given(pattern=patterns, text=st.text(alphabet="abBé \n\r\U0001f680\ud800", max_size=8))
 def test_both_engines_agree(pattern, text):
     regex = compile_java(pattern)
-    assert list(map(tuple, regex.finditer(text))) == list(regex._timed.find(text))
+    expected = list(regex._timed.find(text))
+    assert list(map(tuple, regex.finditer(text))) == expected
+    if regex._linear is not None and not regex._differs(text):
+        assert list(map(tuple, regex._linear.find(text))) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "longest"),
+    [
+        (r"\d+", 1414),
+        (r"([\w.]+)@([\w.]+)", 181),
+        ("foo|bar|baz$", 333_333),
+        ("(ab)+", 1414),
+        ("(a|b)+", None),
+        ("(a+)+", None),
+        ("(a?)*", None),
+        ("(a?){20}", None),
+        ("a{2,5}b?", 125_000),
+        ("a?" * 40, None),
+    ],
+)
+def test_short_texts_of_plain_patterns_are_matched_by_the_fastest_engine(pattern, longest):
+    short = compile_java(pattern)._short
+    assert (short and short.longest) == longest
 
 
 def test_places_beyond_ascii():
