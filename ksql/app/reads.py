@@ -14,6 +14,7 @@ from ksql.dataflow import rights
 from ksql.dataflow.starts import read_topics
 from ksql.engine.queries import transient_plan
 from ksql.plan.build import build
+from ksql.processors.bounded import SETTING
 from ksql.query.printing import PrintQuery
 from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses, check_stream
 from ksql.query.push import PushQuery, TooManyPushQueries, check_limit
@@ -196,6 +197,7 @@ class Reads:
             until=self._admin.end_offsets(topics),
             limit=query.limit,
             registry=self._engine.registry,
+            state_bytes=request.settings.number(SETTING),
         )
 
     # --- push
@@ -224,6 +226,7 @@ class Reads:
             limit=query.limit,
             on_end=self._ended,
             registry=self._engine.registry,
+            state_bytes=request.settings.number(SETTING),
             keyed=scalable and bool(self._engine.catalog.source(source.name).schema.key),
         )
         with self._lock:

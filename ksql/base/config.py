@@ -221,6 +221,12 @@ PROPERTIES: dict[str, Property] = {
             part_of="statement",
         ),
         _p("ksql.query.persistent.active.limit", "int", "2147483647", "how many queries may run"),
+        _p(
+            "ksql.query.push.state.max.bytes",
+            "int",
+            "268435456",
+            "how large the state of a query that answers a client may become in the server",
+        ),
         _p("ksql.max.push.queries", "int", "100", "how many push queries may run"),
         _p(
             "ksql.query.retry.backoff.initial.ms",
@@ -366,6 +372,18 @@ PROPERTIES: dict[str, Property] = {
             "or without one to the state directory",
         ),
         _p("ksql.udfs.enabled", "bool", "true", "load user functions"),
+        _p(
+            "ksql.udf.timeout.ms",
+            "int",
+            "10000",
+            "how long one call of a user function may take; its query ends then",
+        ),
+        _p(
+            "ksql.udf.memory.max.bytes",
+            "int",
+            "2147483648",
+            "how large a process that calls user functions may grow; its query ends then",
+        ),
         _p("ksql.internal.topic.replicas", "int", "1", "replicas of internal topics"),
         _p(
             "ksql.logging.processing.topic.auto.create",

@@ -21,11 +21,14 @@ RANGES: Final[dict[str, tuple[int, int]]] = {
     "ksql.query.error.max.queue.size": (0, 10_000),
     "ksql.query.max.records.per.batch": (1, 100_000_000),
     "ksql.query.persistent.active.limit": (0, _INT),
+    "ksql.query.push.state.max.bytes": (1_000_000, _LONG),
     "ksql.query.retry.backoff.initial.ms": (0, _LONG),
     "ksql.query.retry.backoff.max.ms": (0, _LONG),
     "ksql.query.shuffle.partitions": (0, 1_000),  # each is a task of every batch
     "ksql.query.trigger.interval.ms": (0, 3_600_000),
     "ksql.server.command.response.timeout.ms": _WAIT_MS,
+    "ksql.udf.memory.max.bytes": (268_435_456, _LONG),
+    "ksql.udf.timeout.ms": (100, 3_600_000),
     "ksql.server.request.max.bytes": (1_000, 1_000_000_000),
 }
 OTHERS: Final = (0, _LONG)

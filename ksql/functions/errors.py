@@ -79,6 +79,31 @@ class ResultTooLong(EvaluationError):
         super().__init__(f"{name} would give a result of length {length}")
 
 
+class Room:
+    """What is left for the parts of one result."""
+
+    __slots__ = ("_name", "_size")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._size = 0
+
+    def take(self, value: object) -> None:
+        """Count a part.
+
+        Raises: ResultTooLong.
+        """
+        if isinstance(value, str | bytes | list | dict):
+            self._size += len(value)
+            if self._size > LONGEST_RESULT:
+                raise ResultTooLong(self._name, self._size)
+
+    def only(self, value: object) -> None:
+        """Look at the whole of a result that is made anew in each step."""
+        self._size = 0
+        self.take(value)
+
+
 class NullPrimitive(EvaluationError):
     """NULL was given to a parameter that cannot hold it."""
 

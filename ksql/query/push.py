@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ksql.base.errors import KsqlError, StatementError
 from ksql.dataflow.load import Compiled
 from ksql.dataflow.program import RawBatch
-from ksql.processors.memory import MemoryStore
+from ksql.processors.bounded import BoundedStore
 from ksql.query.feed import Feed
 from ksql.query.results import ResultRow
 from ksql.query.where import MORE
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from ksql.topics.settings import KafkaSettings
     from ksql.types.schema import Column
 
+DEFAULT_STATE_BYTES = 268_435_456
 Offsets = Mapping[tuple[str, int], int]
 
 
 class PushQuery:
     """A transient query; see ``ResultStream``.
 
-    ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out what has no key.
+    ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out what has no key;
+    ``state_bytes`` is about how large its state may become.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class PushQuery:
         on_end: Callable[[str], None] = lambda _query_id: None,
         registry: Registry | None = None,
         keyed: bool = False,
+        state_bytes: int = DEFAULT_STATE_BYTES,
     ) -> None:
         self.kind: Literal["pull", "push"] = "push" if until is None else "pull"
         self.query_id = plan.query_id
@@ -58,7 +61,8 @@ class PushQuery:
         self._keyed = keyed
         self._deletes = plan.sink.kind == "TABLE"  # a stream's record without value says nothing
         self._key_places = [names.index(column.name) for column in plan.sink.key]
-        self._stores = [MemoryStore() for _ in range(self._program.stages)]
+        stages = self._program.stages
+        self._stores = [BoundedStore(state_bytes // stages) for _ in range(stages)]
         self._until = until
         self._limit = limit
         self._feed = Feed(settings, start, lambda: on_end(plan.query_id))

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.analysis.show import show
 from ksql.base.errors import StatementError
+from ksql.base.excerpt import excerpt
 
 if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
 
 Log = Callable[[str, str, Any], None]
 """``log(context, message, row)``; never raises."""
+
+LONGEST_CAUSE = 2_000
+"""Characters: a message may show values of a row, and each row may have one."""
 
 Failed = Callable[[Log, int, Exception, Any], None]
 
@@ -65,4 +69,4 @@ def cause(error: Exception) -> str:
         case decimal.Inexact():
             return "Rounding necessary"
         case _:
-            return text or type(error).__name__
+            return excerpt(text, LONGEST_CAUSE) or type(error).__name__

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
+from ksql.base.excerpt import excerpt
 from ksql.processors.base import BadRecord, BadResult
 from ksql.topics import processing_log as plog
 from ksql.topics.wire import DecodeError, EncodeError
@@ -14,26 +16,43 @@ if TYPE_CHECKING:
     from ksql.spark.shipment import Shipment
     from ksql.topics.producer import Encoded
 
+_MORE: Final = "and {} more errors in this task"
+
+MOST_ENTRIES: Final = 1_000
+MOST_BYTES: Final = 32_000_000
+LONGEST_MESSAGE: Final = 4_000
+
 
 class TaskLog:
-    """Collects a task's entries (the ``LogError`` protocol)."""
+    """Collects a task's entries (the ``LogError`` protocol).
+
+    A batch may be made of records that fail: all are counted, some are told of, the rest as a sum.
+    """
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, str, Any]] = []
         self.notes: list[tuple[str, str]] = []
+        self.more: Counter[str] = Counter()
         self._untold = 0
         self._last: Any = None
+        self._bytes = 0
 
     def __call__(self, operator: str, message: str, row: Any) -> None:
         """Note one entry."""
-        self.entries.append((operator, message, row))
         if row is None or row is not self._last:
             self._untold += 1
         self._last = row
+        if len(self.entries) >= MOST_ENTRIES or self._bytes > MOST_BYTES:
+            self.more[operator] += 1
+            return
+        said = excerpt(message, LONGEST_MESSAGE)
+        self._bytes += len(said) + (len(row.data or b"") if isinstance(row, BadRecord) else 0)
+        self.entries.append((operator, said, row))
 
     def note(self, operator: str, message: str) -> None:
         """Note something that left no record out: a warning."""
-        self.notes.append((operator, message))
+        if len(self.notes) < MOST_ENTRIES:
+            self.notes.append((operator, excerpt(message, LONGEST_MESSAGE)))
 
     def untold(self) -> int:
         """How many records had an entry since this was asked last, one with several once."""
@@ -51,6 +70,10 @@ def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[Encoded]:
         logger = plog.logger_name(ship.query_id, operator)
         told = plog.production_error(message)
         yield None, plog.entry(logger, now_ms, told, plog.WARNING), now_ms, None
+    for operator, count in log.more.items():
+        logger = plog.logger_name(ship.query_id, operator)
+        summary = plog.record_processing_error(_MORE.format(count))
+        yield None, plog.entry(logger, now_ms, summary), now_ms, None
 
 
 def _message(ship: Shipment, operator: str, message: str, row: Any) -> plog.Message:

@@ -32,7 +32,7 @@ from ksql.types.render import java_double, stringer
 Caster = Callable[[Any], Any]
 
 _INT = re.compile(r"[+-]?\d+\Z")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
 _JAVA_SUFFIXES = ("d", "D", "f", "F")
 _FALSE_WORDS = ("false", "no")
 _TRUE_WORDS = ("true", "yes")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 from typing import TYPE_CHECKING, Literal
 
+from ksql.base.excerpt import EXCERPT, excerpt
 from ksql.types import model
 
 if TYPE_CHECKING:
@@ -113,8 +114,13 @@ def _overflow(value: decimal.Decimal, type_: model.Decimal) -> ArithmeticError:
     digits = type_.precision - type_.scale
     return ArithmeticError(
         f"Numeric field overflow: A field with precision {type_.precision} and scale {type_.scale} "
-        f"must round to an absolute value less than 10^{digits}. Got {value:f}"
+        f"must round to an absolute value less than 10^{digits}. Got {_shown(value)}"
     )
+
+
+def _shown(value: decimal.Decimal) -> str:
+    """All digits, unless an exponent would make them a page."""
+    return f"{value:f}" if abs(value.adjusted()) < EXCERPT else excerpt(str(value))
 
 
 def _settled(value: decimal.Decimal) -> decimal.Decimal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.build import family
-from ksql.functions.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.functions.errors import LONGEST_RESULT, EvaluationError, ResultTooLong, Room
 from ksql.functions.spec import Scalar
 from ksql.functions.values import identity, is_plain, membership, order
 from ksql.types.model import (
@@ -159,7 +159,16 @@ def _join(types: tuple[SqlType, ...]) -> Callable[..., str | None]:
     text = stringer(item) if joinable else _only_null(item)
 
     def run(values: List | None, delimiter: str | None = ",") -> str | None:
-        return None if values is None else (delimiter or "").join(map(text, values))
+        if values is None:
+            return None
+        room, parts = Room("ARRAY_JOIN"), []
+        for part in map(text, values):
+            room.take(part)
+            parts.append(part)
+        between = delimiter or ""
+        if len(parts) * len(between) > LONGEST_RESULT:
+            raise ResultTooLong("ARRAY_JOIN", len(parts) * len(between))
+        return between.join(parts)
 
     return run
 

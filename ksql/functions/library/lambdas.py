@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
+from ksql.functions.errors import EvaluationError, Room
 from ksql.functions.spec import Scalar
 
 if TYPE_CHECKING:
@@ -35,7 +35,12 @@ class NullCondition(EvaluationError):
 
 def transform_array(values: list[Any], function: Callable[[Any], Any]) -> list[Any]:
     """Each element through the function."""
-    return [function(value) for value in values]
+    room, changed = Room("TRANSFORM"), []
+    for value in values:
+        new = function(value)
+        room.take(new)
+        changed.append(new)
+    return changed
 
 
 def transform_map(
@@ -44,6 +49,7 @@ def transform_map(
     of_value: Callable[[Any, Any], Any],
 ) -> dict[Any, Any]:
     """Each entry through one function for its key and one for its value."""
+    room = Room("TRANSFORM")
     changed: dict[Any, Any] = {}
     for key, value in values.items():
         new = of_key(key, value)
@@ -52,6 +58,8 @@ def transform_map(
         changed[new] = of_value(key, value)
         if changed[new] is None:
             raise NullValue("TRANSFORM", new)
+        room.take(new)
+        room.take(changed[new])
     return changed
 
 
@@ -79,8 +87,10 @@ def reduce_array(values: list[Any] | None, state: Any, step: Callable[[Any, Any]
     """The state after the step has been done with each element."""
     if state is None:
         return None
+    room = Room("REDUCE")
     for value in values or ():
         state = step(state, value)
+        room.only(state)
     return state
 
 
@@ -90,8 +100,10 @@ def reduce_map(
     """The state after the step has been done with each entry."""
     if state is None:
         return None
+    room = Room("REDUCE")
     for key, value in (values or {}).items():
         state = step(state, key, value)
+        room.only(state)
     return state
 
 

@@ -113,6 +113,18 @@ def _backwards(text: str, part: str, occurrence: int) -> int:
     return found
 
 
+def replaced(text: str, old: str, new: str) -> str:
+    """The text with every occurrence replaced.
+
+    Raises: ResultTooLong.
+    """
+    if (len(text) + 1) * len(new) > LONGEST_RESULT:
+        size = len(text) + text.count(old) * (len(new) - len(old))
+        if size > LONGEST_RESULT:
+            raise ResultTooLong("REPLACE", size)
+    return text.replace(old, new)
+
+
 def concat_ws(separator: AnyStr | None, *parts: AnyStr | None) -> AnyStr | None:
     """The parts that are not NULL with the separator between them."""
     if not parts:
@@ -288,8 +300,7 @@ STRINGS = family(
             Scalar(
                 ("STRING str", "STRING oldStr", "STRING newStr"),
                 "STRING",
-                str.replace,
-                "({0}).replace({1}, {2})",
+                replaced,
             ),
         ),
         "split": (

@@ -9,6 +9,7 @@ from ksql.analysis.bound import type_of
 from ksql.base.errors import StatementError
 from ksql.engine.queries import transient_plan
 from ksql.plan.build import build
+from ksql.processors.bounded import TooMuchState
 from ksql.query.push import PushQuery, check_limit
 from ksql.query.scalable import is_scalable
 from ksql.topics.client import RawRecord
@@ -45,7 +46,7 @@ def windowed(key, start):
     return key.encode() + struct.pack(">q", start)
 
 
-def rows(monkeypatch, text, *records, keyed=False):
+def rows(monkeypatch, text, *records, keyed=False, **more):
     """What the query answers to ``(key, value)`` records, and how it ends."""
     world = World(SETUP)
     query = world.parse(text)
@@ -68,12 +69,20 @@ def rows(monkeypatch, text, *records, keyed=False):
     ]
     monkeypatch.setattr("ksql.query.push.Feed", lambda *_args: ListFeed(raw))
     push = PushQuery(
-        plan, columns, world.engine.functions, None, {}, limit=query.limit, keyed=keyed
+        plan, columns, world.engine.functions, None, {}, limit=query.limit, keyed=keyed, **more
     )
     found = [
         (*row.values, "gone") if row.tombstone else row.values for b in push.batches() for row in b
     ]
     return found, push.final_message
+
+
+def test_its_state_is_bounded(monkeypatch):
+    records = [(f"k{number}", {"A": number}) for number in range(500)]
+    text = "SELECT A, COUNT(*) FROM S GROUP BY A EMIT CHANGES LIMIT 500;"
+    assert len(rows(monkeypatch, text, *records)[0]) == 500
+    with pytest.raises(TooMuchState):
+        rows(monkeypatch, text, *records, state_bytes=20_000)
 
 
 def test_a_record_without_value_is_no_row_of_a_stream(monkeypatch):

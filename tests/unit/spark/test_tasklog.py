@@ -1,6 +1,34 @@
 from __future__ import annotations
 
-from ksql.spark.tasklog import TaskLog
+import json
+
+from ksql.processors.base import BadRecord
+from ksql.spark.shipment import Shipment
+from ksql.spark.tasklog import LONGEST_MESSAGE, MOST_BYTES, MOST_ENTRIES, TaskLog, log_records
+
+SHIP = Shipment("Q", "app", "", (), ())
+
+
+def test_all_are_counted_and_some_are_told():
+    log = TaskLog()
+    for number in range(MOST_ENTRIES + 500):
+        log("Project", f"{number}", None)
+    assert log.untold() == MOST_ENTRIES + 500
+    log("Project", "one more", None)
+    assert log.untold() == 1
+    told = [json.loads(body)["message"] for _, body, _, _ in log_records(SHIP, log, 1)]
+    assert len(told) == MOST_ENTRIES + 1
+    assert "and 501 more errors in this task" in json.dumps(told[-1])
+
+
+def test_large_messages_and_records_are_bounded():
+    log = TaskLog()
+    log("Project", "x" * 1_000_000, None)
+    assert len(log.entries[0][1]) < LONGEST_MESSAGE + 100
+    for _ in range(100):
+        log("Source", "bad", BadRecord("value", "t", b"x" * 1_000_000))
+    assert len(log.entries) <= MOST_BYTES // 1_000_000 + 3
+    assert log.untold() == 101
 
 
 def test_a_record_with_two_bad_expressions_counts_once():
