@@ -12,7 +12,8 @@ from typing import Literal, ParamSpec, Protocol, TypeVar, cast
 
 from fastapi import Request
 
-from ksql.base.errors import KsqlError, NotReady
+from ksql.base.errors import KsqlError, NotReady, StatementError
+from ksql.functions.user.watch import Overrun
 from server.errors import ClusterTerminated, ShuttingDown
 from server.facade import Health, Service
 
@@ -74,11 +75,13 @@ class Door:
     async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking call of the service in a thread."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._statements, lambda: work(*args, **kwargs))
+        return await loop.run_in_executor(
+            self._statements, lambda: _told(lambda: work(*args, **kwargs))
+        )
 
     async def wait(self, work: Callable[[], T]) -> T:
         """Run one step of a stream in a thread; such steps may block long and are many."""
-        return await asyncio.get_running_loop().run_in_executor(self._streams, work)
+        return await asyncio.get_running_loop().run_in_executor(self._streams, lambda: _told(work))
 
     def opened(self, stream: Closeable) -> None:
         """Remember a running query, to end it when the server ends."""
@@ -116,6 +119,23 @@ class Door:
         if self._health is None or now - self._health[0] > HEALTH_AGE_S:
             self._health = (now, await self.call(self.service.health))
         return self._health[1]
+
+
+class UserFunctionEnded(StatementError):
+    """A user function took more than it may; its statement ends with it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            what,
+            hint="Mend the function, or raise ksql.udf.timeout.ms or ksql.udf.memory.max.bytes.",
+        )
+
+
+def _told(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except Overrun as error:
+        raise UserFunctionEnded(str(error)) from error
 
 
 def _log_failure(done: Future[None]) -> None:

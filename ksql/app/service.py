@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
 from ksql.app import charge
+from ksql.app.apart import Apart
 from ksql.app.book import LedgerBook
 from ksql.app.ending import end
 from ksql.app.extensions import read_extensions
@@ -40,6 +41,7 @@ from ksql.engine.engine import Engine
 from ksql.engine.world import KafkaTopics
 from ksql.functions.registry import BUILTINS
 from ksql.functions.udf import load_sources
+from ksql.functions.user.watch import Limits
 from ksql.ledger.database import default_url
 from ksql.ledger.entries import CatalogSnapshot
 from ksql.ledger.resilient import ResilientLedger
@@ -242,6 +244,12 @@ class KsqlService:
                 "user_functions_not_loaded", extra={"file": problem.file, "reason": problem.message}
             )
         aside = Aside(state.aside, self._now_ms)
+        limits = Limits(
+            self.settings.number("ksql.udf.timeout.ms") / 1000,
+            self.settings.number("ksql.udf.memory.max.bytes"),
+        )
+        apart = Apart(sources, limits)
+        self._closers.append(apart.close)
         around = Surroundings(
             self.settings,
             state.queries,
@@ -249,6 +257,7 @@ class KsqlService:
             {k: str(v) for k, v in self.kafka.producer().items()},
             logging_to,
             functions=sources,
+            limits=limits,
             registry=self.registry_settings,
             anew=names(self.settings.text("ksql.state.anew")),
             lease=self._tenure.lease,
@@ -274,7 +283,7 @@ class KsqlService:
         )
         self._closers.append(self.log.close)
         self.engine = Engine(
-            BUILTINS.with_(functions),
+            BUILTINS.with_(apart.functions(functions)),
             KafkaTopics(self.admin),
             self.log,
             self.runner,

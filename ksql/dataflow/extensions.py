@@ -8,11 +8,13 @@ program.
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.udf import load_sources
+from ksql.functions.user.watch import Limits, Watch, watched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,22 +32,28 @@ class Unpacked(NamedTuple):
 
 
 def packed(
-    plan_json: str, sources: Mapping[str, str], registry: RegistrySettings | None = None
+    plan_json: str,
+    sources: Mapping[str, str],
+    registry: RegistrySettings | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> str:
     """A stored plan together with the texts of the user functions' files and the registry.
 
-    Always wrapped: what a stored plan says of functions must never be taken for ours.
+    Always wrapped: what a stored plan says of functions must never be taken for ours. ``limits``
+    are those of the calls of user functions.
     """
     where = None if registry is None else [registry.url, registry.options]
-    return json.dumps({"plan": plan_json, "functions": sources, "registry": where})
+    body = {"plan": plan_json, "functions": sources, "registry": where, "limits": astuple(limits)}
+    return json.dumps(body)
 
 
 def unpacked(text: str) -> Unpacked:
     """What ``packed`` has packed, or a plan alone."""
     body = json.loads(text)
-    if body.keys() != {"plan", "functions", "registry"}:
+    if body.keys() != {"plan", "functions", "registry", "limits"}:
         return Unpacked(text, BUILTINS, None)  # its codec refuses whatever is no plan alone
-    functions = extended(json.dumps(body["functions"], sort_keys=True))
+    sources = json.dumps(body["functions"], sort_keys=True)
+    functions = extended(sources, Limits(*body["limits"]))
     return Unpacked(body["plan"], functions, _registry(body["registry"]))
 
 
@@ -62,10 +70,11 @@ def _registry(where: list[Any] | None) -> Registry | None:
 
 
 @lru_cache(maxsize=8)
-def extended(sources_json: str) -> Functions:
-    """The built-in functions and those of the files.
+def extended(sources_json: str, limits: Limits) -> Functions:
+    """The built-in functions and those of the files, whose calls are watched.
 
     Files that cannot be loaded were reported at the start.
     """
     functions, _problems = load_sources(json.loads(sources_json))
-    return BUILTINS.with_(functions)
+    watch = Watch(limits)
+    return BUILTINS.with_(watched(one, watch) for one in functions)

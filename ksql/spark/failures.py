@@ -18,6 +18,12 @@ _LOST = (
     "made anew or cut by its retention); set ksql.query.fail.on.data.loss to false to go on with "
     "what is left"
 )
+_DIED = (
+    "a worker process of the query died: a user function may have ended or crashed it, or was ended"
+    " with it for taking more time (ksql.udf.timeout.ms) or memory (ksql.udf.memory.max.bytes) than"
+    " it may and not letting itself be interrupted"
+)
+_WORKER_DIED = re.compile(r"Python worker exited unexpectedly")
 _MISSING = "a topic that the query reads does not exist"
 
 
@@ -30,6 +36,8 @@ def reason(trace: str) -> str:
     python = trace.rfind("Traceback (most recent call last)")
     if python >= 0:
         return _last_line_of_traceback(trace[python:])
+    if _WORKER_DIED.search(trace):
+        return _DIED
     causes = _CAUSE.findall(trace)
     return causes[-1][1].strip() if causes else trace.strip().split("\n", 1)[0]
 

@@ -23,6 +23,7 @@ from ksql.dataflow.extensions import packed
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
+from ksql.functions.user.watch import Limits
 from ksql.spark import checkpoint, lives, trial
 from ksql.spark.failures import reason
 from ksql.spark.running import unheard
@@ -52,7 +53,7 @@ class Surroundings:
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
     share a session; ``registry`` is where the schema registry is; ``anew`` names the queries that
     may begin anew where their checkpoint is missing ("all": every one); ``lease`` is the
-    right to write.
+    right to write; ``limits`` are those of user functions.
     """
 
     settings: Settings
@@ -65,10 +66,11 @@ class Surroundings:
     registry: RegistrySettings | None = None
     anew: frozenset[str] = frozenset()
     lease: Lease | None = None
+    limits: Limits = Limits()  # noqa: RUF009 - immutable
 
     def packed(self, plan_json: str) -> str:
         """A stored plan with all that its workers need."""
-        return packed(plan_json, self.functions, self.registry)
+        return packed(plan_json, self.functions, self.registry, self.limits)
 
 
 class SparkRunner:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 
 from ksql.base.errors import QueryFailed, ServerError
+from ksql.functions.user.watch import Overrun
 from ksql.spark.tasklog import TaskLog, log_records
 from ksql.topics.processing_log import SINK
 from ksql.topics.producer import DeliveryFailed, RecordTooLarge, WorkerProducer, worker_producer
@@ -149,13 +150,33 @@ def last_words(ship: Shipment) -> Iterator[None]:
     """A record that ends the task is in the processing log, though nothing else of it counts."""
     try:
         yield
+    except Overrun as overrun:
+        failed = UserFunctionEnded(str(overrun))
+        _say(ship, failed)
+        raise failed from overrun
     except QueryFailed as error:
-        if error.entry is not None:
-            log = TaskLog()
-            log(*error.entry)
-            with suppress(DeliveryFailed):  # Kafka is away; the reason itself goes up all the same
-                write_log(ship, log)
+        _say(ship, error)
         raise
+
+
+def _say(ship: Shipment, error: QueryFailed) -> None:
+    if error.entry is None:
+        return
+    log = TaskLog()
+    log(*error.entry)
+    with suppress(DeliveryFailed):  # Kafka is away; the reason itself goes up all the same
+        write_log(ship, log)
+
+
+class UserFunctionEnded(QueryFailed):
+    """A user function that took more time or memory than it may."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            what,
+            hint="Mend the function, or raise ksql.udf.timeout.ms or ksql.udf.memory.max.bytes.",
+            entry=("UserFunction", what, None),
+        )
 
 
 class NoBatch(ServerError):

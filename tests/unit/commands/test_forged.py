@@ -233,11 +233,12 @@ def plan_of(commands):
 
 def test_a_stored_plan_brings_no_functions(commands):
     body = json.loads(plan_of(commands).plan)
-    body |= {"functions": {"f.py": RUN}, "registry": None}
+    body |= {"functions": {"f.py": RUN}, "registry": None, "limits": [10.0, 10**9]}
     for text in (json.dumps(body), packed(json.dumps(body), {})):
         with pytest.raises(codec.UnreadablePlan, match="damaged"):
             load(text)
-    inner = {"plan": plan_of(commands).plan, "functions": {"f.py": RUN}, "registry": None}
+    inner = {"plan": plan_of(commands).plan, "functions": {"f.py": RUN}}
+    inner |= {"registry": None, "limits": [10.0, 10**9]}
     with pytest.raises(codec.UnreadablePlan, match="damaged"):
         codec.loads(json.dumps(inner))
     assert unpacked(packed(json.dumps(inner), {})).functions.get("UCASE")

@@ -11,6 +11,7 @@ from ksql.base.errors import (
     Span,
     UnknownName,
 )
+from ksql.functions.user.watch import Overrun
 from ksql.statements.answers import RequestFailed
 from tests.unit.server.fakes import FakeService, created
 from tests.unit.server.web import ask
@@ -136,3 +137,13 @@ def test_terminate_closes_the_door() -> None:
     body = {"deleteTopicList": None}
     assert ask(service, "POST", "/ksql/terminate", json=body).status_code == 200
     assert service.calls[1:] == [("terminate", [])] * 2
+
+
+def test_a_user_function_that_had_to_be_ended_fails_the_statement() -> None:
+    def spin(_text):
+        raise Overrun("spin", "did not return within 10 s")
+
+    answer = ask(FakeService(answer=spin), "POST", "/ksql", json={"ksql": "INSERT .."})
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith("the user function spin did not return within 10 s")
+    assert answer.json()["error_code"] == 40001

@@ -1,0 +1,94 @@
+"""A process that calls user functions for another one, which can end it.
+
+It reads requests from its standard input and writes answers to its standard output, both pickled:
+first the texts of the files and the limits, then calls. It ends with whoever asks.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ksql.functions.spec import AggregateFactory, Function, Overload
+from ksql.functions.user.load import load_sources
+from ksql.functions.user.watch import EXIT, Limits, Overrun, Watch, watched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FACTS: Final = "facts"
+PLAIN: Final = ("params", "skips_null")
+"""What an aggregate says of itself beside its callables."""
+
+
+class Place(NamedTuple):
+    """Which part of a function is meant: the overload by its number, and what it is made with."""
+
+    function: str
+    overload: int
+    part: str
+    made_with: tuple[Any, ...] = ()
+
+
+class Failed(NamedTuple):
+    """The answer of a call that raised."""
+
+    message: str
+    fatal: bool = False
+
+
+def part_of(overload: Overload, part: str, made_with: tuple[Any, ...]) -> Any:
+    """The callable at a place."""
+    if part == FACTS:
+        made = overload.make(*made_with) if isinstance(overload, AggregateFactory) else overload
+        facts = (getattr(made, name, None) for name in PLAIN)
+        return lambda found=tuple(facts): found
+    if part == "typed":
+        typed: Any = getattr(overload, "typed")  # noqa: B009 - some overloads have none
+        return typed(*made_with)
+    made = overload.make(*made_with) if isinstance(overload, AggregateFactory) else overload
+    return getattr(made, part)
+
+
+def main() -> None:
+    """Serve until the other end closes."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what functions print must not be taken for answers
+    requests = sys.stdin.buffer
+    sources, limits = pickle.load(requests)  # noqa: S301 - our own parent's
+    watch = Watch(Limits(*limits))
+    functions: dict[str, Function] = {
+        one.name: watched(one, watch) for one in load_sources(sources)[0]
+    }
+
+    @lru_cache(maxsize=256)
+    def found(pickled: bytes) -> Any:
+        place: Place = pickle.loads(pickled)  # noqa: S301 - our own parent's
+        overload = functions[place.function].overloads[place.overload]
+        return part_of(overload, place.part, place.made_with)
+
+    while True:
+        try:
+            place, values = pickle.load(requests)  # noqa: S301 - our own parent's
+        except EOFError:
+            return
+        answer, fatal = _answer(found, place, values)
+        answers.write(answer)
+        answers.flush()
+        if fatal:
+            os._exit(EXIT)
+
+
+def _answer(
+    found: Callable[[bytes], Any], place: bytes, values: tuple[Any, ...]
+) -> tuple[bytes, bool]:
+    """The pickled answer, and whether this process is of no use any more."""
+    try:
+        return pickle.dumps(found(place)(*values)), False
+    except Overrun as error:
+        return pickle.dumps(Failed(str(error), fatal=True)), True
+    except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+        return pickle.dumps(Failed(str(error) or type(error).__name__)), False

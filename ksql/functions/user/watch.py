@@ -1,0 +1,180 @@
+"""A watch over user functions in a process of their own: time and memory are bounded.
+
+A call that takes too long, or a process that grew too large, is interrupted where the call is; one
+that goes on all the same ends its process, and one that never lets other threads run is ended by
+the system's alarm. Costs about 0.1 µs a call.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ksql.functions.spec import Aggregate, AggregateFactory, Function, Overload, Scalar, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXIT: Final = 75
+_GRACE_S: Final = 2.0
+_TICKS: Final = 8
+_LONGEST_TICK_S: Final = 0.5
+_STATM: Final = Path("/proc/self/statm")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a call may take, and how much memory its process may have."""
+
+    seconds: float = 10.0
+    memory_bytes: int = 2_147_483_648
+
+
+class Overrun(BaseException):
+    """A user function that took more than it may; it ends its query, so no guard may catch it."""
+
+    def __init__(self, name: str, what: str) -> None:
+        super().__init__(f"the user function {name} {what}")
+
+
+class Watch:
+    """Watches the calls in the main thread of a process, from a thread of its own."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.name: str | None = None
+        self.calls = 0
+        self._started = False
+        self._why = ""
+
+    def over(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, watched."""
+
+        def call(*values: Any) -> Any:
+            if not self._started:
+                self._start()
+            self.calls += 1
+            self.name = name
+            try:
+                return function(*values)
+            finally:
+                self.name = None
+
+        return call
+
+    def _start(self) -> None:
+        """Begin to watch this process; elsewhere than in its main thread nothing is interrupted."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._started = True
+        signal.signal(signal.SIGUSR2, self._interrupt)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        _bound_memory(2 * self.limits.memory_bytes)
+        threading.Thread(target=self._watch, name="user-functions", daemon=True).start()
+
+    def _interrupt(self, _number: int, _frame: object) -> None:
+        if self.name is not None:
+            raise Overrun(self.name, self._why)
+
+    def _watch(self) -> None:
+        seconds = self.limits.seconds
+        tick = min(seconds / _TICKS, _LONGEST_TICK_S)
+        seen, since, told = self.calls, time.monotonic(), 0.0
+        while True:
+            signal.setitimer(signal.ITIMER_REAL, seconds + 2 * _GRACE_S)
+            time.sleep(tick)
+            now = time.monotonic()
+            if self.name is None or self.calls != seen:
+                seen, since, told = self.calls, now, 0.0
+            large = self.name is not None and _resident_bytes() > self.limits.memory_bytes
+            if not large and now - since < seconds:
+                continue
+            if told and now - told > _GRACE_S:
+                self._end()
+            if not told:
+                told = now
+                self._why = self._said(large)
+                signal.pthread_kill(_main_thread(), signal.SIGUSR2)
+
+    def _said(self, large: bool) -> str:
+        if large:
+            return f"took more memory than {self.limits.memory_bytes} bytes"
+        return f"did not return within {self.limits.seconds:g} s"
+
+    def _end(self) -> None:
+        sys.stderr.write(f"{Overrun(self.name or '', self._why)}; its process ends\n")
+        sys.stderr.flush()
+        os._exit(EXIT)
+
+
+def watched(function: Function, watch: Watch) -> Function:
+    """The same function with all its calls watched."""
+    name = function.spelling or function.name
+    return replace(
+        function, overloads=tuple(_overload(one, name, watch.over) for one in function.overloads)
+    )
+
+
+def _overload(
+    one: Overload, name: str, over: Callable[[str, Callable[..., Any]], Callable[..., Any]]
+) -> Overload:
+    def maybe(call: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        return None if call is None else over(name, call)
+
+    def typed(factory: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda types: over(name, factory(types))
+
+    match one:
+        case Scalar():
+            return replace(one, row=maybe(one.row), typed=one.typed and typed(one.typed))
+        case Table():
+            return replace(one, rows=maybe(one.rows), typed=one.typed and typed(one.typed))
+        case AggregateFactory():
+            make = one.make
+            return replace(one, make=lambda *given: _aggregate(make(*given), maybe))
+        case Aggregate():
+            return _aggregate(one, maybe)
+
+
+def _aggregate(one: Aggregate, maybe: Callable[[Any], Any]) -> Aggregate:
+    return replace(
+        one,
+        init=maybe(one.init),
+        step=maybe(one.step),
+        result=maybe(one.result),
+        undo=maybe(one.undo),
+        merge=maybe(one.merge),
+    )
+
+
+def _main_thread() -> int:
+    found = threading.main_thread().ident
+    assert found is not None  # noqa: S101 - it runs, or we would not
+    return found
+
+
+def _resident_bytes() -> int:
+    try:
+        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # no Linux: the limit on addresses is all there is
+        return 0
+
+
+def _bound_memory(more: int) -> None:
+    """One allocation beyond all reason fails, before the watch could see it."""
+    import resource  # noqa: PLC0415 - not everywhere
+
+    try:
+        pages = int(_STATM.read_text().split()[0])
+    except OSError:
+        return
+    wanted = pages * os.sysconf("SC_PAGE_SIZE") + more
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard in (resource.RLIM_INFINITY, -1) or wanted < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))

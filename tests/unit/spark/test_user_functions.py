@@ -1,0 +1,63 @@
+"""What a worker and the driver say of a user function that had to be ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.base.errors import QueryFailed
+from ksql.dataflow.extensions import packed, unpacked
+from ksql.functions.instantiate import instantiate_scalar
+from ksql.functions.user.watch import Limits, Overrun
+from ksql.spark import sink
+from ksql.spark.failures import reason
+from ksql.spark.shipment import Shipment
+from ksql.types.model import BIGINT
+
+SOURCE = """
+from ksql.functions.udf import udf
+
+@udf
+def add(x: int) -> int:
+    return x + 1
+
+@udf
+def refuse(x: int) -> int:
+    raise ValueError("no")
+"""
+
+
+def test_the_query_fails_by_name_and_the_log_has_it(monkeypatch):
+    said = []
+    monkeypatch.setattr(sink, "write_log", lambda _ship, log: said.extend(log.entries))
+    with (
+        pytest.raises(QueryFailed, match=r"did not return within 10 s.*ksql\.udf\.timeout\.ms"),
+        sink.last_words(Shipment("Q", "app", "", (), ())),
+    ):
+        raise Overrun("spin", "did not return within 10 s")
+    [(operator, message, row)] = said
+    assert message == "the user function spin did not return within 10 s"
+    assert operator == "UserFunction"
+    assert row is None
+
+
+def test_functions_travel_with_their_limits():
+    text = packed("plan", {"f.py": SOURCE}, None, Limits(5.0, 300_000_000))
+    found = unpacked(text)
+    assert found.plan == "plan"
+    add = instantiate_scalar(found.functions.get("ADD"), 0, (BIGINT,))
+    assert add.row(1) == 2
+    refuse = instantiate_scalar(found.functions.get("REFUSE"), 0, (BIGINT,))
+    with pytest.raises(ValueError, match="no"):
+        refuse.row(1)
+    assert unpacked("{}").plan == "{}"
+
+
+def test_a_worker_that_died_is_told_in_words():
+    trace = (
+        "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed\n"
+        "Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner\n"
+        "Caused by: java.io.EOFException\n"
+    )
+    assert "a worker process of the query died" in reason(trace)
+    assert "ksql.udf.timeout.ms" in reason(trace)
