@@ -44,7 +44,7 @@ def server(broker, runtime, tmp_path_factory):
 def source(http):
     name = unique("src").upper()
     http.ksql(
-        f"CREATE STREAM {name} (V INT) "
+        f"CREATE STREAM {name} (V BIGINT) "
         f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
     )
     return name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from ksql.base.errors import QueryFailed
@@ -45,10 +47,11 @@ def test_functions_travel_with_their_limits():
     found = unpacked(text)
     assert found.plan == "plan"
     add = instantiate_scalar(found.functions.get("ADD"), 0, (BIGINT,))
-    assert add.row(1) == 2
+    with ThreadPoolExecutor(1) as beside:  # what runs in a main thread is watched, tests too
+        assert beside.submit(add.row, 1).result() == 2
     refuse = instantiate_scalar(found.functions.get("REFUSE"), 0, (BIGINT,))
-    with pytest.raises(ValueError, match="no"):
-        refuse.row(1)
+    with ThreadPoolExecutor(1) as beside, pytest.raises(ValueError, match="no"):
+        beside.submit(refuse.row, 1).result()
     assert unpacked("{}").plan == "{}"
 
 
