@@ -79,8 +79,8 @@ def test_a_statement_ends_and_the_server_goes_on(http, source, function):
     assert said["error_code"] == 40001
     assert f"the user function {function.lower()}" in said["message"]
     http.ksql(f"INSERT INTO {source} (V) VALUES ({function}(7));")
-    http.ksql(f"INSERT INTO {source} (V) VALUES (-1);")
     assert http.rows(f"SELECT {function}(V) FROM {source} EMIT CHANGES LIMIT 1;") == [[7]]
+    http.ksql(f"INSERT INTO {source} (V) VALUES (-1);")
     with http.stream(f"SELECT {function}(V) AS W FROM {source} EMIT CHANGES;") as lines:
         *_, last = lines
     assert f"the user function {function.lower()}" in last["message"]
