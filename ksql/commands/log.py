@@ -6,7 +6,6 @@ Source: ksqlDB's command topic; the reference's page on operations, section 2.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +23,13 @@ from ksql.commands.quarantine import (
 from ksql.commands.record import check_size, decode, encode
 from ksql.engine.ports import Command, CommandInDoubt
 from ksql.topics.admin import Admin, TopicChange
-from ksql.topics.client import CommitInDoubt, Reader, TransactionalSender
+from ksql.topics.client import (
+    CommitInDoubt,
+    OpenTransaction,
+    Reader,
+    TransactionalSender,
+    settled_end,
+)
 from ksql.topics.kafka_errors import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
@@ -32,7 +37,6 @@ if TYPE_CHECKING:
     from ksql.topics.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
-_PAUSE_S = 0.005
 _RECORD_AND_MARKER = 2
 _CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Nothing is ever lost of it, whatever the broker's defaults are."""
@@ -228,20 +232,14 @@ class KafkaCommandLog:
     def _settled_end(self) -> int:
         """The topic's end, once the markers of all transactions are there.
 
-        The broker writes them after it has answered; until then the records are not readable, and
-        the next offset is not known.
+        Raises: CommandTopicBroken.
         """
-        place = (self.topic, 0)
-        deadline = time.monotonic() + self._settings.timeout_s
-        while True:
-            readable = self._admin.end_offsets([self.topic])[place]
-            if readable == self._admin.end_offsets([self.topic], committed=False)[place]:
-                return readable
-            if time.monotonic() > deadline:
-                raise CommandTopicBroken(
-                    f"a transaction on the command topic {self.topic} stays open"
-                )
-            time.sleep(_PAUSE_S)
+        try:
+            return settled_end(self._admin, (self.topic, 0), self._settings.timeout_s)
+        except OpenTransaction as problem:
+            raise CommandTopicBroken(
+                f"a transaction on the command topic {self.topic} stays open"
+            ) from problem
 
     @contextmanager
     def begin(self) -> Iterator[_Pen]:
@@ -269,7 +267,7 @@ class KafkaCommandLog:
         except KsqlError as away:
             raise CommandInDoubt(str(self._doubt and self._doubt.name), away.text()) from problem
         if not written:
-            raise NotCommitted from problem
+            raise _why_not(problem) from problem
 
     def settle(self) -> bool:
         """Whether the command in doubt is in the topic.
@@ -298,6 +296,12 @@ class KafkaCommandLog:
         """Release the connections."""
         self._reader.close()
         self._sender.close()
+
+
+def _why_not(problem: CommitInDoubt) -> KsqlError:
+    """Why a command is not in the topic: another server writes there now, or Kafka went away."""
+    cause = problem.__cause__
+    return cause if isinstance(cause, ProducerFenced) else NotCommitted()
 
 
 def _readable(record: RawRecord) -> Command | None:

@@ -10,7 +10,7 @@ import pytest
 from ksql.topics import client
 from ksql.topics.admin import Admin, TopicChange
 from ksql.topics.broker import EmbeddedBroker
-from ksql.topics.client import Reader, Sender, TransactionalSender
+from ksql.topics.client import CommitInDoubt, Reader, Sender, TransactionalSender
 from ksql.topics.kafka_errors import (
     KafkaRefused,
     KafkaUnreachable,
@@ -215,8 +215,9 @@ def test_a_second_producer_fences_the_first(kafka, admin, topic):
         first.send(topic, None, b"a", partition=0)
     second = TransactionalSender(kafka, f"tx-{topic}")
     second.start()
-    with pytest.raises(ProducerFenced), first.transaction():
+    with pytest.raises(CommitInDoubt) as refused, first.transaction():
         first.send(topic, None, b"b", partition=0)
+    assert isinstance(refused.value.__cause__, ProducerFenced)  # the log tells how it ended
     with second.transaction():
         second.send(topic, None, b"c", partition=0)
     settle(admin, topic)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from ksql.base.errors import KsqlError
 from ksql.commands.log import KafkaCommandLog, topic_name
 from ksql.commands.quarantine import CommandNotApplied, UnreadableCommand
 from ksql.commands.record import encode
@@ -175,7 +174,7 @@ def test_one_that_comes_while_the_server_runs(one):
             pass
         with log.begin() as pen:  # another server gave it up meanwhile
             assert log.sound
-            with pytest.raises(KsqlError):
+            with pytest.raises(ProducerFenced):
                 pen.append(command(2))
 
 
