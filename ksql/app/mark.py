@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import StartError
+from ksql.base.files import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,10 +50,5 @@ class FileMark:
     def write(self, offset: int) -> None:
         """Move it, for good."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._file.with_suffix(".new")
-        with temporary.open("w", encoding="utf-8") as out:
-            json.dump({"version": VERSION, "carried_out": offset}, out)
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(self._file)
+        write_whole(self._file, json.dumps({"version": VERSION, "carried_out": offset}))
         self._known = offset
