@@ -11,12 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
-from ksql.app import charge
+from ksql.app import charge, compose
 from ksql.app.apart import Apart
 from ksql.app.book import LedgerBook
 from ksql.app.ending import end
-from ksql.app.extensions import read_extensions
-from ksql.app.failures import FailureLog
 from ksql.app.logtopic import open_log_topic
 from ksql.app.mark import FileMark
 from ksql.app.monitor import SparkMonitor
@@ -28,10 +26,9 @@ from ksql.app.state import StateDir
 from ksql.app.teardown import end_cluster
 from ksql.app.watch import Watch, kafka_answers
 from ksql.base.aside import Aside
-from ksql.base.config import Settings, check, names
+from ksql.base.config import Settings, check
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
 from ksql.base.ids import Millis, Offset
-from ksql.base.jars import jars
 from ksql.base.lease import NotInCharge
 from ksql.commands.log import KafkaCommandLog
 from ksql.commands.quarantine import SKIP, CommandTrouble, offsets_of
@@ -40,18 +37,13 @@ from ksql.dataflow import rights
 from ksql.engine.engine import Engine
 from ksql.engine.world import KafkaTopics
 from ksql.functions.registry import BUILTINS
-from ksql.functions.udf import load_sources
-from ksql.functions.user.watch import Limits
 from ksql.ledger.database import default_url
 from ksql.ledger.entries import CatalogSnapshot
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.materialize import Materializer
-from ksql.spark.jvm import SparkSettings
-from ksql.spark.runner import SparkRunner, Surroundings
+from ksql.spark.runner import SparkRunner
 from ksql.spark.running import unheard
 from ksql.spark.runtime import SparkRuntime
-from ksql.spark.source import ISOLATION
-from ksql.spark.spec import RetryPolicy
 from ksql.statements import entities as e
 from ksql.statements import execute as requests
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
@@ -59,7 +51,6 @@ from ksql.statements.inserts import RowWriter
 from ksql.statements.services import Services
 from ksql.topics.admin import Admin
 from ksql.topics.broker import EmbeddedBroker
-from ksql.topics.client import Sender
 from ksql.topics.groups import delete_groups
 from ksql.topics.processing_log import stream_statement, topic_name
 from ksql.topics.settings import KafkaSettings
@@ -163,14 +154,11 @@ class KsqlService:
         if self._given_runtime is not None:
             return self._given_runtime
         self._progress("starting Spark")
-        settings = SparkSettings(
-            state.root,
-            jars("spark"),
-            self.settings.text("ksql.spark.master"),
-            self.settings.text("ksql.spark.driver.memory"),
-            conf={k: v for k, v in self.settings.server.items() if k.startswith("spark.")},
+        runtime = SparkRuntime(
+            compose.spark_settings(self.settings, state.root),
+            lambda: self.admin,
+            compose.retries(self.settings),
         )
-        runtime = SparkRuntime(settings, lambda: self.admin, self._retries())
         self._own_runtime = runtime
         runtime.open()
         return runtime
@@ -185,14 +173,6 @@ class KsqlService:
         self._closers.append(watch.close)
         watch.start()
         return watch
-
-    def _retries(self) -> RetryPolicy:
-        """How failed queries are tried again."""
-        return RetryPolicy(
-            self.settings.number("ksql.query.retry.backoff.initial.ms"),
-            self.settings.number("ksql.query.retry.backoff.max.ms"),
-            self.settings.number("ksql.query.error.max.queue.size"),
-        )
 
     def _open_kafka(self, state: StateDir) -> KafkaSettings:
         properties = dict(self.settings.server)
@@ -237,29 +217,17 @@ class KsqlService:
             service_id, self.settings.text("ksql.logging.processing.topic.name")
         )
         logging_to = open_log_topic(self.log_topic, self.settings, self.admin)
-        sources, problems = read_extensions(self.settings, state.root)
-        functions, more = load_sources(sources)
-        for problem in (*problems, *more):
-            _log.warning(
-                "user_functions_not_loaded", extra={"file": problem.file, "reason": problem.message}
-            )
+        sources, functions = compose.user_functions(self.settings, state.root)
         aside = Aside(state.aside, self._now_ms)
-        limits = Limits(
-            self.settings.number("ksql.udf.timeout.ms") / 1000,
-            self.settings.number("ksql.udf.memory.max.bytes"),
-        )
-        apart = Apart(sources, limits)
+        apart = Apart(sources, compose.limits(self.settings))
         self._closers.append(apart.close)
-        around = Surroundings(
+        around = compose.surroundings(
             self.settings,
-            state.queries,
-            self._java_client(),
-            {k: str(v) for k, v in self.kafka.producer().items()},
-            logging_to,
+            state,
+            self.kafka,
+            log_topic=logging_to,
             functions=sources,
-            limits=limits,
             registry=self.registry_settings,
-            anew=names(self.settings.text("ksql.state.anew")),
             lease=self._tenure.lease,
         )
         self.runner = SparkRunner(
@@ -323,9 +291,9 @@ class KsqlService:
         self._closers.append(self.reads.close_all)
 
     def _open_failure_log(self, topic: str | None) -> OnFailure:
-        if topic is None:
+        failures = compose.failure_log(self.kafka, topic)
+        if failures is None:
             return unheard
-        failures = FailureLog(Sender(self.kafka), topic)
         self._closers.append(failures.close)
         return failures.note
 
@@ -362,19 +330,6 @@ class KsqlService:
     def _stop_queries(self) -> None:
         if not self._replaying:
             self.engine.stop()
-
-    def _java_client(self) -> dict[str, str]:
-        """What Spark's own consumer needs: the client properties under their Java names."""
-        found = {
-            name: value
-            for name, value in self.kafka.properties.items()
-            if name.split(".")[0] in ("security", "sasl", "ssl")
-        }
-        for scope in ("ksql.streams.consumer.", "ksql.streams.", ""):
-            if level := self.kafka.properties.get(f"{scope}{ISOLATION}"):
-                found[ISOLATION] = level
-                break
-        return found | {_BOOTSTRAP: self.kafka.bootstrap}
 
     def _declare_processing_log(self) -> None:
         """Declare the processing log as a stream, so that a user can query it."""

@@ -1,0 +1,114 @@
+"""What a service's parts are given: the settings of Spark, of queries and of user functions."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ksql.app.extensions import read_extensions
+from ksql.app.failures import FailureLog
+from ksql.base.config import names
+from ksql.base.jars import jars
+from ksql.functions.udf import load_sources
+from ksql.functions.user.watch import Limits
+from ksql.spark.jvm import SparkSettings
+from ksql.spark.runner import Surroundings
+from ksql.spark.source import ISOLATION
+from ksql.spark.spec import RetryPolicy
+from ksql.topics.client import Sender
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ksql.app.state import StateDir
+    from ksql.base.config import Settings
+    from ksql.base.lease import Lease
+    from ksql.functions.spec import Function
+    from ksql.topics.registry_client import RegistrySettings
+    from ksql.topics.settings import KafkaSettings
+
+_log = logging.getLogger(__name__)
+
+
+def spark_settings(settings: Settings, root: Path) -> SparkSettings:
+    """How Spark's process is started."""
+    return SparkSettings(
+        root,
+        jars("spark"),
+        settings.text("ksql.spark.master"),
+        settings.text("ksql.spark.driver.memory"),
+        conf={k: v for k, v in settings.server.items() if k.startswith("spark.")},
+    )
+
+
+def retries(settings: Settings) -> RetryPolicy:
+    """How failed queries are tried again."""
+    return RetryPolicy(
+        settings.number("ksql.query.retry.backoff.initial.ms"),
+        settings.number("ksql.query.retry.backoff.max.ms"),
+        settings.number("ksql.query.error.max.queue.size"),
+    )
+
+
+def limits(settings: Settings) -> Limits:
+    """What a call of a user function may take."""
+    return Limits(
+        settings.number("ksql.udf.timeout.ms") / 1000,
+        settings.number("ksql.udf.memory.max.bytes"),
+    )
+
+
+def user_functions(settings: Settings, root: Path) -> tuple[dict[str, str], list[Function]]:
+    """The texts of the user functions' files, and what they declare; broken files are told."""
+    sources, problems = read_extensions(settings, root)
+    functions, more = load_sources(sources)
+    for problem in (*problems, *more):
+        _log.warning(
+            "user_functions_not_loaded", extra={"file": problem.file, "reason": problem.message}
+        )
+    return sources, functions
+
+
+def surroundings(
+    settings: Settings,
+    state: StateDir,
+    kafka: KafkaSettings,
+    *,
+    log_topic: str | None,
+    functions: Mapping[str, str],
+    registry: RegistrySettings,
+    lease: Lease,
+) -> Surroundings:
+    """What all queries share."""
+    return Surroundings(
+        settings,
+        state.queries,
+        java_client(kafka),
+        {k: str(v) for k, v in kafka.producer().items()},
+        log_topic,
+        functions=functions,
+        limits=limits(settings),
+        registry=registry,
+        anew=names(settings.text("ksql.state.anew")),
+        lease=lease,
+    )
+
+
+def java_client(kafka: KafkaSettings) -> dict[str, str]:
+    """What Spark's own consumer needs: the client properties under their Java names."""
+    found = {
+        name: value
+        for name, value in kafka.properties.items()
+        if name.split(".")[0] in ("security", "sasl", "ssl")
+    }
+    for scope in ("ksql.streams.consumer.", "ksql.streams.", ""):
+        if level := kafka.properties.get(f"{scope}{ISOLATION}"):
+            found[ISOLATION] = level
+            break
+    return found | {"bootstrap.servers": kafka.bootstrap}
+
+
+def failure_log(kafka: KafkaSettings, topic: str | None) -> FailureLog | None:
+    """Where failures of queries are told; None if there is no such topic."""
+    return None if topic is None else FailureLog(Sender(kafka), topic)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from ksql.app import compose
+from ksql.base.config import Settings
+from ksql.topics.settings import KafkaSettings
+
+
+def client(properties: dict[str, str]) -> dict[str, str]:
+    found = KafkaSettings.from_properties({"bootstrap.servers": "kafka:9092"} | properties)
+    return compose.java_client(found)
+
+
+def test_the_java_client_gets_the_address_and_what_opens_the_door() -> None:
+    given = {"security.protocol": "SASL_SSL", "ssl.endpoint.identification.algorithm": "https"}
+    assert client(given) == given | {"bootstrap.servers": "kafka:9092"}
+
+
+@pytest.mark.parametrize("prefix", ["", "ksql.streams.", "ksql.streams.consumer."])
+def test_the_java_client_reads_at_the_level_that_was_set(prefix: str) -> None:
+    found = client({f"{prefix}isolation.level": "read_uncommitted"})
+    assert found["isolation.level"] == "read_uncommitted"
+
+
+def test_a_file_that_does_not_load_is_told_and_the_others_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "ext"
+    folder.mkdir()
+    good = "from ksql.functions.udf import udf\n@udf\ndef km(m: int) -> float:\n    return m / 1\n"
+    (folder / "good.py").write_text(good, encoding="utf-8")
+    (folder / "bad.py").write_text("raise ValueError('no')\n", encoding="utf-8")
+    with caplog.at_level(logging.WARNING):
+        _sources, functions = compose.user_functions(Settings(), tmp_path)
+    assert [one.name for one in functions] == ["KM"]
+    assert [record.file for record in caplog.records] == ["bad.py"]
+
+
+def test_limits_are_given_in_seconds() -> None:
+    assert compose.limits(Settings({"ksql.udf.timeout.ms": "250"})).seconds == 0.25
