@@ -348,10 +348,6 @@ class RunningQuery:
                 self._next_try = time.monotonic()
                 self._attempt = 0
 
-    def next_try(self) -> float | None:
-        """When (monotonic clock) the query will be started again; None if it does not rest."""
-        return self._next_try
-
     def _settled(self) -> bool:
         query = self._query
         message = str(query.status["message"]) if query is not None else ""

@@ -140,14 +140,3 @@ class QueryStartFailed(ServerError):
 
     def __init__(self, query_id: str, reason: str) -> None:
         super().__init__(f"query {query_id} cannot be started", detail=reason)
-
-
-class CheckpointMismatch(ServerError):
-    """A checkpoint that was made for another shape of query."""
-
-    def __init__(self, query_id: str, what: str, before: object, now: object) -> None:
-        super().__init__(
-            f"query {query_id} does not fit its checkpoint",
-            detail=f"{what} was {before} and is now {now}",
-            hint="Terminate the query and create it anew.",
-        )
