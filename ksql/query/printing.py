@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import struct
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
@@ -15,6 +14,7 @@ from ksql.query.feed import Feed
 from ksql.topics.formats import serde_for
 from ksql.topics.registry import MAGIC, PREFIX_BYTES
 from ksql.topics.written import Written
+from ksql.types import times
 from ksql.types.format import Format
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ksql.topics.client import RawRecord
     from ksql.topics.registry import Registry
     from ksql.topics.settings import KafkaSettings
+
+
+_INT_BYTES, _LONG_BYTES = 4, 8
 
 
 class PrintQuery:
@@ -89,7 +92,7 @@ def guess(samples: list[bytes | None], written: Written | None = None) -> str:
 def _is_json(data: bytes) -> bool:
     try:
         return isinstance(json.loads(data), dict | list)
-    except ValueError:
+    except (ValueError, RecursionError):  # nested too deeply is shown as text
         return False
 
 
@@ -118,20 +121,30 @@ _GUESSES = (
     ("JSON", _is_json),
     ("KAFKA_STRING", lambda data: _is_text(data) and not _is_json(data)),
     ("AVRO or PROTOBUF or JSON_SR", _is_tagged),
-    ("KAFKA_INT", lambda data: len(data) == 4 and not _is_text(data)),
+    ("KAFKA_INT", lambda data: len(data) == _INT_BYTES and not _is_text(data)),
     (
         "KAFKA_BIGINT or KAFKA_DOUBLE",
-        lambda data: len(data) == 8 and not _is_text(data),
+        lambda data: len(data) == _LONG_BYTES and not _is_text(data),
     ),
 )
 
 
 def _line(record: RawRecord, formats: tuple[str, str], written: Written | None) -> str:
-    moment = datetime.fromtimestamp(record.timestamp / 1000, UTC)
-    time = moment.strftime("%Y/%m/%d %H:%M:%S.") + f"{record.timestamp % 1000:03d} Z"
+    time = _time(record.timestamp)
     key = _shown(record.key, formats[0], written)
     value = _shown(record.value, formats[1], written)
     return f"rowtime: {time}, key: {key}, value: {value}, partition: {record.partition}"
+
+
+def _time(millis: int) -> str:
+    """Whoever wrote the record chose its time: it may lie beyond every calendar."""
+    days, clock = divmod(millis, times.DAY_MS)
+    seconds, fraction = divmod(clock, 1000)
+    date = times.format_date(days)
+    date = date[0] + date[1:].replace("-", "/")
+    return (
+        f"{date} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction:03d} Z"
+    )
 
 
 def _shown(data: bytes | None, format_: str, written: Written | None) -> str:
@@ -139,9 +152,9 @@ def _shown(data: bytes | None, format_: str, written: Written | None) -> str:
         return "<null>"
     if written is not None and _registered(data, written) is not None:
         return _shown_as_written(data, written)
-    if format_ == "KAFKA_INT":
+    if format_ == "KAFKA_INT" and len(data) == _INT_BYTES:  # the guess was made of earlier records
         return str(struct.unpack(">i", data)[0])
-    if format_.startswith("KAFKA_BIGINT"):
+    if format_.startswith("KAFKA_BIGINT") and len(data) == _LONG_BYTES:
         return str(struct.unpack(">q", data)[0])
     return data.decode(errors="backslashreplace")
 

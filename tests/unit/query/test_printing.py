@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from ksql.query.printing import _shown, guess
+from ksql.query.printing import _line, _shown, guess
+from ksql.topics.client import RawRecord
 from ksql.topics.formats import serde_for
 from ksql.topics.registry import MemoryRegistry, framed
 from ksql.topics.written import Written
@@ -69,3 +70,27 @@ def test_records_are_shown_as_their_schema_says(registry):
     assert _shown(None, "AVRO", written) == "<null>"
     broken = data("AVRO", registry)[:5] + b"\xff"
     assert _shown(broken, "AVRO", written).startswith("\x00")
+
+
+@pytest.mark.parametrize(
+    ("time", "shown"),
+    [
+        (1, "1970/01/01 00:00:00.001 Z"),
+        (-5, "1969/12/31 23:59:59.995 Z"),
+        (253402300800000, "+10000/01/01 00:00:00.000 Z"),
+        (2**63 - 1, "+292278994/08/17 07:12:55.807 Z"),
+    ],
+)
+def test_a_record_may_have_any_time(time, shown):
+    record = RawRecord("t", 0, 0, time, None, b"x", [])
+    assert f"rowtime: {shown}, key" in _line(record, ("", "KAFKA_STRING"), None)
+
+
+def test_later_records_need_not_fit_the_guess():
+    for name, earlier in (("KAFKA_INT", b"\1\0\0\0"), ("KAFKA_BIGINT or KAFKA_DOUBLE", b"\1" * 8)):
+        assert guess([earlier]) == name
+        assert _shown(b"abcde", name, None) == "abcde"
+
+
+def test_json_that_is_nested_too_deeply_is_text():
+    assert guess([b"[" * 200_000]) == "KAFKA_STRING"
