@@ -169,12 +169,22 @@ def parse_row(line: bytes) -> dict[str, Any]:
     """
     try:
         row = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise BadRequest("the row is not valid JSON: it is nested too deeply") from error
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the row is not valid JSON: no UTF-8 at byte {error.start}") from error
+    except (json.JSONDecodeError, _NoJson) as error:
         raise BadRequest(f"the row is not valid JSON: {error}") from error
+    except ValueError as error:  # what is left is Python's bound of whole numbers
+        raise BadRequest("the row has a whole number of too many digits") from error
     if not isinstance(row, dict):
         raise BadRequest("a row must be a JSON object")
     return row
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise _NoJson(f"{name} is not a number of JSON")
+
+
+class _NoJson(ValueError):
+    """What Python reads as JSON and JSON does not have."""

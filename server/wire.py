@@ -6,11 +6,11 @@ Source: ksqlDB developer guide, REST API.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
-import orjson
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -49,7 +49,7 @@ def _texts(value: object) -> dict[str, str]:
         if isinstance(found, dict | list):
             raise ValueError(f"the value of '{name}' must be a text, a number or a boolean")
     return {
-        name: found if isinstance(found, str) else orjson.dumps(found).decode()
+        name: found if isinstance(found, str) else json.dumps(found)
         for name, found in value.items()
         if found is not None
     }

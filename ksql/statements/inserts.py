@@ -5,7 +5,7 @@ Source: reference, REST interface, section 6.
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
 from ksql.rows.constants import strict
@@ -78,7 +78,7 @@ def _value(column: Column, found: Any) -> Any:
         raise CannotInsert(
             f"Can't coerce a field of type {_kind(found)} ({found}) into type {column.type}"
             f" for column {quote_always(column.name)}",
-            detail="" if isinstance(error, TypeError) else str(error),
+            detail="" if isinstance(error, TypeError | DecimalException) else str(error),
         ) from error
 
 

@@ -61,7 +61,7 @@ def _zone_ms(zone: str, local_ms: int) -> int:
         return (-offset if sign == "-" else offset) * 1000
     try:
         info = zoneinfo.ZoneInfo(zone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:  # a name is a path
         raise ValueError(f"unknown zone '{zone}'") from error
     local = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=local_ms)  # noqa: DTZ001 (a wall clock)
     offset_of = local.replace(tzinfo=info).utcoffset() or dt.timedelta()
