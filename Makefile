@@ -85,7 +85,7 @@ proof-upgrades: setup ## PAIRS replacements at random against a model, in memory
 	$(RUN) -m tests.upgrades --pairs $(PAIRS)
 	$(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py
 
-proof-fuzz: setup ## random and broken statements and records, 10 minutes each
+proof-fuzz: setup ## random and broken statements, records, requests, 10 minutes each
 	$(RUN) -m tests.fuzz
 
 bench: setup ## the numbers
