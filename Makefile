@@ -63,6 +63,7 @@ kafka: setup ## broker, server, CLI, replay
 proof-crash: setup ## kills at every write of statements and batches; restarts, bad surroundings, standalone: long
 	$(PYTEST) -q -m proof tests/spark tests/kafka
 	$(RUN) -m tests.crash
+	$(RUN) -m tests.crash.restart
 
 MINUTES ?= 30
 
