@@ -176,13 +176,17 @@ class Reader(threading.Thread):
 class Soak:
     """One run."""
 
-    def __init__(self, site: Site, per_second: int, chance: random.Random) -> None:
+    def __init__(
+        self, site: Site, per_second: int, chance: random.Random, *, kills: bool, replace_s: float
+    ) -> None:
         self._site = site
         self._chance = chance
+        self._kills = kills
+        self._replace_s = replace_s
         self._version = dict.fromkeys(QUERIES, 1)
         self._began = time.monotonic()
         self.kills: Counter[str] = Counter()
-        self.gaps_ms: list[int] = []
+        self.gaps_ms: dict[str, list[int]] = {sink: [] for sink in QUERIES}
         self.refused: list[str] = []
         self.recovery_s: list[float] = []
         self._declare()
@@ -217,16 +221,20 @@ class Soak:
         for reader in self.readers.values():
             reader.start()
         now = time.monotonic()
-        end, kill_at, replace_at = now + minutes * 60, now + self._pause(), now + 45.0
+        end, kill_at, replace_at = (
+            now + minutes * 60,
+            now + self._pause(),
+            now + min(45.0, self._replace_s),
+        )
         sinks = list(QUERIES)
         while (now := time.monotonic()) < end:
-            if now >= kill_at:
+            if self._kills and now >= kill_at:
                 self._kill(self._chance.choice(VICTIMS))
                 kill_at = time.monotonic() + self._pause()
             elif now >= replace_at:
                 sinks.append(sinks.pop(0))
                 self._replace(sinks[-1])
-                replace_at += REPLACE_PAUSE_S
+                replace_at += self._replace_s
             time.sleep(0.2)
         self.load.end()
         for sink, reader in self.readers.items():
@@ -268,8 +276,8 @@ class Soak:
             self.refused.append(f"{sink}: {str(problem)[:300]}")
             self._say(f"not replaced: {self.refused[-1]}")
             return
-        gap = (answer.get("upgrade") or {}).get("gapMs") or _find(answer, "gap")
-        self.gaps_ms.append(int(gap or 0))
+        gap = _find(answer, "gap")
+        self.gaps_ms[sink].append(int(gap))
         self._say(f"replaced {sink} by version {self._version[sink]}, gap {gap} ms")
 
     def _await_all(self, sink: str, reader: Reader) -> None:
@@ -332,6 +340,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--per-second", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--no-kills", action="store_true", help="load and replacements only")
+    parser.add_argument("--replace-s", type=float, default=REPLACE_PAUSE_S)
     chosen = parser.parse_args(arguments)
     sys.stdout.write(f"seed {chosen.seed}\n")
     with tempfile.TemporaryDirectory(prefix="ksql-soak-") as folder:
@@ -340,7 +350,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             site.order()
             site.start()
-            soak = Soak(site, chosen.per_second, random.Random(chosen.seed))
+            soak = Soak(
+                site,
+                chosen.per_second,
+                random.Random(chosen.seed),
+                kills=not chosen.no_kills,
+                replace_s=chosen.replace_s,
+            )
             soak.run(chosen.minutes)
             return _report(soak, site.orphan_seconds)
         finally:
@@ -364,7 +380,8 @@ def _report(soak: Soak, orphan_seconds: Sequence[float]) -> int:
             write(f"  {example}\n")
     write(f"stale rows in the table: {stale}\n")
     write(f"kills {dict(soak.kills)}; went on after {_spread(soak.recovery_s)} s\n")
-    write(f"replaced {len(soak.gaps_ms)} times, gap {_spread(soak.gaps_ms)} ms\n")
+    for sink, gaps in soak.gaps_ms.items():
+        write(f"replaced {sink} {len(gaps)} times, gap {_spread(gaps)} ms\n")
     for text in soak.refused:
         write(f"  not replaced: {text}\n")
     write(f"no process was left {max(orphan_seconds, default=0):.1f} s after a kill\n")
