@@ -83,13 +83,16 @@ class Load(threading.Thread):
             while self.sent < goal:
                 number = self.sent
                 value = json.dumps({"N": number // KEYS}).encode()
-                self._producer.produce(
-                    "SOURCE",
-                    value,
-                    key_of(number),
-                    number % KEYS % PARTITIONS,
-                    on_delivery=self._told,
-                )
+                try:
+                    self._producer.produce(
+                        "SOURCE",
+                        value,
+                        key_of(number),
+                        number % KEYS % PARTITIONS,
+                        on_delivery=self._told,
+                    )
+                except BufferError:  # the broker is away: the rest is sent when it is back
+                    break
                 self.sent += 1
             self._producer.poll(0)
 
