@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import uvicorn
 
@@ -38,7 +37,7 @@ from server.listeners import (
     url_of,
 )
 from server.logs import EventFormatter
-from server.settings import read_configuration
+from server.settings import add_configuration, read_configuration
 
 log = logging.getLogger(__name__)
 
@@ -177,15 +176,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ksql server", description="Run the server until it is told to stop."
     )
-    parser.add_argument("--config", metavar="FILE", type=Path, help="a .properties file")
-    parser.add_argument(
-        "-o",
-        "--override",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="a property, stronger than the file's; may be repeated",
-    )
+    add_configuration(parser)
     parser.add_argument(
         "--log-level",
         default="warning",

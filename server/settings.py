@@ -5,6 +5,7 @@ Source: java.util.Properties, load(Reader), for the file's format.
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,19 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 class BadConfiguration(StartError):
     """A configuration that cannot be read, and where."""
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that reads the server's configuration."""
+    parser.add_argument("--config", metavar="FILE", type=Path, help="a .properties file")
+    parser.add_argument(
+        "-o",
+        "--override",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a property, stronger than the file's; may be repeated",
+    )
 
 
 def _plain(match: re.Match[str]) -> str:

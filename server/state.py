@@ -11,13 +11,12 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from ksql.app.state import directory
 from ksql.base.aside import Aside, Moved
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, StartError
-from server.settings import read_configuration
+from server.settings import add_configuration, read_configuration
 
 
 class NoSuchEntry(StartError):
@@ -33,15 +32,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ksql state", description="State that no query knew, and that was moved aside."
     )
-    parser.add_argument("--config", metavar="FILE", type=Path, help="the server's .properties file")
-    parser.add_argument(
-        "-o",
-        "--override",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="a property, such as ksql.state.dir; may be repeated",
-    )
+    add_configuration(parser)
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("list", help="what lies aside, since when, and why")
     remove = actions.add_parser("remove", help="delete for good")
