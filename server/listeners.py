@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from ksql.base.access import is_loopback
-from ksql.base.config import PROPERTIES
+from ksql.base.config import PROPERTIES, comma_list
 from ksql.base.errors import StartError
 
 DEFAULT = "http://127.0.0.1:8088"
@@ -53,7 +53,7 @@ def parse_listeners(text: str) -> tuple[Listener, ...]:
 
     Raises: BadListener.
     """
-    return tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
+    return tuple(_parse(part) for part in comma_list(text))
 
 
 def _parse(text: str) -> Listener:

@@ -21,14 +21,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import uvicorn
 
 from ksql.base.access import Access
-from ksql.base.config import Settings, check_server
+from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
 from server.context import Door
 from server.ending import LastResort
 from server.facade import Service
 from server.hosting import http_config
 from server.listeners import (
-    DEFAULT,
     REGISTRY,
     bind,
     openness,
@@ -37,7 +36,7 @@ from server.listeners import (
     url_of,
 )
 from server.logs import EventFormatter
-from server.settings import add_configuration, read_configuration
+from server.settings import add_configuration, odd_properties, read_configuration
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()
-    sockets = bind(parse_listeners(configuration.get("listeners", DEFAULT)))
+    sockets = bind(parse_listeners(Settings(configuration).text("listeners")))
     last = LastResort()
     try:
         asyncio.run(_serve(build(configuration), sockets, configuration, began, last))
@@ -86,7 +85,7 @@ async def _serve(
     last: LastResort,
 ) -> None:
     door = Door(service, "INITIALIZING")
-    hosts = [each.host for each in parse_listeners(configuration.get("listeners", DEFAULT))]
+    hosts = [each.host for each in parse_listeners(Settings(configuration).text("listeners"))]
     access = Access.of(Settings(configuration), hosts)
     http = _HttpServer(http_config(door, GRACE_S, access))
     urls = [url_of(sock) for sock in sockets]
@@ -194,7 +193,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=arguments.log_level.upper(), handlers=[handler])
     try:
         configuration = read_configuration(arguments.config, arguments.override)
-        for odd in check_server(configuration):
+        for odd in odd_properties(configuration):
             sys.stderr.write(f"ksql server: warning: {odd}\n")
         run_server(configuration)
     except KsqlError as error:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ksql.base.config import PROPERTIES
+from ksql.base.config import PROPERTIES, check_server
 from ksql.base.errors import StartError
+from ksql.topics.registry_client import is_registry_property
+from ksql.topics.settings import is_client_property
 
 _PAIR = re.compile(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -88,6 +90,18 @@ def read_configuration(file: Path | None, options: Sequence[str] = ()) -> dict[s
         given = found.get(_EXTENSIONS, PROPERTIES[_EXTENSIONS].default)
         found[_EXTENSIONS] = str(file.absolute().parent / Path(given).expanduser())
     return found
+
+
+def odd_properties(configuration: Mapping[str, str]) -> list[str]:
+    """Check the configuration, wherever its properties come from; list those without effect.
+
+    Raises: InvalidProperty for a value of the wrong type or out of bounds.
+    """
+    return check_server(configuration, _is_read_elsewhere)
+
+
+def _is_read_elsewhere(name: str) -> bool:
+    return name.startswith("spark.") or is_client_property(name) or is_registry_property(name)
 
 
 def _text_of(file: Path) -> str:

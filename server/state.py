@@ -16,7 +16,7 @@ from ksql.app.state import directory
 from ksql.base.aside import Aside, Moved
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, StartError
-from server.settings import add_configuration, read_configuration
+from server.settings import add_configuration, odd_properties, read_configuration
 
 
 class NoSuchEntry(StartError):
@@ -49,7 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("remove takes names, or --all")
     logging.basicConfig(level=logging.ERROR)
     try:
-        settings = Settings(read_configuration(arguments.config, arguments.override))
+        configuration = read_configuration(arguments.config, arguments.override)
+        for odd in odd_properties(configuration):
+            sys.stderr.write(f"ksql state: warning: {odd}\n")
+        settings = Settings(configuration)
         aside = _aside(settings)
         if arguments.action == "list":
             _list(aside, settings.number("ksql.state.aside.retention.ms"))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
-from ksql.base.config import names
 from ksql.base.jars import jars
 from ksql.functions.udf import load_sources
 from ksql.functions.user.watch import Limits
@@ -90,7 +89,7 @@ def surroundings(
         functions=functions,
         limits=limits(settings),
         registry=registry,
-        anew=names(settings.text("ksql.state.anew")),
+        anew=frozenset(settings.parts("ksql.state.anew")),
         lease=lease,
     )
 

@@ -93,12 +93,12 @@ class Access:
     @classmethod
     def of(cls, settings: Settings, listeners: Iterable[str] = ()) -> Access:
         """As the settings say; ``listeners`` are the names that the server listens at."""
-        named = (name.partition(":")[0] for name in _list(settings.text(HOSTS)))
+        named = (name.partition(":")[0] for name in _lowered(settings, HOSTS))
         return cls(
             frozenset((*named, *(name.lower() for name in listeners))),
-            frozenset(name.rstrip("/") for name in _list(settings.text(ORIGINS))),
-            tuple(part.upper() for part in _list(settings.text(METHODS))),
-            _list(settings.text(HEADERS)),
+            frozenset(name.rstrip("/") for name in _lowered(settings, ORIGINS)),
+            tuple(part.upper() for part in _lowered(settings, METHODS)),
+            _lowered(settings, HEADERS),
             settings.number(MAX_BODY),
         )
 
@@ -210,8 +210,8 @@ def is_loopback(host: str) -> bool:
     return _is_address(name) and ipaddress.ip_address(name).is_loopback
 
 
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip().lower() for part in text.split(",") if part.strip())
+def _lowered(settings: Settings, name: str) -> tuple[str, ...]:
+    return tuple(part.lower() for part in settings.parts(name))
 
 
 def _parts(url: str) -> tuple[str, int] | None:

@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ksql.base.config import comma_list
 from ksql.base.errors import KsqlError, ServerError
 from ksql.engine.changes import DropSource, EndQuery, PauseQuery, PutQuery, PutSource, StepOver
 from ksql.engine.ports import Command
@@ -139,7 +140,7 @@ def offsets_of(text: str) -> frozenset[int]:
 
     Raises: BadSkip.
     """
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = comma_list(text)
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise BadSkip(text)
     return frozenset(map(int, parts))

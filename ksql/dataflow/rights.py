@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from ksql.base.config import comma_list
 from ksql.base.errors import StartError, StatementError
 from ksql.base.ids import application_id
 from ksql.dataflow.starts import read_topics
@@ -149,7 +150,7 @@ def matching(name: str, patterns: str) -> re.Pattern[str]:
 
     Raises: BadTopicPattern.
     """
-    parts = [part.strip() for part in patterns.split(",") if part.strip()]
+    parts = comma_list(patterns)
     for part in parts:
         try:
             re.compile(part)

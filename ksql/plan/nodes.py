@@ -202,7 +202,7 @@ class QueryPlan:
 
     ``buckets``: how many ways records are exchanged; fixed with the checkpoint. ``every_change``:
     emit every change instead of one per key and micro-batch (``cache.max.bytes.buffering`` = 0).
-    ``settings``: the other properties that change results (``ksql.base.property``); for both,
+    ``settings``: the other properties that change results (``ksql.base.properties``); for both,
     ``ksql.upgrade.settings`` says what a difference means.
     """
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ksql.topics.registry import Registry
 
 _POLL_S = 0.1
+_TOPIC_TIMEOUT = "ksql.assert.topic.default.timeout.ms"
+_SCHEMA_TIMEOUT = "ksql.assert.schema.default.timeout.ms"
 
 
 def assert_topic(stmt: ast.AssertTopic, request: Request) -> e.Entity:
@@ -28,7 +30,7 @@ def assert_topic(stmt: ast.AssertTopic, request: Request) -> e.Entity:
 
     Raises: AssertionFailed when the time is over.
     """
-    _await(lambda: _problem(stmt, request), stmt.timeout, "ksql.assert.topic", request)
+    _await(lambda: _problem(stmt, request), stmt.timeout, _TOPIC_TIMEOUT, request)
     return e.AssertTopic(statement_text=request.text, topic_name=stmt.topic, exists=stmt.exists)
 
 
@@ -44,16 +46,16 @@ def assert_schema(stmt: ast.AssertSchema, request: Request) -> e.Entity:
         raise RegistryMissing(
             "ASSERT SCHEMA needs a schema registry", hint="Set ksql.schema.registry.url."
         )
-    _await(lambda: _schema_problem(stmt, registry), stmt.timeout, "ksql.assert.schema", request)
+    _await(lambda: _schema_problem(stmt, registry), stmt.timeout, _SCHEMA_TIMEOUT, request)
     return e.AssertSchema(
         statement_text=request.text, subject=stmt.subject, id=stmt.schema_id, exists=stmt.exists
     )
 
 
 def _await(
-    problem: Callable[[], str | None], timeout: ast.Duration | None, what: str, request: Request
+    problem: Callable[[], str | None], timeout: ast.Duration | None, setting: str, request: Request
 ) -> None:
-    default_ms = request.settings.number(f"{what}.default.timeout.ms")
+    default_ms = request.settings.number(setting)
     deadline = time.monotonic() + (timeout.ms if timeout else default_ms) / 1000
     while (found := problem()) is not None:
         if time.monotonic() >= deadline:

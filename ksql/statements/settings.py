@@ -67,15 +67,15 @@ def show_properties(request: Request) -> e.Entity:
     settings = request.settings
     rows, overwritten, defaults = [], [], []
     for row in PROPERTIES.values():
-        name = row.name if row.scope == "KSQL" else STREAMS_PREFIX + row.name
+        name = row.name if row.family == "KSQL" else STREAMS_PREFIX + row.name
         if row.name in ("bootstrap.servers", "listeners"):
             name = row.name
         rows.append(
-            e.PropertyInfo(name, row.scope, settings.text(row.name), row.editable, "SERVER")
+            e.PropertyInfo(name, row.family, settings.text(row.name), row.editable, "SERVER")
         )
         if row.name in settings.overrides:
             overwritten.append(name)
-        elif row.name not in settings.server and STREAMS_PREFIX + row.name not in settings.server:
+        elif settings.is_default(row.name):
             defaults.append(name)
     return e.Properties(
         statement_text=request.text,

@@ -38,17 +38,22 @@ class RegistrySettings:
     @classmethod
     def from_properties(cls, properties: Mapping[str, object]) -> RegistrySettings | None:
         """From ``ksql.schema.registry.url`` and its neighbours; None without it."""
-        prefix = "ksql.schema.registry."
         found = {
-            name.removeprefix(prefix): str(value)
+            name.removeprefix(_PREFIX): str(value)
             for name, value in properties.items()
-            if name.startswith(prefix) and value
+            if name.startswith(_PREFIX) and value
         }
         url = found.pop("url", "")
         known = {name: value for name, value in found.items() if name in _OPTIONS}
         return cls(url, tuple(sorted(known.items()))) if url else None
 
 
+def is_registry_property(name: str) -> bool:
+    """Whether the name is an option of the registry's client."""
+    return name.startswith(_PREFIX) and name.removeprefix(_PREFIX) in _OPTIONS
+
+
+_PREFIX: Final = "ksql.schema.registry."
 _OPTIONS: Final = frozenset(
     {
         "basic.auth.user.info",

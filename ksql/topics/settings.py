@@ -222,6 +222,14 @@ class KafkaSettings:
         return self.properties.get(f"ssl.{kind}.type", "JKS").upper()
 
 
+def is_client_property(name: str) -> bool:
+    """Whether the name is one that the service's clients of Kafka take, with or without prefix."""
+    prefixes = {prefix for scope in _SCOPES.values() for prefix in scope}
+    return name.startswith(_SECURITY) or any(
+        name.startswith(prefix) and name.removeprefix(prefix) in _READ for prefix in prefixes
+    )
+
+
 def _patience_s(texts: Mapping[str, str]) -> float:
     for prefix in _SCOPES["admin"]:
         value = texts.get(f"{prefix}{_TIMEOUT}")
@@ -258,3 +266,15 @@ _SPECIAL: Final[Mapping[str, Callable[[str], list[tuple[str, str]]]]] = {
     "ssl.endpoint.identification.algorithm": _endpoint,
     "buffer.memory": _memory,
 }
+_SECURITY: Final = ("security.", "sasl.", "ssl.")  # Spark's Java client takes these as they are
+_READ: Final = frozenset(
+    {
+        *_SAME,
+        *_RENAMED,
+        *_SPECIAL,
+        *_PEM_FILES,
+        _TIMEOUT,
+        "isolation.level",
+        "ssl.keystore.location",
+    }
+)

@@ -7,30 +7,35 @@ from ksql.base.config import (
     InvalidProperty,
     Settings,
     UnknownProperty,
+    UnknownSetting,
+    _note_no_effect,
     canonical,
     check,
     check_server,
+    comma_list,
 )
-from ksql.base.ranges import RANGES
 
 
 @pytest.mark.parametrize("row", PROPERTIES.values(), ids=PROPERTIES)
-def test_every_default_is_of_its_own_type(row):
+def test_every_default_is_read_as_what_it_is(row):
     settings = Settings()
-    assert row.doc
     assert settings.text(row.name) == row.default
-    match row.type:
-        case "int":
-            assert isinstance(settings.number(row.name), int)
-        case "bool":
-            assert settings.flag(row.name) in (True, False)
-            assert row.default in ("true", "false")
-        case "choice":
-            assert row.default in row.choices
-        case "text":
-            assert row.choices == ()
-    if row.default:
-        assert check(row.name, row.default) == row.name
+    readers = {"int": settings.number, "bool": settings.flag, "list": settings.parts}
+    for kind, read in readers.items():
+        if kind == row.kind:
+            read(row.name)
+        else:
+            with pytest.raises(UnknownSetting, match=f"no {kind} property '{row.name}'"):
+                read(row.name)
+
+
+@pytest.mark.parametrize("read", [Settings.text, Settings.number, Settings.flag, Settings.parts])
+def test_a_misspelt_setting_is_refused_where_it_is_read(read):
+    for written in ("ksql.servic.id", "ksql.streams.auto.offset.reset"):
+        with pytest.raises(UnknownSetting) as caught:
+            read(Settings({written: "1"}), written)
+        assert caught.value.code == 50000
+        assert "Did you mean" in caught.value.hint
 
 
 def test_streams_properties_may_have_their_prefix():
@@ -86,24 +91,57 @@ def test_values_are_checked(name, value, expected):
 def test_a_servers_configuration_is_checked_at_its_start():
     known = {
         "ksql.streams.auto.offset.reset": "earliest",
-        "ksql.streams.producer.linger.ms": "5",
         "ksql.functions.collect_list.limit": "5",
-        "spark.sql.shuffle.partitions": "3",
         "sasl.mechanism": "PLAIN",
     }
-    assert check_server(known) == []
-    assert check_server({"ksql.servic.id": "x", "ksql.nonsense": "1"}) == [
+    assert check_server(known, {"sasl.mechanism"}.__contains__) == []
+    odd = {
+        "ksql.servic.id": "x",
+        "ksql.nonsense": "1",
+        "ksql.streams.auto.offset.rest": "latest",
+        "listener": "http://0.0.0.0:1",
+        "ksql.suppress.enabled": "true",
+    }
+    assert check_server(odd, lambda _name: False) == [
         "the property ksql.servic.id is not known and has no effect. Did you mean ksql.service.id?",
         "the property ksql.nonsense is not known and has no effect.",
+        "the property ksql.streams.auto.offset.rest is not known and has no effect. "
+        "Did you mean auto.offset.reset?",
+        "the property listener is not known and has no effect. Did you mean listeners?",
+        "the property ksql.suppress.enabled is accepted, but has no effect.",
     ]
-    with pytest.raises(InvalidProperty):
-        check_server({"ksql.streams.commit.interval.ms": "x"})
 
 
-def test_every_range_is_of_a_property_and_holds_its_default():
-    for name, (low, high) in RANGES.items():
-        assert PROPERTIES[name].type == "int"
-        assert low <= int(PROPERTIES[name].default) <= high
+@pytest.mark.parametrize("prefix", ["", "ksql.streams."])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("commit.interval.ms", "x"),
+        ("ksql.query.shuffle.partitions", "1001"),
+        ("auto.offset.reset", "oldest"),
+        ("ksql.lambdas.enabled", "yes"),
+    ],
+)
+def test_a_servers_configuration_with_a_wrong_value_is_refused(prefix, name, value):
+    with pytest.raises(InvalidProperty, match=f"Invalid value {value} for property {name}"):
+        check_server({prefix + name: value}, lambda _name: False)
+
+
+def test_a_setting_without_effect_is_logged_once_when_a_session_sets_it(caplog):
+    _note_no_effect.cache_clear()
+    for _request in range(3):
+        Settings().with_overrides({"ksql.streams.commit.interval.ms": "5"})
+    noted = [record for record in caplog.records if record.message == "property_without_effect"]
+    assert [record.property for record in noted] == ["commit.interval.ms"]
+
+
+def test_lists_are_split_in_one_way():
+    assert comma_list(" a, b,,c ,") == ("a", "b", "c")
+    assert comma_list("") == ()
+    assert Settings({"ksql.state.anew": "CTAS_1 , all"}).parts("ksql.state.anew") == (
+        "CTAS_1",
+        "all",
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,6 +151,7 @@ def test_every_range_is_of_a_property_and_holds_its_default():
         ("ksql.suppress.enabled", "TRUE"),
         ("auto.offset.reset", "Earliest"),
         ("ksql.state.dir", "anything"),
+        ("ksql.state.aside.retention.ms", "-1"),
         ("ksql.functions.mask.char", "anything"),
     ],
 )
@@ -128,12 +167,11 @@ def test_an_override_goes_before_the_server_and_the_default():
     assert changed.overrides == {"commit.interval.ms": "7"}
     assert settings.number("commit.interval.ms") == 5
     assert changed.without("ksql.streams.commit.interval.ms").number("commit.interval.ms") == 5
-    assert Settings().text("no.such.property") == ""
 
 
 @pytest.mark.parametrize("name", ["ksql.service.id", "bootstrap.servers", "ksql.heartbeat.enable"])
 def test_a_session_cannot_change_the_server(name):
-    value = "true" if PROPERTIES[name].type == "bool" else "x"
+    value = "true" if PROPERTIES[name].kind == "bool" else "x"
     with pytest.raises(UnknownProperty) as caught:
         Settings().with_overrides({name: value})
     assert caught.value.hint == "It can only be set in the server's configuration."

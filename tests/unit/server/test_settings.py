@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from server.settings import BadConfiguration, parse_properties, read_configuration
+from ksql.base.config import InvalidProperty
+from server import entry
+from server.settings import (
+    BadConfiguration,
+    odd_properties,
+    parse_properties,
+    read_configuration,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,3 +61,57 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
         read_configuration(binary)
     with pytest.raises(BadConfiguration, match="form key=value"):
         read_configuration(None, ["nonsense"])
+
+
+def test_properties_of_clients_are_known(tmp_path: Path) -> None:
+    known = [
+        "spark.sql.shuffle.partitions=3",
+        "sasl.mechanism=PLAIN",
+        "security.protocol=SSL",
+        "ksql.streams.security.protocol=SSL",
+        "ksql.streams.producer.linger.ms=5",
+        "ksql.streams.consumer.isolation.level=read_uncommitted",
+        "max.request.size=5",
+        "default.api.timeout.ms=5000",
+        "ksql.schema.registry.basic.auth.user.info=u:p",
+        "ksql.functions.collect_list.limit=5",
+    ]
+    assert odd_properties(read_configuration(None, known)) == []
+    odd = [
+        "ksql.streams.num.stream.threads",
+        "ksql.streams.producer.linger",
+        "ksql.schema.registry.ulr",
+    ]
+    assert odd_properties(dict.fromkeys(odd, "1")) == [
+        "the property ksql.streams.num.stream.threads is not known and has no effect.",
+        "the property ksql.streams.producer.linger is not known and has no effect.",
+        "the property ksql.schema.registry.ulr is not known and has no effect. "
+        "Did you mean ksql.schema.registry.url?",
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["", "ksql.streams."])
+@pytest.mark.parametrize("in_file", [True, False])
+@pytest.mark.parametrize("command", [["server"], ["state", "list"]])
+def test_a_wrong_value_ends_the_command_wherever_it_stands(
+    command: list[str], in_file: bool, prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    pair = f"{prefix}commit.interval.ms=soon"
+    place = f"ksql.state.dir={tmp_path / 'state'}"
+    file = tmp_path / "server.properties"
+    file.write_text(pair if in_file else "")
+    options = ["-o", place, *([] if in_file else ["-o", pair])]
+    assert entry.main([command[0], "--config", str(file), *options, *command[1:]]) == 1
+    assert "Invalid value soon for property commit.interval.ms" in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+    with pytest.raises(InvalidProperty):
+        odd_properties({"ksql.state.aside.retention.ms": "-2"})
+
+
+def test_a_misspelt_name_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    options = ["-o", f"ksql.state.dir={tmp_path}", "-o", "ksql.servic.id=x"]
+    assert entry.main(["state", *options, "list"]) == 0
+    assert capsys.readouterr().err == (
+        "ksql state: warning: the property ksql.servic.id is not known and has no effect. "
+        "Did you mean ksql.service.id?\n"
+    )

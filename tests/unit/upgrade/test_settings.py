@@ -58,7 +58,7 @@ OTHER = {
 @pytest.mark.parametrize("name", [name for name in LISTED if name != RESET])
 def test_what_belongs_to_the_plan_is_inherited_and_a_stated_difference_is_a_change(name):
     row = PROPERTIES[name]
-    other = OTHER[row.type](row)
+    other = OTHER[row.kind](row)
     text = "STREAM U AS SELECT * FROM S;"
     world, silent = replaced(text, first={name: other})
     assert dict(world.plan("U").settings)[name] == other
