@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.topics.written import Written
+from ksql.formats.written import Written
 from qtt import tokens, wire
 from qtt.model import Case, Mismatch, Record
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.catalog.model import DataSource
-    from ksql.topics.registry import Registry
+    from ksql.formats.schema_registry import Registry
 
 
 class Actual(NamedTuple):

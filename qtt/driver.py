@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
     from ksql.base.config import Settings
     from ksql.catalog.catalog import Catalog
-    from ksql.dataflow.ports import Topic
+    from ksql.catalog.topic import Topic
+    from ksql.formats.schema_registry import Reference, Registered, Registry, Schema
+    from ksql.formats.table import Side
     from ksql.syntax import ast
-    from ksql.topics.formats import Side
-    from ksql.topics.registry import Reference, Registered, Registry, Schema
     from qtt.compare import Actual
     from qtt.model import Case
 

@@ -6,19 +6,19 @@ import time
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import QueryFailed
-from ksql.topics.client import Reader
-from ksql.topics.registry import Reference
+from ksql.formats.schema_registry import Reference
+from ksql.kafka.client import Reader
 from qtt.compare import Actual
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.catalog.model import PersistentQuery
+    from ksql.formats.schema_registry import Registry, Schema
+    from ksql.kafka.admin import Admin
+    from ksql.kafka.settings import KafkaSettings
     from ksql.spark.runner import SparkRunner
     from ksql.spark.running import RunningQuery
-    from ksql.topics.admin import Admin
-    from ksql.topics.registry import Registry, Schema
-    from ksql.topics.settings import KafkaSettings
 
 _TIMEOUT_S = 120.0
 _FAILURES = 3  # a worker that starts too slowly on a busy machine is started again

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.topics.schemas import KINDS
+from ksql.formats.schemas import KINDS
 from qtt import tokens
 from qtt.model import Case, Expected, Record, RestPart, SchemaDef, Statement, Step, TopicDef, Window
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ksql.topics.registry import SchemaKind
+    from ksql.formats.schema_registry import SchemaKind
 
 _HARNESS = "use.exact.numeric.comparison"
 _SCRIPT = "test-script.sql"  # no test: what RUN SCRIPT runs

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
+from ksql.formats.schema_registry import MemoryRegistry, Reference, subject_name
 from ksql.local.driver import MemoryRunner, MemoryTopics
 from ksql.statements.services import Arrived, QueryHealth, Request, Services
 from ksql.statements.table import HANDLERS
-from ksql.topics.registry import MemoryRegistry, Reference, subject_name
 from qtt.compare import Actual
 from qtt.extensions import FUNCTIONS
 from qtt.model import Unsupported
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from ksql.base.config import Settings
     from ksql.catalog.catalog import Catalog
-    from ksql.dataflow.ports import Topic
+    from ksql.catalog.topic import Topic
+    from ksql.formats.schema_registry import Registered, Registry, Schema
+    from ksql.formats.table import Side
     from ksql.syntax import ast
-    from ksql.topics.formats import Side
-    from ksql.topics.registry import Registered, Registry, Schema
     from qtt.driver import Driver, RawInput
     from qtt.model import Case
 

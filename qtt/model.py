@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ksql.topics.registry import SchemaKind
+from ksql.formats.schema_registry import SchemaKind
 
 Status = Literal["passed", "failed", "unsupported"]
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from ksql.formats.table import Side, serde_features
 from ksql.syntax import ast
 from ksql.syntax.parser import parse_one, split
-from ksql.topics.formats import Side, serde_features
 from ksql.types.schema import Column, Role
 from qtt import tokens
 from qtt.model import Case, Mismatch, Unsupported

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
-from ksql.topics import proto_schema
-from ksql.topics.proto_text import BrokenProtobuf
+from ksql.formats.protobuf import schema as proto_schema
+from ksql.formats.protobuf.text import BrokenProtobuf
 from qtt import tokens
 from qtt.model import Mismatch
 

@@ -14,9 +14,9 @@ from ksql.base.errors import (
     QueryFailed,
     StatementError,
 )
+from ksql.formats.table import NoRegistry
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
-from ksql.topics.formats import NoRegistry
 from qtt import sqlfile, topics, wire
 from qtt.compare import check_topic
 from qtt.model import Case, Expected, Mismatch, Record, Result, Step, Unsupported

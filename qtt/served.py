@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
-from ksql.engine.world import KafkaTopics
-from ksql.topics.registry import subject_name
+from ksql.formats.schema_registry import subject_name
+from ksql.kafka.topics import KafkaTopics
 from qtt.kafka import await_queries, read_topic, register_import
 from server.hosting import behind_http
 from server.listeners import bind, parse_listeners, url_of
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.catalog.catalog import Catalog
-    from ksql.dataflow.ports import Topic
-    from ksql.topics.formats import Side
-    from ksql.topics.registry import Reference, Registered, Registry, Schema
+    from ksql.catalog.topic import Topic
+    from ksql.formats.schema_registry import Reference, Registered, Registry, Schema
+    from ksql.formats.table import Side
     from qtt.compare import Actual
     from qtt.driver import RawInput
     from qtt.spark import SparkDrivers

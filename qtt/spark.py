@@ -23,7 +23,12 @@ from ksql.base.errors import KsqlError, QueryFailed
 from ksql.base.jars import jars
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
-from ksql.engine.world import KafkaTopics
+from ksql.formats.schema_registry import Reference, subject_name
+from ksql.kafka.admin import Admin
+from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.client import Sender
+from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.topics import KafkaTopics
 from ksql.registry.errors import ReferenceExists
 from ksql.spark.jvm import SparkSettings
 from ksql.spark.runner import SparkRunner, Surroundings
@@ -32,11 +37,6 @@ from ksql.statements.services import Arrived, Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.topics.admin import Admin
-from ksql.topics.broker import EmbeddedBroker
-from ksql.topics.client import Sender
-from ksql.topics.registry import Reference, subject_name
-from ksql.topics.settings import KafkaSettings
 from qtt import rest
 from qtt.driver import Driver, RawInput, in_runs
 from qtt.extensions import FUNCTIONS, SOURCES
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
     from ksql.catalog.catalog import Catalog
     from ksql.catalog.model import PersistentQuery
-    from ksql.dataflow.ports import Topic
+    from ksql.catalog.topic import Topic
+    from ksql.formats.schema_registry import Registered, Registry, Schema
+    from ksql.formats.table import Side
     from ksql.processors.base import Headers
-    from ksql.topics.formats import Side
-    from ksql.topics.registry import Registered, Registry, Schema
     from qtt.compare import Actual
     from qtt.model import Case
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, NotSupportedYet, StatementError
+from ksql.compile.constants import constant_value
 from ksql.engine.ddl import columns_of
 from ksql.engine.properties import With
-from ksql.rows.constants import constant_value
+from ksql.formats.schemas import avro_key_name, topic_serde
+from ksql.formats.table import NoRegistry
 from ksql.statements.insert import check_count
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, parse_one, split
-from ksql.topics.formats import NoRegistry
-from ksql.topics.schemas import avro_key_name, topic_serde
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME
 from qtt import run as runs
@@ -99,7 +99,7 @@ class _Block:
         raise Mismatch(f"there is no script {path}")
 
     def _create_topic(self, stmt: ast.CreateSource) -> None:
-        from ksql.dataflow.ports import Topic  # noqa: PLC0415 - only here
+        from ksql.catalog.topic import Topic  # noqa: PLC0415 - only here
 
         name = With(stmt.properties, ddl=True).topic
         if name:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.errors import KsqlError
-from ksql.dataflow.ports import Topic
+from ksql.catalog.topic import Topic
 from ksql.engine.ddl import columns_of
 from ksql.engine.properties import With, configured_formats, with_configured_wrap
+from ksql.formats.schema_registry import Schema
+from ksql.formats.schemas import schema_for
+from ksql.formats.table import format_info
 from ksql.syntax import ast
 from ksql.syntax.parser import parse_one, split
-from ksql.topics.formats import format_info
-from ksql.topics.registry import Schema
-from ksql.topics.schemas import schema_for
 from ksql.types.schema import Schema as Columns
 from qtt.model import SchemaDef, TopicDef
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ksql.base.config import Settings
-    from ksql.topics.formats import Side
+    from ksql.formats.table import Side
     from ksql.types.format import Format
     from ksql.types.schema import Column
     from qtt.driver import Stage

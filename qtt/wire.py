@@ -7,8 +7,8 @@ import struct
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
-from ksql.topics.formats import NoRegistry, Side, is_unwrapped, serde_for
-from ksql.topics.written import Written, shape
+from ksql.formats.table import NoRegistry, Side, is_unwrapped, serde_for
+from ksql.formats.written import Written, shape
 from ksql.types import model
 from ksql.types.render import java_double
 from qtt import tokens

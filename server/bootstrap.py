@@ -88,7 +88,7 @@ def check_java() -> str:
     Raises: SetupError without one that is new enough, with the command that installs one.
     """
     from ksql.base.errors import StartError  # noqa: PLC0415 needs the Python checked above
-    from ksql.base.java import find_java  # noqa: PLC0415 likewise
+    from ksql.base.jvm import find_java  # noqa: PLC0415 likewise
 
     try:
         java = find_java()
@@ -106,7 +106,7 @@ def check_venv_module() -> None:
 
     if find_spec("ensurepip") and find_spec("venv"):
         return
-    from ksql.base.java import as_admin  # noqa: PLC0415 needs the Python checked above
+    from ksql.base.jvm import as_admin  # noqa: PLC0415 needs the Python checked above
 
     package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
     raise SetupError(

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from ksql.formats.protobuf import rows as proto_rows
+from ksql.formats.protobuf import schema as proto_schema
 from ksql.query.results import ResultRow, ResultStream
-from ksql.topics import proto_rows, proto_schema
 from ksql.types.format import Format
 from ksql.types.schema import Column, Role
 from server.values import dumps, row_converter

@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory):
     """A running embedded broker that the tests of one run share: use topics of your own."""
-    from ksql.topics.broker import EmbeddedBroker  # noqa: PLC0415 most rings need none
+    from ksql.kafka.broker import EmbeddedBroker  # noqa: PLC0415 most rings need none
 
     with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as running:
         yield running

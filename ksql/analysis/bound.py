@@ -1,6 +1,6 @@
 """Bound expressions: names resolved to columns of the row, nodes typed, coercions explicit.
 
-They are what plans hold and what ``ksql.rows`` compiles. ``type_of`` gives a node's type.
+They are what plans hold and what ``ksql.compile`` compiles. ``type_of`` gives a node's type.
 """
 
 from __future__ import annotations

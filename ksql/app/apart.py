@@ -17,10 +17,10 @@ from dataclasses import replace
 from queue import LifoQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.functions.errors import EvaluationError
 from ksql.functions.spec import Aggregate, AggregateFactory, Function, Overload, Scalar, Table
 from ksql.functions.user.servant import FACTS, PLAIN, Failed, Place
 from ksql.functions.user.watch import Limits, Overrun
+from ksql.java.errors import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ksql.app.state import Identity, StateDir
     from ksql.base.aside import Aside
-    from ksql.topics.admin import Admin
+    from ksql.kafka.admin import Admin
 
 _log = logging.getLogger(__name__)
 _SHOWN: Final = 5

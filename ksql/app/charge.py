@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from ksql.app.state import StateDir
     from ksql.base.config import Settings
-    from ksql.topics.admin import Admin
-    from ksql.topics.settings import KafkaSettings
+    from ksql.kafka.admin import Admin
+    from ksql.kafka.settings import KafkaSettings
 
 
 def prepare(

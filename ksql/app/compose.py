@@ -10,11 +10,11 @@ from ksql.app.failures import FailureLog
 from ksql.base.jars import jars
 from ksql.functions.udf import load_sources
 from ksql.functions.user.watch import Limits
+from ksql.kafka.client import Sender
 from ksql.spark.jvm import SparkSettings
 from ksql.spark.runner import Surroundings
 from ksql.spark.source import ISOLATION
 from ksql.spark.spec import RetryPolicy
-from ksql.topics.client import Sender
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ksql.base.config import Settings
     from ksql.base.lease import Lease
     from ksql.functions.spec import Function
-    from ksql.topics.registry_client import RegistrySettings
-    from ksql.topics.settings import KafkaSettings
+    from ksql.kafka.registry_client import RegistrySettings
+    from ksql.kafka.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from ksql.base.errors import KsqlError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.kafka.broker import EmbeddedBroker
     from ksql.spark.runtime import SparkRuntime
-    from ksql.topics.broker import EmbeddedBroker
 
     Closer = Callable[[], object]
 

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
-from ksql.topics import processing_log as plog
+from ksql.kafka import processing_log as plog
 
 if TYPE_CHECKING:
+    from ksql.kafka.client import Sender
     from ksql.spark.spec import Failure
-    from ksql.topics.client import Sender
 
 _log = logging.getLogger(__name__)
 _PATIENCE_S = 5.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.topics.admin import TopicChange
+from ksql.catalog.topic import Topic
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
-    from ksql.topics.admin import Admin
+    from ksql.kafka.admin import Admin
 
 
 def open_log_topic(name: str, settings: Settings, admin: Admin) -> str | None:
@@ -19,5 +19,5 @@ def open_log_topic(name: str, settings: Settings, admin: Admin) -> str | None:
         return None
     count = settings.number("ksql.logging.processing.topic.partitions")
     replicas = settings.number("ksql.logging.processing.topic.replication.factor")
-    admin.create(TopicChange(name, count, replicas))
+    admin.create(Topic(name, count, replicas))
     return name

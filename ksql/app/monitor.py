@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ksql.engine.engine import Engine
+    from ksql.kafka.admin import Admin
     from ksql.spark.runner import SparkRunner
     from ksql.spark.running import RunningQuery
-    from ksql.topics.admin import Admin
 
 
 class SparkMonitor:

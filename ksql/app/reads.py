@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
     from ksql.engine.context import Context
     from ksql.engine.engine import Engine
+    from ksql.kafka.admin import Admin
+    from ksql.kafka.settings import KafkaSettings
     from ksql.plan.nodes import QueryPlan
     from ksql.query.materialize import Materialized, Materializer
     from ksql.query.results import ResultStream, TextStream
     from ksql.statements.services import Request, Services
     from ksql.stores.base import Store
-    from ksql.topics.admin import Admin
-    from ksql.topics.settings import KafkaSettings
 
 _READY_S = 10.0
 

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from ksql.base.access import Access
 from ksql.base.errors import StartError
+from ksql.formats.schema_registry import Registry
+from ksql.kafka.registry_client import RegistrySettings, registry_of
 from ksql.ledger.database import default_url
 from ksql.registry.kafkalog import KafkaSchemaLog
 from ksql.registry.local import LocalRegistry
@@ -18,14 +20,12 @@ from ksql.registry.moving import move_in
 from ksql.registry.server import RegistryServer
 from ksql.registry.store import SchemaLog, SchemaStore
 from ksql.registry.subjects import Subjects
-from ksql.topics.registry import Registry
-from ksql.topics.registry_client import RegistrySettings, registry_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.base.config import Settings
-    from ksql.topics.settings import KafkaSettings
+    from ksql.kafka.settings import KafkaSettings
 
 URL: Final = "ksql.schema.registry.url"
 LISTENER: Final = "ksql.schema.registry.listener"

@@ -35,8 +35,14 @@ from ksql.commands.quarantine import SKIP, CommandTrouble, offsets_of
 from ksql.commands.record import VERSION, encode_catalog
 from ksql.dataflow import rights
 from ksql.engine.engine import Engine
-from ksql.engine.world import KafkaTopics
 from ksql.functions.registry import BUILTINS
+from ksql.kafka.admin import Admin
+from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.groups import delete_groups
+from ksql.kafka.processing_log import stream_statement, topic_name
+from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.shared_sender import SharedSender
+from ksql.kafka.topics import KafkaTopics
 from ksql.ledger.database import default_url
 from ksql.ledger.entries import CatalogSnapshot
 from ksql.ledger.resilient import ResilientLedger
@@ -49,12 +55,6 @@ from ksql.statements import execute as requests
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
 from ksql.statements.inserts import RowWriter
 from ksql.statements.services import Services
-from ksql.topics.admin import Admin
-from ksql.topics.broker import EmbeddedBroker
-from ksql.topics.groups import delete_groups
-from ksql.topics.processing_log import stream_statement, topic_name
-from ksql.topics.settings import KafkaSettings
-from ksql.topics.shared_sender import SharedSender
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,8 +11,8 @@ from ksql.base.errors import KsqlError
 from ksql.base.excerpt import excerpt
 from ksql.dataflow import rights
 from ksql.engine.schemas import forget, subjects_of
-from ksql.functions.errors import EvaluationError
-from ksql.functions.javaregex import JavaRegex, compile_whole
+from ksql.java.errors import EvaluationError
+from ksql.java.regex import JavaRegex, compile_whole
 from ksql.statements import distributed
 from ksql.statements.answers import RequestFailed
 from ksql.statements.execute import session

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.base import lease
 from ksql.base.errors import KsqlError, StartError
-from ksql.topics.claims import Claim, KafkaClaims
-from ksql.topics.kafka_errors import KafkaUnreachable, ProducerFenced
+from ksql.kafka.claims import Claim, KafkaClaims
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from ksql.app.state import StateDir
-    from ksql.topics.settings import KafkaSettings
+    from ksql.kafka.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
-from ksql.topics.admin import Admin
+from ksql.kafka.admin import Admin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.topics.broker import EmbeddedBroker
-    from ksql.topics.settings import KafkaSettings
+    from ksql.kafka.broker import EmbeddedBroker
+    from ksql.kafka.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 _TURN_S = 1.0

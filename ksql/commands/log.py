@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError, ServerError
+from ksql.catalog.topic import Topic
 from ksql.commands.quarantine import (
     CommandNotApplied,
     CommandTrouble,
@@ -22,19 +23,19 @@ from ksql.commands.quarantine import (
 )
 from ksql.commands.record import check_size, decode, encode
 from ksql.engine.ports import Command, CommandInDoubt
-from ksql.topics.admin import Admin, TopicChange
-from ksql.topics.client import (
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import (
     CommitInDoubt,
     OpenTransaction,
     Reader,
     TransactionalSender,
     settled_end,
 )
-from ksql.topics.kafka_errors import KafkaUnreachable, ProducerFenced
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
-    from ksql.topics.client import RawRecord
-    from ksql.topics.settings import KafkaSettings
+    from ksql.kafka.client import RawRecord
+    from ksql.kafka.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 _RECORD_AND_MARKER = 2
@@ -134,7 +135,7 @@ class KafkaCommandLog:
         """
         found = self._admin.topics().get(self.topic)
         if found is None:
-            self._admin.create(TopicChange(self.topic, 1, self._replicas, _CONFIGS))
+            self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
         elif found.partitions != 1:
             raise CommandTopicBroken(
                 f"the command topic {self.topic} has {found.partitions} partitions, not 1"

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from ksql.analysis import bound as b
 from ksql.analysis.bound import type_of
 from ksql.base.errors import QueryFailed
+from ksql.compile.compile import Stage, compile_predicate, compile_stage
 from ksql.dataflow.explode import LABEL, Exploder
 from ksql.dataflow.flow import Flow, conjunction
 from ksql.dataflow.timestamps import extractor
+from ksql.formats.schemas import topic_serde
+from ksql.formats.table import EncodeError
 from ksql.processors.base import BadResult, Headers, LogError, Row
 from ksql.processors.keys import pack
-from ksql.rows.compile import Stage, compile_predicate, compile_stage
-from ksql.topics.formats import EncodeError
-from ksql.topics.schemas import topic_serde
 from ksql.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP
 from ksql.types.schema import PSEUDO_COLUMNS, WINDOWEND, WINDOWSTART
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from ksql.analysis.bound import Bound
     from ksql.dataflow.layout import Arm, Exit
+    from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import Sink
-    from ksql.topics.registry import Registry
 
 _LONG = struct.Struct(">q")
 _NO_PSEUDO = (None,) * len(PSEUDO_COLUMNS)

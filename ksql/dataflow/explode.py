@@ -6,17 +6,17 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis.bound import type_of
+from ksql.compile.errors import cause
 from ksql.functions.instantiate import instantiate_table
-from ksql.rows.errors import cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ksql.compile.compile import Stage
     from ksql.dataflow.flow import Explosion
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import TableCall
     from ksql.processors.base import LogError, Row
-    from ksql.rows.compile import Stage
 
 LABEL = "FlatMap"
 

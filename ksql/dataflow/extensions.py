@@ -19,8 +19,8 @@ from ksql.functions.user.watch import Limits, Watch, watched
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.topics.registry import Registry
-    from ksql.topics.registry_client import RegistrySettings
+    from ksql.formats.schema_registry import Registry
+    from ksql.kafka.registry_client import RegistrySettings
 
 
 class Unpacked(NamedTuple):
@@ -60,10 +60,7 @@ def unpacked(text: str) -> Unpacked:
 def _registry(where: list[Any] | None) -> Registry | None:
     if where is None:
         return None
-    from ksql.topics.registry_client import (  # noqa: PLC0415 - brings an HTTP client
-        RegistrySettings,
-        registry_of,
-    )
+    from ksql.kafka.registry_client import RegistrySettings, registry_of  # noqa: PLC0415 - brings an HTTP client
 
     url, options = where
     return registry_of(RegistrySettings(url, tuple((name, value) for name, value in options)))

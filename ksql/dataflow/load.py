@@ -30,8 +30,8 @@ from ksql.processors.windows import Windows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
-    from ksql.topics.registry import Registry
 
 Item = TypeVar("Item")
 _new = tuple.__new__

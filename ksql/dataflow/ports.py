@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ksql.base.ids import QueryId
     from ksql.catalog.model import PersistentQuery
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A topic as it exists."""
-
-    name: str
-    partitions: int
-    replicas: int = 1
-    configs: Mapping[str, str] = field(default_factory=dict)
+    from ksql.catalog.topic import Topic
 
 
 class Topics(Protocol):

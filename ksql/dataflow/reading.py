@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from ksql.base.errors import QueryFailed
 from ksql.dataflow.layout import source_columns
 from ksql.dataflow.timestamps import extractor
+from ksql.formats.schemas import JSON_SR_CONVERTER, topic_serde
 from ksql.processors.base import BadRecord, Headers, LogError, Row
-from ksql.topics.schemas import JSON_SR_CONVERTER, topic_serde
 from ksql.types.schema import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ksql.dataflow.program import RawBatch
+    from ksql.formats.schema_registry import Registry
+    from ksql.formats.table import DecodeError
     from ksql.plan.nodes import Source
-    from ksql.topics.formats import DecodeError
-    from ksql.topics.registry import Registry
     from ksql.types.format import Side
 
 _LONG = struct.Struct(">q")

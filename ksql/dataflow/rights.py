@@ -16,7 +16,7 @@ from ksql.base.config import comma_list
 from ksql.base.errors import StartError, StatementError
 from ksql.base.ids import application_id
 from ksql.dataflow.starts import read_topics
-from ksql.topics import processing_log
+from ksql.kafka import processing_log
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings

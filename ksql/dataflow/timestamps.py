@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import QueryFailed
-from ksql.functions.timeformat import timestamp_parser
+from ksql.java.timeformat import timestamp_parser
 from ksql.types.model import STRING, SqlType
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from ksql.dataflow.ports import Runner, Topics
 from ksql.engine import schemas
 from ksql.engine.changes import PutQuery
 from ksql.engine.ports import CommandInDoubt
-from ksql.topics.registry import Registry
+from ksql.formats.schema_registry import Registry
 from ksql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:

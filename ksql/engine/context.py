@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from ksql.base.config import Settings
 from ksql.catalog.catalog import Catalog
-from ksql.dataflow.ports import Topic, Topics
+from ksql.catalog.topic import Topic
+from ksql.dataflow.ports import Topics
 from ksql.engine.changes import Change, DeleteSubject, DeleteTopic
 from ksql.engine.schemas import Registration
+from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
-from ksql.topics.registry import Registry
 from ksql.upgrade.verdict import Verdict
 
 

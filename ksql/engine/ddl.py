@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ksql.base.errors import ParseError, StatementError
 from ksql.base.ident import did_you_mean, quote
 from ksql.catalog.model import DataSource
+from ksql.catalog.topic import Topic
 from ksql.dataflow import rights
-from ksql.dataflow.ports import Topic
 from ksql.engine import schemas
 from ksql.engine.changes import (
     Change,
@@ -24,8 +24,8 @@ from ksql.engine.compat import check_growth, check_replacement
 from ksql.engine.context import Context, Prepared, command_id
 from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, StillUsed, UpgradeRefused
 from ksql.engine.properties import With, configured_formats, with_configured_wrap
+from ksql.formats.table import validate
 from ksql.syntax import printer
-from ksql.topics.formats import validate
 from ksql.types import model
 from ksql.types.schema import SYSTEM_NAMES, Column, Role, Schema, quote_always
 

@@ -19,9 +19,9 @@ from ksql.engine.context import Context, Prepared
 from ksql.engine.ports import Command, CommandInDoubt, CommandLog
 from ksql.engine.prepare import prepare
 from ksql.engine.promises import Mark, MemoryMark, Promises
+from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
 from ksql.plan import codec
-from ksql.topics.registry import Registry
 from ksql.upgrade.validate import validate
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from ksql.base.errors import Span
     from ksql.catalog.model import DataSource
+    from ksql.formats.table import Side
     from ksql.syntax.ast import SourceKind
-    from ksql.topics.formats import Side
     from ksql.upgrade.verdict import Verdict
 
 

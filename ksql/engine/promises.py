@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ksql.dataflow.ports import Topics
     from ksql.engine.changes import Change
-    from ksql.topics.registry import Registry
+    from ksql.formats.schema_registry import Registry
 
 _log = logging.getLogger(__name__)
 

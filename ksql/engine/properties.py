@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.ident import did_you_mean
 from ksql.engine.errors import BadProperty, InvalidConfiguration, InvalidValue, MissingFormat
-from ksql.functions.timeformat import timestamp_parser
+from ksql.formats.schemas import avro_key_name
+from ksql.formats.table import FORMATS, UnknownFormat, UnsupportedProperties, configured_wrap
+from ksql.java.timeformat import timestamp_parser
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.topics.formats import FORMATS, UnknownFormat, UnsupportedProperties, configured_wrap
-from ksql.topics.schemas import avro_key_name
 from ksql.types.format import Format, KeyWindow, TimestampColumn
 from ksql.types.ints import INT_MAX, INT_MIN
 

@@ -17,8 +17,9 @@ from ksql.base.errors import PREPARING, NotSupportedYet, ParseError, StatementEr
 from ksql.base.ident import did_you_mean
 from ksql.base.ids import QueryId, persistent_query_id
 from ksql.catalog.model import DataSource, PersistentQuery
+from ksql.catalog.topic import Topic
+from ksql.compile.constants import strict
 from ksql.dataflow import rights
-from ksql.dataflow.ports import Topic
 from ksql.engine import schemas
 from ksql.engine.changes import Change, DeleteTopic, EndQuery, PauseQuery, PutQuery, PutSource
 from ksql.engine.compat import check_replacement
@@ -27,14 +28,13 @@ from ksql.engine.ddl import check_timestamp, resolve_topic
 from ksql.engine.errors import AlreadyExists, DoesNotExist, UpgradeRefused
 from ksql.engine.loops import check_loop
 from ksql.engine.properties import With, format_of, with_configured_wrap
+from ksql.formats.table import validate
 from ksql.plan import codec
 from ksql.plan.build import Built, build
 from ksql.plan.nodes import Aggregate, QueryPlan, Select, Sink
 from ksql.plan.walk import nodes
-from ksql.rows.constants import strict
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.topics.formats import validate
 from ksql.types.coerce import can_coerce
 from ksql.types.format import Format, KeyWindow
 from ksql.types.model import Decimal, SqlType

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from ksql.base.errors import ServerError, StatementError
 from ksql.engine.changes import DeleteSubject
 from ksql.engine.properties import With, declared_formats
+from ksql.formats.schema_registry import Schema, subject_name
+from ksql.formats.schemas import check_given_schema, inferred_columns, schema_for
+from ksql.formats.table import Columns, NoRegistry, Side, format_info
 from ksql.syntax import ast
-from ksql.topics.formats import Columns, NoRegistry, Side, format_info
-from ksql.topics.registry import Schema, subject_name
-from ksql.topics.schemas import check_given_schema, inferred_columns, schema_for
 
 if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
     from ksql.engine.context import Context
-    from ksql.topics.registry import Registry
+    from ksql.formats.schema_registry import Registry
     from ksql.types.format import Format
 
 

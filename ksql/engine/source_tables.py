@@ -15,13 +15,13 @@ from ksql.analysis import bound as b
 from ksql.analysis.bound import Named
 from ksql.base.ids import QueryId, application_id, persistent_query_id
 from ksql.catalog.model import Materialization, PersistentQuery
-from ksql.dataflow.ports import Topic
+from ksql.catalog.topic import Topic
 from ksql.engine.changes import PutQuery, PutSource
 from ksql.engine.ddl import create_source
 from ksql.engine.queries import query_plan
+from ksql.formats.table import format_info
 from ksql.plan import codec
 from ksql.plan.nodes import Select, Sink, Source
-from ksql.topics.formats import format_info
 from ksql.types.format import Format
 
 if TYPE_CHECKING:

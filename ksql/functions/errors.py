@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError, StatementError, UnknownName
+from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,21 +63,6 @@ class AmbiguousCall(StatementError):
 
 class BadConstant(StatementError):
     """A constant argument that the function cannot work with."""
-
-
-class EvaluationError(ValueError):
-    """A function cannot work with the values of a row: the expression is NULL and logged."""
-
-
-LONGEST_RESULT = 10_000_000
-"""Characters or items: no record can hold more, and a worker's memory must not depend on a row."""
-
-
-class ResultTooLong(EvaluationError):
-    """A value of a row asks for a result that no record could hold."""
-
-    def __init__(self, name: str, length: int) -> None:
-        super().__init__(f"{name} would give a result of length {length}")
 
 
 class Room:

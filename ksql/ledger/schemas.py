@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import select
 
+from ksql.formats.schema_registry import Reference, Schema
 from ksql.ledger.database import Database, parse_url
 from ksql.ledger.migrate import migrate
 from ksql.ledger.model import SchemaReferenceRow, SchemaRow, SubjectRow, SubjectVersionRow
-from ksql.topics.registry import Reference, Schema
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

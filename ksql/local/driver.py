@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ksql.catalog.topic import Topic
 from ksql.dataflow.load import Compiled, program_of
-from ksql.dataflow.ports import Switch, Topic
+from ksql.dataflow.ports import Switch
 from ksql.dataflow.program import RawBatch
 from ksql.dataflow.starts import read_topics
 from ksql.functions.registry import BUILTINS
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
     from ksql.base.ids import QueryId
     from ksql.catalog.model import PersistentQuery
+    from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
     from ksql.processors.base import Headers
-    from ksql.topics.registry import Registry
 
 
 class Stored(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ksql.topics.client import RawRecord, Reader
+from ksql.kafka.client import RawRecord, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.topics.settings import KafkaSettings
+    from ksql.kafka.settings import KafkaSettings
 
 _POLL_S = 0.25
 

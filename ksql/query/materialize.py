@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING
 from ksql.base.errors import KsqlError
 from ksql.base.ids import Offset
 from ksql.catalog.model import DataSource
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import RawRecord, Reader
 from ksql.query.retention import retention_ms
 from ksql.stores.base import Change, NewerStore, Store, StoreDamaged, recover
 from ksql.stores.disk import DiskStore, StoreBudget
 from ksql.stores.retained import Retained
-from ksql.topics.admin import Admin
-from ksql.topics.client import RawRecord, Reader
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.base.aside import Aside
     from ksql.catalog.catalog import Catalog
-    from ksql.topics.settings import KafkaSettings
+    from ksql.kafka.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1

@@ -10,19 +10,19 @@ import struct
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
+from ksql.formats.schema_registry import MAGIC, PREFIX_BYTES
+from ksql.formats.table import serde_for
+from ksql.formats.written import Written
 from ksql.query.feed import Feed
-from ksql.topics.formats import serde_for
-from ksql.topics.registry import MAGIC, PREFIX_BYTES
-from ksql.topics.written import Written
 from ksql.types import times
 from ksql.types.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.topics.client import RawRecord
-    from ksql.topics.registry import Registry
-    from ksql.topics.settings import KafkaSettings
+    from ksql.formats.schema_registry import Registry
+    from ksql.kafka.client import RawRecord
+    from ksql.kafka.settings import KafkaSettings
 
 
 _INT_BYTES, _LONG_BYTES = 4, 8

@@ -19,24 +19,24 @@ from ksql.analysis.relation import bind_relation
 from ksql.analysis.scope import Scope, Source
 from ksql.base.errors import KsqlError, StatementError
 from ksql.catalog.model import DataSource
+from ksql.compile.compile import Stage, compile_stage
+from ksql.formats.schemas import topic_serde
+from ksql.formats.table import DecodeError, Serde
 from ksql.query import where
 from ksql.query.results import ResultRow
-from ksql.rows.compile import Stage, compile_stage
 from ksql.stores import windowed
 from ksql.stores.base import Row, Store
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import collect
-from ksql.topics.formats import DecodeError, Serde
-from ksql.topics.schemas import topic_serde
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import ROWTIME, WINDOW_COLUMNS, Column, Role
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
     from ksql.catalog.catalog import Catalog
+    from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
-    from ksql.topics.registry import Registry
 
 _BATCH = 1000
 _PUSH = "Add EMIT CHANGES if you intended to issue a push query."

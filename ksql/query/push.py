@@ -18,12 +18,12 @@ from ksql.query.results import ResultRow
 from ksql.query.where import MORE
 
 if TYPE_CHECKING:
+    from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
+    from ksql.kafka.client import RawRecord
+    from ksql.kafka.settings import KafkaSettings
     from ksql.plan.nodes import QueryPlan
     from ksql.syntax import ast
-    from ksql.topics.client import RawRecord
-    from ksql.topics.registry import Registry
-    from ksql.topics.settings import KafkaSettings
     from ksql.types.schema import Column
 
 DEFAULT_STATE_BYTES = 268_435_456

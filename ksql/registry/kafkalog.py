@@ -10,17 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.errors import KsqlError, StartError
+from ksql.catalog.topic import Topic
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import OpenTransaction, Reader, TransactionalSender, settled_end
 from ksql.registry.records import decode, encode
-from ksql.topics.admin import Admin, TopicChange
-from ksql.topics.client import OpenTransaction, Reader, TransactionalSender, settled_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ksql.kafka.admin import TopicInfo
+    from ksql.kafka.client import RawRecord
+    from ksql.kafka.settings import KafkaSettings
     from ksql.registry.records import Change
-    from ksql.topics.admin import TopicInfo
-    from ksql.topics.client import RawRecord
-    from ksql.topics.settings import KafkaSettings
 
 _POLICY: Final = "cleanup.policy"
 _COMPACT: Final = "compact"
@@ -64,7 +65,7 @@ class KafkaSchemaLog:
         """
         found = self._admin.describe([self._topic]).get(self._topic)
         if found is None:
-            self._admin.create(TopicChange(self._topic, 1, self._replicas, {_POLICY: _COMPACT}))
+            self._admin.create(Topic(self._topic, 1, self._replicas, {_POLICY: _COMPACT}))
         else:
             self._check(found)
         self._reader.assign({(self._topic, 0): 0})

@@ -12,16 +12,14 @@ from typing import Final
 import orjson
 
 from ksql.base.errors import KsqlError
-from ksql.registry import (
-    avro,
-    avro_compat,
-    avro_print,
-    proto,
-    proto_compat,
-)
-from ksql.registry.difference import BACKWARD, FORWARD, Difference, Roles, told
+from ksql.formats.avro import compat as avro_compat
+from ksql.formats.avro import printer as avro_print
+from ksql.formats.avro import strict as avro
+from ksql.formats.difference import BACKWARD, FORWARD, Difference, Roles, told
+from ksql.formats.protobuf import compat as proto_compat
+from ksql.formats.protobuf import resolved as proto
+from ksql.formats.schema_registry import Schema, SchemaKind
 from ksql.registry.errors import InvalidSchema
-from ksql.topics.registry import Schema, SchemaKind
 
 KINDS: Final[tuple[SchemaKind, ...]] = ("JSON", "PROTOBUF", "AVRO")
 _OF_A_HASH: Final = 5  # the version of UUIDs that follow from content
@@ -99,7 +97,7 @@ def _canonical(schema: Schema, imported: Mapping[str, str], *, normalize: bool) 
             return avro_print.canonical_text(type_, normalize=normalize)
         case "JSON":
             # brings a validator, which would cost every start a tenth of a second
-            from ksql.registry import json_model  # noqa: PLC0415
+            from ksql.formats.json_sr import model as json_model  # noqa: PLC0415
 
             json_model.parse(schema.text, imported)
             return json_model.canonical_text(schema.text, normalize=normalize)
@@ -135,7 +133,8 @@ def _differences(reader: Checked, writer: Checked, roles: Roles) -> list[Differe
             )
             return avro_compat.differences(*types, roles)
         case "JSON":
-            from ksql.registry import json_compat, json_model  # noqa: PLC0415 - see above
+            from ksql.formats.json_sr import compat as json_compat  # noqa: PLC0415 - see above
+            from ksql.formats.json_sr import model as json_model  # noqa: PLC0415 - see above
 
             documents = (
                 json_model.parse(texts[0], reader.imported),

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ksql.registry import errors as err
-from ksql.registry.steps import LATEST
-from ksql.topics.registry import (
+from ksql.formats.schema_registry import (
     Registered,
     RegistryUnreachable,
     Schema,
     SchemaNotFound,
     SchemaRejected,
 )
+from ksql.registry import errors as err
+from ksql.registry.steps import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LocalRegistry:
-    """See Registry in ``ksql.topics.registry``; schemas by id are asked for once."""
+    """See Registry in ``ksql.formats.schema_registry``; schemas by id are asked for once."""
 
     def __init__(self, subjects: Subjects) -> None:
         self._subjects = subjects

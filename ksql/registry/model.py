@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ksql.topics.registry import Schema
+from ksql.formats.schema_registry import Schema
 
 EVERYWHERE: Final = ""
 """The subject whose settings hold for all that have none of their own."""

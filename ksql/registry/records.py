@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 
 import orjson
 
+from ksql.formats.schema_registry import Reference, Schema, SchemaKind
 from ksql.registry.errors import StoreFailed
-from ksql.topics.registry import Reference, Schema, SchemaKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 
 from ksql.base.access import Access
-from ksql.registry import proto
+from ksql.formats.protobuf import resolved as proto
+from ksql.formats.schema_registry import Schema
 from ksql.registry.errors import (
     BadRequest,
     InvalidMode,
@@ -39,7 +40,6 @@ from ksql.registry.wire import (
     entry_json,
     schema_json,
 )
-from ksql.topics.registry import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from ksql.registry.model import StoredSchema, StoredVersion, SubjectSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.topics.registry import Schema
+    from ksql.formats.schema_registry import Schema
 
 
 class Schemas:

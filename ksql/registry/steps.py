@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from ksql.formats.schema_registry import Schema
 from ksql.registry import errors as err
 from ksql.registry.kinds import Checked, Level, checked, faults
 from ksql.registry.model import EVERYWHERE, StoredVersion
-from ksql.topics.registry import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

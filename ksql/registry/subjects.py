@@ -18,9 +18,9 @@ from ksql.registry.model import EVERYWHERE
 from ksql.registry.steps import LATEST, Config, Entry, Mode
 
 if TYPE_CHECKING:
+    from ksql.formats.schema_registry import Schema
     from ksql.registry.model import StoredSchema, StoredVersion
     from ksql.registry.store import SchemaStore
-    from ksql.topics.registry import Schema
 
 
 class Subjects:

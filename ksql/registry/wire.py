@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ksql.formats.schema_registry import Reference, Schema
 from ksql.registry.errors import InvalidCompatibility, InvalidSchema, NotOffered
 from ksql.registry.kinds import KINDS, Level
 from ksql.registry.steps import Config, Entry
-from ksql.topics.registry import Reference, Schema
 
 MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 Json = dict[str, Any]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.functions import col
 from pyspark.sql.functions import sum as total
 
+from ksql.kafka.producer import fitting
 from ksql.spark.buckets import bucket_labels
 from ksql.spark.host import StageHost
 from ksql.spark.shipment import Shipment
 from ksql.spark.source import kafka_source
 from ksql.spark.stage import EXCHANGE_SCHEMA, TALLY_SCHEMA, IngestStage, StatelessRoad
-from ksql.topics.producer import fitting
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

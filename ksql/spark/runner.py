@@ -24,12 +24,12 @@ from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.functions.user.watch import Limits
+from ksql.kafka.registry_client import RegistrySettings
 from ksql.spark import checkpoint, lives, trial
 from ksql.spark.failures import reason
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, QueryStartFailed, StartAt
 from ksql.spark.switching import BatchUnfinished, Coming, Switching
-from ksql.topics.registry_client import RegistrySettings
 
 if TYPE_CHECKING:
     import re

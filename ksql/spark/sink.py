@@ -16,10 +16,10 @@ from pyspark import TaskContext
 
 from ksql.base.errors import QueryFailed, ServerError
 from ksql.functions.user.watch import Overrun
+from ksql.kafka.processing_log import SINK
+from ksql.kafka.producer import DeliveryFailed, RecordTooLarge, WorkerProducer, worker_producer
+from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
 from ksql.spark.tasklog import TaskLog, log_records
-from ksql.topics.processing_log import SINK
-from ksql.topics.producer import DeliveryFailed, RecordTooLarge, WorkerProducer, worker_producer
-from ksql.topics.transactions import TaskTransactions, begin_batch, keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

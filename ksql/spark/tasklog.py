@@ -6,15 +6,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.base.excerpt import excerpt
+from ksql.formats.serde import DecodeError, EncodeError
+from ksql.kafka import processing_log as plog
 from ksql.processors.base import BadRecord, BadResult
-from ksql.topics import processing_log as plog
-from ksql.topics.wire import DecodeError, EncodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ksql.kafka.producer import Encoded
     from ksql.spark.shipment import Shipment
-    from ksql.topics.producer import Encoded
 
 _MORE: Final = "and {} more errors in this task"
 

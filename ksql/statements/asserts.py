@@ -9,16 +9,16 @@ import time
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import AssertionFailed, RegistryMissing, StatementError
+from ksql.formats.schema_registry import SchemaNotFound
 from ksql.statements import entities as e
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.topics.registry import SchemaNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ksql.formats.schema_registry import Registry
     from ksql.statements.services import Request
-    from ksql.topics.registry import Registry
 
 _POLL_S = 0.1
 _TOPIC_TIMEOUT = "ksql.assert.topic.default.timeout.ms"

@@ -6,17 +6,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError, StatementError
-from ksql.dataflow.ports import Topic, Topics
+from ksql.catalog.topic import Topic
+from ksql.dataflow.ports import Topics
 from ksql.engine.changes import applied
 from ksql.engine.errors import UpgradeRefused
 from ksql.engine.prepare import DISTRIBUTED, prepare
 from ksql.engine.schemas import forget
+from ksql.formats.schema_registry import SandboxRegistry
 from ksql.statements.answers import RequestFailed
 from ksql.statements.services import Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
-from ksql.topics.registry import SandboxRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

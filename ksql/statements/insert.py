@@ -11,11 +11,11 @@ from ksql.analysis.describe import describe
 from ksql.analysis.errors import UnknownSource
 from ksql.base.errors import PREPARING, ParseError, StatementError
 from ksql.base.ident import did_you_mean
+from ksql.compile.constants import constant_value
 from ksql.dataflow import rights
-from ksql.rows.constants import constant_value
-from ksql.topics.formats import EncodeError, Serde, format_info
-from ksql.topics.registry import subject_name
-from ksql.topics.schemas import key_schema_fits, schema_for, topic_serde
+from ksql.formats.schema_registry import subject_name
+from ksql.formats.schemas import key_schema_fits, schema_for, topic_serde
+from ksql.formats.table import EncodeError, Serde, format_info
 from ksql.types.model import BIGINT
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column, quote_always
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.catalog.model import DataSource
+    from ksql.formats.schema_registry import Registry
     from ksql.statements.services import Request
     from ksql.syntax import ast
     from ksql.syntax import expr as ex
-    from ksql.topics.registry import Registry
 
 
 class CannotInsert(StatementError):

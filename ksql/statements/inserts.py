@@ -8,10 +8,10 @@ from __future__ import annotations
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
-from ksql.rows.constants import strict
+from ksql.compile.constants import strict
+from ksql.formats.table import EncodeError
 from ksql.statements.answers import UnknownField
 from ksql.statements.insert import CannotInsert, serdes, target
-from ksql.topics.formats import EncodeError
 from ksql.types import coerce, decimals, model
 from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from ksql.types.schema import quote_always

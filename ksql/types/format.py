@@ -17,7 +17,7 @@ class Format:
     """A format with its properties.
 
     ``wrap`` is None where the statement and the configuration leave it to the format: see
-    ``ksql.topics.serde`` for each format's default. ``delimiter`` is the character itself.
+    ``ksql.formats.table`` for each format's default. ``delimiter`` is the character itself.
     """
 
     name: FormatName

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
-from ksql.topics.admin import Admin
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.admin import Admin
+from ksql.kafka.settings import KafkaSettings
 from server.cli.client import Client
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
 from server.hosting import behind_http

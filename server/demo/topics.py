@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ksql.topics.client import RawRecord, Reader
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.client import RawRecord, Reader
+from ksql.kafka.settings import KafkaSettings
 from server.demo.expected import Row, Rows
 
 _WINDOW_START_BYTES = 8

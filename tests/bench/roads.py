@@ -19,6 +19,8 @@ from ksql.base.config import Settings
 from ksql.dataflow.load import Compiled
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
+from ksql.formats.schema_registry import MemoryRegistry, Registry
+from ksql.formats.schemas import topic_serde
 from ksql.functions.registry import BUILTINS
 from ksql.local.driver import MemoryRunner, MemoryTopics
 from ksql.plan import codec
@@ -27,8 +29,6 @@ from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.pages import PagedStore
 from ksql.statements import execute
 from ksql.statements.services import Delivery, Services
-from ksql.topics.registry import MemoryRegistry, Registry
-from ksql.topics.schemas import topic_serde
 from ksql.types.format import Format
 from ksql.types.model import BIGINT, DOUBLE, INTEGER, STRING
 from ksql.types.schema import Column

@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
-from ksql.topics.formats import Serde
-from ksql.topics.schemas import topic_serde
+from ksql.formats.schemas import topic_serde
+from ksql.formats.table import Serde
 
 EARLIEST = {"auto.offset.reset": "earliest"}
 EVERY_CHANGE = {**EARLIEST, "cache.max.bytes.buffering": "0"}

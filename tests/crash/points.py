@@ -208,7 +208,7 @@ _PATCHES: dict[str, Callable[[ModuleType], None]] = {
     "pyspark.sql.streaming.readwriter": _watch_start,
     "pyspark.sql.streaming.query": _watch_stop,
     "ksql.spark.sink": _watch_sink,
-    "ksql.topics.transactions": _watch_transactions,
+    "ksql.kafka.transactions": _watch_transactions,
 }
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
-from ksql.topics.formats import DecodeError, Serde, serde_for
-from ksql.topics.registry import MemoryRegistry
+from ksql.formats.schema_registry import MemoryRegistry
+from ksql.formats.table import DecodeError, Serde, serde_for
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.model import Array, Field, Map, Struct

@@ -14,13 +14,13 @@ from ksql.app.reads import Reads
 from ksql.app.teardown import end_cluster
 from ksql.base.config import check
 from ksql.base.errors import KsqlError
+from ksql.formats.schema_registry import MemoryRegistry
+from ksql.kafka.client import RawRecord
 from ksql.statements import execute
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
 from ksql.statements.entities import CommandStatus
 from ksql.statements.inserts import RowWriter
 from ksql.stores.memory import MemoryStore
-from ksql.topics.client import RawRecord
-from ksql.topics.registry import MemoryRegistry
 from server.app import create_app
 from server.errors import DEFECT, SERVER_ERROR
 from tests.unit.world import World

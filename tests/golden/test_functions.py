@@ -9,8 +9,8 @@ from ksql.analysis.bound import type_of
 from ksql.analysis.infer import bind
 from ksql.analysis.scope import Scope, Source
 from ksql.base.errors import KsqlError
+from ksql.compile.compile import compile_expr
 from ksql.functions.registry import BUILTINS
-from ksql.rows.compile import compile_expr
 from ksql.syntax.parser import parse_expression
 from ksql.types import model
 from ksql.types.model import Array, Decimal, Map

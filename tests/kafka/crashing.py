@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import ksql.commands.log as command_log
+from ksql.kafka.client import TransactionalSender
 from ksql.spark.runner import SparkRunner
-from ksql.topics.client import TransactionalSender
 from server.main import main
 
 

@@ -10,11 +10,12 @@ from threading import Barrier
 import pytest
 
 from ksql.base.errors import KsqlError
-from ksql.topics import epoch
-from ksql.topics.admin import Admin, TopicChange
-from ksql.topics.kafka_errors import UnknownTopic
-from ksql.topics.settings import KafkaSettings
-from ksql.topics.shared_sender import SharedSender
+from ksql.catalog.topic import Topic
+from ksql.kafka import epoch
+from ksql.kafka.admin import Admin
+from ksql.kafka.errors import UnknownTopic
+from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.shared_sender import SharedSender
 from tests.kafka.servers import Refused
 from tests.kafka.wires import read_all, unique
 
@@ -35,8 +36,8 @@ def sender(kafka):
 
 def test_a_refused_record_is_told_to_who_wrote_it(kafka, sender):
     small, big = unique("small"), unique("big")
-    Admin(kafka).create(TopicChange(small, 1, configs={"max.message.bytes": "2000"}))
-    Admin(kafka).create(TopicChange(big, 1))
+    Admin(kafka).create(Topic(small, 1, configs={"max.message.bytes": "2000"}))
+    Admin(kafka).create(Topic(big, 1))
     together = Barrier(2)
 
     def write(topic, size):
@@ -57,13 +58,13 @@ def test_a_refused_record_is_told_to_who_wrote_it(kafka, sender):
 def test_a_topic_that_was_deleted_is_named(kafka, sender):
     topic = unique("gone")
     admin = Admin(kafka)
-    admin.create(TopicChange(topic, 1))
+    admin.create(Topic(topic, 1))
     sender.begin(topic, None, b"x", None).wait()
     admin.delete(topic)
     for timestamp in (None, 0):
         with pytest.raises(UnknownTopic, match=f"Kafka topic does not exist: {topic}"):
             sender.begin(topic, None, b"x", timestamp).wait()
-    admin.create(TopicChange(topic, 1))
+    admin.create(Topic(topic, 1))
     sender.begin(topic, None, b"x", None).wait()  # made anew, it is written to again
     epoch.close()
 

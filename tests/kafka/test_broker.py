@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ksql.base.lock import DirectoryBusy
-from ksql.topics.broker import BrokerFailed, EmbeddedBroker, PortInUse
+from ksql.kafka.broker import BrokerFailed, EmbeddedBroker, PortInUse
 
 PATIENCE_SECONDS = 60
 
@@ -121,7 +121,7 @@ def test_a_jvm_that_cannot_start_is_told(tmp_path):
 PARENT = """
 import os, sys, time
 from pathlib import Path
-from ksql.topics.broker import EmbeddedBroker
+from ksql.kafka.broker import EmbeddedBroker
 broker = EmbeddedBroker(Path(sys.argv[1]))
 broker.start()
 print(broker.pid, flush=True)

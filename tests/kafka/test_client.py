@@ -7,11 +7,12 @@ import uuid
 
 import pytest
 
-from ksql.topics import client
-from ksql.topics.admin import Admin, TopicChange
-from ksql.topics.broker import EmbeddedBroker
-from ksql.topics.client import CommitInDoubt, Reader, Sender, TransactionalSender
-from ksql.topics.kafka_errors import (
+from ksql.catalog.topic import Topic
+from ksql.kafka import client
+from ksql.kafka.admin import Admin
+from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.client import CommitInDoubt, Reader, Sender, TransactionalSender
+from ksql.kafka.errors import (
     KafkaRefused,
     KafkaUnreachable,
     OffsetsGone,
@@ -19,7 +20,7 @@ from ksql.topics.kafka_errors import (
     TopicExists,
     UnknownTopic,
 )
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.settings import KafkaSettings
 
 pytestmark = pytest.mark.kafka
 
@@ -42,7 +43,7 @@ def admin(kafka):
 def topic(admin):
     """A new topic of two partitions."""
     name = f"t-{uuid.uuid4().hex[:8]}"
-    admin.create(TopicChange(name, 2))
+    admin.create(Topic(name, 2))
     return name
 
 
@@ -66,7 +67,7 @@ def nowhere():
 
 def test_topics_are_created_described_changed_and_deleted(admin):
     name = f"t-{uuid.uuid4().hex[:8]}"
-    admin.create(TopicChange(name, 3, configs={"cleanup.policy": "compact"}))
+    admin.create(Topic(name, 3, configs={"cleanup.policy": "compact"}))
     assert admin.exists(name)
     assert admin.partitions(name) == 3
     info = admin.describe([name, "not-there"])
@@ -78,7 +79,7 @@ def test_topics_are_created_described_changed_and_deleted(admin):
     changed = admin.describe([name])[name].configs
     assert (changed["retention.ms"], changed["cleanup.policy"]) == ("1234", "compact")
     with pytest.raises(TopicExists, match="already exists"):
-        admin.create(TopicChange(name, 1))
+        admin.create(Topic(name, 1))
     admin.delete(name)
     assert not admin.exists(name)
     with pytest.raises(UnknownTopic):
@@ -92,9 +93,9 @@ def test_topics_are_created_described_changed_and_deleted(admin):
 @pytest.mark.parametrize(
     "topic",
     [
-        TopicChange("bad name!", 1),
-        TopicChange("too-many-replicas", 1, 3),
-        TopicChange("bad-config", 1, configs={"no.such.config": "1"}),
+        Topic("bad name!", 1),
+        Topic("too-many-replicas", 1, 3),
+        Topic("bad-config", 1, configs={"no.such.config": "1"}),
     ],
 )
 def test_what_the_broker_refuses(admin, topic):
@@ -104,7 +105,7 @@ def test_what_the_broker_refuses(admin, topic):
 
 def test_offsets(kafka, admin, topic):
     other = f"{topic}-b"
-    admin.create(TopicChange(other, 1))
+    admin.create(Topic(other, 1))
     sender = Sender(kafka)
     for n in range(5):
         sender.send(topic, None, b"x", partition=1, timestamp=1000 + n)
@@ -159,7 +160,7 @@ def test_a_reader_may_start_at_the_end(kafka, topic):
 
 def test_keys_go_to_the_partition_that_java_chooses(kafka, admin):
     name = f"t-{uuid.uuid4().hex[:8]}"
-    admin.create(TopicChange(name, 4))
+    admin.create(Topic(name, 4))
     sender = Sender(kafka)
     for key in (b"21", b"foobar", b"abc"):
         sender.send(name, key, b"v")

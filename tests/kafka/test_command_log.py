@@ -12,10 +12,10 @@ from ksql.commands.quarantine import CommandNotApplied, UnreadableCommand
 from ksql.commands.record import encode
 from ksql.engine.changes import PutType
 from ksql.engine.ports import Command
-from ksql.topics.admin import Admin
-from ksql.topics.client import Sender
-from ksql.topics.kafka_errors import ProducerFenced
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import Sender
+from ksql.kafka.errors import ProducerFenced
+from ksql.kafka.settings import KafkaSettings
 from ksql.types.model import STRING
 
 

@@ -12,8 +12,8 @@ from ksql.commands.log import topic_name
 from ksql.commands.record import encode
 from ksql.engine.changes import EndQuery
 from ksql.engine.ports import Command
-from ksql.topics.admin import Admin
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.admin import Admin
+from ksql.kafka.settings import KafkaSettings
 from tests.kafka.servers import Refused, hosted
 from tests.kafka.wires import await_true, produce, read_all, unique
 

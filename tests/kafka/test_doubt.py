@@ -14,9 +14,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ksql.commands.log import KafkaCommandLog, NotCommitted
 from ksql.engine.ports import Command, CommandInDoubt
-from ksql.topics.admin import Admin
-from ksql.topics.kafka_errors import KafkaUnreachable
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.admin import Admin
+from ksql.kafka.errors import KafkaUnreachable
+from ksql.kafka.settings import KafkaSettings
 from tests.kafka.servers import hosted
 from tests.kafka.wires import await_true, produce, read_all, unique
 

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.topics import epoch
-from ksql.topics.admin import Admin, TopicChange
-from ksql.topics.client import Reader, Sender
-from ksql.topics.producer import WorkerProducer
-from ksql.topics.settings import KafkaSettings
+from ksql.catalog.topic import Topic
+from ksql.kafka import epoch
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import Reader, Sender
+from ksql.kafka.producer import WorkerProducer
+from ksql.kafka.settings import KafkaSettings
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -30,7 +31,7 @@ def _closed():
 def test_whatever_is_legal_can_be_written_at_the_epoch(broker, request, key, value, headers):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
     topic = f"epoch-{abs(hash(request.node.name))}"
-    Admin(kafka).create(TopicChange(topic, 1))
+    Admin(kafka).create(Topic(topic, 1))
     sender = Sender(kafka)
     sender.send(topic, key, value, timestamp=0, headers=headers)
     sender.flush()
@@ -43,7 +44,7 @@ def test_whatever_is_legal_can_be_written_at_the_epoch(broker, request, key, val
 
 def test_a_header_without_value_is_empty_at_the_epoch(broker):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
-    Admin(kafka).create(TopicChange("epoch-header", 1))
+    Admin(kafka).create(Topic("epoch-header", 1))
     sender = Sender(kafka)
     sender.send("epoch-header", b"k", b"v", timestamp=0, headers=[("a", None)])
     with Reader(kafka) as reader:
@@ -54,7 +55,7 @@ def test_a_header_without_value_is_empty_at_the_epoch(broker):
 
 def test_one_that_is_too_large_is_told_and_left_out(broker):
     kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
-    Admin(kafka).create(TopicChange("epoch-large", 1, configs={"max.message.bytes": "2000"}))
+    Admin(kafka).create(Topic("epoch-large", 1, configs={"max.message.bytes": "2000"}))
     producer = WorkerProducer({k: str(v) for k, v in kafka.producer().items()})
     told: list[str] = []
     records = [(None, b"x" * 5000, 0, None), (None, b"a", 0, None), (None, b"b", 1, None)]

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ksql.topics.admin import TopicChange
+from ksql.catalog.topic import Topic
 from tests.kafka.test_registry import url_of
 from tests.kafka.wires import await_true, produce, read_all, unique
 
@@ -82,7 +82,7 @@ def test_a_record_that_is_too_large_for_its_topic(server, http, source, group):
     settings = {"ksql.fail.on.production.error": "false", "auto.offset.reset": "earliest"}
     select = f"AS SELECT {what} FROM {source}{group};"
     for sink in (strict, lenient):
-        change = TopicChange(sink, 1, configs={"max.message.bytes": "2000"})
+        change = Topic(sink, 1, configs={"max.message.bytes": "2000"})
         server.service.admin.create(change)
     http.ksql(f"CREATE {kind} {strict} {select}")
     http.ksql(f"CREATE {kind} {lenient} {select}", settings)

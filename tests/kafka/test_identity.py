@@ -10,9 +10,9 @@ import pytest
 
 from ksql.app.belonging import StateInDanger
 from ksql.app.tenure import AnotherServer
-from ksql.topics.admin import Admin
-from ksql.topics.broker import EmbeddedBroker
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.admin import Admin
+from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.settings import KafkaSettings
 from tests.kafka.servers import ServerProcess, hosted
 from tests.kafka.wires import await_true, create_topic, produce, read_all, topics, unique
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 
 from ksql.base.jars import jars
-from ksql.base.java import find_java
-from ksql.topics.kafka_errors import RETRIABLE
+from ksql.base.jvm import find_java
+from ksql.kafka.errors import RETRIABLE
 
 TABLE = """
 import org.apache.kafka.common.errors.RetriableException;

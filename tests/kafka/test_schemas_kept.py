@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from ksql.catalog.topic import Topic
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import Reader
+from ksql.kafka.settings import KafkaSettings
 from ksql.registry.kafkalog import KafkaSchemaLog, UnfitRegistryTopic
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
-from ksql.topics.admin import Admin, TopicChange
-from ksql.topics.client import Reader
-from ksql.topics.settings import KafkaSettings
 from tests.kafka.servers import hosted
 from tests.kafka.test_registry import url_of
 from tests.kafka.wires import await_true, unique
@@ -99,7 +100,7 @@ def test_the_topic_is_as_confluents_registry_makes_it(kafka):
 )
 def test_a_topic_that_would_lose_schemas_is_refused(kafka, partitions, policy, says):
     topic = unique("_schemas")
-    Admin(kafka).create(TopicChange(topic, partitions, 1, {"cleanup.policy": policy}))
+    Admin(kafka).create(Topic(topic, partitions, 1, {"cleanup.policy": policy}))
     with pytest.raises(UnfitRegistryTopic, match=says):
         opened(kafka, topic)
 

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from ksql.base.ids import QueryId
-from ksql.topics.client import Reader, Sender
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.client import Reader, Sender
+from ksql.kafka.settings import KafkaSettings
 from ksql.upgrade.verdict import Guarantee, Verdict
 from tests.kafka.servers import Refused
 from tests.kafka.wires import unique

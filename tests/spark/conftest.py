@@ -9,12 +9,13 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from ksql.base.jars import jars
+from ksql.catalog.topic import Topic
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import Reader, Sender
+from ksql.kafka.settings import KafkaSettings
 from ksql.spark.jvm import SparkSettings
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import QuerySpec, RetryPolicy
-from ksql.topics.admin import Admin, TopicChange
-from ksql.topics.client import Reader, Sender
-from ksql.topics.settings import KafkaSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,7 +51,7 @@ class Desk:
 
     def topic(self, partitions: int = 2) -> str:
         name = f"t-{uuid.uuid4().hex[:8]}"
-        self.admin.create(TopicChange(name, partitions))
+        self.admin.create(Topic(name, partitions))
         return name
 
     def send(self, topic, *pairs, **more):

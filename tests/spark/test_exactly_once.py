@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from ksql.kafka.producer import DeliveryFailed, Encoded, fitting
+from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
 from ksql.spark.spec import State
-from ksql.topics.producer import DeliveryFailed, Encoded, fitting
-from ksql.topics.transactions import TaskTransactions, begin_batch, keep
 from tests.spark.test_failures import await_state
 
 

@@ -75,8 +75,8 @@ from pathlib import Path
 from ksql.base.jars import jars
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.jvm import SparkSettings
-from ksql.topics.admin import Admin
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.admin import Admin
+from ksql.kafka.settings import KafkaSettings
 from tests.spark.conftest import Desk
 kafka = KafkaSettings(sys.argv[1])
 runtime = SparkRuntime(SparkSettings(Path(sys.argv[2]), jars("spark")), lambda: Admin(kafka))

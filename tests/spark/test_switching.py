@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ksql.base.errors import KsqlError
+from ksql.catalog.topic import Topic
 from ksql.spark import checkpoint
 from ksql.spark.spec import State
 from ksql.spark.switching import BatchUnfinished, Coming, Switching, SwitchRefused
-from ksql.topics.admin import TopicChange
 from tests.spark.test_failures import await_state
 
 
@@ -133,7 +133,7 @@ def test_a_topic_that_comes_back_starts_its_query(desk, runtime):
         query.await_tried(60)
         await_state(query, State.ERROR, 60)
         assert query.status().state is State.ERROR
-        desk.admin.create(TopicChange(source, 1))
+        desk.admin.create(Topic(source, 1))
         desk.send(source, ("a", "1"))
         await_state(query, State.RUNNING, 60)
         assert query.await_idle(desk.ends(source))

@@ -9,7 +9,7 @@ import pytest
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
-from ksql.dataflow.ports import Topic
+from ksql.catalog.topic import Topic
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.functions.registry import BUILTINS

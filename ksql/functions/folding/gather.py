@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.functions.errors import BadConstant, EvaluationError
+from ksql.functions.errors import BadConstant
 from ksql.functions.returns import Rule
 from ksql.functions.spec import Aggregate, AggregateFactory
-from ksql.functions.values import identity, membership, order
+from ksql.java.errors import EvaluationError
+from ksql.java.values import identity, membership, order
 from ksql.types.model import Array, Field, SqlType, Struct
 
 if TYPE_CHECKING:

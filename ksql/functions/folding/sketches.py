@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.spec import Aggregate, AggregateFactory
-from ksql.functions.values import identity
+from ksql.java.values import identity
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
-from ksql.functions.arith import WIDE, NumericOverflow, fits
 from ksql.functions.returns import SAME
 from ksql.functions.spec import Aggregate, AggregateFactory
+from ksql.java.arith import WIDE, NumericOverflow, fits
 from ksql.types.ints import wrap32, wrap64
 from ksql.types.model import Decimal, SqlType
 

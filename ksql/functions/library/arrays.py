@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.build import family
-from ksql.functions.errors import LONGEST_RESULT, EvaluationError, ResultTooLong, Room
+from ksql.functions.errors import Room
 from ksql.functions.spec import Scalar
-from ksql.functions.values import identity, is_plain, membership, order
+from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.java.values import identity, is_plain, membership, order
 from ksql.types.model import (
     BIGINT,
     BOOLEAN,

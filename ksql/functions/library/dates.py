@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
 from ksql.functions.spec import Scalar
-from ksql.functions.timeformat import (
+from ksql.java.errors import EvaluationError
+from ksql.java.timeformat import (
     date_moment,
     formatter,
     parse_date,
@@ -20,7 +20,7 @@ from ksql.functions.timeformat import (
     timestamp_moment,
     zone_of,
 )
-from ksql.functions.timeformat.zones import UTC
+from ksql.java.timeformat.zones import UTC
 from ksql.types.ints import wrap64
 from ksql.types.times import DAY_MS
 

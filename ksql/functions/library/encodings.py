@@ -9,8 +9,8 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
 from ksql.functions.spec import Scalar
+from ksql.java.errors import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

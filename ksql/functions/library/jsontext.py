@@ -8,11 +8,11 @@ from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
-from ksql.functions.jsonpath import steps
-from ksql.functions.jsontree import MISSING, BadJson, json_text, parse_json, quote
 from ksql.functions.spec import Scalar
-from ksql.functions.text import from_units
+from ksql.java.errors import EvaluationError
+from ksql.java.jsonpath import steps
+from ksql.java.jsontree import MISSING, BadJson, json_text, parse_json, quote
+from ksql.java.text import from_units
 from ksql.types.model import (
     BIGINT,
     BOOLEAN,

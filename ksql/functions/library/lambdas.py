@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError, Room
+from ksql.functions.errors import Room
 from ksql.functions.spec import Scalar
+from ksql.java.errors import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

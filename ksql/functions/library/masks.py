@@ -6,9 +6,9 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
 from ksql.functions.spec import Scalar
-from ksql.functions.text import from_units, to_units
+from ksql.java.errors import EvaluationError
+from ksql.java.text import from_units, to_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.functions.build import family
 from ksql.functions.returns import WIDENED
 from ksql.functions.spec import Scalar
-from ksql.functions.values import identity, is_plain, order
+from ksql.java.values import identity, is_plain, order
 from ksql.types.model import NULL, SqlType
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import StatementError
-from ksql.functions.arith import cbrt, decimal_of, ieee, round_half_up, set_scale
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
 from ksql.functions.returns import SAME, Rule
 from ksql.functions.spec import Scalar
+from ksql.java.arith import cbrt, decimal_of, ieee, round_half_up, set_scale
+from ksql.java.errors import EvaluationError
 from ksql.types.ints import LONG_MAX, LONG_MIN, divide_double, saturate, wrap32, wrap64
 from ksql.types.model import NULL, Decimal, SqlType
 

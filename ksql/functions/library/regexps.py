@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ksql.functions.build import family
-from ksql.functions.javaregex import JavaRegex, compile_java, part, replace_all
 from ksql.functions.spec import Scalar
+from ksql.java.regex import JavaRegex, compile_java, part, replace_all
 
 
 def extract(pattern: str, text: str, group: int = 0) -> str | None:

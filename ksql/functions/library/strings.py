@@ -8,9 +8,9 @@ import uuid
 from typing import TYPE_CHECKING, AnyStr
 
 from ksql.functions.build import family
-from ksql.functions.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 from ksql.functions.spec import Scalar
-from ksql.functions.text import JAVA_SPACES, from_units, in_units, length
+from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.java.text import JAVA_SPACES, from_units, in_units, length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

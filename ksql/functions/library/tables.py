@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
 from ksql.functions.returns import Rule
 from ksql.functions.spec import Table
+from ksql.java.errors import EvaluationError
 from ksql.types.model import NULL, Array, SqlType
 
 CUBE_LIMIT = 20

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote_plus, unquote_plus
 
 from ksql.functions.build import family
-from ksql.functions.errors import EvaluationError
-from ksql.functions.javauri import Uri, parse_uri
 from ksql.functions.spec import Scalar
+from ksql.java.errors import EvaluationError
+from ksql.java.uri import Uri, parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable

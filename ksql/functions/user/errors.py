@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.functions.errors import EvaluationError
+from ksql.java.errors import EvaluationError
 
 
 class BadDeclaration(TypeError):

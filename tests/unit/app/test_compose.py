@@ -7,7 +7,7 @@ import pytest
 
 from ksql.app import compose
 from ksql.base.config import Settings
-from ksql.topics.settings import KafkaSettings
+from ksql.kafka.settings import KafkaSettings
 
 
 def client(properties: dict[str, str]) -> dict[str, str]:

@@ -7,10 +7,10 @@ import pytest
 
 from ksql.app.registry import BadRegistryListener, BadRegistryTopic, kafka_log, open_registry
 from ksql.base.config import Settings
+from ksql.formats.schema_registry import Schema
+from ksql.kafka.registry_client import ConfluentRegistry
+from ksql.kafka.settings import KafkaSettings
 from ksql.registry.local import LocalRegistry
-from ksql.topics.registry import Schema
-from ksql.topics.registry_client import ConfluentRegistry
-from ksql.topics.settings import KafkaSettings
 from tests.unit.registry.memorylog import MemoryLog, Topic
 
 AVRO = Schema("AVRO", '"string"')

@@ -10,8 +10,8 @@ from ksql.app import tenure as module
 from ksql.app.tenure import BEAT_S, LEASE_S, SILENCE_S, AnotherServer, LeaseUnwritable, Tenure
 from ksql.base import lease
 from ksql.base.lease import NotInCharge
-from ksql.topics.claims import Claim, decode
-from ksql.topics.kafka_errors import KafkaUnreachable, ProducerFenced
+from ksql.kafka.claims import Claim, decode
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 
 
 class Topic:

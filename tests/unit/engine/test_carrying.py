@@ -7,12 +7,12 @@ from contextlib import contextmanager
 import pytest
 
 from ksql.base.errors import KsqlError, ServerError
-from ksql.dataflow.ports import Topic
+from ksql.catalog.topic import Topic
 from ksql.engine.memory import MemoryLog
 from ksql.engine.ports import CommandInDoubt
 from ksql.engine.promises import MemoryMark
+from ksql.formats.schema_registry import MemoryRegistry
 from ksql.local.driver import MemoryRunner
-from ksql.topics.registry import MemoryRegistry
 from tests.unit.world import World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"

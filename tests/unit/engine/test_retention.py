@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.dataflow.ports import Topic
+from ksql.catalog.topic import Topic
 from tests.unit.world import World
 
 SETUP = """

@@ -8,9 +8,9 @@ import pytest
 
 from ksql.base.errors import RegistryMissing
 from ksql.engine.memory import MemoryLog
+from ksql.formats.schema_registry import MemoryRegistry, RegistryUnreachable, Schema, SchemaRejected
 from ksql.statements.answers import RequestFailed
 from ksql.syntax.parser import parse_one, split
-from ksql.topics.registry import MemoryRegistry, RegistryUnreachable, Schema, SchemaRejected
 from tests.unit.world import World
 
 RECORD = {

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ksql.base.errors import QueryFailed
-from ksql.functions.errors import BadConstant, EvaluationError
+from ksql.functions.errors import BadConstant
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import resolve
 from ksql.functions.spec import Aggregate
+from ksql.java.errors import EvaluationError
 from ksql.types.model import NULL
 from tests.unit.functions.harness import D, aggregate, fold, result, types_of
 

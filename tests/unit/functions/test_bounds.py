@@ -6,16 +6,16 @@ import decimal
 
 import pytest
 
-from ksql.functions.errors import LONGEST_RESULT, ResultTooLong
+from ksql.compile.errors import LONGEST_CAUSE, cause
+from ksql.formats import serde as wire
 from ksql.functions.instantiate import instantiate_scalar
-from ksql.functions.javaregex import TooSlow, matcher
-from ksql.functions.javaregex.budget import Budget
 from ksql.functions.library.lambdas import reduce_array, reduce_map, transform_array, transform_map
 from ksql.functions.library.strings import replaced
 from ksql.functions.registry import BUILTINS
-from ksql.functions.timeformat import parse_timestamp
-from ksql.rows.errors import LONGEST_CAUSE, cause
-from ksql.topics import wire
+from ksql.java.errors import LONGEST_RESULT, ResultTooLong
+from ksql.java.regex import TooSlow, matcher
+from ksql.java.regex.budget import Budget
+from ksql.java.timeformat import parse_timestamp
 from ksql.types import coerce, decimals, model
 
 BIG = "a" * 1_000_000

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from ksql.functions.errors import EvaluationError
 from ksql.functions.registry import BUILTINS
+from ksql.java.errors import EvaluationError
 from tests.unit.functions.cases import arrays, dates, jsons, numbers, strings
 from tests.unit.functions.harness import FAILS, scalar
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.functions.errors import EvaluationError
 from ksql.functions.registry import BUILTINS
+from ksql.java.errors import EvaluationError
 from tests.unit.functions.harness import table
 
 CASES = [

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from ksql.topics.formats import NoRegistry
+from ksql.formats.table import NoRegistry
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.model import Struct

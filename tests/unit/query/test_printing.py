@@ -4,14 +4,14 @@ from decimal import Decimal
 
 import pytest
 
+from ksql.formats.schema_registry import MemoryRegistry, framed
+from ksql.formats.table import serde_for
+from ksql.formats.written import Written
+from ksql.kafka.client import RawRecord
 from ksql.query.printing import _line, _shown, guess
-from ksql.topics.client import RawRecord
-from ksql.topics.formats import serde_for
-from ksql.topics.registry import MemoryRegistry, framed
-from ksql.topics.written import Written
 from ksql.types import model
 from ksql.types.format import Format
-from tests.unit.topics import columns as c
+from tests.unit.formats import columns as c
 
 COLUMNS = (c.value("ID", model.INTEGER), c.value("D", model.Decimal(4, 2)))
 

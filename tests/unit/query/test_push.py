@@ -8,11 +8,11 @@ import pytest
 from ksql.analysis.bound import type_of
 from ksql.base.errors import StatementError
 from ksql.engine.queries import transient_plan
+from ksql.kafka.client import RawRecord
 from ksql.plan.build import build
 from ksql.processors.bounded import TooMuchState
 from ksql.query.push import PushQuery, check_limit
 from ksql.query.scalable import is_scalable
-from ksql.topics.client import RawRecord
 from ksql.types.schema import Column
 from tests.unit.world import World
 

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ksql.formats.schema_registry import Reference, Schema, SchemaNotFound, SchemaRejected
 from ksql.registry import errors as err
 from ksql.registry.kinds import Level
 from ksql.registry.local import LocalRegistry
 from ksql.registry.steps import LATEST, Config
 from ksql.registry.subjects import Subjects
-from ksql.topics.registry import Reference, Schema, SchemaNotFound, SchemaRejected
 
 
 def avro(*fields, required=()):

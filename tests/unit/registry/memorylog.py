@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 from ksql.registry.records import decode, encode
-from ksql.topics.kafka_errors import KafkaUnreachable, ProducerFenced
 
 
 @dataclass

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ksql.formats.schema_registry import Reference, Schema
 from ksql.registry.errors import InvalidSchema
 from ksql.registry.kinds import KINDS, Checked, Level, checked, faults
-from ksql.topics.registry import Reference, Schema
 
 GOOD = {
     "AVRO": {

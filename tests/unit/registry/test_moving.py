@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.formats.schema_registry import Reference
 from ksql.ledger.database import Database, default_url, parse_url
 from ksql.ledger.migrate import migrate
 from ksql.ledger.model import SchemaReferenceRow, SchemaRow, SubjectRow, SubjectVersionRow
@@ -13,7 +14,6 @@ from ksql.registry.moving import SchemasCollide, SchemasOfAnother, SchemasOutOfR
 from ksql.registry.steps import Config
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
-from ksql.topics.registry import Reference
 from tests.unit.registry.contract import avro
 from tests.unit.registry.memorylog import MemoryLog, Topic
 

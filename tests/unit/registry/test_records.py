@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.formats.schema_registry import Reference, Schema
 from ksql.registry import records as r
 from ksql.registry.records import UnreadableRecord, decode, encode
-from ksql.topics.registry import Reference, Schema
 
 AVRO = Schema("AVRO", '{"type":"string"}')
 PROTO = Schema("PROTOBUF", 'syntax = "proto3";\n', (Reference("o.proto", "other", 2),))

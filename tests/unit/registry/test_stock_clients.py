@@ -20,12 +20,12 @@ from google.api.auth_pb2 import AuthProvider
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from ksql.formats.schemas import inferred_columns
+from ksql.kafka.registry_client import ConfluentRegistry, RegistrySettings
 from ksql.registry.local import LocalRegistry
 from ksql.registry.server import RegistryServer
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
-from ksql.topics.registry_client import ConfluentRegistry, RegistrySettings
-from ksql.topics.schemas import inferred_columns
 from ksql.types.format import Format
 from tests.unit.registry.memorylog import MemoryLog
 
@@ -194,7 +194,7 @@ def test_the_clients_own_methods(embedded, stock, fresh):
 def test_our_own_client(embedded):
     ours = ConfluentRegistry(RegistrySettings(embedded[1]))
     local = embedded[0]
-    from ksql.topics.registry import Schema as Ours  # noqa: PLC0415 - two classes of one name
+    from ksql.formats.schema_registry import Schema as Ours  # noqa: PLC0415 - two classes of one name
 
     schema = Ours("JSON", '{"type":"string"}')
     id_ = ours.register("s", schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.formats.schema_registry import RegistryUnreachable, Schema
 from ksql.registry import errors as err
 from ksql.registry import records as r
 from ksql.registry.kinds import Level
@@ -11,7 +12,6 @@ from ksql.registry.local import LocalRegistry
 from ksql.registry.steps import Config
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
-from ksql.topics.registry import RegistryUnreachable, Schema
 from tests.unit.registry.contract import SubjectsContract, avro
 from tests.unit.registry.memorylog import MemoryLog, Topic
 

@@ -9,13 +9,13 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from ksql.base import lease
 from ksql.base.errors import QueryFailed
 from ksql.dataflow.program import Output
+from ksql.kafka.producer import DeliveryFailed
 from ksql.processors.base import BadResult, Record
 from ksql.spark import sink
 from ksql.spark.chunk import pack_records
 from ksql.spark.host import StageHost
 from ksql.spark.shipment import Shipment
 from ksql.spark.tasklog import TaskLog
-from ksql.topics.producer import DeliveryFailed
 
 LARGE = b"x" * 100
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ksql.base.errors import AssertionFailed, RegistryMissing, StatementError
+from ksql.formats.schema_registry import MemoryRegistry, RegistryUnreachable, Schema
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
-from ksql.topics.registry import MemoryRegistry, RegistryUnreachable, Schema
 from tests.unit.world import StillMonitor, World
 
 AVRO = Schema("AVRO", '"string"')

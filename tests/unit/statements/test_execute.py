@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.base.errors import ServerError
-from ksql.dataflow.ports import Topic
+from ksql.catalog.topic import Topic
 from ksql.local.driver import MemoryRunner
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed

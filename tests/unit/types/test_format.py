@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.topics.formats import FORMATS
+from ksql.formats.table import FORMATS
 from ksql.types.format import ALONE, Format, as_written
 
 

@@ -1,0 +1,172 @@
+"""Bound expressions as one Python function of a row, or of a list of rows.
+
+The generated source is plain: columns in local variables, a condition, the outputs, each in a
+guard of its own. ``Stage.source`` shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ksql.compile.emit import Code, indent
+from ksql.compile.errors import Log, TooDeep, reporter
+from ksql.compile.generate import Generator
+
+if TYPE_CHECKING:
+    from ksql.analysis.bound import Bound
+    from ksql.functions.registry import Functions
+
+Row = tuple[Any, ...]
+_DROP = "<drop>"
+_LIMIT = "too many"  # nested brackets or blocks, says Python
+_MAX_UNPACKED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A filter and a projection, compiled.
+
+    ``run(row, log)`` gives the output row, or None if the filter drops it. ``batch(rows, log)``
+    gives a list with one entry per row: the output row, or None.
+    """
+
+    run: Callable[[Row, Log], Row | None]
+    batch: Callable[[Sequence[Row], Log], list[Row | None]]
+    source: str
+
+
+def compile_stage(
+    columns: Sequence[str],
+    where: Bound | None,
+    outputs: Sequence[Bound],
+    functions: Functions,
+    settings: Mapping[str, Any],
+    log: str,
+) -> Stage:
+    """Compile a filter and a projection over rows of these columns.
+
+    ``log`` names the stage in the processing log. Raises: TooDeep.
+    """
+    program = _program(columns, where, outputs, functions, settings)
+    row = f"({', '.join(program.values)}{',' if len(program.values) == 1 else ''})"
+    many = ["found = []", "add = found.append", "for row in rows:"]
+    many += indent(program.lines(["add(None)", "continue"], f"add({row})"))
+    source = [
+        *program.code.prologue,
+        "def run(row, log):",
+        *indent(program.lines(["return None"], f"return {row}")),
+        "def batch(rows, log):",
+        *indent([*many, "return found"]),
+    ]
+    names = program.executed(source, log)
+    return Stage(names["run"], names["batch"], "\n".join(source))
+
+
+def compile_expr(
+    columns: Sequence[str],
+    expr: Bound,
+    functions: Functions,
+    settings: Mapping[str, Any],
+    log: str,
+) -> Callable[[Row, Log], Any]:
+    """The value of one expression; an error gives None and is logged. Raises: TooDeep."""
+    program = _program(columns, None, [expr], functions, settings)
+    return program.function(["return None"], f"return {program.values[0]}", log)
+
+
+def compile_predicate(
+    columns: Sequence[str],
+    expr: Bound,
+    functions: Functions,
+    settings: Mapping[str, Any],
+    log: str,
+) -> Callable[[Row, Log], bool]:
+    """A condition; NULL and errors, which are logged, give false. Raises: TooDeep."""
+    program = _program(columns, expr, [], functions, settings)
+    return program.function(["return False"], "return True", log)
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """The statements for one row, with a mark where it is dropped, and the output values."""
+
+    code: Code
+    statements: Sequence[str]
+    values: Sequence[str]
+
+    def lines(self, drop: Sequence[str], keep: str) -> list[str]:
+        """The statements with what to do for a row that is dropped, and for one that is kept."""
+        found: list[str] = []
+        for line in self.statements:
+            head, mark, _ = line.partition(_DROP)
+            found += [head + each for each in drop] if mark and not head.strip() else [line]
+        return [*found, keep]
+
+    def function(self, drop: Sequence[str], keep: str, log: str) -> Callable[[Row, Log], Any]:
+        """The statements as a function of one row."""
+        body = indent(self.lines(drop, keep))
+        names = self.executed([*self.code.prologue, "def run(row, log):", *body], log)
+        run: Callable[[Row, Log], Any] = names["run"]
+        return run
+
+    def executed(self, source: Sequence[str], log: str) -> dict[str, Any]:
+        """What the source defines."""
+        names = {**self.code.namespace, "failed": reporter(log, self.code.nodes)}
+        try:
+            made = compile("\n".join(source), "<compiled expressions>", "exec")
+        except (RecursionError, MemoryError) as error:
+            raise TooDeep from error
+        except SyntaxError as error:
+            if _LIMIT in str(error):
+                raise TooDeep from error
+            raise
+        exec(made, names)  # noqa: S102 (what this module is for)
+        return names
+
+
+def _program(
+    columns: Sequence[str],
+    where: Bound | None,
+    outputs: Sequence[Bound],
+    functions: Functions,
+    settings: Mapping[str, Any],
+) -> _Program:
+    code = Code({name: place for place, name in enumerate(columns)})
+    generator = Generator(code, functions, settings)
+    try:
+        condition = [] if where is None else _condition(generator, where)
+        first = code.used & _locals(columns)
+        values = [generator.guarded(output) for output in outputs]
+    except RecursionError as error:
+        raise TooDeep from error
+    later = (code.used & _locals(columns)) - first
+    width = len(columns)
+    loads = [*_loaded(first, width), *condition, *_loaded(later, width)]
+    return _Program(code, [*loads, *code.block.lines()], values)
+
+
+def _locals(columns: Sequence[str]) -> set[str]:
+    return {f"c{place}" for place in range(len(columns))}
+
+
+def _loaded(used: set[str], width: int) -> list[str]:
+    """Columns into local variables: all at once if most are wanted, else one by one."""
+    if not used:
+        return []
+    if width <= _MAX_UNPACKED and 3 * len(used) >= width:
+        names = (f"c{place}" if f"c{place}" in used else "_" for place in range(width))
+        return [f"{', '.join(names)}, = row"]
+    return [f"{name} = row[{name[1:]}]" for name in sorted(used, key=lambda n: int(n[1:]))]
+
+
+def _condition(generator: Generator, where: Bound) -> list[str]:
+    """The filter; what it needs is evaluated in it, and an error in it drops the row."""
+    code = generator.code
+    with code.within(code.tried()) as block:
+        test = generator.value(where)
+    lines = [*block.body, f"if not {test}:", *indent([_DROP])]
+    before = [*code.block.safe, *block.safe, *code.guarded(where, lines, [_DROP])]
+    code.block.safe.clear()
+    return before

@@ -1,0 +1,28 @@
+"""What is known of an expression before it runs: whether it can be NULL."""
+
+from __future__ import annotations
+
+from ksql.analysis import bound as b
+from ksql.compile.emit import is_value
+
+
+def nullable(node: b.Bound) -> bool:
+    """Whether the value may be NULL; arithmetic on a NULL raises instead."""
+    match node:
+        case b.Const(value):
+            return value is None
+        case b.Compare() | b.Logical() | b.Not() | b.IsNull() | b.In() | b.Like():
+            return False
+        case b.Arith() | b.Negate() | b.MakeArray() | b.MakeMap() | b.MakeStruct():
+            return False
+        case b.Cast(operand, _, implicit):
+            return not implicit or nullable(operand)
+        case b.Let(_, _, body):
+            return nullable(body)
+        case _:
+            return True
+
+
+def doubtful(node: b.Bound, code: str) -> bool:
+    """Whether the code of the expression must be tested for None."""
+    return nullable(node) and not is_value(code.strip("()"))

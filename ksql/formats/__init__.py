@@ -1,0 +1,1 @@
+"""Formats: the bytes of a record to values and back. One folder and one row of the table each."""

@@ -1,0 +1,93 @@
+"""Avro schemas as text, in the one way that Avro's own library prints them.
+
+Two texts that differ only in white space or in the order of their attributes are one schema.
+Source: the Avro specification 1.11; the order of attributes is that of Avro's Java library.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from ksql.formats.avro.strict import (
+    Array,
+    Enum,
+    FieldType,
+    Fixed,
+    Json,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def canonical_text(type_: Type, *, normalize: bool = False) -> str:
+    """The type as text, its attributes in Avro's order; ``normalize`` sorts the extra ones too."""
+    return orjson.dumps(_Printer(normalize).json(type_, "")).decode()
+
+
+class _Printer:
+    def __init__(self, normalize: bool) -> None:
+        self._normalize = normalize
+        self._seen: set[str] = set()
+
+    def json(self, type_: Type, space: str) -> Json:
+        match type_:
+            case Primitive(kind, props):
+                return {"type": kind, **self._props(props)} if props else kind
+            case Array(items, props):
+                return {"type": "array", "items": self.json(items, space), **self._props(props)}
+            case Map(values, props):
+                return {"type": "map", "values": self.json(values, space), **self._props(props)}
+            case Union(branches):
+                return [self.json(one, space) for one in branches]
+            case Fixed() | Enum() | Record():
+                return self._named(type_, space)
+
+    def _named(self, type_: Fixed | Enum | Record, space: str) -> Json:
+        if type_.imported or type_.name in self._seen:
+            return type_.short if type_.space == space else type_.name
+        self._seen.add(type_.name)
+        out: dict[str, Json] = {"type": type_.kind, "name": type_.short}
+        if type_.space != space:
+            out["namespace"] = type_.space
+        if type_.doc is not None:
+            out["doc"] = type_.doc
+        match type_:
+            case Record():
+                out["fields"] = [self._field(one, type_.space) for one in type_.fields]
+            case Enum():
+                out["symbols"] = type_.symbols
+                if type_.default is not None:
+                    out["default"] = type_.default
+            case Fixed():
+                out["size"] = type_.size
+        out.update(self._props(type_.props))
+        if type_.aliases:
+            inner = f"{type_.space}."
+            out["aliases"] = [
+                one.removeprefix(inner) if one.rpartition(".")[0] == type_.space else one
+                for one in type_.aliases
+            ]
+        return out
+
+    def _field(self, one: FieldType, space: str) -> Json:
+        out: dict[str, Json] = {"name": one.name, "type": self.json(one.type, space)}
+        if one.doc is not None:
+            out["doc"] = one.doc
+        if one.has_default:
+            out["default"] = one.default
+        if one.order != "ascending":
+            out["order"] = one.order
+        if one.aliases:
+            out["aliases"] = one.aliases
+        return {**out, **self._props(one.props)}
+
+    def _props(self, props: Mapping[str, Json]) -> Mapping[str, Json]:
+        return dict(sorted(props.items())) if self._normalize else props

@@ -1,0 +1,218 @@
+"""What the schemas of all formats have in common: Kafka Connect's types, and how they become ours.
+
+Avro, Protobuf and JSON schemas are read as these; inference and the rules of reading are then one.
+Source: reference, serde, sections 3.4 and 5.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ksql.base.errors import KsqlError
+from ksql.formats.serde import Bad, BadText, Value, fitting
+from ksql.types import model
+from ksql.types.render import java_double
+
+if TYPE_CHECKING:
+    from ksql.types.model import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A type without parts."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """Connect's Decimal."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """An array."""
+
+    item: ConnectType
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A map; ``listed`` if it is written as a list of objects of a key and a value."""
+
+    key: ConnectType
+    value: ConnectType
+    listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A field of a record; ``required`` if a value must be written."""
+
+    name: str
+    type: ConnectType
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A record, a message, an object."""
+
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Strange:
+    """Something that has no SQL type; it matters only where it is looked at."""
+
+    reason: str
+
+
+ConnectType = Scalar | Number | Items | Entries | Group | Strange
+
+BOOLEAN, STRING, BYTES = Scalar("BOOLEAN"), Scalar("STRING"), Scalar("BYTES")
+INT8, INT16, INT32, INT64 = Scalar("INT8"), Scalar("INT16"), Scalar("INT32"), Scalar("INT64")
+FLOAT32, FLOAT64 = Scalar("FLOAT32"), Scalar("FLOAT64")
+DATE, TIME, TIMESTAMP = Scalar("DATE"), Scalar("TIME"), Scalar("TIMESTAMP")
+
+_SQL: Final[dict[Scalar, SqlType]] = {
+    BOOLEAN: model.BOOLEAN,
+    INT8: model.INTEGER,
+    INT16: model.INTEGER,
+    INT32: model.INTEGER,
+    INT64: model.BIGINT,
+    FLOAT32: model.DOUBLE,
+    FLOAT64: model.DOUBLE,
+    STRING: model.STRING,
+    BYTES: model.BYTES,
+    DATE: model.DATE,
+    TIME: model.TIME,
+    TIMESTAMP: model.TIMESTAMP,
+}
+_ACCEPTED: Final[dict[SqlType, frozenset[Scalar]]] = {
+    model.BOOLEAN: frozenset({BOOLEAN}),
+    model.INTEGER: frozenset({INT8, INT16, INT32}),
+    model.BIGINT: frozenset({INT8, INT16, INT32, INT64}),
+    model.DOUBLE: frozenset({FLOAT32, FLOAT64}),
+    model.STRING: frozenset({INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BOOLEAN, STRING}),
+    model.BYTES: frozenset({BYTES}),
+    model.DATE: frozenset({DATE}),
+    model.TIME: frozenset({TIME}),
+    model.TIMESTAMP: frozenset({TIMESTAMP}),
+}
+
+_FLOAT: Final = struct.Struct(">f")
+Convert = Callable[[Value], Value]
+
+
+class NotInferable(KsqlError):
+    """A schema, or a part of it, that no columns can be made of."""
+
+
+def kind_name(type_: ConnectType) -> str:
+    """The name of the type in messages."""
+    match type_:
+        case Scalar(name):
+            return name
+        case Number():
+            return "DECIMAL"
+        case Items():
+            return "ARRAY"
+        case Entries():
+            return "MAP"
+        case Group():
+            return "STRUCT"
+        case Strange(reason):
+            return reason
+
+
+def mismatch(found: ConnectType, wanted: SqlType, path: str) -> Bad:
+    """The error for a written type that a declared type cannot take."""
+    return Bad(f"Cannot deserialize type {kind_name(found)} as type {wanted}", path)
+
+
+def sql_type(type_: ConnectType, *, upper: bool = True) -> SqlType:
+    """The SQL type that a schema's type becomes; ``upper``: with names in upper case.
+
+    Raises: NotInferable.
+    """
+    match type_:
+        case Scalar():
+            return _SQL[type_]
+        case Number(precision, scale):
+            return model.Decimal(precision, scale)
+        case Items(item):
+            return model.Array(sql_type(item, upper=upper))
+        case Entries(key, value):
+            if key != STRING:
+                raise NotInferable("Unsupported map key type: only STRING keys are supported")
+            return model.Map(model.STRING, sql_type(value, upper=upper))
+        case Group(members):
+            fields = [(m.name.upper() if upper else m.name, m.type) for m in members]
+            return model.Struct(tuple(model.Field(n, sql_type(t, upper=upper)) for n, t in fields))
+        case Strange(reason):
+            raise NotInferable(reason)
+
+
+def scalar_conversion(found: ConnectType, wanted: SqlType, path: str) -> Convert | None:
+    """What turns a written scalar into one of the declared type; None where it is the same.
+
+    Raises: Bad for types that do not go together.
+    """
+    if isinstance(found, Number) and isinstance(wanted, model.Decimal):
+        return _fit(wanted.precision, wanted.scale)
+    if not isinstance(found, Scalar) or found not in _ACCEPTED.get(wanted, ()):
+        raise mismatch(found, wanted, path)
+    if wanted == model.STRING:
+        return _TEXTS.get(found, str if found != STRING else None)
+    return None
+
+
+def _fit(precision: int, scale: int) -> Convert:
+    fit = fitting(precision, scale)
+
+    def convert(value: Value) -> Value:
+        try:
+            return fit(value)
+        except BadText as error:
+            raise Bad(str(error), "") from None
+
+    return convert
+
+
+def _float_text(value: float) -> str:
+    """As ``Float.toString``: the shortest text that gives the same four bytes."""
+    if not math.isfinite(value):
+        return java_double(value)
+    wanted = _FLOAT.pack(value)
+    texts = (f"{value:.{digits}g}" for digits in range(1, 10))
+    return java_double(float(next(text for text in texts if _four_bytes(text) == wanted)))
+
+
+def _four_bytes(text: str) -> bytes:
+    try:
+        return _FLOAT.pack(float(text))
+    except OverflowError:  # rounded beyond the largest
+        return b""
+
+
+_TEXTS: Final[dict[Scalar, Any]] = {
+    BOOLEAN: lambda value: "true" if value else "false",
+    FLOAT32: _float_text,
+    FLOAT64: java_double,
+}
+
+
+def find_name(names: list[str], wanted: str) -> str | None:
+    """The name that a column is read from: the exact one, else the last one but for case."""
+    if wanted in names:
+        return wanted
+    upper = wanted.upper()
+    return next((name for name in reversed(names) if name.upper() == upper), None)

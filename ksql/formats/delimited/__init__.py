@@ -1,0 +1,1 @@
+"""DELIMITED: separated values."""

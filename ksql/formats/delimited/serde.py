@@ -1,0 +1,291 @@
+"""DELIMITED: one line of separated values per record.
+
+The common record, one line without quotes, is read and written by a generated function; ``lex``
+and ``quoted`` know the rest.
+Source: reference, serde, section 3.2; the rules are commons-csv 1.4's, minimal quoting included.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ksql.formats.generate import Source
+from ksql.formats.serde import (
+    SKIP,
+    BadText,
+    DecodeError,
+    EncodeError,
+    Row,
+    Serde,
+    Skip,
+    Value,
+    check_time,
+    fitting,
+    parse_base64,
+    parse_decimal,
+    parse_double,
+    parse_int,
+    parse_long,
+)
+from ksql.types import model
+from ksql.types.render import java_double
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ksql.types.model import SqlType
+    from ksql.types.schema import Column
+
+_NUMBER_CHARS = frozenset("0123456789+-.ENaIfinityruels")  # all that an unquoted scalar may hold
+_WIDTH: dict[SqlType, int] = {
+    model.INTEGER: 10,
+    model.BIGINT: 19,
+    model.DATE: 10,
+    model.TIMESTAMP: 19,
+}
+
+
+def _time(text: str) -> int:
+    return check_time(parse_long(text))
+
+
+_PARSERS: dict[SqlType, Callable[[str], Value]] = {
+    model.BOOLEAN: lambda text: text.lower() == "true",
+    model.INTEGER: parse_int,
+    model.BIGINT: parse_long,
+    model.DOUBLE: parse_double,
+    model.BYTES: parse_base64,
+    model.DATE: parse_int,
+    model.TIME: _time,
+    model.TIMESTAMP: parse_long,
+}
+
+SUPPORTED = frozenset(_PARSERS) | {model.STRING}
+
+
+class _Malformed(ValueError):
+    """A text that is not a line of separated values."""
+
+
+def lex(text: str, delimiter: str) -> list[str]:
+    """The fields of the first record; empty lines before it do not count.
+
+    Raises: ValueError for a quote that is not closed or that text follows, in later records too.
+    """
+    records: list[list[str]] = []
+    place = 0
+    while place < len(text):
+        if text[place] in "\r\n":
+            place += 1
+            continue
+        fields, place = _record(text, place, delimiter)
+        records.append(fields)
+    if not records:
+        raise _Malformed("No fields in record")
+    return records[0]
+
+
+def _record(text: str, place: int, delimiter: str) -> tuple[list[str], int]:
+    fields: list[str] = []
+    while True:
+        field, place = (_quoted if text[place : place + 1] == '"' else _bare)(
+            text, place, delimiter
+        )
+        fields.append(field)
+        mark = text[place : place + 1]
+        if mark != delimiter:
+            return fields, place + (2 if text.startswith("\r\n", place) else 1)
+        place += 1
+
+
+def _bare(text: str, place: int, delimiter: str) -> tuple[str, int]:
+    found = re.compile(rf"[^{re.escape(delimiter)}\r\n]*").match(text, place)
+    end = found.end() if found else place
+    return text[place:end], end
+
+
+def _quoted(text: str, place: int, delimiter: str) -> tuple[str, int]:
+    parts: list[str] = []
+    place += 1
+    while (end := text.find('"', place)) >= 0:
+        parts.append(text[place:end])
+        place = end + 1
+        if text[place : place + 1] != '"':
+            break
+        parts.append('"')
+        place += 1
+    else:
+        raise _Malformed("(startline 1) EOF reached before encapsulated token finished")
+    while (mark := text[place : place + 1]) not in (delimiter, "", "\r", "\n"):
+        if not mark.isspace():
+            raise _Malformed("(line 1) invalid char between encapsulated token and delimiter")
+        place += 1
+    return "".join(parts), place
+
+
+def _quoter(delimiter: str) -> Callable[[str, bool], str]:
+    """What puts a text in quotes where the minimal-quote rule asks for it."""
+    needed = re.compile(rf'\A[\0-#]|[\r\n"{re.escape(delimiter)}]|[\0- ]\Z')
+    plain_start = re.compile(r"[0-9A-Za-z]")
+
+    def quoted(text: str, first: bool) -> str:
+        if needed.search(text) or (first and not plain_start.match(text)):
+            return '"' + text.replace('"', '""') + '"'
+        return text
+
+    return quoted
+
+
+def _reading(type_: SqlType, index: int, names: dict[str, Any]) -> list[str]:
+    """Lines that turn the text ``a<index>`` into the value."""
+    var, name = f"a{index}", f"read{index}"
+    if type_ == model.STRING:
+        return [f"if not {var}:", f"    {var} = None"]
+    if isinstance(type_, model.Decimal):
+        fit = fitting(type_.precision, type_.scale)
+        names[name] = partial(_column, index, lambda text: fit(parse_decimal(text)))
+    else:
+        names[name] = partial(_column, index, _PARSERS[type_])
+    other = f"{var} = {name}({var}) if {var} else None"
+    if type_ == model.DOUBLE:
+        return [
+            f'if {var}.replace(".", "", 1).isdecimal() and {var}.isascii():',
+            f"    {var} = float({var})",
+            "else:",
+            f"    {other}",
+        ]
+    if width := _WIDTH.get(type_):
+        return [
+            f"if {var}.isdecimal() and len({var}) < {width}:",
+            f"    {var} = int({var})",
+            "else:",
+            f"    {other}",
+        ]
+    return [other]
+
+
+def _column(index: int, parse: Callable[[str], Value], text: str) -> Value:
+    try:
+        return parse(text)
+    except BadText as error:
+        raise DecodeError(f"{error} in column {index + 1}") from None
+
+
+def _reader(columns: tuple[Column, ...], delimiter: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"wrong_count": partial(_wrong_count, len(columns))}
+    variables = ", ".join(f"a{i}" for i in range(len(columns))) + ","
+    lines = [line for i, c in enumerate(columns) for line in _reading(c.type, i, names)]
+    source = "\n".join(
+        [
+            "def row(fields):",
+            "    try:",
+            f"        {variables} = fields",
+            "    except ValueError:",
+            "        wrong_count(fields)",
+            *(f"    {line}" for line in lines),
+            f"    return ({variables})",
+        ]
+    )
+    return Source(names, [source]).compiled()
+
+
+def _wrong_count(expected: int, fields: list[str]) -> None:
+    raise DecodeError(
+        f"Column count mismatch on deserialization. expected: {expected}, got: {len(fields)}"
+    )
+
+
+def _texts(type_: SqlType) -> Callable[[Value], str]:
+    if isinstance(type_, model.Decimal):
+        return lambda value: format(value, "f")
+    return _PRINTERS.get(type_, str)
+
+
+def _double(value: float) -> str:
+    if 0.001 <= value < 1e7 or -1e7 < value <= -0.001:  # Python prints these as Java does
+        return repr(value)
+    return java_double(value)
+
+
+_PRINTERS: dict[SqlType, Callable[[Value], str]] = {
+    model.BOOLEAN: lambda value: "true" if value else "false",
+    model.DOUBLE: _double,
+    model.BYTES: lambda value: binascii.b2a_base64(value, newline=False).decode(),
+}
+_INTEGERS = frozenset({model.INTEGER, model.BIGINT, model.DATE, model.TIME, model.TIMESTAMP})
+
+
+def _writing(type_: SqlType, index: int, delimiter: str, names: dict[str, Any]) -> str:
+    """An expression for the text of ``a<index>``."""
+    var, first = f"a{index}", index == 0
+    names[f"text{index}"] = _texts(type_)
+    text = var if type_ == model.STRING else f"text{index}({var})"
+    bare = type_ != model.STRING and type_ != model.BYTES and delimiter not in _NUMBER_CHARS
+    if bare and type_ in _INTEGERS:
+        made = f"f'{{{var}}}'"
+        if first:  # a minus in front is put in quotes
+            made = f"({made} if {var} >= 0 else f'\"{{{var}}}\"')"
+    elif bare and not first:
+        made = text
+    elif type_ == model.STRING and not first:
+        made = f"(quoted({var}, False) if {var} else '')"
+    else:
+        made = f"quoted({text}, {first})"
+    return f"('' if {var} is None else {made})"
+
+
+def _writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[Row], str]:
+    names: dict[str, Any] = {"quoted": _quoter(delimiter)}
+    variables = ", ".join(f"a{i}" for i in range(len(columns))) + ","
+    texts = [_writing(c.type, i, delimiter, names) for i, c in enumerate(columns)]
+    joined = f" + {delimiter!r} + ".join(texts)
+    source = f"def line(row):\n    {variables} = row\n    return {joined}\n"
+    return Source(names, [source]).compiled()["line"]  # type: ignore[no-any-return]
+
+
+def serde(columns: tuple[Column, ...], delimiter: str) -> Serde:
+    """The serde of the columns; a single null column is written as an empty text."""
+    row = _reader(columns, delimiter)["row"]
+    line = _writer(columns, delimiter)
+
+    def read(data: bytes) -> Row:
+        text = data.decode("utf-8", "replace")
+        if '"' in text or "\n" in text or "\r" in text or not text:
+            try:
+                fields = lex(text, delimiter)
+            except _Malformed as error:
+                raise DecodeError(f"Error deserializing delimited: {error}") from None
+        else:
+            fields = text.split(delimiter)
+        return row(fields)  # type: ignore[no-any-return]
+
+    def decode_many(
+        items: Sequence[bytes | None], failed: Callable[[int, DecodeError], None]
+    ) -> list[Row | Skip | None]:
+        out: list[Row | Skip | None] = []
+        for data in items:
+            try:
+                out.append(None if data is None else read(data))
+            except DecodeError as error:
+                failed(len(out), error)
+                out.append(SKIP)
+        return out
+
+    def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
+        out: list[bytes | None] = []
+        for values in rows:
+            try:
+                out.append(None if values is None else line(values).encode("utf-8", "replace"))
+            except (TypeError, AttributeError, ValueError) as error:
+                raise EncodeError(f"Cannot write as DELIMITED: {error}", len(out)) from error
+        return out
+
+    return Serde(
+        decode=lambda data: None if data is None else read(data),
+        encode=lambda values: encode_many([values])[0],
+        decode_many=decode_many,
+        encode_many=encode_many,
+    )

@@ -1,0 +1,390 @@
+"""Rows from and to JSON: one generated function reads a batch, another writes one.
+
+The generated reader tests each value for the class it should have and leaves everything else to
+``json_values``; the writer lets orjson write what it writes as Java does and prepares the rest
+(doubles with an exponent, decimals, bytes).
+Source: reference, serde, sections 2 and 3.1.
+"""
+
+from __future__ import annotations
+
+import binascii
+from functools import partial
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ksql.formats.generate import Source, indent
+from ksql.formats.json import values as json_values
+from ksql.formats.json.values import NameMatch, NeedExact, decimal_reader, wrong_kind
+from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Row, Skip, Value
+from ksql.types import model
+from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from ksql.types.render import java_double
+from ksql.types.times import DAY_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ksql.types.model import SqlType
+    from ksql.types.schema import Column
+
+_FAULTS = (Bad, NeedExact, ValueError, RecursionError)
+
+# The test a value of the type passes as it is, and the reader for every other value.
+_SCALARS: dict[SqlType, tuple[str, Callable[[Value, str], Any]]] = {
+    model.BOOLEAN: ("type({0}) is bool", json_values.to_boolean),
+    model.INTEGER: (f"type({{0}}) is int and {INT_MIN} <= {{0}} <= {INT_MAX}", json_values.to_int),
+    model.BIGINT: (
+        f"type({{0}}) is int and {LONG_MIN} <= {{0}} <= {LONG_MAX}",
+        json_values.to_bigint,
+    ),
+    model.DOUBLE: ("type({0}) is float and {0}", json_values.to_double),
+    model.STRING: ("type({0}) is str", json_values.to_string),
+    model.BYTES: ("{0} is None", json_values.to_bytes),
+    model.DATE: (f"type({{0}}) is int and {INT_MIN} <= {{0}} <= {INT_MAX}", json_values.to_date),
+    model.TIME: (f"type({{0}}) is int and 0 <= {{0}} <= {DAY_MS}", json_values.to_time),
+    model.TIMESTAMP: (
+        f"type({{0}}) is int and {LONG_MIN} <= {{0}} <= {LONG_MAX}",
+        json_values.to_timestamp,
+    ),
+}
+
+
+class _Reader(Source):
+    """Writes the functions that turn parsed JSON into rows."""
+
+    def convert(self, type_: SqlType, var: str, path: str) -> list[str]:
+        """Lines that leave the value of the type in ``var``."""
+        match type_:
+            case model.Decimal(precision, scale):
+                read = self.add(decimal_reader(precision, scale))
+                return [f"{var} = {read}({var}, {path!r})"]
+            case model.Primitive():
+                test, other = _SCALARS[type_]
+                return [
+                    f"if not ({test.format(var)}):",
+                    f"    {var} = {self.add(other)}({var}, {path!r})",
+                ]
+            case model.Array() | model.Map() | model.Struct():
+                read = self._nested(type_)
+                return [f"if {var} is not None:", f"    {var} = {read}({var}, {path!r})"]
+
+    def _nested(self, type_: model.Array | model.Map | model.Struct) -> str:
+        """The name of the function that reads the type."""
+        match type_:
+            case model.Array(item):
+                return self._array(type_, item)
+            case model.Map(_, value):
+                return self._map(type_, value)
+            case model.Struct(fields):
+                return self._struct(type_, fields)
+
+    def _container(self, type_: SqlType, kind: str, body: list[str]) -> str:
+        name = self.add(None)
+        refuse = self.add(partial(wrong_kind, wanted=str(type_)))
+        head = [f"if type(v) is not {kind}:", f"    raise {refuse}(v, path=p)"]
+        self.define(f"{name}(v, p)", head + body)
+        return name
+
+    def _array(self, type_: SqlType, item: SqlType) -> str:
+        body = [
+            "out = []",
+            "add = out.append",
+            "try:",
+            "    for x in v:",
+            *indent(self.convert(item, "x", ""), 2),
+            "        add(x)",
+            "except Bad as bad:",
+            '    raise bad.under(f"{p}[{len(out)}]")',
+            "return out",
+        ]
+        return self._container(type_, "list", body)
+
+    def _map(self, type_: SqlType, value: SqlType) -> str:
+        body = [
+            "out = {}",
+            'k = ""',
+            "try:",
+            "    for k, x in v.items():",
+            *indent(self.convert(value, "x", ""), 2),
+            "        out[k] = x",
+            "except Bad as bad:",
+            '    raise bad.under(f"{p}.{k}.value")',
+            "return out",
+        ]
+        return self._container(type_, "dict", body)
+
+    def _struct(self, type_: SqlType, fields: tuple[model.Field, ...]) -> str:
+        lines, names = self.members(tuple((f.name, f.type) for f in fields), "v")
+        pairs = ", ".join(f"{f.name!r}: {var}" for f, var in zip(fields, names, strict=True))
+        body = [
+            "try:",
+            *indent(lines or ["pass"]),
+            "except Bad as bad:",
+            "    raise bad.under(p)",
+            f"return {{{pairs}}}",
+        ]
+        return self._container(type_, "dict", body)
+
+    def members(
+        self, members: tuple[tuple[str, SqlType], ...], source: str
+    ) -> tuple[list[str], list[str]]:
+        """Lines that take the members out of the object ``source``, and their variables."""
+        names = [f"a{i}" for i in range(len(members))]
+        if not members:
+            return [], []
+        match = self.add(NameMatch(tuple(name for name, _ in members)))
+        takes = [
+            f"{var} = {source}[{name!r}]" for var, (name, _) in zip(names, members, strict=True)
+        ]
+        lines = ["try:", *indent(takes), "except KeyError:"]
+        lines.append(f"    {', '.join(names)}, = {match}({source})")
+        for var, (name, type_) in zip(names, members, strict=True):
+            lines += self.convert(type_, var, f".{name}")
+        return lines, names
+
+
+def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _Reader:
+    """The source of ``row(d)`` and of ``rows(items, again)``, which hold the same lines."""
+    reader = _Reader({"Bad": Bad})
+    if wrapped:
+        whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
+        refuse = reader.add(partial(wrong_kind, wanted=str(whole), path=""))
+        lines, names = reader.members(tuple((c.name, c.type) for c in columns), "d")
+        refusal = ["    if d is not None:", f"        raise {refuse}(d)"]
+        absent = ["if type(d) is not dict:", *refusal, "    return None"]
+        skipped = ["if type(d) is not dict:", *refusal, "    add(None)", "    continue"]
+    else:
+        lines, names = reader.convert(columns[0].type, "d", ""), ["d"]
+        absent, skipped = [], []
+    result = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+    reader.define("row(d)", [*absent, *lines, f"return {result}"])
+    batch = [*skipped, *lines, f"add({result})"]
+    reader.define(
+        "rows(items, load, again, FAULTS)",
+        [
+            "out = []",
+            "add = out.append",
+            "for data in items:",
+            "    if data is None:",
+            "        add(None)",
+            "        continue",
+            "    try:",
+            "        d = load(data)",
+            *indent(batch, 2),
+            "    except FAULTS as fault:",
+            "        add(again(data, fault, len(out)))",
+            "return out",
+        ],
+    )
+    return reader
+
+
+def _holds(type_: SqlType, wanted: Callable[[SqlType], bool]) -> bool:
+    match type_:
+        case model.Array(item):
+            return _holds(item, wanted)
+        case model.Map(_, value):
+            return _holds(value, wanted)
+        case model.Struct(fields):
+            return any(_holds(f.type, wanted) for f in fields)
+        case _:
+            return wanted(type_)
+
+
+def _has_decimal(columns: tuple[Column, ...]) -> bool:
+    return any(_holds(c.type, lambda t: isinstance(t, model.Decimal)) for c in columns)
+
+
+def reader(
+    columns: tuple[Column, ...], *, wrapped: bool
+) -> tuple[Callable[[bytes | None], Row | None], Callable[..., list[Row | Skip | None]]]:
+    """``decode`` and ``decode_many``; not wrapped: the document is the value of the column."""
+    made = _row_reader(columns, wrapped=wrapped).compiled()
+    row, rows = made["row"], made["rows"]
+    load = json_values.load_short if _has_decimal(columns) else orjson.loads
+
+    def exact(data: bytes) -> Row | None:
+        try:
+            return row(json_values.load_exact(data))  # type: ignore[no-any-return]
+        except Bad as bad:
+            raise DecodeError(bad.message, f"${bad.path}") from None
+        except (ValueError, RecursionError) as error:
+            raise DecodeError(f"Not a JSON document: {error}") from error
+
+    def again(data: bytes, fault: Exception) -> Row | None:
+        if isinstance(fault, Bad):
+            raise DecodeError(fault.message, f"${fault.path}") from None
+        return exact(data)
+
+    def decode(data: bytes | None) -> Row | None:
+        if data is None:
+            return None
+        try:
+            return row(load(data))  # type: ignore[no-any-return]
+        except _FAULTS as fault:
+            return again(data, fault)
+
+    def decode_many(items: Value, failed: Callable[[int, DecodeError], None]) -> Value:
+        def retry(data: bytes, fault: Exception, index: int) -> Row | Skip | None:
+            try:
+                return again(data, fault)
+            except DecodeError as error:
+                failed(index, error)
+                return SKIP
+
+        return rows(items, load, retry, _FAULTS)
+
+    return decode, decode_many
+
+
+# --- writing -----------------------------------------------------------------------------
+
+_AS_IS = "0.001 <= {0} < 1e7 or -1e7 < {0} <= -0.001 or {0} == 0.0"
+
+
+def _odd_double(value: float) -> Value:
+    """A double that Java prints with an exponent, or that is no number."""
+    text = java_double(value)
+    return orjson.Fragment(text if isfinite(value) else f'"{text}"')
+
+
+def _double(value: float | None) -> Value:
+    if value is None or 0.001 <= value < 1e7 or -1e7 < value <= -0.001 or value == 0.0:
+        return value
+    return _odd_double(value)
+
+
+def _decimal(value: Value) -> Value:
+    return None if value is None else orjson.Fragment(format(value, "f"))
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else binascii.b2a_base64(value, newline=False).decode()
+
+
+def _needs_care(type_: SqlType) -> bool:
+    return isinstance(type_, model.Decimal) or type_ in (model.DOUBLE, model.BYTES)
+
+
+class _Writer(Source):
+    """Writes the functions that turn rows into what orjson prints as we want it."""
+
+    def convert(self, type_: SqlType, expr: str) -> str:
+        """An expression for the printable value of ``expr``."""
+        if not _holds(type_, _needs_care):
+            return expr
+        match type_:
+            case model.Array(item):
+                body = f"[{self.convert(item, 'x')} for x in v]"
+            case model.Map(_, value):
+                body = f"{{k: {self.convert(value, 'x')} for k, x in v.items()}}"
+            case model.Struct(fields):
+                pairs = (f"{f.name!r}: {self.convert(f.type, f'v[{f.name!r}]')}" for f in fields)
+                body = f"{{{', '.join(pairs)}}}"
+            case model.Decimal():
+                return f"_decimal({expr})"
+            case model.BYTES:
+                return f"_base64({expr})"
+            case _:
+                return f"_double({expr})"
+        name = self.add(None)
+        self.define(f"{name}(v)", [f"return None if v is None else {body}"])
+        return f"{name}({expr})"
+
+
+_BREAK = orjson.Fragment(b"\n")
+
+
+def _print_all(documents: list[Any]) -> list[bytes]:
+    """Each document as bytes; orjson is called once, as a call costs more than a small document.
+
+    A line feed never stands in compact JSON, so it parts the documents.
+    """
+    if not documents:
+        return []
+    parted = [_BREAK] * (2 * len(documents) - 1)
+    parted[::2] = documents
+    try:
+        return orjson.dumps(parted)[1:-1].split(b",\n,")
+    except TypeError:
+        return [_print(document, index) for index, document in enumerate(documents)]
+
+
+def _print(document: Value, index: int = 0) -> bytes:
+    """One document as bytes; halves of surrogate pairs become question marks, as in Java.
+
+    Raises: EncodeError.
+    """
+    try:
+        return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)  # a NULL key reads "null"
+    except TypeError:
+        pass
+    try:
+        return orjson.dumps(json_values.mended(document))
+    except (TypeError, RecursionError) as error:
+        raise EncodeError(f"Cannot write as JSON: {error}", index) from error
+
+
+def _row_writer(columns: tuple[Column, ...], *, wrapped: bool) -> _Writer:
+    """The source of ``document(row)`` and of ``documents(rows)``, which hold the same lines."""
+    writer = _Writer(
+        {"_decimal": _decimal, "_base64": _base64, "_double": _double, "_odd": _odd_double}
+    )
+    variables = [f"a{i}" for i in range(len(columns))]
+    take = [f"{', '.join(variables)}, = row"] if columns else []
+    prepare, values = [], []
+    for var, column in zip(variables, columns, strict=True):
+        if column.type == model.DOUBLE:
+            prepare += [
+                f"if not ({var} is None or {_AS_IS.format(var)}):",
+                f"    {var} = _odd({var})",
+            ]
+            values.append(var)
+        else:
+            values.append(writer.convert(column.type, var))
+    pairs = (f"{c.name!r}: {value}" for c, value in zip(columns, values, strict=True))
+    made = f"{{{', '.join(pairs)}}}" if wrapped else values[0]
+    writer.define("document(row)", [*take, *prepare, f"return {made}"])
+    writer.define(
+        "documents(rows)",
+        [
+            "out = []",
+            "add = out.append",
+            "for row in rows:",
+            *indent([*take, *prepare, f"add({made})"]),
+            "return out",
+        ],
+    )
+    return writer
+
+
+def writer(
+    columns: tuple[Column, ...], *, wrapped: bool
+) -> tuple[
+    Callable[[Row | None], bytes | None], Callable[[Sequence[Row | None]], list[bytes | None]]
+]:
+    """``encode`` and ``encode_many``; not wrapped: a null column is no document."""
+    made = _row_writer(columns, wrapped=wrapped).compiled()
+    document, documents = made["document"], made["documents"]
+
+    def absent(row: Row | None) -> bool:
+        return row is None or (not wrapped and row[0] is None)
+
+    def encode(row: Row | None) -> bytes | None:
+        return None if row is None or absent(row) else _print(document(row))
+
+    def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
+        places = [place for place, row in enumerate(rows) if not absent(row)]
+        if len(places) == len(rows):
+            return list(_print_all(documents(rows)))
+        try:
+            texts = iter(_print_all(documents([rows[place] for place in places])))
+        except EncodeError as error:
+            error.index = places[error.index]
+            raise
+        return [None if absent(row) else next(texts) for row in rows]
+
+    return encode, encode_many

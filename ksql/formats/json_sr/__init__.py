@@ -1,0 +1,1 @@
+"""JSON_SR: JSON with a registered schema."""

@@ -1,0 +1,256 @@
+"""JSON schemas: seen as Connect types, and made for columns.
+
+Source: reference, serde, sections 4 and 5; Confluent's converter (``connect.*`` keywords).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ksql.base.errors import KsqlError
+from ksql.formats import connect
+from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Strange
+from ksql.types import model
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ksql.types.model import SqlType
+    from ksql.types.schema import Column
+
+Json = Any
+"""A parsed JSON document."""
+
+_CONNECT: Final = "org.apache.kafka.connect.data"
+_DECIMAL: Final = f"{_CONNECT}.Decimal"
+_DEFAULT_PRECISION: Final = 64
+_LOGICAL: Final[dict[str, ConnectType]] = {
+    f"{_CONNECT}.Date": connect.DATE,
+    f"{_CONNECT}.Time": connect.TIME,
+    f"{_CONNECT}.Timestamp": connect.TIMESTAMP,
+}
+_INTEGERS: Final[dict[str, ConnectType]] = {
+    "int8": connect.INT8,
+    "int16": connect.INT16,
+    "int32": connect.INT32,
+    "int64": connect.INT64,
+}
+
+
+class BrokenJsonSchema(KsqlError):
+    """A text that is no JSON schema."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Invalid JSON schema: {reason}")
+
+
+# --- as Connect types -------------------------------------------------------------------------
+
+
+def connect_type(text: str, imported: Mapping[str, str] | None = None) -> ConnectType:
+    """A schema as Connect sees it; ``imported`` are the texts that its references name.
+
+    Raises: BrokenJsonSchema.
+    """
+    documents = {name: _document(one) for name, one in (imported or {}).items()}
+    root = _document(text)
+    try:
+        return _Reader(root, documents).type(root, root, ())
+    except RecursionError as error:
+        raise BrokenJsonSchema("it is nested too deeply") from error
+
+
+def _document(text: str) -> Json:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BrokenJsonSchema(str(error)) from error
+
+
+class _Reader:
+    def __init__(self, root: Json, imported: dict[str, Json]) -> None:
+        self._root = root
+        self._imported = imported
+
+    def type(self, schema: Json, root: Json, inside: tuple[int, ...]) -> ConnectType:
+        """The type of a schema that stands in the document ``root``."""
+        if schema is True or schema == {}:
+            return Strange("A schema without a type")
+        if not isinstance(schema, dict):
+            raise BrokenJsonSchema("a schema is an object")
+        if id(schema) in inside:
+            return Strange("Recursive schemas are not supported")
+        inside = (*inside, id(schema))
+        if "$ref" in schema:
+            return self.type(*self._resolve(str(schema["$ref"]), root), inside)
+        for keyword in ("oneOf", "anyOf"):
+            if isinstance(schema.get(keyword), list):
+                return self._one_of(schema[keyword], root, inside)
+        if isinstance(schema.get("allOf"), list):
+            return self._all_of(schema["allOf"], root, inside)
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return self._one_of([{**schema, "type": one} for one in kind], root, inside)
+        return self._simple(kind, schema, root, inside)
+
+    def _simple(
+        self, kind: Json, schema: dict[str, Json], root: Json, inside: tuple[int, ...]
+    ) -> ConnectType:
+        hint = schema.get("connect.type")
+        match kind:
+            case "boolean":
+                return connect.BOOLEAN
+            case "integer":
+                return _LOGICAL.get(str(schema.get("title"))) or _INTEGERS.get(
+                    str(hint), connect.INT64
+                )
+            case "number":
+                return _number(schema)
+            case "string":
+                return connect.BYTES if hint == "bytes" else connect.STRING
+            case "array":
+                return self._array(schema, root, inside)
+            case "object":
+                return self._object(schema, root, inside)
+            case None if "properties" in schema:
+                return self._object(schema, root, inside)
+            case None if "enum" in schema or isinstance(schema.get("const"), str):
+                return connect.STRING
+            case _:
+                return Strange(f"A schema of type {kind}")
+
+    def _array(self, schema: dict[str, Json], root: Json, inside: tuple[int, ...]) -> ConnectType:
+        item = self.type(schema.get("items", {}), root, inside)
+        if schema.get("connect.type") == "map" and isinstance(item, Group):
+            members = {member.name: member.type for member in item.members}
+            if set(members) == {"key", "value"}:
+                return Entries(members["key"], members["value"], listed=True)
+        return Items(item)
+
+    def _object(self, schema: dict[str, Json], root: Json, inside: tuple[int, ...]) -> ConnectType:
+        properties = schema.get("properties")
+        more = schema.get("additionalProperties")
+        if schema.get("connect.type") == "map" or (properties is None and isinstance(more, dict)):
+            return Entries(connect.STRING, self.type(more or {}, root, inside))
+        if not isinstance(properties, dict):
+            properties = {}
+        required = schema.get("required", ())
+        listed = sorted(enumerate(properties.items()), key=lambda one: _index(one[1][1], one[0]))
+        members = (
+            Member(name, self.type(inner, root, inside), required=name in required)
+            for _, (name, inner) in listed
+        )
+        return Group(tuple(members))
+
+    def _one_of(self, branches: list[Json], root: Json, inside: tuple[int, ...]) -> ConnectType:
+        real = [one for one in branches if not _is_null(one)]
+        if len(real) == 1:
+            return self.type(real[0], root, inside)
+        return Strange("Unions are not supported")
+
+    def _all_of(self, parts: list[Json], root: Json, inside: tuple[int, ...]) -> ConnectType:
+        found = [self.type(part, root, inside) for part in parts]
+        groups = [one for one in found if isinstance(one, Group)]
+        if len(groups) == len(found) and groups:
+            members = {member.name: member for group in groups for member in group.members}
+            return Group(tuple(members.values()))
+        return found[0] if len(found) == 1 else Strange("allOf of types that are no objects")
+
+    def _resolve(self, ref: str, root: Json) -> tuple[Json, Json]:
+        """The schema that a reference leads to, and the document it stands in."""
+        name, _, pointer = ref.partition("#")
+        document = root
+        if name:
+            if name not in self._imported:
+                raise BrokenJsonSchema(f'"{name}" is not among the references')
+            document = self._imported[name]
+        found = document
+        for part in pointer.split("/")[1:]:
+            step = part.replace("~1", "/").replace("~0", "~")
+            if not isinstance(found, dict) or step not in found:
+                raise BrokenJsonSchema(f'"{ref}" leads nowhere')
+            found = found[step]
+        return found, document
+
+
+def _is_null(schema: Json) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "null"
+
+
+def _index(schema: Json, otherwise: int) -> int:
+    found = schema.get("connect.index") if isinstance(schema, dict) else None
+    return found if isinstance(found, int) else otherwise
+
+
+def _number(schema: dict[str, Json]) -> ConnectType:
+    if schema.get("title") == _DECIMAL:
+        params = schema.get("connect.parameters", {})
+        precision = int(params.get("connect.decimal.precision", _DEFAULT_PRECISION))
+        return Number(precision, int(params.get("scale", 0)))
+    hint = str(schema.get("connect.type"))
+    if hint == "float32":
+        return connect.FLOAT32
+    return _INTEGERS.get(hint, connect.FLOAT64)
+
+
+# --- for columns ------------------------------------------------------------------------------
+
+
+def text_for(columns: tuple[Column, ...], *, wrapped: bool, full_name: str | None = None) -> str:
+    """The schema of the rows of the columns; everything may be null.
+
+    The name of a whole row is its title.
+    """
+    if wrapped:
+        members = tuple(model.Field(c.name, c.type) for c in columns)
+        titled = {"title": full_name} if full_name else {}
+        return orjson.dumps({**_schema(model.Struct(members)), **titled}).decode()
+    return orjson.dumps(_optional(columns[0].type)).decode()
+
+
+def _optional(type_: SqlType) -> dict[str, Json]:
+    return {"oneOf": [{"type": "null"}, _schema(type_)]}
+
+
+def _titled(kind: str, name: str, connect_type_: str) -> dict[str, Json]:
+    return {
+        "type": kind,
+        "title": f"{_CONNECT}.{name}",
+        "connect.version": 1,
+        "connect.type": connect_type_,
+    }
+
+
+_TYPES: Final[dict[SqlType, dict[str, Json]]] = {
+    model.BOOLEAN: {"type": "boolean"},
+    model.INTEGER: {"type": "integer", "connect.type": "int32"},
+    model.BIGINT: {"type": "integer", "connect.type": "int64"},
+    model.DOUBLE: {"type": "number", "connect.type": "float64"},
+    model.STRING: {"type": "string"},
+    model.BYTES: {"type": "string", "connect.type": "bytes"},
+    model.DATE: _titled("integer", "Date", "int32"),
+    model.TIME: _titled("integer", "Time", "int32"),
+    model.TIMESTAMP: _titled("integer", "Timestamp", "int64"),
+}
+
+
+def _schema(type_: SqlType) -> dict[str, Json]:
+    match type_:
+        case model.Primitive():
+            return _TYPES[type_]
+        case model.Decimal(precision, scale):
+            params = {"scale": str(scale), "connect.decimal.precision": str(precision)}
+            return {**_titled("number", "Decimal", "bytes"), "connect.parameters": params}
+        case model.Array(item):
+            return {"type": "array", "items": _optional(item)}
+        case model.Map(_, value):
+            more = _optional(value)
+            return {"type": "object", "connect.type": "map", "additionalProperties": more}
+        case model.Struct(fields):
+            properties = {
+                one.name: {"connect.index": index, **_optional(one.type)}
+                for index, one in enumerate(fields)
+            }
+            return {"type": "object", "properties": properties}

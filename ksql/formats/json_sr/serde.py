@@ -1,0 +1,215 @@
+"""JSON_SR: JSON with its schema's id before it, read as that schema says.
+
+The written type decides first whether a column can take it; the text is then read as the written
+type, and numbers become text, where a column wants that, as Java prints the written type.
+Source: reference, serde, sections 3.1 and 3.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ksql.formats.connect import (
+    ConnectType,
+    Entries,
+    Group,
+    Items,
+    find_name,
+    mismatch,
+    scalar_conversion,
+    sql_type,
+)
+from ksql.formats.json.rows import reader, writer
+from ksql.formats.json_sr import schema as json_schema
+from ksql.formats.registered import registered_serde
+from ksql.formats.schema_registry import PREFIX_BYTES, Schema, frame_id, referenced
+from ksql.formats.serde import EncodeError, serde_of
+from ksql.types import model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.formats.connect import Convert
+    from ksql.formats.schema_registry import Registry
+    from ksql.formats.serde import Row, Serde, Value
+    from ksql.types.format import Format
+    from ksql.types.model import SqlType
+    from ksql.types.schema import Column
+
+_HINT = ". The data does not begin with a schema id: use the JSON format for plain JSON"
+
+
+def _plan(found: ConnectType, wanted: SqlType, path: str) -> tuple[SqlType, Convert | None]:
+    """The type to read the JSON as, and what makes the wanted one of it.
+
+    Raises: Bad where the written type and the declared one do not go together.
+    """
+    match found, wanted:
+        case Items(item), model.Array(wanted_item):
+            type_, convert = _plan(item, wanted_item, f"{path}[]")
+            return model.Array(type_), convert and partial(_each, convert)
+        case Entries(key, value, True), model.Map(_, wanted_value):
+            text = scalar_conversion(key, model.STRING, f"{path}.key")
+            type_, convert = _plan(value, wanted_value, f"{path}.value")
+            entry = (model.Field("key", sql_type(key)), model.Field("value", type_))
+            return model.Array(model.Struct(entry)), partial(_each_entry, text, convert)
+        case Entries(_, value), model.Map(key, wanted_value):
+            type_, convert = _plan(value, wanted_value, f"{path}.value")
+            return model.Map(key, type_), convert and partial(_each_value, convert)
+        case Group(), model.Struct(fields):
+            return _struct_plan(found, fields, path)
+        case ((Items() | Entries() | Group()), _):
+            raise mismatch(found, wanted, path)
+        case _, model.STRING:
+            convert = scalar_conversion(found, wanted, path)
+            return sql_type(found), convert
+        case _:
+            scalar_conversion(found, wanted, path)
+            return wanted, None
+
+
+def _struct_plan(
+    found: Group, fields: tuple[model.Field, ...], path: str
+) -> tuple[SqlType, Convert | None]:
+    members = _members(found, tuple((f.name, f.type) for f in fields), path)
+    read_as = model.Struct(tuple(model.Field(m.source, m.type) for m in members if m))
+    sources = {
+        f.name: (m.source, m.convert) if m else None for f, m in zip(fields, members, strict=True)
+    }
+    if all(each == (name, None) for name, each in sources.items()):
+        return read_as, None
+    return read_as, partial(_each_member, sources)
+
+
+class _Member(NamedTuple):
+    """How a member is read: under which name, as which type, and what is made of it then."""
+
+    source: str
+    type: SqlType
+    convert: Convert | None
+
+
+def _members(
+    group: Group, members: tuple[tuple[str, SqlType], ...], path: str
+) -> list[_Member | None]:
+    """How each member is read; not at all if the schema does not know it."""
+    written = {member.name: member.type for member in group.members}
+    plans: list[_Member | None] = []
+    for name, type_ in members:
+        source = find_name(list(written), name)
+        plans.append(
+            None
+            if source is None
+            else _Member(source, *_plan(written[source], type_, f"{path}.{name}"))
+        )
+    return plans
+
+
+def _each(convert: Convert, items: list[Value]) -> list[Value]:
+    return [None if item is None else convert(item) for item in items]
+
+
+def _each_value(convert: Convert, items: dict[str, Value]) -> dict[str, Value]:
+    return {key: None if item is None else convert(item) for key, item in items.items()}
+
+
+def _each_entry(
+    text: Convert | None, convert: Convert | None, entries: list[dict[str, Value] | None]
+) -> dict[str, Value]:
+    return {
+        _converted(text, entry["key"]): _converted(convert, entry["value"])
+        for entry in entries
+        if entry is not None
+    }
+
+
+def _each_member(
+    sources: dict[str, tuple[str, Convert | None] | None], struct: dict[str, Value]
+) -> dict[str, Value]:
+    return {
+        name: None if one is None else _converted(one[1], struct[one[0]])
+        for name, one in sources.items()
+    }
+
+
+def _converted(convert: Convert | None, value: Value) -> Value:
+    return value if convert is None or value is None else convert(value)
+
+
+def _reader(
+    found: ConnectType, columns: tuple[Column, ...], *, wrapped: bool
+) -> Callable[[bytes], Row | None]:
+    plans: list[_Member | None]
+    if not wrapped:
+        plans = [_Member(columns[0].name, *_plan(found, columns[0].type, "$"))]
+    elif isinstance(found, Group):
+        plans = _members(found, tuple((c.name, c.type) for c in columns), "$")
+    else:
+        whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
+        raise mismatch(found, whole, "$")
+    pairs = [(c, plan) for c, plan in zip(columns, plans, strict=True) if plan]
+    read_as = tuple(replace(c, name=plan.source, type=plan.type) for c, plan in pairs)
+    decode, _ = reader(read_as, wrapped=wrapped)
+    as_read = len(pairs) == len(plans) and not any(plan.convert for _, plan in pairs)
+
+    def read(data: bytes) -> Row | None:
+        row = decode(data[PREFIX_BYTES:])
+        if row is None or as_read:
+            return row
+        values = iter(row)
+        return tuple(plan and _converted(plan.convert, next(values)) for plan in plans)
+
+    return read
+
+
+def lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
+    """Reads the JSON behind the id as the columns say; writing is not its business."""
+    decode, _ = reader(columns, wrapped=wrapped)
+
+    def read(data: bytes) -> Row | None:
+        frame_id(data, _HINT)
+        return decode(data[PREFIX_BYTES:])
+
+    def write(_row: Row) -> bytes | None:
+        raise EncodeError("A lenient reader does not write")
+
+    return serde_of(read, write)
+
+
+def serde(
+    columns: tuple[Column, ...],
+    *,
+    wrapped: bool,
+    registry: Registry,
+    subject: str,
+    format_: Format,
+) -> Serde:
+    """The serde of the columns; not wrapped: the document is the value of the only column."""
+    encode, _ = writer(columns, wrapped=wrapped)
+
+    def read(schema: Schema) -> Callable[[bytes], Row | None]:
+        found = json_schema.connect_type(schema.text, referenced(registry, schema))
+        return _reader(found, columns, wrapped=wrapped)
+
+    def write(_schema: Schema, prefix: bytes) -> Callable[[Row], bytes | None]:
+        def text(row: Row) -> bytes | None:
+            found = encode(row)
+            return None if found is None else prefix + found
+
+        return text
+
+    return registered_serde(
+        registry,
+        subject,
+        schema_id=format_.schema_id,
+        ours=lambda: Schema(
+            "JSON",
+            json_schema.text_for(columns, wrapped=wrapped, full_name=format_.schema_full_name),
+        ),
+        reader=read,
+        writer=write,
+        faults=(ValueError,),
+        hint=_HINT,
+    )

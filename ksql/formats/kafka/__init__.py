@@ -1,0 +1,1 @@
+"""KAFKA: single values as Kafka's own serializers write them."""

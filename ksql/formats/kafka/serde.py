@@ -1,0 +1,77 @@
+"""KAFKA: the one column as Kafka's own serializers write it, big-endian and without coercion.
+
+Source: reference, serde, section 3.3.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from ksql.formats.serde import DecodeError, EncodeError, Serde, Value, serde_of
+from ksql.types import model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.formats.serde import Row
+    from ksql.types.model import SqlType
+    from ksql.types.schema import Column
+
+
+class _Primitive(NamedTuple):
+    read: Callable[[bytes], Value]
+    write: Callable[[Value], bytes]
+    reader: str  # the class that Java's error message names
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+def _fixed(code: str, reader: str) -> _Primitive:
+    packed = struct.Struct(code)
+
+    def read(data: bytes) -> Value:
+        return packed.unpack(data)[0]
+
+    return _Primitive(read, packed.pack, reader)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+PRIMITIVES: dict[SqlType, _Primitive] = {
+    model.INTEGER: _fixed(">i", "IntegerDeserializer"),
+    model.BIGINT: _fixed(">q", "LongDeserializer"),
+    model.DOUBLE: _fixed(">d", "DoubleDeserializer"),
+    model.STRING: _Primitive(_text, _utf8, "StringDeserializer"),
+    model.BYTES: _Primitive(_same, bytes, "BytesDeserializer"),
+}
+_SIZES: dict[SqlType, int] = {model.INTEGER: 4, model.BIGINT: 8, model.DOUBLE: 8}
+
+
+def serde(column: Column) -> Serde:
+    """The serde of the column; its null is no bytes at all."""
+    read, write, reader = PRIMITIVES[column.type]
+    size = _SIZES.get(column.type, 0)
+
+    def decode(data: bytes) -> Row:
+        try:
+            return (read(data),)
+        except struct.error:
+            raise DecodeError(f"Size of data received by {reader} is not {size}") from None
+
+    def encode(row: Row) -> bytes | None:
+        value = row[0]
+        try:
+            return None if value is None else write(value)
+        except (struct.error, TypeError, AttributeError) as error:
+            raise EncodeError(f"Cannot write {column.name} as {column.type}: {error}") from error
+
+    return serde_of(decode, encode)

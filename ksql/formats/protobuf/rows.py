@@ -1,0 +1,360 @@
+"""Rows from and to Protobuf messages, by functions generated for a message and the columns.
+
+The messages themselves are parsed and written by Google's library.
+Source: reference, serde, sections 2 and 3.4.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
+from ksql.formats.generate import Source
+from ksql.formats.json.values import mended
+from ksql.formats.protobuf.schema import DECIMAL, WRAPPERS, Messages, field_type, is_map, item_type
+from ksql.formats.serde import Bad, EncodeError, Value
+from ksql.types import model
+from ksql.types.ints import INT_MAX, INT_MIN, wrap64
+from ksql.types.times import DAY_MS, civil, epoch_day
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from google.protobuf.descriptor import Descriptor, EnumDescriptor
+
+    from ksql.formats.serde import Row
+    from ksql.types.model import SqlType
+    from ksql.types.schema import Column
+
+    Convert = Callable[[Value], Value]
+
+_WIDE: Final = Context(prec=10_000)
+_UINT64: Final = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
+_UINT64_VALUE: Final = "google.protobuf.UInt64Value"
+_HOUR_MS, _MINUTE_MS, _SECOND_MS = 3_600_000, 60_000, 1000
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def _timestamp(found: Value) -> int:
+    millis: int = found.seconds * 1000 + found.nanos // 1_000_000
+    return millis
+
+
+def _date(found: Value) -> int:
+    try:
+        day = epoch_day(found.year, found.month, found.day)
+    except ValueError as error:
+        raise Bad(str(error), "") from None
+    if not INT_MIN <= day <= INT_MAX:
+        raise Bad(f"The year {found.year} is out of range.", "")
+    return day
+
+
+def _time(found: Value) -> int:
+    millis: int = (
+        found.hours * _HOUR_MS
+        + found.minutes * _MINUTE_MS
+        + found.seconds * _SECOND_MS
+        + found.nanos // 1_000_000
+    )
+    if not 0 <= millis <= DAY_MS:
+        raise Bad("Time values must lie within a day.", "")
+    return millis
+
+
+def _decimal(found: Value) -> Decimal:
+    if abs(found.scale) > _WIDE.prec:
+        raise Bad(f"A decimal has a scale of {found.scale}", "")
+    number = int.from_bytes(found.value, "big", signed=True)
+    return Decimal(number).scaleb(-found.scale, _WIDE)
+
+
+def _unwrapped(found: Value) -> Value:
+    return found.value
+
+
+def _unwrapped_unsigned(found: Value) -> int:
+    return wrap64(found.value)
+
+
+_MESSAGES: Final[Mapping[str, Convert]] = {
+    "google.protobuf.Timestamp": _timestamp,
+    "google.type.Date": _date,
+    "google.type.TimeOfDay": _time,
+    DECIMAL: _decimal,
+    **dict.fromkeys(WRAPPERS, _unwrapped),
+    _UINT64_VALUE: _unwrapped_unsigned,
+}
+
+
+def _enum_name(enum: EnumDescriptor, number: int) -> str:
+    value = enum.values_by_number.get(number)
+    return value.name if value else f"UNKNOWN_ENUM_VALUE_{enum.name}_{number}"
+
+
+def _then(first: Convert, second: Convert | None) -> Convert:
+    return first if second is None else lambda value: second(first(value))
+
+
+def _each(convert: Convert, items: Value) -> list[Value]:
+    out: list[Value] = []
+    try:
+        for item in items:
+            out.append(convert(item))  # noqa: PERF401 - the length tells the place of an error
+    except Bad as bad:
+        raise bad.under(f"[{len(out)}]") from None
+    return out
+
+
+def _each_value(text: Convert | None, convert: Convert | None, items: Value) -> dict[str, Value]:
+    """The entries of a map, keys as text."""
+    out: dict[str, Value] = {}
+    name = ""
+    try:
+        for key in items:
+            name = text(key) if text else key
+            out[name] = convert(items[key]) if convert else items[key]
+    except Bad as bad:
+        raise bad.under(f".{name}.value") from None
+    return out
+
+
+class _Reader(Source):
+    """Writes ``row(m)`` for a message and the declared columns."""
+
+    def __init__(self, messages: Messages) -> None:
+        super().__init__({"Bad": Bad, "each": _each, "each_value": _each_value})
+        self._messages = messages
+
+    def members(
+        self, message: Descriptor, members: tuple[tuple[str, SqlType], ...], path: str
+    ) -> tuple[list[str], list[str]]:
+        """Lines that take the members out of ``m``, and their variables."""
+        names = [one.name for one in message.fields]
+        lines, variables = [], []
+        for index, (name, type_) in enumerate(members):
+            source = find_name(names, name)
+            variables.append(f"a{index}")
+            if source is None:
+                lines.append(f"a{index} = None")
+                continue
+            one = message.fields_by_name[source]
+            lines += [
+                "try:",
+                f"    a{index} = {self._field(one, type_, f'{path}.{name}')}",
+                "except Bad as bad:",
+                f"    raise bad.under({'.' + name!r})",
+            ]
+        return lines, variables
+
+    def _field(self, one: FieldDescriptor, wanted: SqlType, path: str) -> str:
+        access = f"getattr(m, {one.name!r})"
+        if is_map(one) and one.message_type is not None:
+            if not isinstance(wanted, model.Map):
+                raise mismatch(field_type(self._messages, one), wanted, path)
+            entry = one.message_type.fields_by_name
+            text = self._item(entry["key"], model.STRING, f"{path}.key")
+            convert = self._item(entry["value"], wanted.value, f"{path}.value")
+            if text is None and convert is None:
+                return f"dict({access})"
+            return f"each_value({text}, {convert}, {access})"
+        if one.is_repeated:
+            if not isinstance(wanted, model.Array):
+                raise mismatch(field_type(self._messages, one), wanted, path)
+            convert = self._item(one, wanted.item, f"{path}[]")
+            return f"each({convert}, {access})" if convert else f"list({access})"
+        convert = self._item(one, wanted, path)
+        value = f"{convert}({access})" if convert else access
+        if not one.has_presence or one.containing_type is None:
+            return value
+        has = self.add(self._messages.message_class(one.containing_type).HasField)
+        return f"({value} if {has}(m, {one.name!r}) else None)"
+
+    def _item(self, one: FieldDescriptor, wanted: SqlType, path: str) -> str | None:
+        """The name of what turns the field's value, or one of them, into the type; None: itself."""
+        found = item_type(self._messages, one)
+        message = one.message_type
+        if message is not None and message.full_name in _MESSAGES:
+            first = _MESSAGES[message.full_name]
+            return self.add(_then(first, scalar_conversion(found, wanted, path)))
+        if message is not None:
+            if not isinstance(wanted, model.Struct):
+                raise mismatch(found, wanted, path)
+            return self._struct(message, wanted, path)
+        convert = scalar_conversion(found, wanted, path)
+        if one.enum_type is not None:
+            return self.add(_then(partial(_enum_name, one.enum_type), convert))
+        if one.type in _UINT64:  # Java's long has as many bits, and a sign
+            return self.add(_then(wrap64, convert))
+        return self.add(convert) if convert else None
+
+    def _struct(self, message: Descriptor, wanted: model.Struct, path: str) -> str:
+        members = tuple((f.name, f.type) for f in wanted.fields)
+        lines, variables = self.members(message, members, path)
+        pairs = ", ".join(f"{n!r}: {v}" for (n, _), v in zip(members, variables, strict=True))
+        name = self.add(None)
+        self.define(f"{name}(m)", [*lines, f"return {{{pairs}}}"])
+        return name
+
+
+def row_reader(
+    messages: Messages, message: Descriptor, columns: tuple[Column, ...]
+) -> Callable[[bytes], Row]:
+    """A function from the bytes of that message to a row.
+
+    Raises: Bad where the message and the columns do not go together.
+    """
+    made = _Reader(messages)
+    lines, names = made.members(message, tuple((c.name, c.type) for c in columns), "")
+    result = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+    made.names["parse"] = messages.message_class(message).FromString
+    made.define("row(data)", ["m = parse(data)", *lines, f"return {result}"])
+    row: Callable[[bytes], Row] = made.compiled()["row"]
+    return row
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def _to_timestamp(cls: Any, value: int) -> Any:
+    seconds, millis = divmod(value, 1000)
+    return cls(seconds=seconds, nanos=millis * 1_000_000)
+
+
+def _to_date(cls: Any, value: int) -> Any:
+    year, month, day = civil(value)
+    return cls(year=year, month=month, day=day)
+
+
+def _to_time(cls: Any, value: int) -> Any:
+    seconds, millis = divmod(value, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return cls(hours=hours, minutes=minutes, seconds=seconds, nanos=millis * 1_000_000)
+
+
+def _to_decimal(cls: Any, number: Number, value: Decimal) -> Any:
+    exponent = value.as_tuple().exponent
+    scale = -exponent if isinstance(exponent, int) else 0
+    unscaled = int(value.scaleb(scale, _WIDE))
+    size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    data = unscaled.to_bytes(size, "big", signed=True)
+    return cls(value=data, precision=number.precision, scale=scale)
+
+
+def _to_wrapper(cls: Any, value: Value) -> Any:
+    return cls(value=value)
+
+
+def _to_unsigned(value: int) -> int:
+    return value & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def _to_unsigned_wrapper(cls: Any, value: int) -> Any:
+    return cls(value=_to_unsigned(value))
+
+
+def _to_enum(numbers: Mapping[str, int], value: str) -> int:
+    if value not in numbers:
+        raise EncodeError(f"'{value}' is not a value of the enum")
+    return numbers[value]
+
+
+_WRITERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "google.protobuf.Timestamp": _to_timestamp,
+    "google.type.Date": _to_date,
+    "google.type.TimeOfDay": _to_time,
+    **dict.fromkeys(WRAPPERS, _to_wrapper),
+    _UINT64_VALUE: _to_unsigned_wrapper,
+}
+_ZEROS: Final[Mapping[SqlType, object]] = {
+    model.BOOLEAN: False,
+    model.DOUBLE: 0.0,
+    model.STRING: "",
+    model.BYTES: b"",
+}
+
+
+class _Writer(Source):
+    """Writes ``message(row)`` for a message and the columns that fill it."""
+
+    def __init__(self, messages: Messages) -> None:
+        super().__init__()
+        self._messages = messages
+
+    def build(self, message: Descriptor, values: dict[str, tuple[SqlType, str]]) -> str:
+        """An expression for the message; ``values`` are types and variables by name."""
+        pairs = []
+        for one in message.fields:
+            found = values.get(one.name) or values.get(one.name.upper())
+            if found is not None:
+                pairs.append(f"{one.name!r}: {self._field(one, *found)}")
+        cls = self.add(self._messages.message_class(message))
+        return f"{cls}(**{{{', '.join(pairs)}}})"
+
+    def _field(self, one: FieldDescriptor, type_: SqlType, var: str) -> str:
+        match type_:
+            case model.Array(item) if one.is_repeated and not is_map(one):
+                return f"None if {var} is None else [{self._each(one, item)} for x in {var}]"
+            case model.Map(_, value) if is_map(one) and one.message_type is not None:
+                entry = one.message_type.fields_by_name["value"]
+                each = f"{{k: {self._each(entry, value)} for k, x in {var}.items()}}"
+                return f"None if {var} is None else {each}"
+            case _:
+                convert = self._item(one, type_)
+                return f"None if {var} is None else {convert}({var})" if convert else var
+
+    def _each(self, one: FieldDescriptor, item: SqlType) -> str:
+        """An element; there is no null among them, so it becomes the type's zero."""
+        convert = self._item(one, item)
+        if isinstance(item, model.Struct) and one.message_type is not None:
+            zero = f"{self.add(self._messages.message_class(one.message_type))}()"
+            return f"({zero} if x is None else {convert}(x))"
+        nothing = self.add(_ZEROS.get(item, Decimal(0) if isinstance(item, model.Decimal) else 0))
+        value = f"({nothing} if x is None else x)"
+        return f"{convert}{value}" if convert else value
+
+    def _item(self, one: FieldDescriptor, type_: SqlType) -> str | None:
+        message = one.message_type
+        if message is None:
+            if one.enum_type is None:
+                return self.add(_to_unsigned) if one.type in _UINT64 else None
+            numbers = {value.name: value.number for value in one.enum_type.values}
+            return self.add(partial(_to_enum, numbers))
+        cls = self._messages.message_class(message)
+        if message.full_name == DECIMAL:
+            number = self._messages.number(one)
+            if isinstance(type_, model.Decimal):
+                number = Number(type_.precision, type_.scale)
+            return self.add(partial(_to_decimal, cls, number))
+        if write := _WRITERS.get(message.full_name):
+            return self.add(partial(write, cls))
+        if not isinstance(type_, model.Struct):
+            raise EncodeError(f"{type_} cannot be written as message {message.full_name}")
+        values = {f.name: (f.type, f"v[{f.name!r}]") for f in type_.fields}
+        name = self.add(None)
+        self.define(f"{name}(v)", [f"return {self.build(message, values)}"])
+        return name
+
+
+def row_writer(
+    messages: Messages, message: Descriptor, columns: tuple[Column, ...], prefix: bytes
+) -> Callable[[Row], bytes]:
+    """A function from a row to that message's bytes with the prefix before them."""
+    made = _Writer(messages)
+    variables = [f"a{i}" for i in range(len(columns))]
+    values = {c.name: (c.type, var) for c, var in zip(columns, variables, strict=True)}
+    take = [f"{', '.join(variables)}, = row"] if columns else []
+    written = made.add(messages.message_class(message).SerializeToString)
+    result = f"{prefix!r} + {written}({made.build(message, values)})"
+    made.names["mended"] = mended
+    body = [*take, "try:", f"    return {result}", "except UnicodeEncodeError:"]
+    made.define("message(row)", [*body, "    return message(tuple(map(mended, row)))"])
+    found: Callable[[Row], bytes] = made.compiled()["message"]
+    return found

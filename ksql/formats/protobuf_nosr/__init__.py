@@ -1,0 +1,1 @@
+"""PROTOBUF_NOSR: messages without a registry."""

@@ -1,0 +1,59 @@
+"""PROTOBUF_NOSR: messages whose schema follows from the declared columns; no registry.
+
+Source: reference, serde, section 3.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import DecodeError as BrokenMessage
+
+from ksql.formats.protobuf import rows as proto_rows
+from ksql.formats.protobuf import schema as proto_schema
+from ksql.formats.serde import Bad, DecodeError, EncodeError, serde_of
+
+if TYPE_CHECKING:
+    from ksql.formats.serde import Row, Serde
+    from ksql.types.format import Format
+    from ksql.types.schema import Column
+
+_UNWRITABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+
+
+def text_for(columns: tuple[Column, ...], format_: Format) -> str:
+    """The schema that follows from the columns.
+
+    Raises: NotProtobuf.
+    """
+    return proto_schema.text_for(columns, replace(format_, schema_full_name=None))
+
+
+def serde(columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> Serde:
+    """The serde of the columns; fields are numbered in their order.
+
+    Not wrapped: a single null is no bytes at all. Raises: NotProtobuf.
+    """
+    messages = proto_schema.load(text_for(columns, format_))
+    _, message = messages.chosen(None)
+    row = proto_rows.row_reader(messages, message, columns)
+    write = proto_rows.row_writer(messages, message, columns, b"")
+
+    def decode(data: bytes) -> Row:
+        try:
+            return row(data)
+        except Bad as bad:
+            raise DecodeError(bad.message, f"${bad.path}") from None
+        except (BrokenMessage, ValueError, OverflowError, RecursionError) as error:
+            raise DecodeError(f"Not a Protobuf message: {error}") from error
+
+    def encode(values: Row) -> bytes | None:
+        if not wrapped and values[0] is None:
+            return None
+        try:
+            return write(values)
+        except _UNWRITABLE as error:
+            raise EncodeError(f"Cannot write as Protobuf: {error}") from error
+
+    return serde_of(decode, encode)

@@ -1,0 +1,180 @@
+"""What the registry formats share: the id before the bytes, a reader for each schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.base.errors import KsqlError
+from ksql.formats.schema_registry import (
+    PREFIX_BYTES,
+    RegistryUnreachable,
+    Schema,
+    SchemaNotFound,
+    frame_id,
+    framed,
+)
+from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Failed, Row, Serde, Skip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ksql.formats.schema_registry import Registry
+
+    RowReader = Callable[[bytes], Row | None]
+    RowWriter = Callable[[Row], bytes | None]
+
+
+class _Readers:
+    """A reader per schema id, or the reason why there is none."""
+
+    def __init__(self, registry: Registry, build: Callable[[Schema], RowReader]) -> None:
+        self._registry = registry
+        self._build = build
+        self._known: dict[int, RowReader | Bad] = {}
+
+    def get(self, schema_id: int) -> RowReader:
+        """The reader of that schema.
+
+        Raises: DecodeError; RegistryUnreachable for a schema that is not known yet.
+        """
+        found = self._known.get(schema_id)
+        if found is None:
+            found = self._known[schema_id] = self._make(schema_id)
+        if isinstance(found, Bad):
+            raise DecodeError(found.message, found.path)
+        return found
+
+    def _make(self, schema_id: int) -> RowReader | Bad:
+        try:
+            schema = self._registry.by_id(schema_id)
+        except SchemaNotFound as error:  # it may be there the next time
+            raise DecodeError(error.message) from error
+        try:
+            return self._build(schema)
+        except Bad as bad:
+            return bad
+        except RegistryUnreachable:
+            raise
+        except KsqlError as error:
+            return Bad(f"Schema {schema_id} cannot be read: {error.message}", "")
+
+
+class _Reading:
+    """Records read as their schemas say."""
+
+    def __init__(self, readers: _Readers, hint: str, faults: tuple[type[Exception], ...]) -> None:
+        self._readers = readers
+        self._hint = hint
+        self._faults: tuple[type[Exception], ...] = (*faults, Bad, DecodeError)
+
+    def one(self, data: bytes) -> Row | None:
+        """A record."""
+        try:
+            return self._reader(data)(data)
+        except self._faults as error:
+            raise _misfit(error) from error
+
+    def many(self, items: Sequence[bytes | None], failed: Failed) -> list[Row | Skip | None]:
+        """A batch; most have one schema, so a reader is looked up where the id changes."""
+        out: list[Row | Skip | None] = []
+        prefix: bytes | None = None
+        row: RowReader | None = None
+        for data in items:
+            if data is None:
+                out.append(None)
+                continue
+            try:
+                if row is None or data[:PREFIX_BYTES] != prefix:
+                    row = None
+                    row = self._reader(data)
+                    prefix = data[:PREFIX_BYTES]
+                out.append(row(data))
+            except self._faults as error:
+                failed(len(out), _misfit(error))
+                out.append(SKIP)
+        return out
+
+    def _reader(self, data: bytes) -> RowReader:
+        return self._readers.get(frame_id(data, self._hint))
+
+
+def _misfit(error: Exception) -> DecodeError:
+    if isinstance(error, DecodeError):
+        return error
+    if isinstance(error, Bad):
+        return DecodeError(error.message, f"${error.path}")
+    return DecodeError(f"The bytes do not fit their schema: {error}")
+
+
+class _Writer:
+    """The writer of our schema, which is looked up or registered at the first row."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        subject: str,
+        schema_id: int | None,
+        ours: Callable[[], Schema],
+        build: Callable[[Schema, bytes], RowWriter],
+    ) -> None:
+        self._registry = registry
+        self._subject = subject
+        self._schema_id = schema_id
+        self._ours = ours
+        self._build = build
+        self._known: RowWriter | None = None
+
+    def get(self) -> RowWriter:
+        """The writer.
+
+        Raises: RegistryUnreachable, SchemaRejected, SchemaNotFound.
+        """
+        if self._known is None:
+            if self._schema_id is not None:
+                chosen, schema = self._schema_id, self._registry.by_id(self._schema_id)
+            else:
+                schema = self._ours()
+                chosen = self._registry.register(self._subject, schema)
+            self._known = self._build(schema, framed(chosen))
+        return self._known
+
+
+def registered_serde(
+    registry: Registry,
+    subject: str,
+    *,
+    schema_id: int | None,
+    ours: Callable[[], Schema],
+    reader: Callable[[Schema], RowReader],
+    writer: Callable[[Schema, bytes], RowWriter],
+    faults: tuple[type[Exception], ...],
+    hint: str = "",
+) -> Serde:
+    """The serde made of a reader per schema and a writer.
+
+    ``faults`` are what broken bytes and unfit values make them raise, besides Bad.
+    Beyond the usual errors the serde raises RegistryUnreachable: no record is to blame for that.
+    """
+    caught: tuple[type[Exception], ...] = (*faults, RecursionError)
+    reading = _Reading(_Readers(registry, reader), hint, caught)
+    ours_writer = _Writer(registry, subject, schema_id, ours, writer)
+
+    def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
+        write = ours_writer.get()
+        out: list[bytes | None] = []
+        for row in rows:
+            try:
+                out.append(None if row is None else write(row))
+            except EncodeError as error:
+                error.index = len(out)
+                raise
+            except caught as error:
+                raise EncodeError(f"Cannot write the row: {error}", len(out)) from error
+        return out
+
+    return Serde(
+        decode=lambda data: None if data is None else reading.one(data),
+        encode=lambda row: None if row is None else encode_many([row])[0],
+        decode_many=reading.many,
+        encode_many=encode_many,
+    )

@@ -1,0 +1,249 @@
+"""Schema registries: what we ask of one, and one in memory."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from itertools import count
+from threading import Lock
+from typing import Final, Literal, Protocol
+
+from ksql.base.errors import KsqlError, ServerError, StatementError
+from ksql.formats.serde import DecodeError
+
+SchemaKind = Literal["AVRO", "PROTOBUF", "JSON"]
+
+MAGIC: Final = b"\0"
+PREFIX_BYTES: Final = 5
+_PREFIX: Final = struct.Struct(">bI")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A schema that another one imports under a name."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema as a registry keeps it."""
+
+    kind: SchemaKind
+    text: str
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A version of a subject."""
+
+    schema: Schema
+    id: int
+    subject: str
+    version: int
+
+
+class RegistryUnreachable(ServerError):
+    """The registry does not answer; what is cached still works.
+
+    Statements fail with the code of statements that cannot be executed, as ksqlDB's do.
+    """
+
+    code = StatementError.code
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"the schema registry at {url} cannot be reached",
+            detail=reason,
+            hint="Check ksql.schema.registry.url and that the registry runs.",
+        )
+
+
+class SchemaNotFound(KsqlError):
+    """A schema id or a version that the registry does not know."""
+
+
+class SchemaRejected(StatementError):
+    """A schema that the registry does not take: broken, or not compatible with its subject."""
+
+    def __init__(self, subject: str, reason: str) -> None:
+        super().__init__(
+            f"Could not register schema for subject: {subject}\nCause: {reason}",
+            hint=f"The registry decides by the subject's level: GET /config/{subject} shows it.",
+        )
+
+
+class Registry(Protocol):
+    """What we need of a registry. Every method may raise RegistryUnreachable."""
+
+    def __hash__(self) -> int:
+        """One registry is not another, whatever they hold."""
+
+    def by_id(self, schema_id: int) -> Schema:
+        """The schema of that id.
+
+        Raises: SchemaNotFound.
+        """
+
+    def latest(self, subject: str) -> Registered | None:
+        """The latest version of the subject, or None."""
+
+    def version(self, subject: str, version: int) -> Registered:
+        """That version of the subject.
+
+        Raises: SchemaNotFound.
+        """
+
+    def register(self, subject: str, schema: Schema) -> int:
+        """The id of the schema in the subject, which gets a new version if it has none like it.
+
+        Raises: SchemaRejected.
+        """
+
+    def ids(self, subject: str) -> list[int]:
+        """The ids of all versions of the subject; none for an unknown one."""
+
+    def subjects(self) -> list[str]:
+        """All subjects."""
+
+    def delete(self, subject: str) -> None:
+        """Delete the subject; an unknown one is fine."""
+
+
+def subject_name(topic: str, side: Literal["key", "value"]) -> str:
+    """The subject of a side of a topic (the topic name strategy)."""
+    return f"{topic}-{side}"
+
+
+def referenced(registry: Registry, schema: Schema) -> dict[str, str]:
+    """The texts of all schemas that a schema imports, directly or not, by the imported name."""
+    found: dict[str, str] = {}
+    waiting = list(schema.references)
+    while waiting:
+        reference = waiting.pop()
+        if reference.name not in found:
+            imported = registry.version(reference.subject, reference.version).schema
+            found[reference.name] = imported.text
+            waiting += imported.references
+    return found
+
+
+def framed(schema_id: int) -> bytes:
+    """What stands before the bytes of a record: a zero and the id."""
+    return _PREFIX.pack(0, schema_id)
+
+
+def frame_id(data: bytes, hint: str = "") -> int:
+    """The schema id that a record's bytes begin with.
+
+    Raises: DecodeError.
+    """
+    if len(data) < PREFIX_BYTES or data[0] != 0:
+        raise DecodeError(f"Unknown magic byte{hint}!")
+    return int.from_bytes(data[1:PREFIX_BYTES], "big")
+
+
+class SandboxRegistry:
+    """The real registry, and what statements before would make of it.
+
+    What they would register has no id yet: it gets one below zero.
+    """
+
+    def __init__(self, real: Registry) -> None:
+        self._real = real
+        self._changed: dict[str, Registered | None] = {}
+
+    def by_id(self, schema_id: int) -> Schema:
+        """See Registry."""
+        return self._real.by_id(schema_id)
+
+    def latest(self, subject: str) -> Registered | None:
+        """See Registry."""
+        if subject in self._changed:
+            return self._changed[subject]
+        return self._real.latest(subject)
+
+    def version(self, subject: str, version: int) -> Registered:
+        """See Registry."""
+        return self._real.version(subject, version)
+
+    def register(self, subject: str, schema: Schema) -> int:
+        """Pretend to register it."""
+        made = Registered(schema, -1 - len(self._changed), subject, 1)
+        self._changed[subject] = made
+        return made.id
+
+    def ids(self, subject: str) -> list[int]:
+        """See Registry."""
+        return self._real.ids(subject)
+
+    def subjects(self) -> list[str]:
+        """See Registry."""
+        return self._real.subjects()
+
+    def delete(self, subject: str) -> None:
+        """Pretend to delete it."""
+        self._changed[subject] = None
+
+
+class MemoryRegistry:
+    """A registry that lives in this process and takes every schema; for tests."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._by_id: dict[int, Schema] = {}
+        self._subjects: dict[str, list[Registered]] = {}
+
+    def by_id(self, schema_id: int) -> Schema:
+        """See Registry."""
+        with self._lock:
+            found = self._by_id.get(schema_id)
+        if found is None:
+            raise SchemaNotFound(f"Schema {schema_id} not found")
+        return found
+
+    def latest(self, subject: str) -> Registered | None:
+        """See Registry."""
+        with self._lock:
+            versions = self._subjects.get(subject)
+            return versions[-1] if versions else None
+
+    def version(self, subject: str, version: int) -> Registered:
+        """See Registry."""
+        with self._lock:
+            for found in self._subjects.get(subject, ()):
+                if found.version == version:
+                    return found
+        raise SchemaNotFound(f"Version {version} of subject '{subject}' not found")
+
+    def register(self, subject: str, schema: Schema, schema_id: int | None = None) -> int:
+        """See Registry; ``schema_id`` gives the schema that id."""
+        with self._lock:
+            versions = self._subjects.setdefault(subject, [])
+            for known in versions:
+                if known.schema == schema and schema_id in (None, known.id):
+                    return known.id
+            same = (known for known, text in self._by_id.items() if text == schema)
+            free = (number for number in count(1) if number not in self._by_id)
+            chosen = schema_id or next(same, None) or next(free)
+            self._by_id[chosen] = schema
+            versions.append(Registered(schema, chosen, subject, len(versions) + 1))
+            return chosen
+
+    def ids(self, subject: str) -> list[int]:
+        """See Registry."""
+        with self._lock:
+            return [known.id for known in self._subjects.get(subject, ())]
+
+    def subjects(self) -> list[str]:
+        """See Registry."""
+        with self._lock:
+            return sorted(self._subjects)
+
+    def delete(self, subject: str) -> None:
+        """See Registry."""
+        with self._lock:
+            self._subjects.pop(subject, None)

@@ -1,0 +1,266 @@
+"""Schemas and columns: what a registered schema says about a topic, and what we register for one.
+
+Source: reference, serde, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ksql.base.errors import KsqlError, ServerError, StatementError
+from ksql.formats.avro import schema as avro_schema
+from ksql.formats.connect import ConnectType, Group, NotInferable, sql_type
+from ksql.formats.json_sr import schema as json_schema
+from ksql.formats.json_sr import serde as json_sr
+from ksql.formats.protobuf import schema as proto_schema
+from ksql.formats.schema_registry import (
+    Registry,
+    Schema,
+    SchemaKind,
+    SchemaNotFound,
+    referenced,
+    subject_name,
+)
+from ksql.formats.table import Columns, Side, format_info, is_unwrapped, serde_for
+from ksql.types.schema import Column, Role
+
+if TYPE_CHECKING:
+    from ksql.formats.serde import Serde
+    from ksql.types.format import Format, FormatName
+
+FORMAT_OF: Final[dict[SchemaKind, FormatName]] = {
+    "AVRO": "AVRO",
+    "PROTOBUF": "PROTOBUF",
+    "JSON": "JSON_SR",
+}
+KINDS: Final[dict[str, SchemaKind]] = {name: kind for kind, name in FORMAT_OF.items()}
+
+JSON_SR_CONVERTER: Final = "ksql.json_sr.converter.deserializer.enabled"
+ROWKEY: Final = "ROWKEY"
+ROWVAL: Final = "ROWVAL"
+_ROLES: Final[dict[Side, Role]] = {"key": Role.KEY, "value": Role.VALUE}
+
+
+class SchemaMissing(StatementError):
+    """A topic whose columns are to be inferred has no schema, or none of that id."""
+
+    def __init__(self, topic: str, side: Side, schema_id: int | None = None) -> None:
+        id_ = f"Schema Id: {schema_id}\n" if schema_id is not None else ""
+        super().__init__(
+            f"Schema for message {side}s on topic '{topic}' does not exist in the Schema Registry.",
+            detail=f"Subject: {subject_name(topic, side)}\n{id_}"
+            "Possible causes include:\n"
+            "- The topic itself does not exist: SHOW TOPICS; tells\n"
+            f"- Its messages have no registered schema: PRINT '{topic}' FROM BEGINNING; shows them"
+            "\n- The schema is registered under another subject, or with another registry",
+            hint="Declare the columns, or register the schema first.",
+        )
+
+
+class WrongSchemaKind(StatementError):
+    """The registered schema belongs to another format."""
+
+    def __init__(self, topic: str, side: Side, format_: str, found: SchemaKind) -> None:
+        super().__init__(
+            f"{side.capitalize()} schema is not in the expected format. "
+            f"You may want to set {side.upper()}_FORMAT to '{FORMAT_OF[found]}'.",
+            detail=f"topic: {topic}\nsubject: {subject_name(topic, side)}\n"
+            f"expected format: {format_}\nactual format from Schema Registry: {found}",
+        )
+
+
+class UnfitForColumns(StatementError):
+    """A schema that no columns can be made of."""
+
+    def __init__(self, topic: str, side: Side, reason: str, schema: Schema) -> None:
+        super().__init__(
+            f"Unable to verify if the {side} schema for topic: {topic} is compatible with ksqlDB.",
+            detail=f"Reason: {reason}\nSchema: {schema.text}",
+            hint="Declare the columns that are to be read.",
+        )
+
+
+class SeveralKeyFields(StatementError):
+    """A key schema with several fields cannot be inferred."""
+
+    def __init__(self, topic: str, schema: Schema) -> None:
+        super().__init__(
+            f"The key schema for topic: {topic} contains multiple columns, "
+            "which is not supported by ksqlDB at this time.",
+            detail=f"Schema: {schema.text}",
+            hint="Declare the key columns.",
+        )
+
+
+class SchemaDiffers(StatementError):
+    """Result columns that the schema named by id does not have."""
+
+    def __init__(self, side: Side, columns: Columns, found: Columns) -> None:
+        super().__init__(
+            f"The following {side} columns are changed, missing or reordered: "
+            f"[{', '.join(map(str, columns))}]. "
+            f"Schema from schema registry is [{', '.join(map(str, found))}]"
+        )
+
+
+def topic_serde(
+    format_: Format,
+    columns: Columns,
+    side: Side,
+    topic: str,
+    registry: Registry | None,
+    *,
+    lenient: bool = False,
+) -> Serde:
+    """The serde of a side of a topic; only formats with schemas look at topic and registry.
+
+    ``lenient``: JSON_SR is read as JSON is, whatever its schema says.
+
+    Raises: StatementError, RegistryMissing; see ``serde_for``.
+    """
+    if not format_info(format_.name).needs_registry:
+        return serde_for(format_, columns, side)
+    subject = subject_name(topic, side)
+    found = serde_for(format_, columns, side, registry, subject)
+    if not lenient or format_.name != "JSON_SR" or not columns:
+        return found
+    wrapped = not is_unwrapped(format_, columns, side)
+    reader = json_sr.lenient(columns, wrapped=wrapped)
+    return replace(found, decode=reader.decode, decode_many=reader.decode_many)
+
+
+def connect_type(schema: Schema, registry: Registry, full_name: str | None = None) -> ConnectType:
+    """A registered schema as Connect sees it; ``full_name`` chooses among several messages.
+
+    Raises: KsqlError for broken schemas, MessageNotFound, SeveralMessages, RegistryUnreachable.
+    """
+    imported = referenced(registry, schema)
+    match schema.kind:
+        case "AVRO":
+            return avro_schema.connect_type(avro_schema.parse(schema.text, imported.values()))
+        case "PROTOBUF":
+            messages = proto_schema.load(schema.text, imported)
+            _, message = messages.chosen(full_name)
+            return proto_schema.connect_type(messages, message)
+        case "JSON":
+            return json_schema.connect_type(schema.text, imported)
+
+
+def inferred_columns(
+    format_: Format, side: Side, topic: str, registry: Registry
+) -> tuple[Columns, Schema]:
+    """The columns of a side of a topic, and the schema they come from.
+
+    They come from the schema that the format names by id, whose names keep their case, else from
+    the latest one of the topic's subject, in upper case.
+
+    Raises: SchemaMissing, WrongSchemaKind, UnfitForColumns, SeveralKeyFields, RegistryUnreachable.
+    """
+    schema = _found(format_, side, topic, registry)
+    if schema.kind != KINDS.get(format_.name):
+        raise WrongSchemaKind(topic, side, format_.name, schema.kind)
+    upper = format_.schema_id is None
+    alone = format_info(format_.name).unwraps_keys if side == "key" else format_.wrap is False
+    try:
+        found = connect_type(schema, registry, format_.schema_full_name)
+        columns = columns_of(found, side, alone=alone, upper=upper)
+    except ServerError:
+        raise
+    except KsqlError as error:
+        raise UnfitForColumns(topic, side, error.text(), schema) from error
+    if side == "key" and len(columns) != 1:
+        raise SeveralKeyFields(topic, schema)
+    return columns, schema
+
+
+def _found(format_: Format, side: Side, topic: str, registry: Registry) -> Schema:
+    if format_.schema_id is not None:
+        try:
+            return registry.by_id(format_.schema_id)
+        except SchemaNotFound as error:
+            raise SchemaMissing(topic, side, format_.schema_id) from error
+    latest = registry.latest(subject_name(topic, side))
+    if latest is None:
+        raise SchemaMissing(topic, side)
+    return latest.schema
+
+
+def columns_of(found: ConnectType, side: Side, *, alone: bool, upper: bool) -> Columns:
+    """The columns that a schema's type becomes; ``alone``: the whole of it is one column.
+
+    Raises: NotInferable.
+    """
+    role = _ROLES[side]
+    if alone:
+        name = ROWKEY if side == "key" else ROWVAL
+        return (Column(name, sql_type(found, upper=upper), role),)
+    if not isinstance(found, Group):
+        raise NotInferable("Its top level is not a record")
+    return tuple(
+        Column(
+            member.name.upper() if upper else member.name, sql_type(member.type, upper=upper), role
+        )
+        for member in found.members
+    )
+
+
+def check_given_schema(
+    format_: Format, side: Side, columns: Columns, topic: str, registry: Registry
+) -> None:
+    """Check result columns against the schema that the format names by id.
+
+    Each must be there by name, type and position; the schema may have more behind them.
+
+    Raises: SchemaDiffers and what ``inferred_columns`` does.
+    """
+    found, _ = inferred_columns(format_, side, topic, registry)
+    if side == "key" and len(columns) == len(found) == 1 and found[0].name == ROWKEY:
+        found = (Column(columns[0].name, found[0].type, found[0].role),)
+    wrong = tuple(
+        column
+        for index, column in enumerate(columns)
+        if index >= len(found)
+        or (found[index].name, found[index].type) != (column.name, column.type)
+    )
+    if wrong:
+        raise SchemaDiffers(side, wrong, found)
+
+
+def key_schema_fits(format_: Format, columns: Columns, topic: str, registry: Registry) -> bool:
+    """Whether the latest key schema of the topic has these columns: names, types, order."""
+    latest = registry.latest(subject_name(topic, "key"))
+    if latest is None or latest.schema.kind != KINDS[format_.name]:
+        return False
+    wanted = [(c.name, c.type) for c in columns]
+    try:
+        type_ = connect_type(latest.schema, registry, format_.schema_full_name)
+        alone = is_unwrapped(format_, columns, "key")
+        for upper in (False, True):
+            found = [(c.name, c.type) for c in columns_of(type_, "key", alone=alone, upper=upper)]
+            if found == wanted or (alone and found[0][1] == wanted[0][1]):
+                return True
+    except NotInferable:
+        return False
+    return False
+
+
+def schema_for(format_: Format, columns: Columns, side: Side) -> Schema:
+    """The schema that we register for a side of a topic.
+
+    Raises: NotAvro, NotProtobuf for columns that the format cannot name or nest.
+    """
+    wrapped, name = not is_unwrapped(format_, columns, side), format_.schema_full_name
+    match KINDS[format_.name]:
+        case "AVRO":
+            return Schema("AVRO", avro_schema.text_for(columns, wrapped=wrapped, full_name=name))
+        case "PROTOBUF":
+            return Schema("PROTOBUF", proto_schema.text_for(columns, format_))
+        case "JSON":
+            return Schema("JSON", json_schema.text_for(columns, wrapped=wrapped, full_name=name))
+
+
+def avro_key_name(source: str) -> str:
+    """The record name of a source's AVRO key: ``MY_STREAM`` gives ``...MyStreamKey``."""
+    camel = "".join(part.capitalize() for part in source.split("_"))
+    return f"{avro_schema.NAMESPACE}.{camel}Key"

@@ -1,0 +1,92 @@
+"""Java's arithmetic where Python's differs: wrapping integers, IEEE doubles, long decimals."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ksql.base.errors import QueryFailed
+from ksql.java.errors import EvaluationError
+from ksql.types.ints import LONG_MAX, LONG_MIN, saturate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Python's default context rounds to 28 digits; DECIMAL has no upper bound.
+WIDE = decimal.Context(prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+class NumericOverflow(QueryFailed):
+    """The DECIMAL that an aggregate keeps has more digits than its type.
+
+    Unlike an expression, a group has no NULL to fall back to.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("Exception caught in process", detail="Numeric field overflow")
+
+
+class NotANumber(EvaluationError):
+    """A double without a decimal form was to become a decimal."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__(f"{value} has no decimal form")
+
+
+def round_half_up(value: float) -> int:
+    """Math.round: to the nearest integer, halves towards positive infinity."""
+    if not math.isfinite(value):
+        return saturate(value, LONG_MIN, LONG_MAX)
+    floor = math.floor(value)
+    return min(max(floor + (value - floor >= 0.5), LONG_MIN), LONG_MAX)
+
+
+def decimal_of(value: float) -> Decimal:
+    """The decimal that the double prints as.
+
+    Raises: NotANumber for NaN and the infinities.
+    """
+    if not math.isfinite(value):
+        raise NotANumber(value)
+    return Decimal(repr(value))
+
+
+def set_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
+    """The decimal with that many digits after the point (negative: zeros before it).
+
+    There is no minus before a zero.
+    """
+    found = value.quantize(Decimal((0, (1,), -scale)), rounding=rounding, context=WIDE)
+    return found if found else found.copy_abs()
+
+
+def fits(value: Decimal, precision: int, scale: int) -> bool:
+    """Whether the whole digits are no more than the type has."""
+    return value.is_zero() or value.adjusted() < precision - scale
+
+
+def ieee(function: Callable[[float], float]) -> Callable[[float], float]:
+    """The function with NaN where Python raises, and Infinity where it overflows."""
+
+    def run(value: float) -> float:
+        try:
+            return function(value)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    return run
+
+
+def cbrt(value: float) -> float:
+    """Math.cbrt: the double whose cube is nearest; that of the C library may be its neighbour."""
+    root = math.cbrt(value)
+    if not math.isfinite(root) or root == 0:
+        return root
+    wanted = Fraction(value)
+    near = (math.nextafter(root, -math.inf), root, math.nextafter(root, math.inf))
+    return min(near, key=lambda each: abs(Fraction(each) ** 3 - wanted))

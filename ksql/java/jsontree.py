@@ -1,0 +1,83 @@
+"""JSON texts as Jackson reads and writes them: exact decimals, what follows the value ignored."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from ksql.java.errors import EvaluationError
+from ksql.java.text import from_units
+
+MISSING = object()
+_BLANK = re.compile(r"[ \t\r\n]*")
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class BadJson(EvaluationError):
+    """A text that is not JSON."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text!r} is not a valid JSON string")
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _decimal(text: str) -> Decimal:
+    """As BigDecimal, which has no negative zero."""
+    found = Decimal(text)
+    return found if found else found.copy_abs()
+
+
+_DECODER = json.JSONDecoder(parse_float=_decimal, parse_constant=_refuse)
+
+
+def parse_json(text: str) -> Any:
+    """The value that the text starts with; MISSING for a blank text.
+
+    Raises: BadJson.
+    """
+    start = _BLANK.match(text)
+    place = start.end() if start else 0
+    if place == len(text):
+        return MISSING
+    try:
+        value, end = _DECODER.raw_decode(text, place)
+    except (ValueError, RecursionError) as error:
+        raise BadJson(text) from error
+    after = text[end : end + 1]
+    is_word = value is None or isinstance(value, int | Decimal)
+    if is_word and after and after not in " \t\r\n":
+        raise BadJson(text)
+    return value
+
+
+def json_text(value: Any) -> str:
+    """The compact text of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return quote(value)
+        case list():
+            return f"[{','.join(map(json_text, value))}]"
+        case dict():
+            return f"{{{','.join(f'{quote(k)}:{json_text(v)}' for k, v in value.items())}}}"
+        case _:
+            return str(value)
+
+
+def quote(text: str) -> str:
+    """The text as a JSON string; only what must be escaped is."""
+    return f'"{_ESCAPED.sub(_escape, from_units(text))}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    return _SHORT.get(character) or f"\\u{ord(character):04X}"

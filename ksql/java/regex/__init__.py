@@ -1,0 +1,25 @@
+"""``java.util.regex``: patterns and replacements translated, semantics kept, time bounded."""
+
+from __future__ import annotations
+
+from ksql.java.regex.matcher import (
+    JavaRegex,
+    TimedPattern,
+    TooSlow,
+    compile_java,
+    compile_whole,
+    part,
+)
+from ksql.java.regex.replacement import replace_all
+from ksql.java.regex.translate import BadRegex
+
+__all__ = [
+    "BadRegex",
+    "JavaRegex",
+    "TimedPattern",
+    "TooSlow",
+    "compile_java",
+    "compile_whole",
+    "part",
+    "replace_all",
+]

@@ -1,0 +1,275 @@
+"""A compiled pattern: RE2, whose time is linear, where it can say the same; else a time limit.
+
+RE2 knows no back references, lookaround, atomic groups and possessive quantifiers; and its end of
+a text is Java's ``$`` only for one without a line's end. Both engines prefer matches as Java does.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import re2
+import regex
+
+from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.java.regex.budget import SHORTEST_S, Budget
+from ksql.java.regex.dialect import Backtracking, Linear, NotLinear
+from ksql.java.regex.translate import BadRegex, shown, translate
+
+Spans = Sequence[tuple[int, int]]
+"""Where the match and its groups are; -1 for a group without a part in it."""
+
+_line_end = re.compile("[\n\r\x85\u2028\u2029]").search
+_UNANCHORED = re2._re2.RE2.Anchor.UNANCHORED  # noqa: SLF001 (its wrapper costs four times a match)
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_budget = Budget()
+
+
+class TooSlow(EvaluationError):
+    """A match that did not end in time."""
+
+    def __init__(self, pattern: str, limit_s: float) -> None:
+        super().__init__(
+            f"The regular expression {shown(pattern)} was given up after {limit_s * 1000:.0f} ms"
+        )
+
+
+class TimedPattern:
+    """A pattern of our own that a user's choices may make explode; with the time limit.
+
+    ASCII only, and of any case.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.pattern = source
+        self._regex = regex.compile(source, regex.ASCII | regex.IGNORECASE | regex.VERSION0)
+
+    def fullmatch(self, text: str) -> regex.Match[str] | None:
+        """The match of the whole text.
+
+        Raises: TooSlow.
+        """
+        limit = _budget.limit_s()
+        try:
+            return self._regex.fullmatch(text, timeout=limit, concurrent=True)
+        except TimeoutError as error:
+            _budget.lost(limit)
+            raise TooSlow(self.pattern, limit) from error
+
+
+class _Engine(Protocol):
+    """Matches from left to right, as ``java.util.regex.Matcher.find`` finds them."""
+
+    groups: int
+    names: dict[str, int]
+
+    def find(self, text: str) -> Iterator[Spans]:
+        """The matches, each sought when it is asked for."""
+
+
+class _Re2:
+    """RE2 over the text's UTF-8 form; places are told in characters."""
+
+    def __init__(self, pattern: str, source: str, budget: Budget) -> None:
+        made = re2._re2.RE2(source.encode("utf-8", "surrogatepass"), _OPTIONS)  # noqa: SLF001
+        if not made.ok():
+            raise NotLinear
+        self.pattern = pattern
+        self.budget = budget
+        self.groups: int = made.NumberOfCapturingGroups()
+        self.names: dict[str, int] = {
+            name.decode(): number for name, number in made.NamedCapturingGroups()
+        }
+        self._match = made.Match
+
+    def first(self, text: str) -> Spans | None:
+        """The first match in a text of ASCII characters."""
+        found: Spans = self._match(_UNANCHORED, raw := text.encode(), 0, len(raw))
+        return None if found[0][0] < 0 else found
+
+    def find(self, text: str) -> Iterator[Spans]:
+        raw = text.encode("utf-8", "surrogatepass")
+        match, size, plain = self._match, len(raw), len(raw) == len(text)
+        place = seen = characters = 0
+        until = self.budget.clock() + self.budget.limit_s()
+        while place <= size:
+            spans: Spans = match(_UNANCHORED, raw, place, size)
+            start, end = spans[0]
+            if start < 0:
+                return
+            if not plain:
+                characters += len(raw[seen:start].decode("utf-8", "surrogatepass"))
+                seen = start
+            yield spans if plain else tuple(_in_characters(raw, start, characters, spans))
+            place = end if end > start else _after(raw, end)
+            if self.budget.clock() > until:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        limit = self.budget.limit_s()
+        self.budget.lost(limit)
+        raise TooSlow(self.pattern, limit)
+
+
+def _after(raw: bytes, place: int) -> int:
+    """Where the next character starts."""
+    place += 1
+    while place < len(raw) and raw[place] & 0xC0 == 0x80:
+        place += 1
+    return place
+
+
+def _in_characters(
+    raw: bytes, start: int, characters: int, spans: Spans
+) -> Iterator[tuple[int, int]]:
+    for low, high in spans:
+        if low < 0:
+            yield low, high
+            continue
+        before = characters + len(raw[start:low].decode("utf-8", "surrogatepass"))
+        yield before, before + len(raw[low:high].decode("utf-8", "surrogatepass"))
+
+
+class _Timed:
+    """Backtracking with a time limit, without the interpreter's lock."""
+
+    def __init__(self, pattern: str, source: str, budget: Budget) -> None:
+        try:
+            self._regex = regex.compile(source, regex.ASCII | regex.VERSION0)
+        except (regex.error, RecursionError, OverflowError, MemoryError) as error:
+            raise BadRegex(pattern, str(error)) from error
+        self.pattern = pattern
+        self.budget = budget
+        self.groups: int = self._regex.groups
+        self.names: dict[str, int] = dict(self._regex.groupindex)
+
+    def find(self, text: str) -> Iterator[Spans]:
+        limit = left = self.budget.limit_s()
+        until = self.budget.clock() + limit
+        place = 0
+        while place <= len(text):
+            try:
+                found = self._regex.search(text, place, timeout=left, concurrent=True)
+            except TimeoutError as error:
+                self.budget.lost(limit)
+                raise TooSlow(self.pattern, limit) from error
+            if found is None:
+                return
+            yield found.regs
+            start, end = found.span()
+            place = end if end > start else end + 1
+            left = max(until - self.budget.clock(), SHORTEST_S / 10)
+
+
+class _Short:
+    """Python's ``re``, the fastest, for texts so short that it cannot take long."""
+
+    def __init__(self, source: str, longest: int) -> None:
+        self.longest = longest
+        self.search = re.compile(source, re.ASCII).search
+
+    def find(self, text: str) -> Iterator[Spans]:
+        place = 0
+        while place <= len(text):
+            found = self.search(text, place)
+            if found is None:
+                return
+            yield found.regs
+            start, end = found.span()
+            place = end if end > start else end + 1
+
+
+class JavaRegex:
+    """A compiled pattern; groups keep their numbers."""
+
+    def __init__(self, pattern: str, budget: Budget) -> None:
+        self.pattern = pattern
+        self._budget = budget
+        self._linear: _Re2 | None = None
+        self._short: _Short | None = None
+        self._ends = self._lines = False
+        dialect = Linear()
+        try:
+            translated = translate(pattern, dialect)
+            self._linear = _Re2(pattern, translated.source, budget)
+        except NotLinear:
+            engine: _Engine = self._timed
+        else:
+            engine = self._linear
+            self._ends, self._lines = dialect.at_end, dialect.at_lines
+            if translated.harmless:
+                self._short = _Short(translate(pattern, Backtracking()).source, translated.harmless)
+        self.groups = engine.groups
+        self.names = engine.names
+
+    @functools.cached_property
+    def _timed(self) -> _Timed:
+        return _Timed(self.pattern, translate(self.pattern, Backtracking()).source, self._budget)
+
+    @functools.cached_property
+    def matches_empty(self) -> bool:
+        """Whether the empty text matches."""
+        return self.search("") is not None
+
+    def search(self, text: str) -> Spans | None:
+        """The first match.
+
+        Raises: TooSlow.
+        """
+        short = self._short
+        if short is not None and len(text) <= short.longest:
+            found = short.search(text)
+            return None if found is None else found.regs
+        linear = self._linear
+        if linear is None or self._differs(text):
+            return next(self._timed.find(text), None)
+        return linear.first(text) if text.isascii() else next(linear.find(text), None)
+
+    def finditer(self, text: str) -> Iterator[Spans]:
+        """All matches; TooSlow and ResultTooLong may come with any of them."""
+        short = self._short
+        if short is not None and len(text) <= short.longest:
+            yield from short.find(text)
+            return
+        linear = self._linear
+        engine = self._timed if linear is None or self._differs(text) else linear
+        for count, spans in enumerate(engine.find(text)):
+            if count > LONGEST_RESULT:
+                raise ResultTooLong("the regular expression", count)
+            yield spans
+
+    def _differs(self, text: str) -> bool:
+        """Whether the text has line ends that mean more in Java's pattern than in RE2's."""
+        if self._lines:
+            return _line_end(text) is not None
+        return self._ends and _line_end(text[-1:]) is not None
+
+
+@functools.lru_cache(maxsize=512)
+def compile_java(pattern: str) -> JavaRegex:
+    """The compiled counterpart of a Java pattern.
+
+    Raises: BadRegex.
+    Source: java.util.regex.Pattern.
+    """
+    return JavaRegex(pattern, _budget)
+
+
+def compile_whole(pattern: str) -> JavaRegex:
+    """A pattern that the whole text has to match.
+
+    Raises: BadRegex.
+    Source: java.util.regex.Matcher.matches.
+    """
+    compile_java(pattern)
+    return compile_java(rf"\A(?:{pattern})\z")
+
+
+def part(text: str, spans: Spans, group: int) -> str | None:
+    """What a group of a match took; None if it has no part in it."""
+    start, end = spans[group]
+    return None if start < 0 else text[start:end]

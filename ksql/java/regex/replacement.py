@@ -1,0 +1,100 @@
+"""Java's replacement texts: ``$1``, ``${name}``, backslash escapes."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING
+
+from ksql.base.excerpt import excerpt
+from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
+from ksql.java.regex.matcher import Spans, compile_java
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class BadReplacement(EvaluationError):
+    """A replacement that Java refuses."""
+
+    def __init__(self, replacement: str, why: str) -> None:
+        super().__init__(f"Invalid replacement {excerpt(replacement)!r}: {why}")
+
+
+def replace_all(text: str, pattern: str, replacement: str) -> str:
+    """``text.replaceAll(pattern, replacement)``.
+
+    Raises: BadRegex, BadReplacement.
+    """
+    regex = compile_java(pattern)
+    parts = _parts(replacement, regex.groups, regex.names)
+    pieces: list[str] = []
+    last = size = 0
+    for spans in regex.finditer(text):
+        start, end = spans[0]
+        made = [text[last:start], *(_filled(part, text, spans) for part in parts)]
+        size += sum(map(len, made))
+        if size > LONGEST_RESULT:
+            raise ResultTooLong("REGEXP_REPLACE", size)
+        pieces += made
+        last = end
+    return "".join([*pieces, text[last:]]) if pieces else text
+
+
+def _filled(part: Part, text: str, spans: Spans) -> str:
+    if isinstance(part, str):
+        return part
+    start, end = spans[part]
+    return text[start:end] if start >= 0 else ""
+
+
+Part = str | int
+
+
+def _parts(replacement: str, groups: int, names: Mapping[str, int]) -> tuple[Part, ...]:
+    if "$" not in replacement and "\\" not in replacement:
+        return (replacement,)
+    return _compiled(replacement, groups, tuple(names.items()))
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(
+    replacement: str, groups: int, named: tuple[tuple[str, int], ...]
+) -> tuple[Part, ...]:
+    """The pieces of a replacement: texts and groups by number or name."""
+    names = dict(named)
+    parts: list[Part] = []
+    text = ""
+    place = 0
+    while place < len(replacement):
+        character = replacement[place]
+        if character == "\\":
+            if place + 1 == len(replacement):
+                raise BadReplacement(replacement, "character to be escaped is missing")
+            text += replacement[place + 1]
+            place += 2
+        elif character == "$":
+            group, place = _group(replacement, place + 1, groups, names)
+            parts += [text, group]
+            text = ""
+        else:
+            text += character
+            place += 1
+    return (*parts, text)
+
+
+def _group(replacement: str, place: int, groups: int, names: Mapping[str, int]) -> tuple[int, int]:
+    rest = replacement[place:]
+    if found := re.match(r"\{([a-zA-Z][a-zA-Z0-9]*)\}", rest):
+        if found[1] not in names:
+            raise BadReplacement(replacement, f"No group with name {{{found[1]}}}")
+        return names[found[1]], place + found.end()
+    if not rest[:1].isdigit():
+        raise BadReplacement(replacement, "Illegal group reference")
+    number, size = int(rest[0]), 1
+    if number > groups:
+        raise BadReplacement(replacement, f"No group {number}")
+    while rest[size : size + 1].isdigit() and number * 10 + int(rest[size]) <= groups:
+        number = number * 10 + int(rest[size])
+        size += 1
+    return number, place + size

@@ -1,0 +1,399 @@
+"""Translates a Java regular expression into one of the engines' dialects."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from ksql.base.excerpt import excerpt
+from ksql.java.errors import EvaluationError
+from ksql.java.regex import charset
+
+if TYPE_CHECKING:
+    from ksql.java.regex.charset import Ranges
+    from ksql.java.regex.dialect import Dialect
+
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+_LONGEST_PATTERN = 20_000
+_FEW_STEPS = 1_000_000
+_MOST_PIECES = 20_000  # the engines write repetitions out
+_LOOKS = ("?=", "?!", "?<=", "?<!")
+_GROUP_HEADS = ("?:", *_LOOKS, "?>")
+_UNBOUNDED_LOOK_BEHIND = "Look-behind group does not have an obvious maximum length"
+_NAME = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
+_FLAGS = re.compile(r"\?([idmsuxU]*)(?:-([idmsuxU]+))?([:)])")
+_HEX = re.compile(r"x\{([0-9a-fA-F]{1,6})\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})")
+_OCTAL = re.compile(r"0([0-3][0-7]{2}|[0-7]{1,2})")
+_PROPERTY = re.compile(r"[pP](?:\{\^?([\w=]+)\}|(\w))")
+_QUANTIFIER = re.compile(r"[*+?]|\{(\d{1,9})(,?)(\d{0,9})\}")
+
+
+class BadRegex(EvaluationError):
+    """A pattern that Java refuses, or that has no counterpart here."""
+
+    def __init__(self, pattern: str, why: str) -> None:
+        super().__init__(f"Invalid regular expression pattern: {shown(pattern)}: {why}")
+
+
+def shown(pattern: str) -> str:
+    """The pattern in a message."""
+    return repr(excerpt(pattern))
+
+
+def translate(pattern: str, dialect: Dialect) -> Translated:
+    """The pattern in that dialect; groups keep their numbers.
+
+    Raises: BadRegex; NotLinear if the dialect cannot say it.
+    """
+    if len(pattern) > _LONGEST_PATTERN:
+        raise BadRegex(pattern, f"longer than {_LONGEST_PATTERN} characters")
+    try:
+        return _Translator(pattern, dialect).whole()
+    except RecursionError as error:
+        raise BadRegex(pattern, "nested too deeply") from error
+
+
+class Translated(NamedTuple):
+    """A pattern in a dialect, and up to which length of a text backtracking is no matter."""
+
+    source: str
+    harmless: int
+
+
+class _Piece(NamedTuple):
+    """Part of a pattern: its text, whether it may match nothing, and how many pieces it is of."""
+
+    code: str
+    empty: bool = False
+    size: int = 1
+    captures: bool = False
+    endless: bool = False
+    ways: float = 1  # how often choices multiply what backtracking has to try
+    loops: int = 0  # how many repetitions without end follow one another
+
+
+_NOTHING = _Piece("", empty=True, size=0)
+
+
+def _harmless(ways: float, loops: int) -> int:
+    """How long a text may be for at most a million steps of backtracking, wherever it starts."""
+    return int((_FEW_STEPS * math.factorial(loops + 1) / ways) ** (1 / (loops + 1)))
+
+
+class _Translator:
+    """One pass over a pattern; ``flags`` are those in force at this place."""
+
+    def __init__(self, pattern: str, dialect: Dialect) -> None:
+        self.pattern = pattern
+        self.dialect = dialect
+        self.place = 0
+        self.flags: frozenset[str] = frozenset()
+        self.names: set[str] = set()
+
+    def whole(self) -> Translated:
+        body = self.alternatives()
+        if self.place < len(self.pattern):
+            raise BadRegex(self.pattern, "Unmatched closing ')'")
+        return Translated(body.code, _harmless(body.ways, body.loops))
+
+    def peek(self, size: int = 1) -> str:
+        return self.pattern[self.place : self.place + size]
+
+    def alternatives(self) -> _Piece:
+        """Up to the end of the group; flags set inside end with it."""
+        outer = self.flags
+        branches = []
+        while True:
+            branches.append(self.branch())
+            if self.peek() != "|":
+                break
+            self.place += 1
+        self.flags = outer
+        return self.of(branches, "|", any(branch.empty for branch in branches))
+
+    def branch(self) -> _Piece:
+        items = []
+        while self.place < len(self.pattern) and self.peek() not in "|)":
+            items.append(self.item())
+        return self.of(items, "", all(item.empty for item in items))
+
+    def of(self, parts: list[_Piece], between: str, empty: bool) -> _Piece:
+        size = sum(part.size for part in parts)
+        if size > _MOST_PIECES:
+            raise BadRegex(self.pattern, f"with its repetitions, more than {_MOST_PIECES} pieces")
+        return _Piece(
+            between.join(part.code for part in parts),
+            empty,
+            size,
+            any(part.captures for part in parts),
+            any(part.endless for part in parts),
+            sum(part.ways for part in parts) if between else math.prod(p.ways for p in parts),
+            max(part.loops for part in parts) if between else sum(part.loops for part in parts),
+        )
+
+    def item(self) -> _Piece:
+        atom = self.atom()
+        if not atom.code:
+            return atom
+        found = _QUANTIFIER.match(self.pattern, self.place)
+        if not found:
+            return atom
+        self.place = found.end()
+        suffix = self.peek() if self.peek() and self.peek() in "?+" else ""
+        self.place += len(suffix)
+        if suffix == "+" or (atom.captures and atom.empty):  # RE2 tells other groups for these
+            self.dialect.beyond()
+        least = int(found[1] or found[0] == "+")
+        most = 1 if found[0] == "?" else int(found[3] or found[1] or 0)
+        endless = found[0] in "*+" or bool(found[2] and not found[3])
+        simple = atom.ways == 1 and not atom.loops and not atom.empty
+        if found[0] == "?":
+            ways: float = atom.ways + 1
+        else:
+            ways = (1 if endless else max(most - least + 1, 1)) if simple else math.inf
+        return _Piece(
+            f"{atom.code}{found[0]}{suffix}",
+            atom.empty or not least,
+            atom.size * max(least, most, 1),
+            atom.captures,
+            atom.endless or endless,
+            ways,
+            atom.loops + endless,
+        )
+
+    def atom(self) -> _Piece:
+        character = self.peek()
+        self.place += 1
+        match character:
+            case "\\":
+                return self.escape()
+            case "[":
+                return _Piece(self.dialect.characters(self.char_class()))
+            case "(":
+                return self.group()
+            case ".":
+                return _Piece(self.dialect.characters(self.dot()))
+            case "^":
+                start = self.dialect.line_start() if "m" in self.flags else r"\A"
+                return _Piece(start, empty=True)
+            case "$":
+                lines = "m" in self.flags
+                end = self.dialect.line_end() if lines else self.dialect.text_end()
+                return _Piece(end, empty=True)
+            case "*" | "+" | "?":
+                raise BadRegex(self.pattern, f"Dangling meta character '{character}'")
+            case "{":
+                raise BadRegex(self.pattern, "Illegal repetition")
+            case "#" if "x" in self.flags:
+                end_of_line = self.pattern.find("\n", self.place)
+                self.place = len(self.pattern) if end_of_line < 0 else end_of_line + 1
+                return _NOTHING
+            case _ if character.isspace() and "x" in self.flags:
+                return _NOTHING
+            case _:
+                return _Piece(self.literal(character))
+
+    def literal(self, character: str) -> str:
+        if "i" in self.flags and character.isascii() and character.isalpha():
+            return f"[{character.lower()}{character.upper()}]"
+        return re.escape(character)
+
+    def dot(self) -> Ranges:
+        if "s" in self.flags:
+            return charset.ALL
+        ends = charset.of_characters("\n") if "d" in self.flags else charset.LINE_ENDS
+        return charset.complement(ends)
+
+    def group(self) -> _Piece:
+        rest = self.pattern[self.place :]
+        if not rest.startswith("?"):
+            return self.enclosed("(")._replace(captures=True)
+        if found := _NAME.match(rest):
+            return self.named(found)
+        for head in _GROUP_HEADS:
+            if rest.startswith(head):
+                return self.special(head)
+        if found := _FLAGS.match(rest):
+            self.place += found.end()
+            return self.flag_group(found)
+        raise BadRegex(self.pattern, "Unknown inline modifier or group")
+
+    def named(self, found: re.Match[str]) -> _Piece:
+        if found[1] in self.names:
+            raise BadRegex(self.pattern, f"Named capturing group <{found[1]}> is already defined")
+        self.names.add(found[1])
+        self.place += found.end()
+        return self.enclosed(f"(?P<{found[1]}>")._replace(captures=True)
+
+    def special(self, head: str) -> _Piece:
+        if head != "?:":
+            self.dialect.beyond()
+        self.place += len(head)
+        body = self.enclosed("(" + head)
+        if head in ("?<=", "?<!") and body.endless:
+            raise BadRegex(self.pattern, _UNBOUNDED_LOOK_BEHIND)
+        return body._replace(empty=True, endless=False) if head in _LOOKS else body
+
+    def flag_group(self, found: re.Match[str]) -> _Piece:
+        changed = (self.flags | set(found[1])) - set(found[2] or "")
+        if "U" in changed:
+            raise BadRegex(self.pattern, "the flag U is not supported yet")
+        if found[3] == ")":
+            self.flags = changed
+            return _NOTHING
+        outer, self.flags = self.flags, changed
+        body = self.enclosed("(?:")
+        self.flags = outer
+        return body
+
+    def enclosed(self, opened: str) -> _Piece:
+        body = self.alternatives()
+        if self.peek() != ")":
+            raise BadRegex(self.pattern, "Unclosed group")
+        self.place += 1
+        return body._replace(code=f"{opened}{body.code})")
+
+    def escape(self) -> _Piece:
+        character = self.peek()
+        match character:
+            case "Q":
+                return self.quoted()
+            case "k":
+                return self.named_reference()
+            case "A" | "b" | "B":
+                self.place += 1
+                return _Piece("\\" + character, empty=True)
+            case "z":
+                self.place += 1
+                return _Piece(self.dialect.end, empty=True)
+            case "Z":
+                self.place += 1
+                return _Piece(self.dialect.text_end(), empty=True)
+            case "R":
+                self.place += 1
+                return _Piece(rf"(?:\r\n|{self.dialect.characters(charset.VERTICAL)})")
+            case _ if character.isdigit() and character != "0":
+                return self.numbered_reference()
+            case _:
+                return _Piece(self.dialect.characters(self.escaped_set()))
+
+    def quoted(self) -> _Piece:
+        end = self.pattern.find(r"\E", self.place)
+        text = self.pattern[self.place + 1 : end if end >= 0 else None]
+        self.place = end + 2 if end >= 0 else len(self.pattern)
+        code = "".join(map(self.literal, text))
+        return _Piece(f"(?:{code})" if len(text) > 1 else code, not text, len(text))
+
+    def named_reference(self) -> _Piece:
+        found = re.match(r"k<([a-zA-Z][a-zA-Z0-9]*)>", self.pattern[self.place :])
+        if not found:
+            raise BadRegex(self.pattern, r"\k is not followed by '<' for named capturing group")
+        if found[1] not in self.names:
+            raise BadRegex(self.pattern, f"named capturing group <{found[1]}> does not exist")
+        self.place += found.end()
+        return self.reference(f"(?P={found[1]})")
+
+    def reference(self, code: str) -> _Piece:
+        self.dialect.beyond()
+        return _Piece(f"({'?i:' if 'i' in self.flags else '?:'}{code})", empty=True)
+
+    def numbered_reference(self) -> _Piece:
+        """As many digits as name a group that is there."""
+        groups = len(re.findall(r"(?<!\\)\((?!\?)|\(\?<[a-zA-Z]", self.pattern))
+        digits = self.peek()
+        while (more := self.pattern[self.place + len(digits) :][:1]).isdigit():
+            if int(digits + more) > groups:
+                break
+            digits += more
+        self.place += len(digits)
+        return self.reference(f"\\{digits}")
+
+    def escaped_set(self) -> Ranges:
+        """What follows a backslash, in or outside a class, as a set of characters."""
+        return self.cased(self.escaped())
+
+    def cased(self, ranges: Ranges) -> Ranges:
+        return charset.either_case(ranges) if "i" in self.flags else ranges
+
+    def escaped(self) -> Ranges:
+        rest = self.pattern[self.place :]
+        if not rest:
+            raise BadRegex(self.pattern, "Unexpected internal error: ends with a backslash")
+        character = rest[0]
+        if found := _HEX.match(rest):
+            self.place += found.end()
+            code = int(found[1] or found[2] or found[3], 16)
+            return ((code, code),)
+        if found := _OCTAL.match(rest):
+            self.place += found.end()
+            return ((int(found[1], 8),) * 2,)
+        if found := _PROPERTY.match(rest):
+            return self.property(found)
+        self.place += 1
+        if character == "c" and len(rest) > 1:
+            self.place += 1
+            return ((ord(rest[1]) ^ 64,) * 2,)
+        if character.lower() in charset.PREDEFINED:
+            ranges = charset.PREDEFINED[character.lower()]
+            return ranges if character.islower() else charset.complement(ranges)
+        if character in _CONTROLS:
+            return charset.of_characters(_CONTROLS[character])
+        if character.isascii() and character.isalnum():
+            raise BadRegex(self.pattern, f"Illegal/unsupported escape sequence \\{character}")
+        return charset.of_characters(character)
+
+    def property(self, found: re.Match[str]) -> Ranges:
+        self.place += found.end()
+        name = found[1] or found[2]
+        ranges = charset.of_property(name)
+        if ranges is None:
+            raise BadRegex(self.pattern, f"the character property {name} is not supported yet")
+        return charset.complement(ranges) if found[0][0] == "P" else ranges
+
+    def char_class(self) -> Ranges:
+        """The set between brackets: unions, nested classes, intersections (&&)."""
+        negated = self.peek() == "^"
+        self.place += negated
+        whole: Ranges | None = None
+        part: Ranges = ()
+        first = True
+        while True:
+            if self.place >= len(self.pattern):
+                raise BadRegex(self.pattern, "Unclosed character class")
+            if self.peek() == "]" and not first:
+                self.place += 1
+                break
+            if self.peek(2) == "&&":
+                self.place += 2
+                whole = part if whole is None else charset.intersection(whole, part)
+                part = ()
+            else:
+                part = charset.union(part, self.class_item())
+            first = False
+        whole = part if whole is None else charset.intersection(whole, part)
+        return charset.complement(whole) if negated else whole
+
+    def class_item(self) -> Ranges:
+        if self.peek() == "[":
+            self.place += 1
+            return self.char_class()
+        if self.peek(2) == r"\Q":
+            self.place += 1
+            end = self.pattern.find(r"\E", self.place)
+            text = self.pattern[self.place + 1 : end if end >= 0 else None]
+            self.place = end + 2 if end >= 0 else len(self.pattern)
+            return self.cased(charset.of_characters(text))
+        low = self.class_character()
+        if self.peek() != "-" or self.peek(2) in ("-]", "-[", "-&") or len(self.peek(2)) < 2:
+            return self.cased(low)
+        self.place += 1
+        high = self.class_character()
+        if low[0][0] > high[0][0]:
+            raise BadRegex(self.pattern, "Illegal character range")
+        return self.cased(((low[0][0], high[0][0]),))
+
+    def class_character(self) -> Ranges:
+        character = self.peek()
+        self.place += 1
+        return self.escaped() if character == "\\" else charset.of_characters(character)

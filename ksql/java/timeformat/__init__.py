@@ -1,0 +1,38 @@
+"""Java's date and time patterns: ``DateTimeFormatter`` and, for parsing, ``SimpleDateFormat``.
+
+What is here: the letters, widths, sign rules, optional sections and the "smart" resolving of
+java.time, with English names, and the lenient parsing of commons-lang's FastDateFormat. Babel has
+neither Java's letters nor a parser; its names of time zones are used.
+"""
+
+from __future__ import annotations
+
+from ksql.java.timeformat.fastdate import parse_date
+from ksql.java.timeformat.javatime import (
+    date_moment,
+    formatter,
+    parse_day,
+    parse_time,
+    parse_timestamp,
+    time_moment,
+    timestamp_moment,
+    timestamp_parser,
+)
+from ksql.java.timeformat.moment import Moment
+from ksql.java.timeformat.zones import Zone, system_zone, zone_of
+
+__all__ = [
+    "Moment",
+    "Zone",
+    "date_moment",
+    "formatter",
+    "parse_date",
+    "parse_day",
+    "parse_time",
+    "parse_timestamp",
+    "system_zone",
+    "time_moment",
+    "timestamp_moment",
+    "timestamp_parser",
+    "zone_of",
+]

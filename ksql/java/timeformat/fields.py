@@ -1,0 +1,198 @@
+"""From the fields of a parsed text to a moment, as java.time resolves them ("smart")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ksql.java.timeformat.errors import OutOfRange
+from ksql.java.timeformat.zones import Zone
+from ksql.types.times import civil
+
+DAY_NANOS = 86_400_000_000_000
+_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+# Field -> the values it may have. Hours of the half day are kept from 0 to 11.
+RANGES = {
+    "MONTH": (1, 12),
+    "DAY": (1, 31),
+    "DAY_OF_YEAR": (1, 366),
+    "DAY_OF_WEEK": (1, 7),
+    "HOUR": (0, 24),
+    "CLOCK_HOUR": (0, 24),
+    "HOUR_OF_HALF": (0, 11),
+    "CLOCK_HOUR_OF_HALF": (0, 12),
+    "MINUTE": (0, 59),
+    "SECOND": (0, 59),
+    "NANO": (0, 999_999_999),
+    "NANO_OF_DAY": (0, DAY_NANOS - 1),
+    "MILLI_OF_DAY": (0, 86_399_999),
+    "QUARTER": (1, 4),
+    "WEEK": (1, 53),
+    "WEEK_OF_MONTH": (0, 5),
+}
+
+
+class Conflict(OutOfRange):
+    """Two fields that contradict each other: a Monday that is a Tuesday."""
+
+
+@dataclass(slots=True)
+class Parsed:
+    """What a text says: fields by name, and its zone or offset."""
+
+    values: dict[str, int] = field(default_factory=dict)
+    zone: Zone | None = None
+    offset_s: int | None = None
+
+    def put(self, name: str, value: int) -> None:
+        """Note a field.
+
+        Raises: OutOfRange.
+        """
+        low, high = RANGES.get(name, (value, value))
+        if not low <= value <= high or self.values.setdefault(name, value) != value:
+            raise OutOfRange(name, value)
+
+    def has_date(self) -> bool:
+        """Whether any field is of a date."""
+        return bool(_DATE_FIELDS & self.values.keys())
+
+
+_DATE_FIELDS = frozenset(
+    {"YEAR", "YEAR_OF_ERA", "ERA", "MONTH", "DAY", "DAY_OF_YEAR", "DAY_OF_WEEK", "QUARTER"}
+    | {"WEEK_YEAR", "WEEK", "WEEK_OF_MONTH", "ALIGNED_WEEK"}
+)
+
+
+def is_leap(year: int) -> bool:
+    """Whether February has 29 days."""
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def month_length(year: int, month: int) -> int:
+    """The number of days."""
+    return 29 if month == 2 and is_leap(year) else _LENGTHS[month - 1]
+
+
+def epoch_day(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 of a proleptic Gregorian date."""
+    shifted = year - (month <= 2)
+    era, of_era = divmod(shifted, 400)
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+def day_of_week(days: int) -> int:
+    """1 for Monday to 7 for Sunday."""
+    return (days + 3) % 7 + 1
+
+
+def day_of_year(days: int) -> int:
+    """1 for the first of January."""
+    return days - epoch_day(civil(days)[0], 1, 1) + 1
+
+
+def week_of_year(days: int, first_day: int, least: int) -> tuple[int, int]:
+    """The year and number of a day's week, for weeks that start on a day of the week (1 = Monday).
+
+    The first week is the one with at least ``least`` days in the year.
+    """
+    year = civil(days)[0] + 1
+    while days < (start := week_start(year, first_day, least)):
+        year -= 1
+    return year, (days - start) // 7 + 1
+
+
+def week_start(year: int, first_day: int, least: int) -> int:
+    """The first day of the first week of a week-based year."""
+    january = epoch_day(year, 1, 1)
+    into = (day_of_week(january) - first_day) % 7
+    return january - into + (0 if 7 - into >= least else 7)
+
+
+def has_day(values: dict[str, int]) -> bool:
+    """Whether the fields say a whole date."""
+    year = _year(values) is not None
+    by_month = {"MONTH", "DAY"} <= values.keys() or "DAY_OF_YEAR" in values
+    return (year and by_month) or {"WEEK_YEAR", "WEEK", "DAY_OF_WEEK"} <= values.keys()
+
+
+def resolve_day(values: dict[str, int]) -> int:
+    """The epoch day of the fields; what is missing is taken from 1970-01-01.
+
+    Raises: OutOfRange, Conflict.
+    """
+    year = _year(values)
+    if year is not None and "DAY_OF_YEAR" in values and "MONTH" not in values:
+        return _by_day_of_year(year, values)
+    if {"WEEK_YEAR", "WEEK", "DAY_OF_WEEK"} <= values.keys():
+        start = week_start(values["WEEK_YEAR"], 1, 1)
+        return start + (values["WEEK"] - 1) * 7 + values["DAY_OF_WEEK"] - 1
+    if "DAY_OF_YEAR" in values and values["DAY_OF_YEAR"] == 366 and year is None:
+        raise OutOfRange("DAY_OF_YEAR", 366)
+    base = values.get("DAY_OF_YEAR", 1)
+    month, day = civil(base - 1)[1:] if base > 1 else (1, 1)
+    month, day = values.get("MONTH", month), values.get("DAY", day)
+    whole = year is not None and {"MONTH", "DAY"} <= values.keys()
+    year = 1970 if year is None else year
+    days = epoch_day(year, month, min(day, month_length(year, month)))
+    return _on_weekday(days, values, whole)
+
+
+def _by_day_of_year(year: int, values: dict[str, int]) -> int:
+    number = values["DAY_OF_YEAR"]
+    if number == 366 and not is_leap(year):
+        raise OutOfRange("DAY_OF_YEAR", number)
+    return _on_weekday(epoch_day(year, 1, 1) + number - 1, values, whole=True)
+
+
+def _on_weekday(days: int, values: dict[str, int], whole: bool) -> int:
+    wanted = values.get("DAY_OF_WEEK")
+    if wanted is None or day_of_week(days) == wanted:
+        return days
+    if whole:
+        raise Conflict("DAY_OF_WEEK", wanted)
+    return days - day_of_week(days) + wanted
+
+
+def _year(values: dict[str, int]) -> int | None:
+    if "YEAR" in values:
+        return values["YEAR"]
+    if "YEAR_OF_ERA" not in values:
+        return None
+    year = values["YEAR_OF_ERA"]
+    return year if values.get("ERA", 1) == 1 else 1 - year
+
+
+def resolve_nanos(values: dict[str, int]) -> int:
+    """The nanoseconds since midnight; 24:00 is a whole day.
+
+    Raises: OutOfRange.
+    """
+    if "NANO_OF_DAY" in values:
+        return values["NANO_OF_DAY"]
+    if "MILLI_OF_DAY" in values:
+        return values["MILLI_OF_DAY"] * 1_000_000
+    hour = _hour(values)
+    smaller = (values.get("MINUTE", 0) * 60 + values.get("SECOND", 0)) * 1_000_000_000 + values.get(
+        "NANO", 0
+    )
+    if hour == 24 and smaller:
+        raise OutOfRange("HOUR", hour)
+    return hour * 3_600_000_000_000 + smaller
+
+
+def _hour(values: dict[str, int]) -> int:
+    if "HOUR" in values:
+        return values["HOUR"]
+    if "CLOCK_HOUR" in values:
+        return values["CLOCK_HOUR"] % 24
+    of_half = values.get("HOUR_OF_HALF", values.get("CLOCK_HOUR_OF_HALF", 0) % 12)
+    return of_half + 12 * values.get("HALF", 0)
+
+
+def has_hour(values: dict[str, int]) -> bool:
+    """Whether the fields say the time of day."""
+    half = {"HOUR_OF_HALF", "CLOCK_HOUR_OF_HALF"} & values.keys() and "HALF" in values
+    whole = {"HOUR", "CLOCK_HOUR", "NANO_OF_DAY", "MILLI_OF_DAY"} & values.keys()
+    return bool(half or whole)

@@ -1,0 +1,213 @@
+"""``java.time.format.DateTimeFormatter``: a pattern compiled into a printer and a parser."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ksql.java.regex import TimedPattern
+from ksql.java.timeformat import fields
+from ksql.java.timeformat.direct import direct_parser
+from ksql.java.timeformat.elements import Element, element, is_fixed_number, literal, padded
+from ksql.java.timeformat.errors import BadText, NotInMoment, OutOfRange, UnknownZone
+from ksql.java.timeformat.fields import Parsed
+from ksql.java.timeformat.moment import Moment
+from ksql.java.timeformat.tokens import Letters, Literal, Optional, Token, tokenize
+from ksql.java.timeformat.zones import UTC, Zone
+from ksql.types.times import DAY_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_FEW_CHOICES = 4
+"""Parts that may be absent or of several lengths: few multiply to nothing worth a time limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Parts that may all be absent; when printing they are left out if one has no value."""
+
+    parts: tuple[Part, ...]
+
+
+Part = Element | Section
+
+
+@dataclass(frozen=True, slots=True)
+class Formatter:
+    """A compiled pattern."""
+
+    pattern: str
+    parts: tuple[Part, ...]
+    regex: re.Pattern[str] | TimedPattern
+    readers: tuple[Element, ...]
+    direct: Callable[[str], int | None] | None
+
+    def show(self, moment: Moment) -> str:
+        """The text of a moment.
+
+        Raises: NotInMoment for a letter that the moment has no value for; OutOfRange.
+        """
+        return "".join(_shown(self.parts, moment))
+
+    def read(self, text: str, kind: str) -> Parsed:
+        """The fields of a text; ``kind`` names in messages what it should be.
+
+        Raises: BadText.
+        """
+        found = self.regex.fullmatch(text)
+        if found is None:
+            raise BadText(kind, text, self.pattern)
+        parsed = Parsed()
+        try:
+            for reader, part in zip(self.readers, found.groups(), strict=True):
+                if part is not None:
+                    reader.read(part, parsed)
+        except (OutOfRange, UnknownZone) as error:
+            raise BadText(kind, text, self.pattern, str(error)) from error
+        return parsed
+
+
+@functools.lru_cache(maxsize=512)
+def formatter(pattern: str) -> Formatter:
+    """Compile a pattern.
+
+    Raises: BadPattern.
+    Source: java.time.format.DateTimeFormatter, "Patterns for Formatting and Parsing".
+    """
+    parts = _parts(pattern, tokenize(pattern))
+    source = _regex(parts)
+    choices = source.count(")?") + source.count(",19})")
+    regex = (
+        re.compile(source, re.IGNORECASE | re.ASCII)
+        if choices <= _FEW_CHOICES
+        else TimedPattern(source)
+    )
+    return Formatter(pattern, parts, regex, tuple(_elements(parts)), direct_parser(parts))
+
+
+def _parts(pattern: str, tokens: tuple[Token, ...]) -> tuple[Part, ...]:
+    return tuple(_part(pattern, token) for token in tokens)
+
+
+def _part(pattern: str, token: Token) -> Part:
+    match token:
+        case Letters(letter, count, pad):
+            made = element(pattern, letter, count)
+            return padded(made, pad) if pad else made
+        case Literal(text):
+            return literal(text)
+        case Optional(parts):
+            return Section(_parts(pattern, parts))
+
+
+def _regex(parts: tuple[Part, ...]) -> str:
+    pieces = []
+    for i, part in enumerate(parts):
+        if isinstance(part, Section):
+            pieces.append(f"(?:{_regex(part.parts)})?")
+        else:
+            after = parts[i + 1] if i + 1 < len(parts) else None
+            pieces.append(f"({part.regex(is_fixed_number(after))})")
+    return "".join(pieces)
+
+
+def _elements(parts: tuple[Part, ...]) -> Iterator[Element]:
+    for part in parts:
+        if isinstance(part, Section):
+            yield from _elements(part.parts)
+        else:
+            yield part
+
+
+def _shown(parts: tuple[Part, ...], moment: Moment) -> Iterator[str]:
+    for part in parts:
+        if not isinstance(part, Section):
+            yield part.show(moment)
+            continue
+        try:
+            yield "".join(_shown(part.parts, moment))
+        except NotInMoment:
+            yield ""
+
+
+def date_moment(days: int) -> Moment:
+    """A DATE to be printed."""
+    return Moment(day=days)
+
+
+def time_moment(millis: int) -> Moment:
+    """A TIME to be printed."""
+    return Moment(millis=millis)
+
+
+def timestamp_moment(epoch_ms: int, zone: Zone) -> Moment:
+    """A TIMESTAMP to be printed as the clocks of a zone show it."""
+    offset = zone.offset_s(epoch_ms // 1000)
+    day, millis = divmod(epoch_ms + offset * 1000, DAY_MS)
+    return Moment(day, millis, zone, offset)
+
+
+def parse_timestamp(pattern: str, text: str, zone: Zone = UTC) -> int:
+    """Epoch milliseconds of a text; a zone in the text wins, missing fields are 1970-01-01T00:00.
+
+    Raises: BadPattern, BadText.
+    Source: reference, functions, section 8; the parser of WITH (TIMESTAMP_FORMAT) is the same.
+    """
+    compiled = formatter(pattern)
+    if compiled.direct is not None and (local := compiled.direct(text)) is not None:
+        return local - zone.local_offset_s(local // 1000) * 1000
+    parsed = compiled.read(text, "timestamp")
+    try:
+        day = fields.resolve_day(parsed.values)
+        nanos = fields.resolve_nanos(parsed.values)
+    except OutOfRange as error:
+        raise BadText("timestamp", text, pattern, str(error)) from error
+    local_ms = day * DAY_MS + nanos // 1_000_000
+    offset = parsed.offset_s
+    if offset is None or parsed.zone is not None:
+        offset = (parsed.zone or zone).local_offset_s(local_ms // 1000)
+    return local_ms - offset * 1000
+
+
+def timestamp_parser(pattern: str, zone: Zone = UTC) -> Callable[[str], int]:
+    """``parse_timestamp`` for one pattern, which is checked now.
+
+    Raises: BadPattern.
+    """
+    formatter(pattern)
+    return lambda text: parse_timestamp(pattern, text, zone)
+
+
+def parse_day(pattern: str, text: str) -> int:
+    """The epoch day of a text that spells a whole date.
+
+    Raises: BadPattern, BadText.
+    """
+    parsed = formatter(pattern).read(text, "date")
+    if not fields.has_day(parsed.values):
+        raise BadText("date", text, pattern, "the year, the month or the day is missing")
+    try:
+        return fields.resolve_day(parsed.values)
+    except OutOfRange as error:
+        raise BadText("date", text, pattern, str(error)) from error
+
+
+def parse_time(pattern: str, text: str) -> int:
+    """Milliseconds of the day of a text.
+
+    Raises: BadPattern; BadText, also for a pattern with fields of a date.
+    """
+    parsed = formatter(pattern).read(text, "time")
+    if parsed.has_date():
+        raise BadText("time", text, pattern, "Time format contains date field")
+    if not fields.has_hour(parsed.values):
+        raise BadText("time", text, pattern, "the hour of the day is missing")
+    try:
+        return fields.resolve_nanos(parsed.values) // 1_000_000 % DAY_MS
+    except OutOfRange as error:
+        raise BadText("time", text, pattern, str(error)) from error

@@ -1,0 +1,355 @@
+"""Topics: listed, described, created, deleted; and where their partitions begin and end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it only passes on
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from ksql.kafka.errors import (
+    KafkaDenied,
+    UnknownTopic,
+    error_of,
+    is_retriable,
+    retrying,
+    translated,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from ksql.base.errors import KsqlError
+    from ksql.catalog.topic import Topic
+    from ksql.kafka.settings import KafkaSettings
+
+Partition = tuple[str, int]
+Offsets = dict[Partition, int]
+
+_CALL_S: Final = 10.0  # one try; a broker that is down must not eat the whole time
+_SETTLE_S: Final = 10.0
+_SETTLE_POLL_S: Final = 0.02
+_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"  # what brokers without ids say
+_OLD_BROKER: Final = (
+    KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - the library names its local errors so
+    KafkaError.UNSUPPORTED_VERSION,
+)
+_EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True)
+class TopicInfo:
+    """A topic as the brokers describe it."""
+
+    name: str
+    partitions: int
+    replicas_per_partition: tuple[int, ...] = ()
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def replicas(self) -> int:
+        """The replication factor: that of the first partition."""
+        return self.replicas_per_partition[0] if self.replicas_per_partition else 1
+
+
+class Admin:
+    """Kafka's administration; every call is retried while the brokers cannot be reached.
+
+    Raises: from every method KafkaUnreachable, KafkaDenied, KafkaRefused.
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _client(self) -> AdminClient:
+        return AdminClient(self._settings.admin())
+
+    # --- what is there ------------------------------------------------------------------------
+
+    def topics(self) -> dict[str, TopicInfo]:
+        """All topics by name, without their configs."""
+        found = self._metadata(None)
+        return {name: _info(name, topic) for name, topic in sorted(found.topics.items())}
+
+    def exists(self, topic: str) -> bool:
+        """Whether there is a topic of that name."""
+        return topic in self.topics()
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions it has.
+
+        Raises: UnknownTopic.
+        """
+        found = self.topics().get(topic)
+        if found is None:
+            raise UnknownTopic(topic)
+        return found.partitions
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
+        """The topics with all their configs; names that do not exist are left out."""
+        known = self.topics()
+        there = [name for name in names if name in known]
+        configs = self._configs(there) if there else {}
+        return {
+            name: TopicInfo(
+                name, known[name].partitions, known[name].replicas_per_partition, configs[name]
+            )
+            for name in there
+            if name in configs
+        }
+
+    def topic_ids(self, names: Iterable[str]) -> dict[str, str]:
+        """The ids of the topics, which no later topic of their names has; unknown ones left out."""
+        wanted = list(names)
+
+        def ask(left: float, _tries: int) -> dict[str, str]:
+            asked = self._client.describe_topics(
+                TopicCollection(wanted), request_timeout=_cap(left)
+            )
+            found: dict[str, str] = {}
+            for name, future in asked.items():
+                try:
+                    found[name] = str(future.result().topic_id)
+                except KafkaException as problem:
+                    if error_of(problem).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+            return found
+
+        return cast("dict[str, str]", self._retry(ask, what="Cannot describe topics"))
+
+    def message_limit(self, topic: str) -> int | None:
+        """The largest batch in bytes that it takes; None if it is not there, or we may not know."""
+        try:
+            found = self._configs([topic]).get(topic, {}).get("max.message.bytes")
+        except KafkaDenied:
+            return None
+        return None if found is None else int(found)
+
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        found: str | None = self._metadata(None).cluster_id
+        return found or ""
+
+    def topic_id(self, topic: str) -> str | None:
+        """The id that a topic keeps for life; None if there is no such topic.
+
+        It is empty where the brokers are too old to give any.
+        """
+
+        def ask(left: float, _tries: int) -> str | None:
+            asked = self._client.describe_topics(
+                TopicCollection([topic]), request_timeout=_cap(left)
+            )
+            try:
+                found = str(asked[topic].result().topic_id)
+            except KafkaException as problem:
+                code = error_of(problem).code()
+                if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return None
+                if code in _OLD_BROKER:
+                    return ""
+                raise
+            return "" if found == _NO_ID else found
+
+        return cast("str | None", self._retry(ask, topic=topic))
+
+    def _metadata(self, topic: str | None) -> Any:
+        return self._retry(lambda left, _: self._client.list_topics(topic, timeout=_cap(left)))
+
+    def _configs(self, names: list[str]) -> dict[str, dict[str, str]]:
+        def ask(left: float, _tries: int) -> dict[str, dict[str, str]]:
+            resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+            asked = self._client.describe_configs(resources, request_timeout=_cap(left))
+            found: dict[str, dict[str, str]] = {}
+            for resource, future in asked.items():
+                try:
+                    entries = future.result()
+                except KafkaException as problem:
+                    if error_of(problem).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+                    continue  # deleted meanwhile
+                found[resource.name] = {
+                    name: entry.value for name, entry in entries.items() if entry.value is not None
+                }
+            return found
+
+        return cast("dict[str, dict[str, str]]", self._retry(ask))
+
+    # --- changes ------------------------------------------------------------------------------
+
+    def create(self, topic: Topic) -> None:
+        """Create the topic and wait until its partitions have leaders.
+
+        Raises: TopicExists.
+        """
+
+        def ask(left: float, tries: int) -> None:
+            new = NewTopic(
+                topic.name,
+                num_partitions=topic.partitions,
+                replication_factor=topic.replicas,
+                config=dict(topic.configs),
+            )
+            asked = self._client.create_topics([new], request_timeout=_cap(left))
+            _settled(asked[topic.name], KafkaError.TOPIC_ALREADY_EXISTS, tries)
+
+        self._retry(ask, topic=topic.name, what=f"Cannot create topic '{topic.name}'")
+        _wait(lambda: self._has_leaders(topic.name))
+
+    def delete(self, *names: str) -> None:
+        """Delete the topics and wait until they are gone.
+
+        Raises: UnknownTopic.
+        """
+
+        def ask(left: float, tries: int) -> None:
+            asked = self._client.delete_topics(list(names), request_timeout=_cap(left))
+            for name, future in asked.items():
+                try:
+                    _settled(future, KafkaError.UNKNOWN_TOPIC_OR_PART, tries)
+                except KafkaException as problem:
+                    if is_retriable(error_of(problem)):
+                        raise
+                    raise _topic_error(problem, name) from problem
+
+        if names:
+            self._retry(ask, what="Cannot delete topics")
+        _wait(lambda: not set(names) & set(self.topics()))
+
+    def alter_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        """Set these configs, leave the others as they are, and wait until it shows."""
+
+        def ask(left: float, _tries: int) -> None:
+            entries = [
+                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                for name, value in configs.items()
+            ]
+            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+            asked = self._client.incremental_alter_configs([resource], request_timeout=_cap(left))
+            for future in asked.values():
+                future.result()
+
+        self._retry(ask, topic=topic, what=f"Cannot change the configs of topic '{topic}'")
+        _wait(lambda: configs.items() <= self._configs([topic]).get(topic, {}).items())
+
+    def _has_leaders(self, topic: str) -> bool:
+        found = self._metadata(None).topics.get(topic)
+        return found is not None and all(p.leader >= 0 for p in found.partitions.values())
+
+    # --- offsets ------------------------------------------------------------------------------
+
+    def begin_offsets(self, topics: Iterable[str]) -> Offsets:
+        """The first offset of every partition of the topics.
+
+        Raises: UnknownTopic.
+        """
+        return self._offsets(topics, _EARLIEST, committed=False)
+
+    def end_offsets(self, topics: Iterable[str], *, committed: bool = True) -> Offsets:
+        """The offset after the last record of every partition of the topics.
+
+        ``committed``: only as far as transactions that are still open allow.
+
+        Raises: UnknownTopic.
+        """
+        return self._offsets(topics, _LATEST, committed=committed)
+
+    def offsets_at(self, topics: Iterable[str], timestamp_ms: int) -> Offsets:
+        """The first offset at or after that time; the end where there is none.
+
+        Raises: UnknownTopic.
+        """
+        names = list(topics)
+        found = self._offsets(names, OffsetSpec.for_timestamp(timestamp_ms), committed=True)
+        if all(offset >= 0 for offset in found.values()):
+            return found
+        ends = self.end_offsets(names)
+        return {place: o if o >= 0 else ends[place] for place, o in found.items()}
+
+    def _offsets(self, topics: Iterable[str], spec: OffsetSpec, *, committed: bool) -> Offsets:
+        known = self.topics()
+        places: list[Partition] = []
+        for name in topics:
+            if name not in known:
+                raise UnknownTopic(name)
+            places += [(name, partition) for partition in range(known[name].partitions)]
+        if not places:
+            return {}
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+
+        def ask(left: float, tries: int) -> Offsets:
+            if tries and (gone := {name for name, _ in places} - self.topics().keys()):
+                raise UnknownTopic(min(gone))
+            asked = self._client.list_offsets(
+                {TopicPartition(*place): spec for place in places},
+                isolation_level=level,
+                request_timeout=_cap(left),
+            )
+            return {(p.topic, p.partition): future.result().offset for p, future in asked.items()}
+
+        found = self._retry(
+            ask, topic=", ".join(dict(places)), what="Cannot read offsets", known_topic=True
+        )
+        return cast("Offsets", found)
+
+    def _retry(
+        self, call: Any, *, topic: str = "", what: str = "", known_topic: bool = False
+    ) -> Any:
+        return retrying(
+            call,
+            bootstrap=self._settings.bootstrap,
+            timeout_s=self._settings.timeout_s,
+            topic=topic,
+            what=what,
+            known_topic=known_topic,
+        )
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    """Until what the brokers tell agrees; not for ever, as it is only a courtesy."""
+    end = time.monotonic() + _SETTLE_S
+    while not done() and time.monotonic() < end:
+        time.sleep(_SETTLE_POLL_S)
+
+
+def _cap(left_s: float) -> float:
+    return min(left_s, _CALL_S)
+
+
+def _info(name: str, topic: Any) -> TopicInfo:
+    parts = topic.partitions
+    return TopicInfo(name, len(parts), tuple(len(parts[index].replicas) for index in sorted(parts)))
+
+
+def _settled(future: Future[None], done: int, tries: int) -> None:
+    """The result; after a lost answer, "is so already" means that our first try arrived."""
+    try:
+        future.result()
+    except KafkaException as problem:
+        if not tries or error_of(problem).code() != done:
+            raise
+
+
+def _topic_error(problem: KafkaException, topic: str) -> KsqlError:
+    return translated(error_of(problem), topic, f"Cannot delete topic '{topic}'")

@@ -1,0 +1,181 @@
+"""Who is in charge of a service: claims in a topic that only one producer at a time can write.
+
+Each claim is a transaction under one transactional id, so whoever takes the id shuts out all others
+for good: a server that was paused cannot even repeat its claim. The last record tells who is in
+charge; a server in charge repeats its claim all the time.
+
+Source: KIP-98 on fencing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaException, Producer
+
+from ksql.catalog.topic import Topic
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import BEGINNING, Reader
+from ksql.kafka.errors import FENCED, KafkaUnreachable, ProducerFenced, TopicExists, error_of
+
+if TYPE_CHECKING:
+    from ksql.kafka.settings import KafkaSettings
+
+FORMAT: Final = 1
+_CONFIGS: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": "3600000",
+    "segment.ms": "600000",
+}
+_TRANSACTION_MS: Final = 10_000
+_CALL_S: Final = 3.0
+
+
+def topic_name(service_id: str) -> str:
+    """``_confluent-ksql-<service id>_server_claims``."""
+    return f"_confluent-ksql-{service_id}_server_claims"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A server that says that it is in charge.
+
+    ``id`` is one start of it, ``state_id`` its state directory, wherever that lies.
+    """
+
+    id: str
+    host: str
+    pid: int
+    state_dir: str
+    state_id: str
+    since_ms: int
+    released: bool = False
+
+    def encode(self) -> bytes:
+        """As it is stored."""
+        text = {
+            "format": FORMAT,
+            "id": self.id,
+            "host": self.host,
+            "pid": self.pid,
+            "state.dir": self.state_dir,
+            "state.id": self.state_id,
+            "since.ms": self.since_ms,
+            "released": self.released,
+        }
+        return json.dumps(text).encode()
+
+
+def decode(value: bytes | None) -> Claim:
+    """A stored claim; what cannot be read is a claim of somebody unknown."""
+    try:
+        found = json.loads(value or b"")
+        return Claim(
+            str(found["id"]),
+            str(found["host"]),
+            int(found["pid"]),
+            str(found["state.dir"]),
+            str(found["state.id"]),
+            int(found["since.ms"]),
+            bool(found["released"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return Claim("", "unknown", 0, "unknown", "", 0)
+
+
+class KafkaClaims:
+    """The claims of one service's servers; for one thread at a time."""
+
+    def __init__(self, settings: KafkaSettings, service_id: str, replicas: int) -> None:
+        self.topic = topic_name(service_id)
+        self._settings = settings
+        self._replicas = replicas
+        self._admin = Admin(settings)
+        self._producer: Producer | None = None
+        self._open = False
+        self._broken = False
+
+    def open(self) -> None:
+        """Make the topic if it is missing.
+
+        Raises: KafkaUnreachable, KafkaDenied, KafkaRefused.
+        """
+        if self.topic not in self._admin.topics():
+            with contextlib.suppress(TopicExists):  # by a server that starts at the same time
+                self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
+
+    def end(self) -> int:
+        """The offset behind the last claim: it grows with each.
+
+        Raises: KafkaUnreachable, UnknownTopic.
+        """
+        return self._admin.end_offsets([self.topic])[self.topic, 0]
+
+    def last(self) -> Claim | None:
+        """The last claim; None if there is none, or none since long.
+
+        Raises: KafkaUnreachable, UnknownTopic.
+        """
+        found = None
+        with Reader(self._settings) as reader:
+            reader.assign({(self.topic, 0): BEGINNING})
+            for batch in reader.read_to_end():
+                for record in batch:
+                    found = record.value
+        return None if found is None else decode(found)
+
+    def take(self) -> None:
+        """Shut out whoever else writes claims.
+
+        Raises: KafkaUnreachable, ProducerFenced.
+        """
+        self.close()
+        more: dict[str, str | float | bool] = {
+            "transactional.id": self.topic,
+            "transaction.timeout.ms": _TRANSACTION_MS,
+            "delivery.timeout.ms": _TRANSACTION_MS,
+            "acks": "all",
+        }
+        self._producer = producer = Producer(self._settings.producer(**more))
+        try:
+            producer.init_transactions(self._settings.timeout_s)
+        except KafkaException as problem:
+            raise self._failure(problem) from problem
+
+    def append(self, claim: Claim) -> None:
+        """Write a claim; it counts when this returns.
+
+        After KafkaUnreachable the same claim may be appended again, and it may have counted.
+
+        Raises: ProducerFenced, KafkaUnreachable.
+        """
+        producer = self._producer
+        if producer is None:
+            raise ProducerFenced(self.topic)
+        try:
+            if self._broken:
+                producer.abort_transaction(_CALL_S)
+                self._open = self._broken = False
+            if not self._open:
+                producer.begin_transaction()
+                self._open = True
+                producer.produce(self.topic, claim.encode(), b"server", 0)
+            producer.commit_transaction(_CALL_S)
+            self._open = False
+        except KafkaException as problem:
+            raise self._failure(problem) from problem
+
+    def close(self) -> None:
+        """Let go of the connection; what is open is left to the brokers."""
+        self._producer = None
+        self._open = self._broken = False
+
+    def _failure(self, problem: KafkaException) -> ProducerFenced | KafkaUnreachable:
+        error = error_of(problem)
+        if error.code() in FENCED or error.fatal():
+            return ProducerFenced(self.topic)
+        self._broken = self._broken or error.txn_requires_abort()
+        return KafkaUnreachable(self._settings.bootstrap, error.str())

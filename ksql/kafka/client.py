@@ -1,0 +1,423 @@
+"""Records in and out of Kafka for the service itself: a sender, a transaction, a reader."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from ksql.base.errors import KsqlError, ServerError
+from ksql.kafka.admin import Admin, Offsets, Partition
+from ksql.kafka.epoch import send_at_epoch
+from ksql.kafka.errors import (
+    FENCED,
+    KafkaUnreachable,
+    OffsetsGone,
+    ProducerFenced,
+    UnknownTopic,
+    error_of,
+    given_up,
+    is_retriable,
+    is_unknown_topic,
+    retrying,
+    translated,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from confluent_kafka import Message
+
+    from ksql.kafka.settings import KafkaSettings
+    from ksql.processors.base import Headers
+
+BEGINNING: Final = -2
+END: Final = -1
+
+_FULL_WAIT_S: Final = 0.05
+_STEP_S: Final = 0.1
+_BATCH: Final = 5000
+_SETTLE_S: Final = 0.005
+
+
+class RawRecord(NamedTuple):
+    """A record as it lies in a topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None = None
+
+
+class WriteFailed(ServerError):
+    """A record that the brokers did not take."""
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(f'cannot write to topic "{topic}"', detail=reason)
+
+
+class OpenTransaction(ServerError):
+    """A transaction that neither commits nor aborts hides what is behind it."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"a transaction on the topic {topic} stays open",
+            hint="Its writer may hang; Kafka aborts it after its transaction.timeout.ms.",
+        )
+
+
+def not_written(bootstrap: str, topic: str, error: KafkaError) -> KsqlError:
+    """Why a record was not acknowledged."""
+    if is_retriable(error):
+        return given_up(bootstrap, error)
+    if is_unknown_topic(error):
+        return UnknownTopic(topic)
+    return WriteFailed(topic, error.str())
+
+
+class Sender:
+    """An idempotent producer; a record counts when ``flush`` has returned.
+
+    For one user at a time: ``flush`` tells of all records since the last one, whoever sent them.
+    Those who share a producer share a ``SharedSender``.
+    """
+
+    def __init__(self, settings: KafkaSettings, **config: str | float | bool) -> None:
+        self._settings = settings
+        self._failed: list[tuple[str, KafkaError]] = []
+        self._last_error = ""
+        self._producer = Producer({**settings.producer(**config), "error_cb": self._note})
+        self._on_delivery: Callable[[KafkaError | None, Message], None] | None = self._report
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+        partition: int = -1,
+    ) -> None:
+        """Hand a record over; waits while the queue is full.
+
+        Raises: WriteFailed for one that can never be sent, KafkaUnreachable.
+        """
+        if timestamp == 0:
+            self.flush()
+            send_at_epoch(self._settings.producer(), topic, key, value, headers)
+            return
+        end = time.monotonic() + self._settings.timeout_s
+        while True:
+            try:
+                self._producer.produce(
+                    topic,
+                    value,
+                    key,
+                    partition,
+                    timestamp=timestamp or 0,
+                    headers=list(headers or ()),
+                    on_delivery=self._on_delivery,
+                )
+                self._producer.poll(0)
+            except BufferError:
+                if time.monotonic() > end:
+                    raise KafkaUnreachable(self._settings.bootstrap, self._last_error) from None
+                self._producer.poll(_FULL_WAIT_S)
+            except (KafkaException, SystemError) as problem:
+                raise self._failure(topic, problem) from problem
+            else:
+                return
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until every record is acknowledged.
+
+        Raises: WriteFailed, KafkaUnreachable.
+        """
+        try:
+            left = self._producer.flush(
+                self._settings.timeout_s if timeout_s is None else timeout_s
+            )
+        except (KafkaException, SystemError) as problem:
+            raise self._failure("", problem) from problem
+        if self._failed:
+            topic, error = self._failed[0]
+            self._failed.clear()
+            raise not_written(self._settings.bootstrap, topic, error)
+        if left:
+            self._producer.purge()
+            self._producer.flush(1.0)
+            self._failed.clear()
+            raise KafkaUnreachable(self._settings.bootstrap, self._last_error)
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Send what is left, for that long at most."""
+        self._producer.flush(timeout_s)
+
+    def _failure(self, topic: str, problem: Exception) -> KsqlError:
+        """Our error for a fatal one; the client wraps it when callbacks were waiting meanwhile."""
+        found = problem if isinstance(problem, KafkaException) else problem.__cause__
+        if not isinstance(found, KafkaException):
+            raise problem
+        return WriteFailed(topic, error_of(found).str())
+
+    def _report(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed.append((message.topic() or "", error))
+
+    def _note(self, error: KafkaError) -> None:
+        self._last_error = error.str()
+
+
+class CommitInDoubt(ServerError):
+    """Kafka did not say whether a transaction counts; only the topic itself can tell."""
+
+    def __init__(self, transactional_id: str, reason: str) -> None:
+        super().__init__(
+            f'it is not known whether the transaction of "{transactional_id}" was committed',
+            detail=reason,
+        )
+
+
+class TransactionalSender(Sender):
+    """A producer whose records count together or not at all.
+
+    The id is fenced: ``start`` ends whatever an earlier producer with it left open.
+    """
+
+    def __init__(
+        self, settings: KafkaSettings, transactional_id: str, **config: str | float | bool
+    ) -> None:
+        super().__init__(settings, **{"transactional.id": transactional_id}, **config)
+        self._id = transactional_id
+        self._config = {"transactional.id": transactional_id, **config}
+        self._on_delivery = None  # the commit tells whether all arrived
+        self._usable = True
+
+    def start(self) -> None:
+        """Take over the transactional id.
+
+        Raises: KafkaUnreachable, KafkaDenied.
+        """
+        self._step(self._producer.init_transactions)
+        self._usable = True
+
+    def reopen(self) -> None:
+        """Begin anew: a transaction of ours that is still open is committed or aborted for good.
+
+        Raises: KafkaUnreachable, KafkaDenied.
+        """
+        self._usable = False
+        self._producer.purge()
+        self._producer = Producer(
+            {**self._settings.producer(**self._config), "error_cb": self._note}
+        )
+        self.start()
+
+    def recover(self) -> None:
+        """Begin anew if the last transaction could not be ended: it would hide what others write.
+
+        Raises: KafkaUnreachable, KafkaDenied.
+        """
+        if not self._usable:
+            self.reopen()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """What is sent inside is committed at the end, or aborted if an exception leaves.
+
+        Raises: CommitInDoubt if they may count; after ProducerFenced, WriteFailed and
+            KafkaUnreachable they do not.
+        """
+        self.recover()
+        self._step(lambda _: self._producer.begin_transaction())
+        try:
+            yield self
+        except ProducerFenced:
+            raise  # nothing of ours is open any more
+        except BaseException:
+            self._abort()
+            raise
+        self._commit()
+
+    def _commit(self) -> None:
+        """Only an error that demands the transaction's end says that it was not committed."""
+        try:
+            self._step(self._producer.commit_transaction)
+        except BaseException as problem:
+            cause = problem.__cause__
+            if isinstance(cause, KafkaException) and error_of(cause).txn_requires_abort():
+                self._abort()
+                raise
+            self._usable = isinstance(problem, ProducerFenced)
+            raise CommitInDoubt(self._id, str(problem)) from problem
+
+    def _abort(self) -> None:
+        """Give the transaction up; if that fails, the producer can only begin anew."""
+        try:
+            self._producer.abort_transaction(self._settings.timeout_s)
+        except KafkaException:
+            self._usable = False
+        self._failed.clear()
+
+    def _failure(self, topic: str, problem: Exception) -> KsqlError:
+        if isinstance(problem, KafkaException) and error_of(problem).code() in FENCED:
+            return ProducerFenced(self._id)
+        return super()._failure(topic, problem)
+
+    def _step(self, call: Callable[[float], None]) -> None:
+        def run(left: float, _tries: int) -> None:
+            try:
+                call(left)
+            except KafkaException as problem:
+                if error_of(problem).code() in FENCED:
+                    raise ProducerFenced(self._id) from problem
+                raise
+
+        retrying(
+            run,
+            bootstrap=self._settings.bootstrap,
+            timeout_s=self._settings.timeout_s,
+            what="Kafka transaction failed",
+        )
+
+
+def settled_end(admin: Admin, place: Partition, timeout_s: float) -> int:
+    """The partition's end, once the markers of all transactions are there.
+
+    The broker writes them after it has answered; until then the records are not readable, and the
+    next offset is not known.
+
+    Raises: OpenTransaction when one stays open for longer.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        readable = admin.end_offsets([place[0]])[place]
+        if readable == admin.end_offsets([place[0]], committed=False)[place]:
+            return readable
+        if time.monotonic() > deadline:
+            raise OpenTransaction(place[0])
+        time.sleep(_SETTLE_S)
+
+
+class Reader:
+    """Reads assigned partitions from given offsets; no consumer group, nothing is committed.
+
+    For one thread. Broker outages are waited out; only ``read_to_end`` gives up.
+    """
+
+    def __init__(self, settings: KafkaSettings, **config: str | float | bool) -> None:
+        self._settings = settings
+        self._admin = Admin(settings)
+        self._positions: Offsets = {}
+        self._last_error = ""
+        self._consumer = Consumer({**settings.consumer(**config), "error_cb": self._note})
+
+    @property
+    def positions(self) -> Offsets:
+        """The offset of the next record of every partition."""
+        return dict(self._positions)
+
+    def assign(self, offsets: Mapping[Partition, int]) -> None:
+        """Read these partitions, and only these, from these offsets (or BEGINNING, or END).
+
+        Raises: UnknownTopic, KafkaUnreachable.
+        """
+        start = dict(offsets)
+        for symbol, ask in ((BEGINNING, self._admin.begin_offsets), (END, self._admin.end_offsets)):
+            topics = {topic for (topic, _), offset in start.items() if offset == symbol}
+            if topics:
+                known = ask(sorted(topics))
+                start.update({p: known[p] for p, offset in start.items() if offset == symbol})
+        self._positions = start
+        self._consumer.assign([TopicPartition(*p, offset) for p, offset in start.items()])
+
+    def assign_topics(self, topics: list[str], start: int = BEGINNING) -> None:
+        """Read all partitions of the topics.
+
+        Raises: UnknownTopic, KafkaUnreachable.
+        """
+        known = self._admin.begin_offsets(topics)
+        self.assign(known if start == BEGINNING else dict.fromkeys(known, start))
+
+    def poll(self, most: int = _BATCH, timeout_s: float = 1.0) -> list[RawRecord]:
+        """Up to ``most`` records, as soon as there are any; empty when the time is over.
+
+        Raises: OffsetsGone, UnknownTopic, KafkaDenied.
+        """
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return []
+        more = self._consumer.consume(most - 1, 0) if most > 1 else []  # what is there already
+        return [self._record(message) for message in (first, *more) if self._is_record(message)]
+
+    def read_to_end(self, timeout_s: float | None = None) -> Iterator[list[RawRecord]]:
+        """Batches up to where the partitions end now (as far as it is committed).
+
+        ``timeout_s``: without any progress. Raises: KafkaUnreachable and what ``poll`` does.
+        """
+        patience = self._settings.timeout_s if timeout_s is None else timeout_s
+        topics = sorted({topic for topic, _ in self._positions})
+        ends = self._admin.end_offsets(topics) if topics else {}
+        for place, position in self._positions.items():
+            if position > ends.get(place, 0):
+                raise OffsetsGone(*place, f"it ends at {ends.get(place, 0)}, before {position}")
+        seen, since = dict(self._positions), time.monotonic()
+        while any(self._positions[p] < ends.get(p, 0) for p in self._positions):
+            if batch := self.poll(timeout_s=_STEP_S):
+                yield batch
+            if seen != self._positions:
+                seen, since = dict(self._positions), time.monotonic()
+            elif time.monotonic() - since > patience:
+                raise KafkaUnreachable(self._settings.bootstrap, self._last_error)
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        """The reader itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def _is_record(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            return True
+        place = (message.topic() or "", message.partition() or 0)
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library names it so
+            # the end lies behind the markers of transactions, which are no records
+            self._positions[place] = message.offset() or 0
+        elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+            raise OffsetsGone(*place, error.str())
+        elif is_retriable(error):
+            self._last_error = error.str()
+        else:
+            raise translated(error, place[0], "Cannot read")
+        return False
+
+    def _record(self, message: Message) -> RawRecord:
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None and partition is not None and offset is not None  # noqa: S101, PT018
+        self._positions[topic, partition] = offset + 1
+        return RawRecord(
+            topic,
+            partition,
+            offset,
+            message.timestamp()[1],
+            message.key(),
+            message.value(),
+            message.headers(),  # type: ignore[arg-type] # values are bytes when they were read
+        )
+
+    def _note(self, error: KafkaError) -> None:
+        self._last_error = error.str()

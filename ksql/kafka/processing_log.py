@@ -1,0 +1,177 @@
+"""The processing log: what happened to a record that could not be handled, as a record of its own.
+
+Source: reference, operations, section 8.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from ksql.base.ident import quote
+from ksql.types import model
+from ksql.types.model import Array, Field, Struct
+from ksql.types.schema import Column
+
+if TYPE_CHECKING:
+    from ksql.formats.serde import DecodeError, EncodeError, Row
+    from ksql.types.format import Side
+
+Message = Mapping[str, object]
+
+STREAM: Final = "KSQL_PROCESSING_LOG"
+SINK: Final = "sink"
+"""The operator that hands records to Kafka."""
+
+_CAUSE: Final = Field("CAUSE", Array(model.STRING))
+_CAUSE_TOPIC: Final = (_CAUSE, Field("TOPIC", model.STRING))
+
+
+def _texts(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, model.STRING) for name in names)
+
+
+COLUMNS: Final = (
+    Column("LOGGER", model.STRING),
+    Column("LEVEL", model.STRING),
+    Column("TIME", model.BIGINT),
+    Column(
+        "MESSAGE",
+        Struct(
+            (
+                Field("TYPE", model.INTEGER),
+                Field(
+                    "DESERIALIZATIONERROR",
+                    Struct(
+                        (*_texts("TARGET", "ERRORMESSAGE", "RECORDB64"), _CAUSE, *_texts("TOPIC"))
+                    ),
+                ),
+                Field(
+                    "RECORDPROCESSINGERROR",
+                    Struct((*_texts("ERRORMESSAGE", "RECORD"), _CAUSE)),
+                ),
+                Field("PRODUCTIONERROR", Struct(_texts("ERRORMESSAGE"))),
+                Field(
+                    "SERIALIZATIONERROR",
+                    Struct((*_texts("TARGET", "ERRORMESSAGE", "RECORD"), *_CAUSE_TOPIC)),
+                ),
+                Field(
+                    "KAFKASTREAMSTHREADERROR",
+                    Struct((*_texts("ERRORMESSAGE", "THREADNAME"), _CAUSE)),
+                ),
+            )
+        ),
+    ),
+)
+"""The columns of the stream over the log; the JSON names match them in upper case."""
+
+_KINDS: Final = (
+    "deserializationError",
+    "recordProcessingError",
+    "productionError",
+    "serializationError",
+    "kafkaStreamsThreadError",
+)
+WARNING: Final = "WARN"
+"""The level of an entry that left no record out."""
+_THREAD_ERROR: Final = _KINDS.index("kafkaStreamsThreadError")
+
+
+def topic_name(service_id: str, configured: str | None = None) -> str:
+    """The log's topic: ``ksql.logging.processing.topic.name``, else made from the service id."""
+    return configured or f"{service_id}ksql_processing_log"
+
+
+def stream_statement(topic: str, stream: str = STREAM) -> str:
+    """The statement that puts a stream over the log."""
+    columns = ", ".join(map(str, COLUMNS))
+    escaped = topic.replace("'", "''")
+    return (
+        f"CREATE STREAM {quote(stream)} ({columns}) "
+        f"WITH (KAFKA_TOPIC='{escaped}', VALUE_FORMAT='JSON', KEY_FORMAT='KAFKA');"
+    )
+
+
+def logger_name(query_id: str, *operators: str) -> str:
+    """The logger of a step of a query, such as ``processing.CSAS_X_1.Project``."""
+    return ".".join(("processing", query_id, *operators))
+
+
+def entry(logger: str, time_ms: int, message: Message, level: str = "ERROR") -> bytes:
+    """The bytes of one record of the log."""
+    return orjson.dumps(
+        {"level": level, "logger": logger, "time": time_ms, "message": message}, default=_printable
+    )
+
+
+def deserialization_error(
+    side: Side, error: DecodeError, topic: str, record: bytes | None, *, rows: bool = False
+) -> Message:
+    """A record whose key or value did not decode; with its bytes only if ``rows``."""
+    shown = base64.b64encode(record).decode() if rows and record is not None else None
+    return _message(
+        0,
+        target=side,
+        errorMessage=f"Error deserializing message from topic: {topic}",
+        recordB64=shown,
+        cause=[error.message, *error.cause],
+        topic=topic,
+    )
+
+
+def record_processing_error(
+    message: str, row: object = None, cause: tuple[str, ...] = (), *, rows: bool = False
+) -> Message:
+    """An expression or an operator that failed on a row; with the row only if ``rows``."""
+    return _message(1, errorMessage=message, record=_shown(row, rows=rows), cause=list(cause))
+
+
+def production_error(message: str) -> Message:
+    """A record that Kafka did not take."""
+    return _message(2, errorMessage=message)
+
+
+def serialization_error(
+    side: Side, error: EncodeError, topic: str, row: Row | None, *, rows: bool = False
+) -> Message:
+    """A row that the sink's format cannot write."""
+    return _message(
+        3,
+        target=side,
+        errorMessage=f"Error serializing message to topic: {topic}",
+        record=_shown(row, rows=rows),
+        cause=[error.message],
+        topic=topic,
+    )
+
+
+def thread_error(message: str, thread: str, cause: tuple[str, ...] = ()) -> Message:
+    """A query that ended with an error."""
+    return _message(_THREAD_ERROR, errorMessage=message, threadName=thread, cause=list(cause))
+
+
+def _message(type_: int, **fields: object) -> Message:
+    """All kinds stand in every message, null but for the one that happened."""
+    kinds: dict[str, object] = dict.fromkeys(_KINDS)
+    kinds[_KINDS[type_]] = fields
+    return {"type": type_, **kinds}
+
+
+def _shown(row: object, *, rows: bool) -> str | None:
+    if not rows or row is None:
+        return None
+    return orjson.dumps(row, default=_printable, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _printable(value: object) -> object:
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode()
+        case Decimal():
+            return orjson.Fragment(format(value, "f"))
+        case _:
+            return str(value)

@@ -1,0 +1,187 @@
+"""The producer of a worker process: many records in, all of them acknowledged or an error out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from ksql.base.errors import QueryFailed
+from ksql.kafka.epoch import EpochTooLarge, send_at_epoch
+from ksql.kafka.processing_log import SINK
+
+if TYPE_CHECKING:
+    from ksql.processors.base import Headers
+
+Encoded = tuple[bytes | None, bytes | None, int, "Headers | None"]
+"""An encoded record: key, value, timestamp (ms), headers."""
+
+Rejected = Callable[[str], None]
+"""Told about a record that no retry can deliver (too large); the message says why."""
+
+DEFAULTS: Mapping[str, str | int | bool] = {
+    # acks=all and no duplicates or reordering when the client retries by itself
+    "enable.idempotence": True,
+    # flush() ignores it, so a small batch never waits; a large one fills its requests
+    "linger.ms": 20,
+    "batch.num.messages": 10_000,
+    "queue.buffering.max.messages": 200_000,
+    "queue.buffering.max.kbytes": 131_072,
+    # the same partition that a Java client would choose for a key
+    "partitioner": "murmur2_random",
+    "message.timeout.ms": 120_000,
+    # how long a topic may stay unknown before that counts as an answer
+    "topic.metadata.propagation.max.ms": 5_000,
+    "delivery.report.only.error": True,
+    "log_level": 0,
+}
+
+_FULL_WAIT_S = 0.05
+_FLUSH_STEP_S = 5.0
+
+
+_TOPIC_BYTES = 1_048_588  # Kafka's default for a topic
+_BATCH_BYTES = 1_000_000  # librdkafka's for a batch, and for a record
+_FRAME_BYTES = 512  # what a batch needs besides its records
+_HEADER_BYTES = 61  # how a batch begins
+_LEAST_BYTES = 1000  # librdkafka takes no less for a record
+
+
+def fitting(limit: int | None, *, surely: bool = False) -> dict[str, str]:
+    """Client settings that fit a topic's ``max.message.bytes``.
+
+    The broker measures whole batches and refuses a large one with all that is in it: they must be
+    small enough for any but a single record that is itself too large. The client measures records
+    without their batch, so that it lets some through which the broker refuses; with ``surely`` it
+    rather refuses some that would just have fitted.
+    """
+    if limit in (None, _TOPIC_BYTES):
+        return {}
+    batch = max(1, min(_BATCH_BYTES, limit - _FRAME_BYTES))
+    most = limit - _HEADER_BYTES if surely else limit
+    return {"batch.size": str(batch), "message.max.bytes": str(max(_LEAST_BYTES, most))}
+
+
+class DeliveryFailed(QueryFailed):
+    """Records were produced that the broker did not acknowledge."""
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(
+            f'cannot write to topic "{topic}"',
+            detail=reason,
+            hint="Check that the topic exists and that the broker can be reached.",
+        )
+
+
+class RecordTooLarge(DeliveryFailed):
+    """A record that the broker will never take, where the settings do not want it left out."""
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(topic, reason)
+        self.hint = (
+            "Raise the topic's max.message.bytes; or set ksql.fail.on.production.error to false, "
+            "then such records are logged and left out."
+        )
+        self.entry = (SINK, reason, None)
+
+
+class WorkerProducer:
+    """Sends encoded records; nothing counts before ``flush`` has returned."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self._failed: list[tuple[str, str]] = []
+        self._rejected: list[str] = []
+        self._config = dict(config)
+        self._producer = Producer({**DEFAULTS, **config, "on_delivery": self._report})
+
+    def send(self, topic: str, records: Iterable[Encoded], rejected: Rejected) -> int:
+        """Hand over the records; returns how many were accepted."""
+        produce = self._producer.produce
+        count = 0
+        for key, value, timestamp, headers in records:
+            if timestamp == 0:
+                count += self._at_epoch(topic, (key, value, timestamp, headers), rejected)
+                continue
+            try:
+                if headers is None:
+                    produce(topic, value, key, timestamp=timestamp)
+                else:
+                    produce(topic, value, key, timestamp=timestamp, headers=list(headers))
+            except (BufferError, KafkaException) as problem:
+                if not self._retry(problem, topic, (key, value, timestamp, headers), rejected):
+                    continue
+            count += 1
+        self._producer.poll(0)
+        return count
+
+    def _at_epoch(self, topic: str, record: Encoded, rejected: Rejected) -> bool:
+        """After what is under way already, so that the order stays; False if it never can be."""
+        key, value, _, headers = record
+        if len(self._producer):
+            self._producer.flush()
+        try:
+            send_at_epoch(self._config, topic, key, value, headers)
+        except EpochTooLarge as error:
+            rejected(error.detail)
+            return False
+        return True
+
+    def _retry(self, problem: Exception, topic: str, record: Encoded, rejected: Rejected) -> bool:
+        """Wait for room in the queue; False if the record can never be sent."""
+        key, value, timestamp, headers = record
+        while isinstance(problem, BufferError):
+            self._producer.poll(_FULL_WAIT_S)
+            try:
+                self._producer.produce(
+                    topic, value, key, timestamp=timestamp, headers=list(headers or ())
+                )
+            except (BufferError, KafkaException) as again:
+                problem = again
+            else:
+                return True
+        error = problem.args[0]
+        if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            raise DeliveryFailed(topic, error.str()) from problem
+        rejected(error.str())
+        return False
+
+    def flush(self, rejected: Rejected) -> None:
+        """Wait until every record is acknowledged; what was told once is not told again.
+
+        ``rejected`` may raise. The producer outlives the task and serves other queries.
+
+        Raises:
+            DeliveryFailed: A record was not; the caller must not go on as if it had been.
+        """
+        while self._producer.flush(_FLUSH_STEP_S):
+            if self._failed:
+                break
+        refused, self._rejected = self._rejected, []
+        failed, self._failed = self._failed, []
+        for message in refused:
+            rejected(message)
+        if failed:
+            raise DeliveryFailed(*failed[0])
+
+    def _report(self, error: KafkaError | None, message: Any) -> None:
+        if error is None:
+            return
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self._rejected.append(error.str())
+        else:
+            self._failed.append((message.topic(), error.str()))
+
+
+_cache: dict[tuple[tuple[str, str], ...], WorkerProducer] = {}
+_cache_lock = Lock()
+
+
+def worker_producer(config: Mapping[str, str]) -> WorkerProducer:
+    """The producer of this process for that configuration; opened at its first use."""
+    key = tuple(sorted(config.items()))
+    with _cache_lock:
+        if (producer := _cache.get(key)) is None:
+            producer = _cache[key] = WorkerProducer(config)
+        return producer

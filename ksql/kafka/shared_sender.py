@@ -1,0 +1,247 @@
+"""Single records for many threads at once, each told of what became of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import not_written
+from ksql.kafka.epoch import send_at_epoch
+from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, error_of, is_unknown_topic
+from ksql.kafka.producer import fitting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from confluent_kafka import Message
+
+    from ksql.kafka.settings import Config, KafkaSettings
+    from ksql.processors.base import Headers
+
+Fit = tuple[tuple[str, str], ...]
+"""What a topic asks of its producer, as client settings."""
+
+_POLL_S: Final = 0.5
+_FULL_WAIT_S: Final = 0.02
+_CLOSE_S: Final = 5.0
+_ASK_S: Final = 2.0
+_SLACK_S: Final = 10.0  # what the client may need to notice that a record's time is over
+_TIMEOUT: Final = "delivery.timeout.ms"
+_DEFAULTS: Final[Config] = {
+    # who waits for a single record gains nothing from company: what comes while a request is under
+    # way leaves together with the next one
+    "linger.ms": 0,
+    # how long a topic may stay unknown before that counts as an answer
+    "topic.metadata.propagation.max.ms": 5_000,
+}
+
+
+class _Record(NamedTuple):
+    """A record as it was handed over."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers | None
+
+
+class SharedSender:
+    """One idempotent producer for all who write single records; safe for any number of threads.
+
+    ``begin`` hands a record over, ``wait`` of what it returns waits for that record alone. A
+    producer that can never write again is replaced by a new one. Topics that take less than others
+    have a producer whose batches are small enough: a broker refuses whole batches, with all that
+    is in them.
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._admin = Admin(settings)
+        config = settings.producer()
+        self._config = {
+            **config,
+            **_DEFAULTS,
+            _TIMEOUT: config.get(_TIMEOUT, int(settings.timeout_s * 1000)),
+        }
+        self._patience_s = int(self._config[_TIMEOUT]) / 1000 + _SLACK_S
+        self._lock = threading.Lock()
+        self._fits: dict[str, Fit] = {}
+        self._lines: dict[Fit, _Line] = {}
+
+    def begin(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers | None = None,
+    ) -> OneDelivery:
+        """Hand a record over; waits while the queue is full.
+
+        Records of one thread keep their order.
+
+        Raises: WriteFailed for one that can never be sent, KafkaUnreachable; for the time 0, which
+            is waited for here, also UnknownTopic and EpochWriteFailed.
+        """
+        if timestamp == 0:
+            return self._at_epoch(topic, key, value, headers)
+        return self._begin(_Record(topic, key, value, timestamp or 0, headers))
+
+    def _begin(self, record: _Record) -> OneDelivery:
+        fit = self._fit(record.topic)
+        delivery = OneDelivery(self._patience_s, partial(self._failed, record, fit))
+        end = time.monotonic() + self._settings.timeout_s
+        while True:
+            line = self._line(fit)
+            try:
+                line.producer.produce(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    timestamp=record.timestamp,
+                    headers=list(record.headers or ()),
+                    on_delivery=delivery.report,
+                )
+            except BufferError:
+                if time.monotonic() > end:
+                    raise KafkaUnreachable(self._settings.bootstrap, line.last_error) from None
+                time.sleep(_FULL_WAIT_S)
+            except KafkaException as problem:
+                error, in_time = error_of(problem), time.monotonic() < end
+                self._check_usable(line, record.topic, error, in_time=in_time)
+            else:
+                return delivery
+
+    def close(self) -> None:
+        """Send what is left, for some seconds at most."""
+        with self._lock:
+            lines, self._lines = list(self._lines.values()), {}
+        for line in lines:
+            line.close()
+
+    def _check_usable(self, line: _Line, topic: str, error: KafkaError, *, in_time: bool) -> None:
+        """Make sure that trying again may help after a record could not even be handed over."""
+        if in_time and line.broken(error):
+            return
+        if in_time and is_unknown_topic(error) and self._missing(topic) is None:
+            time.sleep(_FULL_WAIT_S)  # it was made anew: to ask for it has told the client so
+            return
+        raise not_written(self._settings.bootstrap, topic, error)
+
+    def _line(self, fit: Fit) -> _Line:
+        with self._lock:
+            line = self._lines.get(fit)
+            if line is None or line.fatal:
+                if line is not None:
+                    line.retire()
+                line = self._lines[fit] = _Line({**self._config, **dict(fit)})
+            return line
+
+    def _fit(self, topic: str) -> Fit:
+        """What the topic asks of a producer; known until it refuses something."""
+        with self._lock:
+            known = self._fits.get(topic)
+        if known is None:
+            known = tuple(sorted(fitting(self._admin.message_limit(topic)).items()))
+            with self._lock:
+                self._fits[topic] = known
+        return known
+
+    def _at_epoch(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers | None
+    ) -> OneDelivery:
+        if missing := self._missing(topic):  # the other library would look for it a whole minute
+            raise missing
+        send_at_epoch(self._settings.producer(), topic, key, value, headers)
+        delivery = OneDelivery(self._patience_s, lambda _error: None)
+        delivery.report(None, None)
+        return delivery
+
+    def _failed(self, record: _Record, fit: Fit, error: KafkaError) -> None:
+        """Send again what was refused for its company; tell why anything else was not written."""
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            with self._lock:
+                self._fits.pop(record.topic, None)
+            if self._fit(record.topic) != fit:
+                self._begin(record).wait()
+                return
+        raise self._missing(record.topic) or not_written(
+            self._settings.bootstrap, record.topic, error
+        )
+
+    def _missing(self, topic: str) -> UnknownTopic | None:
+        """A topic that is not there is not a Kafka that is not there."""
+        try:
+            known = self._line(self._fit(topic)).producer.list_topics(timeout=_ASK_S)
+        except KafkaException:
+            return None  # then it is Kafka
+        return None if topic in known.topics else UnknownTopic(topic)
+
+
+class OneDelivery:
+    """A record under way."""
+
+    def __init__(self, patience_s: float, failed: Callable[[KafkaError], None]) -> None:
+        self._patience_s = patience_s
+        self._failed = failed
+        self._settled = threading.Event()
+        self._error: KafkaError | None = None
+
+    def wait(self) -> None:
+        """Return once this record is acknowledged.
+
+        Raises: WriteFailed, UnknownTopic, KafkaUnreachable; of these only the last leaves it open
+            whether the record was written.
+        """
+        in_time = self._settled.wait(self._patience_s)
+        error = self._error if in_time else KafkaError(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
+        if error is not None:
+            self._failed(error)
+
+    def report(self, error: KafkaError | None, _message: Message | None) -> None:
+        """What the client calls when it knows what became of the record."""
+        self._error = error
+        self._settled.set()
+
+
+class _Line:
+    """A producer and the thread that hands out its answers."""
+
+    def __init__(self, config: Config) -> None:
+        self.fatal = False
+        self.last_error = ""
+        self._open = True
+        self.producer = Producer({**config, "error_cb": self._note})
+        self._thread = threading.Thread(target=self._serve, name="kafka-sender", daemon=True)
+        self._thread.start()
+
+    def broken(self, error: KafkaError) -> bool:
+        """Whether the error means that this producer can never write again."""
+        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the library's name
+            self.fatal = True
+        return self.fatal
+
+    def retire(self) -> None:
+        """Take no more records; those under way are still answered."""
+        self._open = False
+
+    def close(self) -> None:
+        """Send what is left, for some seconds at most; what stays is told so."""
+        self.producer.flush(_CLOSE_S)
+        self.producer.purge()
+        self.retire()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while self._open or len(self.producer):
+            self.producer.poll(_POLL_S)
+
+    def _note(self, error: KafkaError) -> None:
+        self.last_error = error.str()
+        self.broken(error)

@@ -1,0 +1,221 @@
+"""One Kafka transaction per task and micro-batch: records and the batch's number count together.
+
+The number is kept as the offset of a consumer group of the task's own, so that a batch which is run
+again, by whom ever, finds that it has been written. A task keeps its transactional id: opening it
+anew aborts what a dead predecessor left open and shuts a living one out.
+
+Opening costs about a tenth of a second, so a worker keeps its producers. Another worker may have
+taken the id over meanwhile. Those of one machine tell each other by a lease, a small file; between
+machines the first call of a transaction, which writes the batch's number, tells.
+
+Source: KIP-98 and KIP-447.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from ksql.kafka.errors import FENCED, error_of, is_retriable
+from ksql.kafka.producer import DeliveryFailed, WorkerProducer
+from ksql.kafka.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ksql.kafka.producer import Encoded, Rejected
+
+_CALL_S: Final = 30.0
+_AFTER_EPOCH_MS: Final = 1
+_KEPT_PRODUCERS: Final = 16
+_AGAIN_S: Final = 0.1
+_TIMEOUT_MS: Final = 300_000  # an abandoned transaction hides later records no longer than this
+
+
+class TaskTransactions(WorkerProducer):
+    """Writes the batches of one task, each in a transaction.
+
+    ``task_id`` is both the transactional id and the consumer group. ``marker`` is an existing topic
+    under whose first partition the group's offset is kept.
+    """
+
+    def __init__(self, config: Mapping[str, str], task_id: str, marker: str) -> None:
+        self.asked = dict(config)
+        self.turn = Turn.taken(task_id)
+        self.moved = 0
+        """Records of the open batch that were given the time 1 instead of 0."""
+        self._task_id = task_id
+        self._marker = marker
+        self._next_batch = 0
+        super().__init__(
+            {
+                "transaction.timeout.ms": str(_TIMEOUT_MS),
+                **config,
+                "transactional.id": task_id,
+            }
+        )
+        group = Consumer({**_client(config), "group.id": task_id, "enable.auto.commit": False})
+        try:
+            # first shut out whoever holds the id, then ask how far they came
+            _again(self._producer.init_transactions)
+            self._group = group.consumer_group_metadata()
+            self._next_batch = max(_committed(group, marker), 0)
+        except KafkaException as problem:
+            raise self._failure(problem) from problem
+        finally:
+            group.close()
+
+    def begin(self, batch: int) -> bool:
+        """Start the batch's transaction; False if the batch has been written already.
+
+        Raises:
+            DeliveryFailed: Another worker has taken over, or the broker does not answer.
+        """
+        if batch < self._next_batch:
+            return False
+        self.moved = 0
+        place = TopicPartition(self._marker, 0, batch + 1)
+        try:
+            self._producer.begin_transaction()
+            _again(partial(self._producer.send_offsets_to_transaction, [place], self._group))
+        except KafkaException as problem:
+            raise self._failure(problem) from problem
+        self._next_batch = batch + 1
+        return True
+
+    def commit(self, rejected: Rejected) -> None:
+        """Make records and batch number count.
+
+        Raises:
+            DeliveryFailed: They do not, and the batch must be run again.
+        """
+        refused: list[str] = []
+        self.flush(refused.append)
+        for message in refused:
+            rejected(message)
+        if refused:  # a transaction with a hole in it cannot be committed
+            raise LimitLowered(self._marker, refused[0])
+        try:
+            _again(self._producer.commit_transaction)
+        except KafkaException as problem:
+            raise self._failure(problem) from problem
+
+    def _at_epoch(self, topic: str, record: Encoded, rejected: Rejected) -> bool:
+        """One millisecond later: the client that can write 0 knows nothing of the transaction."""
+        key, value, _, headers = record
+        later = (key, value, _AFTER_EPOCH_MS, headers)
+        try:
+            self._producer.produce(
+                topic, value, key, timestamp=_AFTER_EPOCH_MS, headers=list(headers or ())
+            )
+        except (BufferError, KafkaException) as problem:
+            if not self._retry(problem, topic, later, rejected):
+                return False
+        self.moved += 1
+        return True
+
+    def _failure(self, problem: KafkaException) -> DeliveryFailed:
+        error = error_of(problem)
+        if error.code() in FENCED:
+            return TakenOver(self._marker, error.str())
+        return DeliveryFailed(self._marker, error.str())
+
+
+class TakenOver(DeliveryFailed):
+    """Another worker writes for the task now."""
+
+
+class LimitLowered(DeliveryFailed):
+    """The broker refused a record that the topic took when the query was started."""
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(topic, reason)
+        self.hint = (
+            "The topic takes smaller records than when the query was started. "
+            "The batch is run again and leaves out what is too large now."
+        )
+
+
+_kept: OrderedDict[str, TaskTransactions] = OrderedDict()
+_kept_lock = Lock()
+
+
+def begin_batch(
+    config: Mapping[str, str], task_id: str, marker: str, batch: int
+) -> TaskTransactions | None:
+    """The open transaction of a task's batch; None if the batch has been written already.
+
+    Raises:
+        DeliveryFailed: The transaction cannot be opened.
+    """
+    with _kept_lock:
+        kept = _kept.pop(task_id, None)
+    if kept is not None and kept.asked == dict(config) and kept.lease.held():
+        try:
+            if kept.begin(batch):
+                return kept
+        except TakenOver:
+            pass  # by a worker that may have failed since: take it back
+        kept = None
+    opened = TaskTransactions(config, task_id, marker)
+    return opened if opened.begin(batch) else None
+
+
+def keep(task_id: str, transactions: TaskTransactions) -> None:
+    """Leave a producer, its batch committed, to the task's next batch in this worker."""
+    with _kept_lock:
+        _kept[task_id] = transactions
+        while len(_kept) > _KEPT_PRODUCERS:
+            _kept.popitem(last=False)
+
+
+def _again(call: Callable[[float], None]) -> None:
+    """The call; the client asks for it to be made again when it might succeed then."""
+    deadline = time.monotonic() + _CALL_S
+    while True:
+        try:
+            return call(max(deadline - time.monotonic(), _AGAIN_S))
+        except KafkaException as problem:
+            if not error_of(problem).retriable() or time.monotonic() > deadline:
+                raise
+            time.sleep(_AGAIN_S)
+
+
+def _committed(group: Consumer, marker: str) -> int:
+    """The group's offset; a coordinator that is still being loaded is asked again."""
+    deadline = time.monotonic() + _CALL_S
+    while True:
+        try:
+            (found,) = group.committed([TopicPartition(marker, 0)], _CALL_S)
+        except KafkaException as problem:
+            if not is_retriable(error_of(problem)) or time.monotonic() > deadline:
+                raise
+            time.sleep(_AGAIN_S)
+        else:
+            return int(found.offset)
+
+
+_PRODUCER_ONLY: Final = (
+    "acks",
+    "batch.",
+    "compression.",
+    "delivery.",
+    "enable.idempotence",
+    "linger.",
+    "message.",
+    "partitioner",
+    "queue.buffering.",
+    "request.timeout",
+    "retries",
+    "transaction.",
+)
+
+
+def _client(config: Mapping[str, str]) -> dict[str, str]:
+    """A producer's configuration without what only a producer knows."""
+    return {name: value for name, value in config.items() if not name.startswith(_PRODUCER_ONLY)}

@@ -1,1 +1,0 @@
-"""Kafka and bytes: topics, records, formats, schema registries."""

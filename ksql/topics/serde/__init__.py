@@ -1,1 +1,0 @@
-"""One module per format, strangers to one another; ``ksql.topics.formats`` knows them all."""

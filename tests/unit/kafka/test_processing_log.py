@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import orjson
+import pytest
+
+from ksql.formats.table import DecodeError, EncodeError, serde_for
+from ksql.kafka import processing_log as log
+from ksql.types.format import Format
+
+NOT_READ = DecodeError("bad", "$.A", ("why",))
+NOT_WRITTEN = EncodeError("no room")
+ROW = (1, b"x", Decimal("1.50"), {"A": [None]})
+
+CASES = [
+    (
+        log.deserialization_error("value", NOT_READ, "t", b"\x01", rows=True),
+        "deserializationError",
+        {
+            "target": "value",
+            "errorMessage": "Error deserializing message from topic: t",
+            "recordB64": "AQ==",
+            "cause": ["bad, path: $.A", "why"],
+            "topic": "t",
+        },
+    ),
+    (
+        log.record_processing_error("boom", ROW, ("because",), rows=True),
+        "recordProcessingError",
+        {
+            "errorMessage": "boom",
+            "record": '[1,"eA==",1.50,{"A":[null]}]',
+            "cause": ["because"],
+        },
+    ),
+    (log.production_error("too large"), "productionError", {"errorMessage": "too large"}),
+    (
+        log.serialization_error("key", NOT_WRITTEN, "t", (1,), rows=True),
+        "serializationError",
+        {
+            "target": "key",
+            "errorMessage": "Error serializing message to topic: t",
+            "record": "[1]",
+            "cause": ["no room"],
+            "topic": "t",
+        },
+    ),
+    (
+        log.thread_error("died", "query-1"),
+        "kafkaStreamsThreadError",
+        {"errorMessage": "died", "threadName": "query-1", "cause": []},
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "kind", "fields"), CASES)
+def test_messages(message, kind, fields):
+    found = orjson.loads(log.entry("processing.Q_1.op", 5, message))
+    assert (found["logger"], found["level"], found["time"]) == ("processing.Q_1.op", "ERROR", 5)
+    body = found["message"]
+    assert body["type"] == [case[1] for case in CASES].index(kind)
+    assert body.pop(kind) == fields
+    del body["type"]
+    assert len(body) == 4
+    assert set(body.values()) == {None}
+
+
+@pytest.mark.parametrize(("message", "kind", "_"), CASES)
+def test_the_stream_reads_the_log(message, kind, _):
+    serde = serde_for(Format("JSON"), log.COLUMNS, "value")
+    logger, level, time, found = serde.decode(log.entry("x", 7, message)) or ()
+    assert (logger, level, time) == ("x", "ERROR", 7)
+    assert found["TYPE"] == message["type"]
+    expected = {name.upper(): value for name, value in message[kind].items()}
+    assert found[kind.upper()] == expected
+    assert [name for name, value in found.items() if value is not None] == ["TYPE", kind.upper()]
+
+
+def test_rows_are_left_out_unless_asked_for():
+    for message in (
+        log.deserialization_error("key", NOT_READ, "t", b"secret"),
+        log.record_processing_error("boom", ("secret",)),
+        log.serialization_error("key", NOT_WRITTEN, "t", ("secret",)),
+    ):
+        text = log.entry("x", 0, message).decode()
+        assert "secret" not in text
+        assert "c2VjcmV0" not in text
+
+
+def test_names():
+    assert log.topic_name("default_") == "default_ksql_processing_log"
+    assert log.topic_name("default_", "mine") == "mine"
+    assert log.logger_name("CSAS_X_1", "Source", "deserializer") == (
+        "processing.CSAS_X_1.Source.deserializer"
+    )
+
+
+def test_the_statement_for_the_stream():
+    text = log.stream_statement("it's")
+    assert text.startswith("CREATE STREAM KSQL_PROCESSING_LOG (`LOGGER` STRING, ")
+    assert text.endswith("WITH (KAFKA_TOPIC='it''s', VALUE_FORMAT='JSON', KEY_FORMAT='KAFKA');")

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+
+from ksql.kafka.settings import BadTimeout, KafkaSettings, KeystoreNotSupported, NoBroker
+
+
+def settings(**properties):
+    names = {name.replace("__", "."): value for name, value in properties.items()}
+    return KafkaSettings.from_properties({"bootstrap.servers": "a:1", **names})
+
+
+def test_a_broker_is_needed():
+    with pytest.raises(NoBroker, match="no Kafka broker"):
+        KafkaSettings.from_properties({"ksql.service.id": "x"})
+    assert (
+        KafkaSettings.from_properties({"ksql.streams.bootstrap.servers": "b:2"}).bootstrap == "b:2"
+    )
+
+
+def test_defaults():
+    found = settings()
+    producer = found.producer()
+    assert producer["partitioner"] == "murmur2_random"
+    assert producer["enable.idempotence"] is True
+    assert found.producer(**{"linger.ms": 0})["linger.ms"] == 0
+    assert found.consumer()["isolation.level"] == "read_committed"
+    assert found.admin() == {"bootstrap.servers": "a:1", "log_level": 0}
+
+
+def test_how_long_brokers_may_be_out_of_reach():
+    assert settings().timeout_s == 30
+    assert settings(default__api__timeout__ms="1500").timeout_s == 1.5
+    assert settings(ksql__streams__default__api__timeout__ms=2000).timeout_s == 2
+    for wrong in ("soon", "0", "-1"):
+        with pytest.raises(BadTimeout, match=wrong):
+            settings(default__api__timeout__ms=wrong)
+
+
+def test_the_longest_prefix_wins_and_strangers_stay_out():
+    found = KafkaSettings.from_properties(
+        {
+            "bootstrap.servers": "a:1",
+            "ksql.service.id": "x",
+            "ksql.streams.num.stream.threads": 4,
+            "ksql.streams.auto.offset.reset": "earliest",
+            "compression.type": "gzip",
+            "ksql.streams.compression.type": "lz4",
+            "ksql.streams.producer.compression.type": "zstd",
+            "ksql.streams.producer.max.request.size": 5000,
+            "ksql.streams.producer.buffer.memory": 2_097_152,
+            "ksql.streams.consumer.fetch.max.wait.ms": 7,
+            "ksql.streams.consumer.max.poll.records": 7,
+        }
+    )
+    producer, consumer = found.producer(), found.consumer()
+    assert producer["compression.type"] == "zstd"
+    assert producer["message.max.bytes"] == "5000"
+    assert producer["queue.buffering.max.kbytes"] == "2048"
+    assert consumer["fetch.wait.max.ms"] == "7"
+    assert consumer["auto.offset.reset"] == "error"
+    assert "compression.type" not in consumer
+    assert "compression.type" not in found.admin()
+    assert not any("thread" in name or "poll.records" in name for name in (*producer, *consumer))
+
+
+def test_security():
+    line = 'org.x.PlainLoginModule required username="al\\"ice" password=\'p;w\';'
+    found = settings(
+        security__protocol="SASL_SSL",
+        sasl__mechanism="PLAIN",
+        sasl__jaas__config=line,
+        ssl__endpoint__identification__algorithm="",
+        ssl__truststore__type="PEM",
+        ssl__truststore__location="/ca.pem",
+        ssl__keystore__type="PEM",
+        ssl__keystore__location="/me.pem",
+    ).admin()
+    assert found["sasl.username"] == 'al"ice'
+    assert found["sasl.password"] == "p;w"
+    assert found["ssl.endpoint.identification.algorithm"] == "none"
+    assert found["ssl.ca.location"] == "/ca.pem"
+    assert found["ssl.certificate.location"] == found["ssl.key.location"] == "/me.pem"
+
+
+def test_java_key_stores():
+    with pytest.raises(
+        KeystoreNotSupported, match=r"ssl.truststore.location names a Java key store"
+    ):
+        settings(ssl__truststore__location="/x.jks")
+    found = settings(ssl__keystore__location="/x.p12", ssl__keystore__type="pkcs12")
+    assert found.admin()["ssl.keystore.location"] == "/x.p12"

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from ksql.kafka import shared_sender
+from ksql.kafka.client import WriteFailed
+from ksql.kafka.errors import KafkaUnreachable, UnknownTopic
+from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.shared_sender import SharedSender
+
+TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)
+FATAL = KafkaError(KafkaError._FATAL)
+
+
+class Client:
+    """Kafka's client: what became of a record stands in its value, and is told by ``poll``."""
+
+    def __init__(self, config):
+        self.config = config
+        self.waiting = []
+        self.known = {"t"}
+        self.refuses = None
+        self._more = threading.Condition()
+
+    def produce(self, topic, value, key, *, on_delivery, **_):
+        if self.refuses is not None:
+            raise KafkaException(self.refuses)
+        with self._more:
+            self.waiting.append((value, on_delivery))
+            self._more.notify()
+
+    def poll(self, timeout_s):
+        with self._more:
+            self._more.wait_for(lambda: self.waiting, timeout_s)
+            told, self.waiting = self.waiting, []
+        for value, on_delivery in told:
+            on_delivery({b"large": TOO_LARGE, b"late": TIMED_OUT}.get(value), None)
+
+    def flush(self, _timeout_s):
+        return 0
+
+    def purge(self):
+        pass
+
+    def list_topics(self, timeout):
+        return SimpleNamespace(topics=self.known)
+
+    def __len__(self):
+        return len(self.waiting)
+
+
+@pytest.fixture
+def limit():
+    """The topic's largest batch."""
+    return [None]
+
+
+@pytest.fixture
+def clients(monkeypatch, limit):
+    made = []
+    monkeypatch.setattr(
+        shared_sender, "Producer", lambda config: made.append(Client(config)) or made[-1]
+    )
+    monkeypatch.setattr(shared_sender.Admin, "message_limit", lambda *_: limit[0])
+    return made
+
+
+@pytest.fixture
+def sender(clients):
+    opened = SharedSender(KafkaSettings("broker:9092", timeout_s=5.0))
+    yield opened
+    opened.close()
+
+
+def test_everyone_is_told_of_their_own_record(sender):
+    """Sixteen threads, one of them with records that are refused: only that one hears of it."""
+
+    def write(number):
+        value = b"large" if number % 16 == 3 else b"fine"
+        try:
+            sender.begin("t", None, value, 1).wait()
+        except WriteFailed:
+            return "refused"
+        return "written"
+
+    with ThreadPoolExecutor(16) as pool:
+        told = list(pool.map(write, range(800)))
+    assert told == ["refused" if n % 16 == 3 else "written" for n in range(800)]
+
+
+def test_a_record_that_was_refused_for_its_company_is_sent_again(sender, clients, limit):
+    sender.begin("t", None, b"fine", 1).wait()
+    limit[0] = 2000
+    refused = sender.begin("t", None, b"large", 1)
+    with pytest.raises(WriteFailed, match='cannot write to topic "t"'):
+        refused.wait()
+    assert [client.config.get("batch.size") for client in clients] == [None, "1488"]
+    with pytest.raises(WriteFailed):
+        sender.begin("t", None, b"large", 1).wait()
+    assert len(clients) == 2  # nothing is different now: it is too large by itself
+
+
+def test_a_topic_that_is_gone_is_not_a_kafka_that_is_gone(sender, clients):
+    sender.begin("t", None, b"fine", 1).wait()
+    clients[0].known = set()
+    with pytest.raises(UnknownTopic, match="Kafka topic does not exist: t"):
+        sender.begin("t", None, b"late", 1).wait()
+    clients[0].known = {"t"}
+    with pytest.raises(KafkaUnreachable):
+        sender.begin("t", None, b"late", 1).wait()
+
+
+def test_a_producer_that_can_write_no_more_is_replaced(sender, clients):
+    sender.begin("t", None, b"fine", 1).wait()
+    clients[0].refuses = FATAL
+    sender.begin("t", None, b"fine", 1).wait()
+    assert len(clients) == 2
+    clients[1].refuses = TOO_LARGE
+    with pytest.raises(WriteFailed):
+        sender.begin("t", None, b"fine", 1)
+    assert len(clients) == 2
+
+
+def test_a_record_has_as_long_as_kafka_may_be_away(clients):
+    for properties, wanted in (({}, 5000), ({"delivery.timeout.ms": "7000"}, "7000")):
+        opened = SharedSender(KafkaSettings("broker:9092", properties, timeout_s=5.0))
+        opened.begin("t", None, b"fine", 1).wait()
+        opened.close()
+        assert clients[-1].config["delivery.timeout.ms"] == wanted
