@@ -155,7 +155,7 @@ def begin_batch(
     """
     with _kept_lock:
         kept = _kept.pop(task_id, None)
-    if kept is not None and kept.asked == dict(config) and kept.lease.held():
+    if kept is not None and kept.asked == dict(config) and kept.turn.held():
         try:
             if kept.begin(batch):
                 return kept
