@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ksql.base.config import PROPERTIES, check_server
 from ksql.base.errors import StartError
-from ksql.topics.registry_client import is_registry_property
-from ksql.topics.settings import is_client_property
+from ksql.kafka.registry_client import is_registry_property
+from ksql.kafka.settings import is_client_property
 
 _PAIR = re.compile(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
