@@ -1,8 +1,10 @@
-"""Frozen dataclasses to JSON and back, for what is stored: plans and commands.
+"""Frozen dataclasses to JSON and back, for what is stored: plans, commands, catalogs.
 
-A dataclass is written as an object whose ``$`` is its class, a tuple as a list; run-time constants
-that JSON does not have are tagged. A codec knows the classes it may build, nothing else is ever
-instantiated, and only with values of the types that their fields declare.
+A dataclass is written as an object whose ``$`` is its tag, a tuple as a list; run-time constants
+that JSON does not have are tagged. Tags and keys are declared as data (``form``), apart from the
+names of classes and fields, so that renaming those changes nothing stored. A codec knows the
+classes it may build, nothing else is ever instantiated, and only with values of the types that
+their fields declare.
 """
 
 from __future__ import annotations
@@ -14,27 +16,80 @@ import enum
 import sys
 import typing
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ksql.base.shapes import Check, check_of
 
-if typing.TYPE_CHECKING:
-    from types import ModuleType
+
+class BadForm(TypeError):
+    """A declaration of a stored form that does not fit its class or another declaration."""
+
+
+class Unreadable(ValueError):
+    """Stored data that no codec of these classes has written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a class is stored: the tag of its objects, and the key of each field.
+
+    For an enum the keys are its stored words and stand for its members.
+    """
+
+    tag: str
+    cls: type
+    keys: Mapping[str, str]
+
+
+_CONSTANTS = frozenset({"double", "decimal", "bytes", "dict"})
+
+
+def form(tag: str, cls: type, keys: str) -> Form:
+    """Declare how a class is stored.
+
+    ``keys`` lists a key for each field, or a word for each member, divided by blanks; one that is
+    not named like its field is written ``key=field``.
+
+    Raises: BadForm if a field is left out, named twice or unknown.
+    """
+    pairs = [key.partition("=") for key in keys.split()]
+    made = {key: name or key for key, _, name in pairs}
+    named = sorted(made.values())
+    if len(made) != len(pairs) or named != sorted(_parts(cls)):
+        raise BadForm(f"the form {tag} names {named}, {cls.__name__} has {sorted(_parts(cls))}")
+    if tag in _CONSTANTS or "$" in made:
+        raise BadForm(f"the form {tag} takes a name that is taken")
+    return Form(tag, cls, made)
+
+
+def _parts(cls: Any) -> list[str]:
+    if issubclass(cls, enum.Enum):
+        return list(cls.__members__)
+    return [field.name for field in dataclasses.fields(cls) if field.init]
 
 
 class Structs:
-    """Encodes and decodes the dataclasses and enums of some modules."""
+    """Encodes and decodes the dataclasses and enums of some forms."""
 
-    def __init__(self, modules: Iterable[ModuleType]) -> None:
-        self._by_tag = {tag: cls for module in modules for tag, cls in _classes(module)}
-        self._tag_of = {cls: tag for tag, cls in self._by_tag.items()}
-        self._fields = {
-            cls: tuple(field.name for field in dataclasses.fields(cls) if field.init)
-            for cls in self._tag_of
-            if dataclasses.is_dataclass(cls)
+    def __init__(self, forms: Iterable[Form]) -> None:
+        """Take the forms.
+
+        Raises: BadForm if a tag or a class stands twice.
+        """
+        self.forms = tuple(forms)
+        self._by_tag: dict[str, Form] = {}
+        self._by_class: dict[type, Form] = {}
+        for one in self.forms:
+            if one.tag in self._by_tag or one.cls in self._by_class:
+                raise BadForm(f"the form {one.tag} of {one.cls.__name__} is declared twice")
+            self._by_tag[one.tag] = self._by_class[one.cls] = one
+        self._words = {
+            one.cls: {one.cls[name]: word for word, name in one.keys.items()}
+            for one in self.forms
+            if issubclass(one.cls, enum.Enum)
         }
-        self._checks: dict[type, dict[str, Check]] = {}
-        self._loose: dict[type, tuple[frozenset[str], frozenset[str]]] = {}
+        self._readers: dict[type, _Reader] = {}
 
     def plain(self, value: Any) -> Any:
         """The value as JSON's own types."""
@@ -48,15 +103,17 @@ class Structs:
             case bytes():
                 return {"$": "bytes", "v": base64.b64encode(value).decode()}
             case enum.Enum():
-                return {"$": self._tag_of[type(value)], "v": value.value}
+                cls = type(value)
+                return {"$": self._by_class[cls].tag, "v": self._words[cls][value]}
             case tuple() | list():
                 return [self.plain(item) for item in value]
             case Mapping():
                 pairs = [[self.plain(k), self.plain(v)] for k, v in value.items()]
                 return {"$": "dict", "v": pairs}
             case _:
-                tag, names = self._tag_of[type(value)], self._fields[type(value)]
-                return {"$": tag} | {name: self.plain(getattr(value, name)) for name in names}
+                one = self._by_class[type(value)]
+                fields = {key: self.plain(getattr(value, name)) for key, name in one.keys.items()}
+                return {"$": one.tag} | fields
 
     def build(self, value: Any, *, tuples: bool = True) -> Any:
         """The value that ``plain`` was given.
@@ -76,46 +133,84 @@ class Structs:
             case {"$": "dict", "v": entries}:
                 return {self.build(k): self.build(v, tuples=tuples) for k, v in entries}
             case {"$": tag}:
-                return self._object(self._by_tag[tag], value)
+                return self._object(tag, value)
             case _:
                 return value
 
-    def _object(self, cls: type, body: Mapping[str, Any]) -> Any:
-        if issubclass(cls, enum.Enum):
-            return cls(body["v"])
-        loose, rows = self._loose_fields(cls)
-        given = {k: self._field(v, k in loose, k in rows) for k, v in body.items() if k != "$"}
-        for name, test in self._checks[cls].items():
+    def _object(self, tag: Any, body: Mapping[str, Any]) -> Any:
+        one = self._by_tag.get(tag) if isinstance(tag, str) else None
+        if one is None:
+            raise Unreadable(f"the tag {tag!r:.80} is not known")
+        if issubclass(one.cls, enum.Enum):
+            return _member(one, body)
+        reader = self._reader(one)
+        if not body.keys() <= reader.allowed or not body.keys() >= reader.required:
+            raise Unreadable(_wrong_keys(tag, body, reader))
+        given = {one.keys[k]: self._field(v, reader, k) for k, v in body.items() if k != "$"}
+        for name, test in reader.checks.items():
             if name in given and not test(given[name]):
-                raise TypeError(f"{given[name]!r:.80} is no {name} of a {cls.__name__}")
-        return cls(**given)
+                raise TypeError(f"{given[name]!r:.80} is no {name} of a {tag}")
+        return one.cls(**given)
 
-    def _loose_fields(self, cls: type) -> tuple[frozenset[str], frozenset[str]]:
-        """The fields that hold a run-time value, and those that hold a tuple of such.
-
-        They are annotated ``Any``; the lists of a run-time value stay lists.
-        """
-        found = self._loose.get(cls)
+    def _reader(self, one: Form) -> _Reader:
+        found = self._readers.get(one.cls)
         if found is None:
-            hints = typing.get_type_hints(cls, vars(sys.modules[cls.__module__]))
-            loose = frozenset(name for name, hint in hints.items() if hint is Any)
-            rows = frozenset(name for name, hint in hints.items() if hint == tuple[Any, ...])
-            found = self._loose[cls] = (loose, rows)
-            self._checks[cls] = {name: check_of(hints[name]) for name in self._fields[cls]}
+            found = self._readers[one.cls] = _reader(one)
         return found
 
-    def _field(self, value: Any, loose: bool, row: bool) -> Any:
-        if row:
+    def _field(self, value: Any, reader: _Reader, key: str) -> Any:
+        if key in reader.rows:
             return tuple(self.build(item, tuples=False) for item in value)
-        return self.build(value, tuples=not loose)
+        return self.build(value, tuples=key not in reader.loose)
 
 
-def _classes(module: ModuleType) -> Iterable[tuple[str, type]]:
-    short = module.__name__.rsplit(".", 1)[-1]
-    for name, value in vars(module).items():
-        if (
-            isinstance(value, type)
-            and value.__module__ == module.__name__
-            and (dataclasses.is_dataclass(value) or issubclass(value, enum.Enum))
-        ):
-            yield f"{short}.{name}", value
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What is asked of a stored object of one class, by its keys; ``checks`` by its fields.
+
+    ``loose`` hold a run-time value, ``rows`` a tuple of such: those are annotated ``Any``, and the
+    lists of a run-time value stay lists.
+    """
+
+    allowed: frozenset[str]
+    required: frozenset[str]
+    loose: frozenset[str]
+    rows: frozenset[str]
+    checks: Mapping[str, Check]
+
+
+def _reader(one: Form) -> _Reader:
+    hints = hints_of(one.cls)
+    needed = {
+        field.name
+        for field in dataclasses.fields(one.cls)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    }
+    keys = one.keys
+    return _Reader(
+        frozenset(keys) | {"$"},
+        frozenset(key for key, name in keys.items() if name in needed),
+        frozenset(key for key, name in keys.items() if hints[name] is Any),
+        frozenset(key for key, name in keys.items() if hints[name] == tuple[Any, ...]),
+        {name: check_of(hints[name]) for name in keys.values()},
+    )
+
+
+def hints_of(cls: type) -> dict[str, Any]:
+    """The types of a dataclass's fields."""
+    return typing.get_type_hints(cls, vars(sys.modules[cls.__module__]))
+
+
+def _member(one: Form, body: Mapping[str, Any]) -> Any:
+    word = body.get("v")
+    name = one.keys.get(word) if isinstance(word, str) else None
+    if name is None or len(body) != 2:
+        raise Unreadable(f"{word!r:.80} is no {one.tag}")
+    return getattr(one.cls, name)
+
+
+def _wrong_keys(tag: str, body: Mapping[str, Any], reader: _Reader) -> str:
+    unknown = sorted(body.keys() - reader.allowed)
+    if unknown:
+        return f"a {tag} has no field {unknown[0]!r:.80}"
+    return f"a {tag} lacks the field {min(reader.required - body.keys())!r}"

@@ -8,17 +8,20 @@ from __future__ import annotations
 import json
 import re
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from ksql.base import stored
 from ksql.base.errors import KsqlError, StatementError
 from ksql.base.structs import Structs
-from ksql.catalog import model as catalog_model
+from ksql.catalog.forms import FORMS as CATALOG
+from ksql.commands.forms import FORMS as CHANGES
 from ksql.commands.quarantine import UnreadableCommand
 from ksql.dataflow import rights
 from ksql.engine import changes
 from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, StepOver
 from ksql.engine.ports import Command
-from ksql.plan.codec import DAMAGE, MODULES, UnreadablePlan, loads
+from ksql.plan.codec import DAMAGE, UnreadablePlan, loads
+from ksql.types.forms import FORMS as TYPES
 
 if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog
@@ -27,7 +30,9 @@ VERSION = 2
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes."""
 _FIRST = 1
 _QUERY_ID = re.compile(r"[A-Za-z0-9_-]+")
-_STRUCTS = Structs((*MODULES, catalog_model, changes))
+_BODY: Final = frozenset({"statement", "streamsProperties", "changes"})
+_VERSIONS: Final[stored.Fields] = {_FIRST: _BODY, VERSION: _BODY}
+STRUCTS: Final = Structs((*TYPES, *CATALOG, *CHANGES))
 
 
 def encode(command: Command) -> tuple[bytes, bytes]:
@@ -36,7 +41,7 @@ def encode(command: Command) -> tuple[bytes, bytes]:
         "version": _version(command.changes),
         "statement": command.statement,
         "streamsProperties": dict(command.properties),
-        "changes": _STRUCTS.plain(command.changes),
+        "changes": STRUCTS.plain(command.changes),
     }
     return (
         json.dumps(command.id, ensure_ascii=False).encode(),
@@ -78,9 +83,9 @@ def check_size(command: Command) -> None:
 def encode_catalog(catalog: Catalog) -> str:
     """A snapshot of a catalog as JSON."""
     body = {
-        "sources": _STRUCTS.plain(tuple(catalog.sources.values())),
-        "queries": _STRUCTS.plain(tuple(catalog.queries.values())),
-        "types": {name: _STRUCTS.plain(type_) for name, type_ in catalog.types.items()},
+        "sources": STRUCTS.plain(tuple(catalog.sources.values())),
+        "queries": STRUCTS.plain(tuple(catalog.queries.values())),
+        "types": {name: STRUCTS.plain(type_) for name, type_ in catalog.types.items()},
     }
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
@@ -91,24 +96,21 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
     Raises: UnreadableCommand.
     """
     try:
-        body = json.loads(value or b"")
-        version = body["version"]
-        if type(version) is not int:
-            raise TypeError(f"{version!r:.80} is no version")
-        if version > VERSION:
-            raise UnreadableCommand(offset, f"its version is {version}, ours {VERSION}")
+        _, body = stored.read(value or b"", _VERSIONS)
         id_, statement = json.loads(key or b""), body["statement"]
         properties = tuple(body["streamsProperties"].items())
         if not all(type(each) is str for each in (id_, statement, *chain(*properties))):
             raise TypeError("a text is expected")
         return Command(id_, statement, _changes(body["changes"]), properties)
+    except stored.NewerVersion as error:
+        raise UnreadableCommand(offset, f"its version is {error.found}, ours {VERSION}") from error
     except (UnreadablePlan, rights.ReadOnlyTopic, *DAMAGE) as error:
         said = error.text() if isinstance(error, KsqlError) else str(error)
         raise UnreadableCommand(offset, f"{type(error).__name__}: {said}") from error
 
 
 def _changes(stored: Any) -> tuple[Change, ...]:
-    found: tuple[Any, ...] = _STRUCTS.build(stored)
+    found: tuple[Any, ...] = STRUCTS.build(stored)
     for each in found:
         if not isinstance(each, Change):
             raise TypeError(f"{each!r:.80} is no change")

@@ -412,7 +412,7 @@ def load(text: str) -> Compiled:
     Compiled once per process and text.
     """
     found = unpacked(text)
-    return program_of(codec.loads(found.plan), found.functions, found.registry)
+    return program_of(codec.loads(found.plan, found.functions), found.functions, found.registry)
 
 
 def program_of(plan: QueryPlan, functions: Functions, registry: Registry | None = None) -> Compiled:

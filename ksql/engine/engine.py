@@ -247,8 +247,10 @@ class Engine:
                 continue
             old = self.catalog.queries.get(change.query.id)
             if old is not None and old.plan != change.query.plan:
-                plans = codec.loads(old.plan), codec.loads(change.query.plan)
-                verdict, _ = validate(*plans, self.functions)
+                before, after = (
+                    codec.loads(text, self.functions) for text in (old.plan, change.query.plan)
+                )
+                verdict, _ = validate(before, after, self.functions)
                 self.book.replayed(
                     Upgrade(old, command.statement, verdict, change.query.plan, offset)
                 )

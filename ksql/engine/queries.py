@@ -181,7 +181,7 @@ def _checked_replacement(
         if stems:
             raise UpgradeRefused(existing.name, stems, None)
         return plan, prepared
-    old = codec.loads(running.plan)
+    old = codec.loads(running.plan, context.functions)
     fresh, plan = plan, inherited(plan, old, context.settings.overrides)
     verdict, aligned = validate_upgrade(old, plan, context.functions, context.generation)
     verdict = replace(verdict, inherited=notes(fresh, plan))

@@ -132,7 +132,8 @@ class MemoryRunner:
             self.start(query)
 
     def _program(self, query: PersistentQuery) -> Compiled:
-        return program_of(codec.loads(query.plan), self._functions, self._registry)
+        plan = codec.loads(query.plan, self._functions)
+        return program_of(plan, self._functions, self._registry)
 
     def stop(self, query_id: QueryId) -> None:
         """Stop; the state stays."""

@@ -6,19 +6,25 @@ The form stored in the command topic and shipped to the workers.
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ksql.analysis import bound
+from ksql.base import stored
 from ksql.base.errors import KsqlError
 from ksql.base.structs import Structs
+from ksql.functions.registry import BUILTINS
 from ksql.plan import nodes
-from ksql.types import format as formats
-from ksql.types import model, schema
+from ksql.plan.forms import EXPRESSIONS, NODES
+from ksql.plan.upcast import UPCASTERS, upcast
+from ksql.types.forms import FORMS as TYPES
 
-FORMAT_VERSION = 2
+if TYPE_CHECKING:
+    from ksql.functions.registry import Functions
+
+FORMAT_VERSION = max(UPCASTERS) + 1
 """1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations."""
-MODULES = (model, schema, formats, bound, nodes)
-_STRUCTS = Structs(MODULES)
+_BODY: Final = frozenset({"plan"})
+_VERSIONS: Final[stored.Fields] = dict.fromkeys(range(1, FORMAT_VERSION + 1), _BODY)
+STRUCTS: Final = Structs((*TYPES, *EXPRESSIONS, *NODES))
 DAMAGE: Final = (
     ArithmeticError,
     AttributeError,
@@ -37,25 +43,23 @@ class UnreadablePlan(KsqlError):
 
 def dumps(plan: nodes.QueryPlan) -> str:
     """The plan as JSON text; the same plan always gives the same text."""
-    body = {"version": FORMAT_VERSION, "plan": _STRUCTS.plain(plan)}
+    body = {"version": FORMAT_VERSION, "plan": STRUCTS.plain(plan)}
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
-def loads(text: str) -> nodes.QueryPlan:
-    """Read a plan back.
+def loads(text: str, functions: Functions = BUILTINS) -> nodes.QueryPlan:
+    """Read a plan back; ``functions`` are those that it is run or compared with.
 
     Raises: UnreadablePlan for a newer version or a damaged text.
     """
     try:
-        body = json.loads(text)
-        version = body["version"]
-        if body.keys() != {"version", "plan"} or type(version) is not int:
-            raise UnreadablePlan("the stored plan is damaged", detail="it holds more than a plan")
-        if version > FORMAT_VERSION:
-            raise UnreadablePlan(
-                f"the plan has format {version}, this version reads up to {FORMAT_VERSION}"
-            )
-        plan = _STRUCTS.build(body["plan"])
+        version, body = stored.read(text, _VERSIONS)
+        plan = STRUCTS.build(upcast(body["plan"], version, functions))
+    except stored.NewerVersion as error:
+        raise UnreadablePlan(
+            f"the plan has format {error.found}, this version reads up to {FORMAT_VERSION}",
+            hint="Start the version that wrote it.",
+        ) from error
     except DAMAGE as error:
         raise UnreadablePlan("the stored plan is damaged", detail=str(error)) from error
     if not isinstance(plan, nodes.QueryPlan):

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from ksql.base.files import write_whole
 from ksql.base.structs import Structs
-from ksql.catalog import model
+from ksql.catalog.forms import FORMS
 from ksql.catalog.model import PersistentQuery
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION = 1
-_STRUCTS = Structs((model,))
+_STRUCTS = Structs(FORMS)
 
 
 def write(checkpoint: Path, query: PersistentQuery) -> None:

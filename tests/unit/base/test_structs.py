@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import decimal
 import json
-import sys
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.base.structs import Structs
+from ksql.base.structs import BadForm, Structs, form
 
 
 class Colour(Enum):
@@ -33,7 +32,12 @@ class Tree:
     derived: int = field(default=3, init=False)
 
 
-STRUCTS = Structs([sys.modules[__name__]])
+FORMS = (
+    form("test_structs.Colour", Colour, "r=RED b=BLUE"),
+    form("test_structs.Leaf", Leaf, "value row"),
+    form("test_structs.Tree", Tree, "name colour children"),
+)
+STRUCTS = Structs(FORMS)
 
 scalars = (
     st.none()
@@ -100,11 +104,69 @@ def test_doubles_that_json_has_not(number):
 
 
 def test_only_known_classes_are_made():
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match=r"the tag 'os.system' is not known"):
         STRUCTS.build({"$": "os.system", "command": "x"})
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match=r"the tag \[\] is not known"):
+        STRUCTS.build({"$": []})
+    with pytest.raises(ValueError, match=r"a test_structs.Leaf has no field 'unknown'"):
         STRUCTS.build({"$": "test_structs.Leaf", "value": 1, "unknown": 2})
-    with pytest.raises(ValueError, match="'x' is not a valid Colour"):
+    with pytest.raises(ValueError, match=r"a test_structs.Leaf lacks the field 'value'"):
+        STRUCTS.build({"$": "test_structs.Leaf"})
+    with pytest.raises(ValueError, match=r"'x' is no test_structs.Colour"):
         STRUCTS.build({"$": "test_structs.Colour", "v": "x"})
     with pytest.raises(KeyError):
         STRUCTS.plain(object())
+
+
+@dataclass(frozen=True)
+class Renamed:
+    label: str
+    shade: Shade = None
+
+
+class Shade(Enum):
+    CRIMSON = "#d00"
+
+
+def test_tags_and_keys_are_their_own():
+    renamed = Structs(
+        [
+            form("test_structs.Tree", Renamed, "name=label colour=shade"),
+            form("test_structs.Colour", Shade, "r=CRIMSON"),
+        ]
+    )
+    stored = {
+        "$": "test_structs.Tree",
+        "name": "x",
+        "colour": {"$": "test_structs.Colour", "v": "r"},
+    }
+    assert renamed.build(stored) == Renamed("x", Shade.CRIMSON)
+    assert renamed.plain(renamed.build(stored)) == stored
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [(*FORMS, form("test_structs.Leaf", Renamed, "label shade")), (*FORMS, FORMS[1])],
+)
+def test_a_tag_stands_for_one_class(forms):
+    with pytest.raises(BadForm, match="is declared twice"):
+        Structs(forms)
+
+
+@pytest.mark.parametrize(
+    ("tag", "cls", "keys"),
+    [
+        ("t", Leaf, "value"),
+        ("t", Leaf, "value row more"),
+        ("t", Leaf, "value value row"),
+        ("t", Leaf, "value row=value"),
+        ("t", Tree, "name colour children derived"),
+        ("t", Colour, "r=RED"),
+        ("t", Colour, "RED BLUE GREEN"),
+        ("t", Leaf, "$=value row"),
+        ("decimal", Leaf, "value row"),
+    ],
+)
+def test_a_form_names_every_field_once(tag, cls, keys):
+    with pytest.raises(BadForm):
+        form(tag, cls, keys)

@@ -5,7 +5,6 @@ import json
 import pytest
 from hypothesis import given
 
-from ksql.plan import codec
 from ksql.plan.codec import FORMAT_VERSION, UnreadablePlan, dumps, loads
 from tests.unit.plan.strategies import query_plans
 from tests.unit.world import World
@@ -52,13 +51,3 @@ def test_what_cannot_be_read(text, reason):
     with pytest.raises(UnreadablePlan) as caught:
         loads(text)
     assert caught.value.message == reason
-
-
-def test_all_nodes_are_in_its_modules():
-    assert {module.__name__ for module in codec.MODULES} >= {
-        "ksql.plan.nodes",
-        "ksql.analysis.bound",
-        "ksql.types.model",
-        "ksql.types.schema",
-        "ksql.types.format",
-    }

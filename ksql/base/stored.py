@@ -1,0 +1,61 @@
+"""The outside of a stored JSON object: its version, and the fields that this version has.
+
+A form that was released is never edited: another set of fields is another version. So an object of
+a known version that has other fields than that version is damaged, or was not written by us.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Fields = dict[int, frozenset[str]]
+"""The fields of each version, the version's own field apart."""
+
+
+class NewerVersion(Exception):
+    """The object was written by a later version of the service."""
+
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(f"its version is {found}, this server reads up to {known}")
+        self.found = found
+
+
+def read(text: str | bytes, versions: Fields, key: str = "version") -> tuple[int, dict[str, Any]]:
+    """Return version and fields of a stored object; ``key`` names the field of its version.
+
+    Raises: NewerVersion; ValueError for any damage.
+    """
+    body = json.loads(text)
+    if not isinstance(body, dict):
+        raise ValueError("it is no JSON object")
+    version = version_of(body, max(versions), key)
+    known = versions.get(version, frozenset()) | {key}
+    if unknown := sorted(body.keys() - known):
+        raise ValueError(f"version {version} has no field {_shown(unknown)}")
+    if missing := sorted(known - body.keys()):
+        raise ValueError(f"it lacks the field {_shown(missing)}")
+    del body[key]
+    return version, body
+
+
+def version_of(body: Mapping[str, Any], newest: int, key: str = "version") -> int:
+    """Return the version of an object.
+
+    Raises: NewerVersion; ValueError if it has none that was ever written.
+    """
+    if key not in body:
+        raise ValueError(f"it has no {key}")
+    version = body[key]
+    if type(version) is not int or version < 1:
+        raise ValueError(f"{version!r:.80} is no {key}")
+    if version > newest:
+        raise NewerVersion(version, newest)
+    return version
+
+
+def _shown(names: list[str]) -> str:
+    return ", ".join(f'"{name:.80}"' for name in names)

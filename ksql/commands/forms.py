@@ -1,0 +1,21 @@
+"""How a command's changes are stored; see ``ksql.types.forms``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ksql.base.structs import Form, form
+from ksql.engine import changes
+
+FORMS: Final[tuple[Form, ...]] = (
+    form("changes.PutSource", changes.PutSource, "source"),
+    form("changes.DropSource", changes.DropSource, "name"),
+    form("changes.PutQuery", changes.PutQuery, "query"),
+    form("changes.EndQuery", changes.EndQuery, "query_id"),
+    form("changes.PauseQuery", changes.PauseQuery, "query_id paused"),
+    form("changes.PutType", changes.PutType, "name type"),
+    form("changes.DropType", changes.DropType, "name"),
+    form("changes.StepOver", changes.StepOver, "offset"),
+    form("changes.DeleteTopic", changes.DeleteTopic, "name id"),
+    form("changes.DeleteSubject", changes.DeleteSubject, "subject schema_id version"),
+)
