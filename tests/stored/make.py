@@ -1,0 +1,255 @@
+"""Freeze samples of what the code of today stores: ``python -m tests.stored.make``.
+
+Whatever is there already stays as it is, byte for byte; only what is missing is added. A sample
+that was released is never made anew: see the README.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ksql.app.mark import FileMark
+from ksql.app.state import Identity
+from ksql.base.aside import Aside
+from ksql.commands.quarantine import stepping_over
+from ksql.commands.record import decode, encode
+from ksql.engine.changes import DeleteSubject, DeleteTopic, PutQuery
+from ksql.engine.ports import Command
+from ksql.formats.schema_registry import Reference, Schema
+from ksql.kafka.claims import Claim
+from ksql.registry import records
+from ksql.spark import lives, trial
+from ksql.spark.pages import PagedStore
+from ksql.stores import values
+from ksql.stores.windowed import session_key, window_key
+from tests.stored.lines import dumped, read_lines, write_lines
+from tests.stored.memory import BASE_MS, LATER, SCRIPT, PagedRunner, Pages, catalog_text, feed
+from tests.stored.memory import inputs as all_inputs
+from tests.stored.samples import forms, samples
+from tests.unit.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ksql.registry.records import Change as SchemaChange
+
+V1: Final = Path(__file__).parent / "v1"
+HALF: Final = 13
+"""How many of the inputs the frozen states have seen."""
+
+
+def main() -> None:
+    """Add what is missing."""
+    for form, structs in forms().values():
+        _missing(
+            V1 / "forms" / f"{form.tag}.jsonl",
+            lambda cls=form.cls, structs=structs: map(structs.plain, samples(cls)),
+        )
+    _missing(V1 / "schemas.jsonl", lambda: map(_schema_line, schema_changes()))
+    _missing(V1 / "pages.jsonl", _paged)
+    _missing(V1 / "values.jsonl", _values)
+    _small_files(V1 / "files")
+    if not (V1 / "commands.jsonl").exists():
+        _world()
+    _missing(V1 / "plans-1.jsonl", _first_plans)
+
+
+def _missing(file: Path, lines: Callable[[], Any]) -> None:
+    if not file.exists():
+        write_lines(file, lines())
+
+
+# --- a service in memory ------------------------------------------------------------------------
+
+
+def _world() -> None:
+    world = World(SCRIPT, runner=PagedRunner)
+    names = {name: world.query(sink).id for name, sink in (("rests", "KEPT"), ("gone", "GONE"))}
+    world.run(LATER.format(**names))
+    promised = (DeleteTopic("none", "1"), DeleteSubject("none-value", 3, 2))
+    extra = Command("stream/`NONE`/drop", "DROP STREAM NONE;", promised)
+    commands = [*world.log.commands, extra, stepping_over(3)]
+    write_lines(V1 / "commands.jsonl", map(_command_line, commands))
+    (V1 / "catalog.txt").write_text(catalog_text(world.catalog), "utf-8")
+    feed(world, all_inputs()[:HALF])
+    write_lines(V1 / "states.jsonl", _states(world))
+    feed(world, all_inputs()[HALF:])
+    write_lines(V1 / "records.jsonl", records_of(world))
+
+
+def _command_line(command: Command) -> dict[str, str]:
+    key, value = encode(command)
+    return {"key": key.decode(), "value": value.decode()}
+
+
+def _states(world: World) -> Iterator[dict[str, Any]]:
+    yield {"records": sum(map(len, world.topics.records.values()))}
+    for query_id, stages in world.runner.pages.items():
+        if query_id in world.runner.running:
+            positions = world.runner.running[query_id].positions
+            yield {"query": query_id, "positions": positions, "stages": list(map(hexed, stages))}
+
+
+def hexed(pages: Pages) -> dict[str, str]:
+    """Entries of a state store as text."""
+    return {key.hex(): value.hex() for key, value in sorted(pages.entries.items())}
+
+
+def records_of(world: World) -> Iterator[list[Any]]:
+    """The records of all topics in the order in which they came."""
+    found = [(each, topic) for topic, log in world.topics.records.items() for each in log]
+    for each, topic in sorted(found, key=lambda pair: pair[0].sequence):
+        yield [topic, text(each.key), text(each.value), each.timestamp]
+
+
+def text(data: bytes | None) -> str | None:
+    """Bytes as text that can be read."""
+    return None if data is None else data.decode("latin-1")
+
+
+def _first_plans() -> Iterator[dict[str, str]]:
+    """Plans as format 1 had them, and what they are now."""
+    for line in read_lines(V1 / "commands.jsonl"):
+        for change in decode(0, line["key"].encode(), line["value"].encode()).changes:
+            if isinstance(change, PutQuery) and _could_be_first(change.query.plan):
+                yield {"stored": _numbered(change.query.plan), "now": change.query.plan}
+
+
+def _could_be_first(plan: str) -> bool:
+    """Whether it calls functions, and no upgrade has added aggregates to it."""
+    return '"overload"' in plan and not re.search(r'"generations":\[\d', plan)
+
+
+def _numbered(plan: str) -> str:
+    known = json.loads(files("ksql.plan").joinpath("overloads1.json").read_text("utf-8"))
+
+    def then(body: dict[str, Any]) -> dict[str, Any]:
+        body.pop("generations", None)
+        if "overload" in body:
+            body["overload"] = known[body["function"]].index(body["overload"])
+        return body
+
+    return dumped({**json.loads(plan, object_hook=then), "version": 1})
+
+
+# --- pages and values ---------------------------------------------------------------------------
+
+RUN_TIME: Final[list[Any]] = [
+    True, 7, -1, 2**63 - 1, 2**70, 1.5, float("inf"), "ü", b"\x00\xff", Decimal("1.50"), [1, None],
+    {"a": 1, 2: [{}]}, [BASE_MS, 3, [4.5], {"k": Decimal("0.10")}], [b"\x00\x00\x00\x01", 5, 1],
+]  # fmt: skip
+
+
+def paged_content() -> dict[bytes, dict[bytes, Any]]:
+    """A small space, one of many pages, and one whose values are of every kind."""
+    return {
+        b"m": {b"clock": [BASE_MS, [1, 2]]},
+        b"g": {f"key {n}".encode(): [BASE_MS + n, n, "x" * (n % 40)] for n in range(300)},
+        b"v": {str(n).encode(): value for n, value in enumerate(RUN_TIME)},
+    }
+
+
+def _paged() -> Iterator[dict[str, str]]:
+    backend = Pages()
+    store = PagedStore(backend)
+    for space, entries in paged_content().items():
+        for key, value in entries.items():
+            store.put(space, key, value)
+        store.flush()
+    yield hexed(backend)
+
+
+def _values() -> Iterator[dict[str, Any]]:
+    for value, timestamp in ((b"", 0), (b'{"A":1}', BASE_MS), (b"\x00\xff", -1)):
+        stored = values.pack(value, timestamp).hex()
+        yield {"value": value.hex(), "timestamp": timestamp, "stored": stored}
+    yield {"key": "6b", "start": BASE_MS, "stored": window_key(b"k", BASE_MS).hex()}
+    end = BASE_MS + 5
+    stored = session_key(b"k", BASE_MS, end).hex()
+    yield {"key": "6b", "start": BASE_MS, "end": end, "stored": stored}
+
+
+# --- the schema registry ------------------------------------------------------------------------
+
+
+def schema_changes() -> list[SchemaChange]:
+    """A change of every kind, with and without what may be left out."""
+    avro = Schema("AVRO", '{"type":"string"}')
+    proto = Schema("PROTOBUF", 'syntax = "proto3";', (Reference("o.proto", "o", 2),))
+    more = {"metadata": {"owner": "ann"}}
+    return [
+        records.VersionSet("s-value", 1, 7, avro),
+        records.VersionSet("s-value", 2, 8, Schema("JSON", '{"type":"object"}'), deleted=True),
+        records.VersionSet("p-value", 1, 9, proto, more=more),
+        records.VersionGone("s-value", 1),
+        records.ConfigSet("", "FULL"),
+        records.ConfigSet("s-value", "NONE", normalize=True, more={"alias": "x"}),
+        records.ConfigSet("s-value"),
+        records.ModeSet("", "READONLY"),
+        records.ModeSet("s-value"),
+        records.SubjectDeleted("s-value", 2),
+        records.SubjectCleared("s-value"),
+        records.Remembered(9, {"s-value": 2}, moved_in=True),
+    ]
+
+
+def _schema_line(change: SchemaChange) -> list[str | None]:
+    key, value = records.encode(change)
+    return [key.decode(), None if value is None else value.decode()]
+
+
+# --- small files --------------------------------------------------------------------------------
+
+IDENTITY: Final = Identity("kept_", "0a1b2c", "cluster", "topic-id", ended=True)
+CLAIM: Final = Claim("c1", "host", 7, "/var/lib/ksql", "0a1b2c", BASE_MS, released=True)
+LEASE: Final = {
+    "format": 1, "claim": "c1", "boot": "b-1", "until.s": 12.5, "until.ms": BASE_MS, "lost": True,
+}  # fmt: skip
+STARTS: Final = {"s": {"0": 3, "1": 0}}
+
+
+def _small_files(place: Path) -> None:
+    if place.exists():
+        return
+    place.mkdir(parents=True)
+    (place / "service.json").write_text(IDENTITY.text(), "utf-8")
+    (place / "service-1.json").write_text('{"format": 1, "service.id": "kept_"}', "utf-8")
+    lives.begin(place, "5f6e7d")
+    FileMark(place / "carried_out.json").write(17)
+    [query] = samples_of_queries()
+    trial.write(place, query)
+    (place / "lease.json").write_text(json.dumps(LEASE), "utf-8")
+    (place / "starts.json").write_text(json.dumps(STARTS), "utf-8")
+    (place / "claim.json").write_bytes(CLAIM.encode())
+    left = place / "CTAS_T_4"
+    left.mkdir()
+    moved = Aside(place, lambda: BASE_MS).take(left, "checkpoint", "no query of that name is known")
+    about = json.loads((moved.entry / "about.json").read_text("utf-8"))
+    (moved.entry / left.name).rmdir()
+    (moved.entry / "about.json").rename(place / "about.json")
+    moved.entry.rmdir()
+    known = (place / "about.json").read_text("utf-8")
+    (place / "about.json").write_text(known.replace(about["from"], "/var/lib/CTAS_T_4"), "utf-8")
+
+
+def samples_of_queries() -> list[Any]:
+    """The query of a plan that was tried."""
+    world = World(
+        "CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+        "CREATE TABLE T AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
+    )
+    return [world.query("T")]
+
+
+def unhexed(entries: dict[str, str]) -> Pages:
+    """A state store of its frozen entries."""
+    return Pages({bytes.fromhex(key): bytes.fromhex(value) for key, value in entries.items()})
+
+
+if __name__ == "__main__":
+    main()

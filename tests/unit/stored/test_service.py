@@ -1,0 +1,143 @@
+"""Frozen commands give the catalog that they gave, and frozen states go on as they did."""
+
+from __future__ import annotations
+
+import json
+from functools import reduce
+
+import pytest
+
+from ksql.catalog.catalog import Catalog
+from ksql.catalog.topic import Topic
+from ksql.commands.record import decode, encode
+from ksql.engine.changes import PutQuery, applied
+from ksql.plan.codec import dumps, loads
+from ksql.spark.packing import pack, unpack
+from tests.stored.lines import read_lines
+from tests.stored.make import HALF, V1, hexed, records_of, unhexed
+from tests.stored.memory import PagedRunner, catalog_text, feed, inputs
+from tests.unit.world import World
+
+LINES = read_lines(V1 / "commands.jsonl")
+SERVICE = [
+    line
+    for line in read_lines(V1 / "service" / "topics.jsonl")
+    if line["topic"].endswith("_command_topic")
+]
+RECORDS = read_lines(V1 / "records.jsonl")
+[HEAD, *STATES] = read_lines(V1 / "states.jsonl")
+
+
+def commands(lines):
+    return [decode(n, line["key"].encode(), line["value"].encode()) for n, line in enumerate(lines)]
+
+
+@pytest.mark.parametrize("line", [*LINES, *SERVICE], ids=lambda line: line["key"])
+def test_commands_are_read_and_written_as_they_are(line):
+    key, value = line["key"].encode(), line["value"].encode()
+    command = decode(0, key, value)
+    assert encode(command) == (key, value)
+    for change in command.changes:
+        if isinstance(change, PutQuery):
+            assert dumps(loads(change.query.plan)) == change.query.plan
+
+
+def overloads(value):
+    """The overloads of a stored plan."""
+    if isinstance(value, dict):
+        yield from ([value["overload"]] if "overload" in value else [])
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from overloads(each)
+
+
+def test_an_overload_is_stored_as_its_signature():
+    found = [
+        name
+        for command in commands([*LINES, *SERVICE])
+        for change in command.changes
+        if isinstance(change, PutQuery)
+        for name in overloads(json.loads(change.query.plan))
+    ]
+    assert len(found) >= 20
+    assert all(name.startswith("(") for name in found)
+
+
+FIRST = read_lines(V1 / "plans-1.jsonl")
+
+
+@pytest.mark.parametrize("line", FIRST, ids=range(len(FIRST)))
+def test_plans_of_the_first_format_are_read_as_plans_of_today(line):
+    stored = json.loads(line["stored"])
+    assert stored["version"] == 1
+    assert all(type(number) is int for number in overloads(stored))
+    assert dumps(loads(line["stored"])) == line["now"]
+
+
+def test_commands_of_every_kind_are_frozen():
+    text = "".join(line["value"] for line in LINES)
+    for tag in (file.stem for file in (V1 / "forms").iterdir()):
+        if tag.startswith(("changes.", "nodes.", "bound.")):
+            assert tag in text, tag
+
+
+def test_commands_give_the_catalog_that_they_gave():
+    catalog = Catalog()
+    for command in commands(LINES):
+        catalog = reduce(applied, command.changes, catalog)
+    assert catalog_text(catalog) == (V1 / "catalog.txt").read_text("utf-8")
+
+
+def replayed():
+    """A service after its commands; its queries wait for records."""
+    world = World(runner=PagedRunner)
+    world.topics.create(Topic("s", 1, 1))
+    for offset, command in enumerate(commands(LINES)):
+        world.engine.replay(offset, command)
+    world.engine.start_queries()
+    return world
+
+
+def test_replayed_queries_give_the_records_that_they_gave():
+    world = replayed()
+    feed(world, inputs())
+    assert list(records_of(world)) == RECORDS
+
+
+def test_states_go_on():
+    world = replayed()
+    for topic, key, value, time in RECORDS[: HEAD["records"]]:
+        data = [None if each is None else each.encode("latin-1") for each in (key, value)]
+        world.topics.append(topic, *data, time)
+    for line in STATES:
+        pages = [unhexed(stage) for stage in line["stages"]]
+        world.runner.adopt(line["query"], pages, line["positions"])
+    feed(world, inputs()[HALF:])
+    assert list(records_of(world)) == RECORDS
+
+
+def content(entries):
+    """The pages of a state with all that is in them."""
+    return {key: _content(unpack(bytes.fromhex(value)[1:])) for key, value in entries.items()}
+
+
+def _content(page):
+    if isinstance(page, dict):
+        return {key: unpack(value) for key, value in page.items()}
+    return [[*space[:-1], space[-1] and _content(space[-1])] for space in page]
+
+
+def test_states_are_written_as_they_were():
+    world = replayed()
+    feed(world, inputs()[:HALF])
+    for line in STATES:
+        mine = [content(hexed(stage)) for stage in world.runner.pages[line["query"]]]
+        assert mine == [content(stage) for stage in line["stages"]]
+
+
+def test_pages_are_packed_as_they_were():
+    for line in STATES:
+        for stage in line["stages"]:
+            for value in map(bytes.fromhex, stage.values()):
+                assert value[:1] + pack(unpack(value[1:])) == value

@@ -1,0 +1,208 @@
+"""Frozen states, values, records and files of every kind are read, and written as they are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from ksql.app.mark import FileMark
+from ksql.app.state import StateDir
+from ksql.base import lease
+from ksql.base.aside import Aside
+from ksql.base.config import Settings
+from ksql.base.ids import Offset
+from ksql.kafka import claims
+from ksql.registry import records
+from ksql.spark import checkpoint, lives, trial
+from ksql.spark.packing import pack, unpack
+from ksql.spark.pages import PagedStore
+from ksql.stores import values, windowed
+from ksql.stores.base import Row
+from ksql.stores.disk import DiskStore, StoreBudget
+from tests.stored import make
+from tests.stored.lines import read_lines
+from tests.stored.make import V1
+
+FILES = V1 / "files"
+SERVICE = V1 / "service" / "state" / "kept_"
+
+
+# --- pages and values ---------------------------------------------------------------------------
+
+
+def test_pages_hold_what_they_held():
+    [frozen] = read_lines(V1 / "pages.jsonl")
+    assert len(frozen) > 4
+    store = PagedStore(make.unhexed(frozen))
+    for space, entries in make.paged_content().items():
+        assert dict(store.scan(space)) == entries
+        for key, value in entries.items():
+            found = store.get(space, key)
+            assert (found, type(found)) == (value, type(value))
+
+
+def test_pages_are_packed_as_they_were():
+    [frozen] = read_lines(V1 / "pages.jsonl")
+    for value in map(bytes.fromhex, frozen.values()):
+        assert value[:1] + pack(unpack(value[1:])) == value
+
+
+def test_what_changes_in_frozen_pages_is_found_again():
+    [frozen] = read_lines(V1 / "pages.jsonl")
+    backend = make.unhexed(frozen)
+    store = PagedStore(backend)
+    store.put(b"g", b"key 7", [1])
+    store.delete(b"g", b"key 8")
+    store.flush()
+    found = dict(PagedStore(backend).scan(b"g"))
+    expected = make.paged_content()[b"g"] | {b"key 7": [1]}
+    del expected[b"key 8"]
+    assert found == expected
+
+
+@pytest.mark.parametrize("line", read_lines(V1 / "values.jsonl"), ids=str)
+def test_rows_of_tables(line):
+    stored = bytes.fromhex(line["stored"])
+    if "value" in line:
+        value = bytes.fromhex(line["value"])
+        assert values.unpack(stored) == (value, line["timestamp"])
+        assert values.pack(value, line["timestamp"]) == stored
+        return
+    row, key = Row(stored, b"v", 3), bytes.fromhex(line["key"])
+    if "end" in line:
+        assert windowed.session(row) == (key, line["start"], line["end"], b"v", 3)
+        assert windowed.session_key(key, line["start"], line["end"]) == stored
+    else:
+        assert windowed.time_window(row) == (key, line["start"], None, b"v", 3)
+        assert windowed.window_key(key, line["start"]) == stored
+
+
+def test_a_table_on_disk(tmp_path):
+    [place] = (SERVICE / "stores").glob("CTAS_KEPT_COUNTS_*")
+    shutil.copytree(place / "0", tmp_path / "0")
+    store = DiskStore.open(tmp_path / "0", StoreBudget())
+    try:
+        assert store.position() == Offset(6)
+        assert {row.key: json.loads(row.value) for row in store.scan()} == {
+            b"ann": {"C": 3, "TOTAL": 9, "CITIES": ["c3", "c5"]},
+            b"bob": {"C": 2, "TOTAL": 8, "CITIES": ["c2", "c6"]},
+            b"cyd": {"C": 1, "TOTAL": 4, "CITIES": ["c4"]},
+        }
+        assert store.get(b"ann").timestamp == 1_700_000_240_000
+    finally:
+        store.close()
+
+
+# --- records ------------------------------------------------------------------------------------
+
+
+def test_schemas():
+    lines = read_lines(V1 / "schemas.jsonl")
+    changes = make.schema_changes()
+    for (key, value), change in zip(lines, changes, strict=True):
+        stored = key.encode(), None if value is None else value.encode()
+        found = records.decode(*stored)
+        assert found == change
+        assert getattr(found, "more", None) == getattr(change, "more", None)
+        assert records.encode(found) == stored
+    kinds = {type(change) for change in changes}
+    assert kinds == set(records.Change.__args__)
+
+
+def test_a_claim():
+    text = (FILES / "claim.json").read_bytes()
+    assert claims.decode(text) == make.CLAIM
+    assert make.CLAIM.encode() == text
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A directory with a copy of all files."""
+    shutil.copytree(FILES, tmp_path / "files")
+    return tmp_path / "files"
+
+
+def opened(place, name):
+    (place / name).rename(place / "service.json") if name != "service.json" else None
+    settings = Settings({"ksql.state.dir": str(place), "ksql.service.id": "kept_"})
+    state = StateDir.open(settings, lambda: "new")
+    state.close()
+    return state.identity
+
+
+def test_the_identity_of_a_state_directory(place):
+    assert opened(place, "service.json") == make.IDENTITY
+    assert make.IDENTITY.text() == (FILES / "service.json").read_text("utf-8")
+
+
+def test_the_identity_of_the_first_format(place):
+    found = opened(place, "service-1.json")
+    assert (found.service_id, found.state_id, found.cluster_id) == ("kept_", "new", "")
+
+
+def test_the_life_of_a_query(place, tmp_path):
+    assert lives.life_of(place) == lives.Life("5f6e7d")
+    lives.begin(tmp_path, "5f6e7d")
+    assert (tmp_path / "life.json").read_bytes() == (FILES / "life.json").read_bytes()
+
+
+def test_how_far_commands_were_carried_out(place, tmp_path):
+    assert FileMark(place / "carried_out.json").read() == 17
+    FileMark(tmp_path / "carried_out.json").write(17)
+    written = (tmp_path / "carried_out.json").read_bytes()
+    assert written == (FILES / "carried_out.json").read_bytes()
+
+
+def test_a_plan_that_was_tried(place, tmp_path):
+    found = trial.read(place)
+    assert found is not None
+    assert (found.id, found.kind, found.sink) == ("CTAS_T_1", "CTAS", "T")
+    trial.write(tmp_path, found)
+    assert (tmp_path / "trial.json").read_bytes() == (FILES / "trial.json").read_bytes()
+
+
+def test_the_right_to_write(place):
+    found = lease.read(place / "lease.json")
+    assert found == lease.Entry("c1", "b-1", 12.5, make.BASE_MS, True)
+    lease.write(place / "lease.json", "c1", 12.5, lost=True)
+    written = json.loads((place / "lease.json").read_text("utf-8"))
+    assert list(written) == list(make.LEASE)
+    assert {name: type(value) for name, value in written.items()} == {
+        name: type(value) for name, value in make.LEASE.items()
+    }
+
+
+def test_where_a_query_begins(place):
+    text = (place / "starts.json").read_text("utf-8")
+    assert checkpoint.parse_offsets(text) == {"s": {0: 3, 1: 0}}
+    assert json.dumps(checkpoint.parse_offsets(text)) == text
+
+
+def test_what_was_moved_aside(place, tmp_path):
+    entry = tmp_path / "aside" / "20200913T122640Z-0-CTAS_T_4"
+    entry.mkdir(parents=True)
+    shutil.copy(place / "about.json", entry)
+    [moved] = Aside(tmp_path / "aside", lambda: 0).entries()
+    assert (moved.what, moved.origin) == ("checkpoint", "/var/lib/CTAS_T_4")
+    assert (moved.reason, moved.when_ms) == ("no query of that name is known", make.BASE_MS)
+
+
+def test_where_the_frozen_queries_were():
+    places = sorted((SERVICE / "queries").iterdir())
+    assert [place.name.rsplit("_", 1)[0] for place in places] == [
+        "CSAS_KEPT_NAMED",
+        "CTAS_KEPT_COUNTS",
+        "CTAS_KEPT_HOURS",
+    ]
+    for place in places:
+        found = checkpoint.committed(place)
+        assert found is not None
+        assert found.offsets["kept_clicks"] == {0: 6}
+        life = lives.life_of(place)
+        assert life is not None
+        assert life.incarnation
