@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ksql.compile.emit import Code, indent
+from ksql.base import codegen
+from ksql.base.codegen import indent
+from ksql.compile.emit import Code
 from ksql.compile.errors import Log, TooDeep, reporter
 from ksql.compile.generate import Generator
 
@@ -115,15 +117,13 @@ class _Program:
         """What the source defines."""
         names = {**self.code.namespace, "failed": reporter(log, self.code.nodes)}
         try:
-            made = compile("\n".join(source), "<compiled expressions>", "exec")
+            return codegen.define(log, "\n".join(source), names)
         except (RecursionError, MemoryError) as error:
             raise TooDeep from error
         except SyntaxError as error:
             if _LIMIT in str(error):
                 raise TooDeep from error
             raise
-        exec(made, names)  # noqa: S102 (what this module is for)
-        return names
 
 
 def _program(

@@ -16,17 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ksql.analysis.bound import Bound, Column, Const, LambdaVar
+from ksql.base.codegen import indent
 
-INDENT = "    "
 MAX_CODE = 400  # longer expressions are cut into statements: Python's parser limits nesting
 MAX_DEPTH = 12  # deeper statements are put into functions of their own: CPython nests 20 blocks
 _ATOM = re.compile(r"[A-Za-z_]\w*\Z|-?\d+(\.\d+)?(e[+-]?\d+)?\Z|'[^'\\\n]*'\Z", re.ASCII)
 _CHEAP = (Column, Const, LambdaVar)
-
-
-def indent(lines: Sequence[str]) -> list[str]:
-    """The lines one level deeper."""
-    return [INDENT + line for line in lines]
 
 
 def is_atom(code: str) -> bool:

@@ -11,10 +11,11 @@ from typing import Any
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, type_of
+from ksql.base.codegen import indent
 from ksql.compile import support
 from ksql.compile.casts import cast_code
 from ksql.compile.compare import compare_code, in_code, like_code
-from ksql.compile.emit import Block, Code, indent, is_atom
+from ksql.compile.emit import Block, Code, is_atom
 from ksql.compile.errors import null_boolean
 from ksql.compile.nulls import doubtful
 from ksql.compile.numbers import arithmetic_code, negate_code

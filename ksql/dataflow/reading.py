@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any
 
+from ksql.base import codegen
 from ksql.base.errors import QueryFailed
 from ksql.dataflow.layout import source_columns
 from ksql.dataflow.timestamps import extractor
@@ -246,9 +247,7 @@ def _rows_maker(source: Source) -> Callable[..., list[Row]]:
     text = _ROWS.format(
         columns=", ".join(names), cells=", ".join(cells), names=", ".join(names.values())
     )
-    scope: dict[str, Any] = {}
-    exec(compile(text, "<rows of a source>", "exec"), scope)  # noqa: S102 - made from the plan
-    maker: Callable[..., list[Row]] = scope["rows"]
+    maker: Callable[..., list[Row]] = codegen.define(f"rows of {source.topic}", text, {})["rows"]
     return maker
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ksql.base import codegen
 from ksql.base.errors import RegistryMissing, StatementError
 from ksql.base.ident import near
 from ksql.formats.avro import serde as avro
@@ -340,7 +340,7 @@ def _too_many(info: FormatInfo, columns: Columns) -> str:
     return f"The '{info.name}' format only supports a single field. Got: [{got}]"
 
 
-@lru_cache(maxsize=512)
+@codegen.cached(maxsize=512)
 def serde_for(
     format_: Format,
     columns: Columns,

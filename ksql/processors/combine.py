@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ksql.base import codegen
 from ksql.base.errors import QueryFailed
 from ksql.processors.base import LogError, Record, Row
 from ksql.processors.folds import Slot, State, change, fresh, functions_of, size_of
@@ -60,7 +61,7 @@ def compile_combine(slots: Sequence[Slot], width: int, *, plain: bool) -> Combin
         width=width,
     )
     scope = {**functions_of(slots), "pack": pack, "QueryFailed": QueryFailed}
-    exec(compile(source, "<combine>", "exec"), scope)  # noqa: S102 - source made here
+    codegen.define("combined aggregates", source, scope)
     if not plain:
         return scope["combine"], bytes
     return scope["combine"], (_pack_one if width == 1 else pack)

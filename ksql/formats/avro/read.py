@@ -12,6 +12,7 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
+from ksql.base.codegen import Draft, indent
 from ksql.formats import connect
 from ksql.formats.avro import schema as avro_schema
 from ksql.formats.avro.schema import (
@@ -28,7 +29,6 @@ from ksql.formats.avro.schema import (
     is_null,
 )
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
-from ksql.formats.generate import Source, indent
 from ksql.formats.schema_registry import PREFIX_BYTES
 from ksql.formats.serde import Bad
 from ksql.types import model
@@ -117,7 +117,7 @@ def _leaf(kind: str, var: str) -> list[str]:
             return [*_size(), f"{var} = data[p : p + n]; p += n"]
 
 
-class _Reader(Source):
+class _Reader(Draft):
     """Writes ``row(data)`` for one writer schema and the declared columns."""
 
     def __init__(self) -> None:
@@ -374,5 +374,5 @@ def row_reader(
     result = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     end = ["if p > len(data):", "    raise Malformed('it ends too early')", f"return {result}"]
     made.define("row(data)", [f"p = {PREFIX_BYTES}", *absent, *lines, *end])
-    row: Callable[[bytes], Row | None] = made.compiled()["row"]
+    row: Callable[[bytes], Row | None] = made.compiled("AVRO reader")["row"]
     return row

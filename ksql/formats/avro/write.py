@@ -11,6 +11,7 @@ from functools import partial
 from math import copysign, inf
 from typing import TYPE_CHECKING, Any
 
+from ksql.base.codegen import Draft
 from ksql.formats.avro.schema import (
     Array,
     Enum,
@@ -25,7 +26,6 @@ from ksql.formats.avro.schema import (
     is_null,
 )
 from ksql.formats.connect import Number, find_name
-from ksql.formats.generate import Source
 from ksql.formats.serde import EncodeError
 from ksql.types import model
 
@@ -105,7 +105,7 @@ def _missing(name: str) -> bytes:
     raise EncodeError(f'Invalid value: null used for required field: "{name}"')
 
 
-class _Writer(Source):
+class _Writer(Draft):
     """Writes ``bytes_of(row)`` for a schema and the columns that fill it."""
 
     def __init__(self) -> None:
@@ -335,5 +335,5 @@ def row_writer(
         value = made.value(node, columns[0].type, "v", columns[0].name, None)
         body = ["v = row[0]", "if v is None:", "    return None", f"return {prefix!r} + {value}"]
         made.define("bytes_of(row)", body)
-    found: Callable[[Row], bytes | None] = made.compiled()["bytes_of"]
+    found: Callable[[Row], bytes | None] = made.compiled("AVRO writer")["bytes_of"]
     return found

@@ -12,7 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ksql.formats.generate import Source
+from ksql.base import codegen
 from ksql.formats.serde import (
     SKIP,
     BadText,
@@ -189,7 +189,7 @@ def _reader(columns: tuple[Column, ...], delimiter: str) -> dict[str, Any]:
             f"    return ({variables})",
         ]
     )
-    return Source(names, [source]).compiled()
+    return codegen.define("DELIMITED reader", source, names)
 
 
 def _wrong_count(expected: int, fields: list[str]) -> None:
@@ -243,7 +243,7 @@ def _writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[Row], str]
     texts = [_writing(c.type, i, delimiter, names) for i, c in enumerate(columns)]
     joined = f" + {delimiter!r} + ".join(texts)
     source = f"def line(row):\n    {variables} = row\n    return {joined}\n"
-    return Source(names, [source]).compiled()["line"]  # type: ignore[no-any-return]
+    return codegen.define("DELIMITED writer", source, names)["line"]  # type: ignore[no-any-return]
 
 
 def serde(columns: tuple[Column, ...], delimiter: str) -> Serde:

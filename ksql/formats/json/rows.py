@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ksql.formats.generate import Source, indent
+from ksql.base.codegen import Draft, indent
 from ksql.formats.json import values as json_values
 from ksql.formats.json.values import NameMatch, NeedExact, decimal_reader, wrong_kind
 from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Row, Skip, Value
@@ -52,7 +52,7 @@ _SCALARS: dict[SqlType, tuple[str, Callable[[Value, str], Any]]] = {
 }
 
 
-class _Reader(Source):
+class _Reader(Draft):
     """Writes the functions that turn parsed JSON into rows."""
 
     def convert(self, type_: SqlType, var: str, path: str) -> list[str]:
@@ -202,7 +202,7 @@ def reader(
     columns: tuple[Column, ...], *, wrapped: bool
 ) -> tuple[Callable[[bytes | None], Row | None], Callable[..., list[Row | Skip | None]]]:
     """``decode`` and ``decode_many``; not wrapped: the document is the value of the column."""
-    made = _row_reader(columns, wrapped=wrapped).compiled()
+    made = _row_reader(columns, wrapped=wrapped).compiled("JSON reader")
     row, rows = made["row"], made["rows"]
     load = json_values.load_short if _has_decimal(columns) else orjson.loads
 
@@ -269,7 +269,7 @@ def _needs_care(type_: SqlType) -> bool:
     return isinstance(type_, model.Decimal) or type_ in (model.DOUBLE, model.BYTES)
 
 
-class _Writer(Source):
+class _Writer(Draft):
     """Writes the functions that turn rows into what orjson prints as we want it."""
 
     def convert(self, type_: SqlType, expr: str) -> str:
@@ -367,7 +367,7 @@ def writer(
     Callable[[Row | None], bytes | None], Callable[[Sequence[Row | None]], list[bytes | None]]
 ]:
     """``encode`` and ``encode_many``; not wrapped: a null column is no document."""
-    made = _row_writer(columns, wrapped=wrapped).compiled()
+    made = _row_writer(columns, wrapped=wrapped).compiled("JSON writer")
     document, documents = made["document"], made["documents"]
 
     def absent(row: Row | None) -> bool:

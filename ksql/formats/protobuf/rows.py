@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 
+from ksql.base.codegen import Draft
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
-from ksql.formats.generate import Source
 from ksql.formats.json.values import mended
 from ksql.formats.protobuf.schema import DECIMAL, WRAPPERS, Messages, field_type, is_map, item_type
 from ksql.formats.serde import Bad, EncodeError, Value
@@ -125,7 +125,7 @@ def _each_value(text: Convert | None, convert: Convert | None, items: Value) -> 
     return out
 
 
-class _Reader(Source):
+class _Reader(Draft):
     """Writes ``row(m)`` for a message and the declared columns."""
 
     def __init__(self, messages: Messages) -> None:
@@ -215,7 +215,7 @@ def row_reader(
     result = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     made.names["parse"] = messages.message_class(message).FromString
     made.define("row(data)", ["m = parse(data)", *lines, f"return {result}"])
-    row: Callable[[bytes], Row] = made.compiled()["row"]
+    row: Callable[[bytes], Row] = made.compiled("PROTOBUF reader")["row"]
     return row
 
 
@@ -281,7 +281,7 @@ _ZEROS: Final[Mapping[SqlType, object]] = {
 }
 
 
-class _Writer(Source):
+class _Writer(Draft):
     """Writes ``message(row)`` for a message and the columns that fill it."""
 
     def __init__(self, messages: Messages) -> None:
@@ -356,5 +356,5 @@ def row_writer(
     made.names["mended"] = mended
     body = [*take, "try:", f"    return {result}", "except UnicodeEncodeError:"]
     made.define("message(row)", [*body, "    return message(tuple(map(mended, row)))"])
-    found: Callable[[Row], bytes] = made.compiled()["message"]
+    found: Callable[[Row], bytes] = made.compiled("PROTOBUF writer")["message"]
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ksql.base import codegen
 from ksql.functions.build import kind_of
 from ksql.functions.spec import Function
 from ksql.functions.user.declare import MARK, Declaration
@@ -90,10 +91,9 @@ def _executed(file: str, text: str) -> types.ModuleType:
         return sys.modules[name]
     module = types.ModuleType(name)
     module.__file__ = file
-    code = compile(text, file, "exec")
     sys.modules[name] = module  # annotations are looked up there
     try:
-        exec(code, module.__dict__)  # noqa: S102 - this is what the directory is for
+        codegen.execute(file, text, module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise

@@ -1,0 +1,134 @@
+"""Generated Python functions, and those of users' files: the one place where text becomes code.
+
+Each text is in ``linecache`` under a name of its own for as long as one of its functions lives, so
+that a traceback through a generated function shows the line. Where Python runs the text does not
+matter: a worker compiles its plan itself, and its tracebacks show lines too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import linecache
+import logging
+import weakref
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+P = ParamSpec("P")
+T = TypeVar("T")
+INDENT = "    "
+_log = logging.getLogger(__name__)
+_numbers = itertools.count(1)
+_gathering: ContextVar[list[Generated] | None] = ContextVar("generated", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A text that was compiled, and the name under which tracebacks show it."""
+
+    file: str
+    text: str
+
+
+class _Life:
+    """Lives as long as the namespace of a text's functions: a dict takes no weak references."""
+
+    __slots__ = ("__weakref__",)
+
+
+def define(subject: str, text: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Run generated text in a namespace; return the namespace with its functions.
+
+    ``subject`` says in tracebacks where the text comes from.
+    Raises: SyntaxError, RecursionError or MemoryError for a text that Python cannot compile.
+    """
+    file = f"<generated {next(_numbers)}: {subject}>"
+    execute(file, text, names)
+    gathering = _gathering.get()
+    if gathering is not None:
+        gathering.append(Generated(file, text))
+    _log.debug("code_generated", extra={"file": file, "text": text})
+    return names
+
+
+def execute(file: str, text: str, names: dict[str, Any]) -> None:
+    """Run a text in a namespace; tracebacks find its lines under the name of the file.
+
+    Raises: what the text raises, and as in ``define``.
+    """
+    code = compile(text, file, "exec")
+    # no modification time: linecache then never looks for a file of that name
+    entry = (len(text), None, text.splitlines(keepends=True), file)
+    linecache.cache[file] = entry
+    names[file] = life = _Life()
+    weakref.finalize(life, _forget, file, entry).atexit = False
+    exec(code, names)  # noqa: S102 - a generator's text, or a file of the extension directory
+
+
+def _forget(file: str, entry: object) -> None:
+    if linecache.cache.get(file) is entry:
+        del linecache.cache[file]
+
+
+@contextlib.contextmanager
+def gathered() -> Iterator[list[Generated]]:
+    """Collect the texts that are compiled meanwhile in this thread."""
+    found: list[Generated] = []
+    token = _gathering.set(found)
+    try:
+        yield found
+    finally:
+        _gathering.reset(token)
+
+
+def cached(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Make ``lru_cache`` for a function that generates code: while texts are collected it is new.
+
+    Otherwise a text that was compiled before would be missing in the collection.
+    """
+
+    def decorate(make: Callable[P, T]) -> Callable[P, T]:
+        kept = cast("Callable[P, T]", lru_cache(maxsize)(make))
+
+        @wraps(make)
+        def found(*args: P.args, **kwargs: P.kwargs) -> T:
+            if _gathering.get() is not None:
+                return make(*args, **kwargs)
+            return kept(*args, **kwargs)
+
+        return found
+
+    return decorate
+
+
+def indent(lines: Sequence[str], depth: int = 1) -> list[str]:
+    """The lines, so many levels deeper."""
+    return [INDENT * depth + line for line in lines]
+
+
+@dataclass
+class Draft:
+    """Functions under way as text, and a name for every value that they refer to."""
+
+    names: dict[str, Any] = field(default_factory=dict)
+    functions: list[str] = field(default_factory=list)
+
+    def add(self, value: object) -> str:
+        """Make a value known to the text; return its name there."""
+        name = f"g{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def define(self, head: str, body: Sequence[str]) -> None:
+        """Add a function."""
+        self.functions.append("\n".join([f"def {head}:", *indent(body), ""]))
+
+    def compiled(self, subject: str) -> dict[str, Any]:
+        """Run the text; return the names with the functions among them."""
+        return define(subject, "\n".join(self.functions), self.names)
