@@ -33,18 +33,22 @@ def _arguments() -> argparse.ArgumentParser:
         prog="ksql state", description="State that no query knew, and that was moved aside."
     )
     add_configuration(parser)
-    actions = parser.add_subparsers(dest="action", required=True)
-    actions.add_parser("list", help="what lies aside, since when, and why")
-    remove = actions.add_parser("remove", help="delete for good")
-    remove.add_argument("names", metavar="NAME", nargs="*", help="as `list` shows them")
-    remove.add_argument("--all", action="store_true", help="everything that lies aside")
+    parser.add_argument(
+        "action",
+        choices=("list", "remove"),
+        help="list: what lies aside, since when, and why; remove: delete for good",
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", help="to remove, as `list` shows them")
+    parser.add_argument("--all", action="store_true", help="remove everything that lies aside")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = _arguments()
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_intermixed_args(argv)
+    if arguments.action == "list" and (arguments.names or arguments.all):
+        parser.error("list takes neither names nor --all")
     if arguments.action == "remove" and bool(arguments.names) == arguments.all:
         parser.error("remove takes names, or --all")
     logging.basicConfig(level=logging.ERROR)

@@ -71,7 +71,27 @@ def test_what_is_not_listed_is_not_removed(ksql_state, lying, name):
     assert lying[0] in ksql_state("list")[1]
 
 
-@pytest.mark.parametrize("arguments", [["remove"], ["remove", "x", "--all"], []])
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0)])
+def test_options_may_stand_before_and_after_the_action(order, lying, tmp_path, capsys):
+    parts = (
+        ["list"],
+        ["-o", f"ksql.state.dir={tmp_path}"],
+        ["-o", "ksql.service.id=svc_"],
+    )
+    assert entry.main(["state", *(word for place in order for word in parts[place])]) == 0
+    assert lying[0] in capsys.readouterr().out
+
+
+def test_names_and_options_may_be_mixed(lying, tmp_path, capsys):
+    options = (f"--override=ksql.state.dir={tmp_path}", "-o", "ksql.service.id=svc_")
+    assert entry.main(["state", "remove", lying[0], *options, lying[1]]) == 0
+    assert capsys.readouterr().out == f"{lying[0]} removed\n{lying[1]} removed\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["remove"], ["remove", "x", "--all"], [], ["list", "x"], ["list", "--all"], ["sweep"]],
+)
 def test_what_is_to_be_done_must_be_said(ksql_state, arguments, capsys):
     with pytest.raises(SystemExit):
         ksql_state(*arguments)
