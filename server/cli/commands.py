@@ -15,7 +15,7 @@ from rich.text import Text
 
 from server.cli.client import Unreachable
 from server.cli.grid import pairs
-from server.cli.session import Output
+from server.cli.session import OUTPUTS, Output
 from server.cli.terminal import AlreadyTold, Command, CommandFailed, Terminal
 from server.cli.version import cli_version
 
@@ -72,6 +72,10 @@ def _on_off(text: str) -> bool:
     if chosen is None:
         raise CommandFailed(f"'{text}' is neither ON nor OFF")
     return chosen
+
+
+def _shown(chosen: bool) -> str:
+    return "ON" if chosen else "OFF"
 
 
 @command("help")
@@ -156,7 +160,7 @@ def greet(terminal: Terminal) -> None:
         )
 
 
-@command("output", "[TABULAR | JSON]")
+@command("output", "[TABLE | JSON | CSV]")
 def output(terminal: Terminal, argument: str) -> None:
     """Shows or sets the form of answers."""
     if argument:
@@ -169,11 +173,26 @@ def output_named(text: str) -> Output:
 
     Raises: CommandFailed.
     """
-    forms: dict[str, Output] = {"TABULAR": "TABULAR", "JSON": "JSON"}
-    found = forms.get(text.upper())
+    found = OUTPUTS.get(text.upper())
     if found is None:
-        raise CommandFailed(f"there is no output form '{text}', only TABULAR and JSON")
+        raise CommandFailed(f"there is no output form '{text}', only TABLE, JSON and CSV")
     return found
+
+
+@command("timing", "[ON | OFF]")
+def timing(terminal: Terminal, argument: str) -> None:
+    """Shows or sets whether the time that a statement took is shown."""
+    if argument:
+        terminal.session.timing = _on_off(argument)
+    terminal.screen.lines([f"Timing: {_shown(terminal.session.timing)}"])
+
+
+@command("pager", "[ON | OFF]")
+def pager(terminal: Terminal, argument: str) -> None:
+    """Shows or sets whether answers longer than the screen go through the pager."""
+    if argument:
+        terminal.screen.paging = _on_off(argument)
+    terminal.screen.lines([f"Pager: {_shown(terminal.screen.paging)}"])
 
 
 @command("spool", "'<file>' | OFF")
@@ -199,7 +218,7 @@ def request_pipelining(terminal: Terminal, argument: str) -> None:
     """Shows or sets whether statements are sent without waiting for the ones before."""
     if argument:
         terminal.session.pipelining = _on_off(argument)
-    terminal.screen.lines([f"Request pipelining: {'ON' if terminal.session.pipelining else 'OFF'}"])
+    terminal.screen.lines([f"Request pipelining: {_shown(terminal.session.pipelining)}"])
 
 
 @command("run script", "'<file>'")
@@ -207,7 +226,7 @@ def run_script(terminal: Terminal, argument: str) -> None:
     """Runs the statements of a file, up to the first that fails."""
     if not argument:
         raise CommandFailed("run script needs a file's name in quotes")
-    if not terminal.run_file(Path(_unquoted(argument))):
+    if not terminal.run_script(Path(_unquoted(argument))):
         raise AlreadyTold
 
 

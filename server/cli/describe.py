@@ -53,10 +53,19 @@ def _size(source: JsonObject) -> str:
     return f" (partitions: {source['partitions']}, replication: {source['replication']})"
 
 
+def columns_of(source: JsonObject) -> Grid:
+    """The columns of a source."""
+    return _grid(source["fields"], source)
+
+
 def _fields(fields: list[JsonObject], source: JsonObject | None = None) -> RenderableType:
     if not fields:
         return Text("No columns.", style="dim")
-    return Grid(["Field", "Type"], [[f["name"], _field_type(f, source or {})] for f in fields])
+    return _grid(fields, source or {})
+
+
+def _grid(fields: list[JsonObject], source: JsonObject) -> Grid:
+    return Grid(["Field", "Type"], [[f["name"], _field_type(f, source)] for f in fields])
 
 
 def _field_type(field: JsonObject, source: JsonObject) -> str:

@@ -20,6 +20,10 @@ class Grid:
         self._headers = headers
         self._rows = rows
 
+    def cells(self) -> list[Sequence[str]]:
+        """The headers and the rows below them."""
+        return [self._headers, *self._rows]
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Rich's protocol: yield what is to be shown."""
         if options.no_wrap or self._least_width() <= options.max_width:

@@ -17,8 +17,9 @@ from server.cli.client import Client
 from server.cli.commands import Exit, find
 from server.cli.repl import Repl
 from server.cli.screen import Screen
-from server.cli.session import Session
+from server.cli.session import OUTPUTS, Session
 from server.cli.terminal import Terminal
+from server.cli.version import cli_version
 
 DEFAULT_SERVER = "http://localhost:8088"
 INTERRUPTED = 130
@@ -58,16 +59,25 @@ def _run(terminal: Terminal, arguments: argparse.Namespace) -> bool:
 
 
 def _terminal(arguments: argparse.Namespace) -> Terminal:
-    url = urlsplit(arguments.server)
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise ValueError(f"'{arguments.server}' is not a server's URL, such as {DEFAULT_SERVER}")
+    address = _address(arguments.url, arguments.server)
     session = Session(
-        output=arguments.output,
+        output=OUTPUTS[arguments.output],
+        timing=arguments.timing,
         variables=dict(map(_definition, arguments.define)),
         row_limit=arguments.query_row_limit,
         timeout_ms=arguments.query_timeout,
     )
-    return Terminal(Client(arguments.server, _auth(arguments)), session, Screen(), find)
+    return Terminal(Client(address, _auth(arguments)), session, Screen(), find)
+
+
+def _address(positional: str | None, option: str | None) -> str:
+    if positional is not None and option is not None:
+        raise ValueError("the server's URL is given twice")
+    address = positional or option or DEFAULT_SERVER
+    url = urlsplit(address)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ValueError(f"'{address}' is not a server's URL, such as {DEFAULT_SERVER}")
+    return address
 
 
 def _auth(arguments: argparse.Namespace) -> tuple[str, str] | None:
@@ -101,7 +111,9 @@ def _parser() -> argparse.ArgumentParser:
         "Other commands: ksql server, ksql state, ksql demo.",
     )
     add = parser.add_argument
-    add("server", nargs="?", default=DEFAULT_SERVER, help=f"its URL (default {DEFAULT_SERVER})")
+    add("url", nargs="?", help=f"the server's URL (default {DEFAULT_SERVER})")
+    add("--server", metavar="URL", help="the same as an option")
+    add("--version", action="version", version=f"ksql {cli_version()}")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("-e", "--execute", metavar="TEXT", help="run these statements and end")
     what.add_argument("-f", "--file", type=Path, help="run the statements of a file and end")
@@ -113,7 +125,15 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="a variable for the session; may be repeated",
     )
-    add("--output", type=str.upper, choices=("TABULAR", "JSON"), default="TABULAR")
+    add(
+        "--output",
+        metavar="FORM",
+        type=str.upper,
+        choices=tuple(OUTPUTS),
+        default="TABLE",
+        help="the form of answers: table (also called tabular), json or csv",
+    )
+    add("--timing", action="store_true", help="show how long each statement took")
     add("--query-row-limit", metavar="N", type=_count, help="end queries after so many rows")
     add("--query-timeout", metavar="MS", type=_count, help="end queries after so long")
     add("-u", "--user", help="for a server that asks who you are")

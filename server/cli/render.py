@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -11,7 +12,7 @@ from rich.text import Text
 
 from server.cli.cells import clean, type_text
 from server.cli.client import JsonObject
-from server.cli.describe import describe_connector, describe_query, describe_source
+from server.cli.describe import columns_of, describe_connector, describe_query, describe_source
 from server.cli.grid import Grid, pairs
 from server.cli.upgrades import render_upgrade
 
@@ -29,24 +30,39 @@ def render(entity: JsonObject) -> RenderableType:
     return Group(*warnings, shown) if warnings else shown
 
 
+def grid_of(entity: JsonObject) -> Grid | None:
+    """The entity as headers and rows, if it is a list of things or the columns of one."""
+    kind = entity.get("@type", "")
+    renderer = _QUERIES if kind == "queries" else RENDERERS.get(kind)
+    if isinstance(renderer, Listing):
+        return renderer.grid(entity)
+    if kind == "sourceDescription":
+        return columns_of(entity["sourceDescription"])
+    shown = None if renderer is None else renderer(entity)
+    return shown if isinstance(shown, Grid) else None
+
+
 def as_json(value: object) -> Text:
     """The server's own JSON, indented."""
     return Text(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def _listing(
-    key: str, nothing: str, columns: Sequence[tuple[str, Callable[[Any], object]]]
-) -> Renderer:
-    """A renderer of a list of objects: one row each, or a word when there is none."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Draws a list of objects: one row each, or a word when there is none."""
 
-    def renderer(entity: JsonObject) -> RenderableType:
-        items = entity[key]
-        if not items:
-            return Text(nothing, style="dim")
-        rows = [[clean(str(of(item))) for _, of in columns] for item in items]
-        return Grid([header for header, _ in columns], rows)
+    key: str
+    nothing: str
+    columns: Sequence[tuple[str, Callable[[Any], object]]]
 
-    return renderer
+    def __call__(self, entity: JsonObject) -> RenderableType:
+        """Draw the list."""
+        return self.grid(entity) if entity[self.key] else Text(self.nothing, style="dim")
+
+    def grid(self, entity: JsonObject) -> Grid:
+        """The list as headers and rows, even if there are none."""
+        rows = [[clean(str(of(item))) for _, of in self.columns] for item in entity[self.key]]
+        return Grid([header for header, _ in self.columns], rows)
 
 
 def _get(name: str) -> Callable[[Any], object]:
@@ -79,7 +95,7 @@ def _properties(entity: JsonObject) -> RenderableType:
         name = item["name"]
         return "SESSION" if name in overwritten else "" if name in default else item["level"]
 
-    draw = _listing(
+    draw = Listing(
         "properties",
         "No properties.",
         (
@@ -93,7 +109,7 @@ def _properties(entity: JsonObject) -> RenderableType:
 
 
 def _sources(key: str, kind: str) -> Renderer:
-    return _listing(
+    return Listing(
         key,
         f"No {kind}.",
         (
@@ -111,7 +127,7 @@ def _states(item: JsonObject) -> str:
     return ",".join(f"{state}:{count}" for state, count in counts.items()) or item["state"]
 
 
-_QUERIES = _listing(
+_QUERIES = Listing(
     "queries",
     "No queries are running.",
     (
@@ -217,8 +233,8 @@ RENDERERS: dict[str, Renderer] = {
     "queries": _queries,
     "query_descriptions": _several("queryDescriptions", describe_query),
     "queryDescription": lambda entity: describe_query(entity["queryDescription"]),
-    "kafka_topics": _listing("topics", "No topics.", _TOPIC_COLUMNS),
-    "kafka_topics_extended": _listing(
+    "kafka_topics": Listing("topics", "No topics.", _TOPIC_COLUMNS),
+    "kafka_topics_extended": Listing(
         "topics",
         "No topics.",
         (
@@ -237,14 +253,14 @@ RENDERERS: dict[str, Renderer] = {
     ),
     "executionPlan": lambda entity: Text(clean(entity["executionPlanText"])),
     "describe_function": _function,
-    "function_names": _listing(
+    "function_names": Listing(
         "functions",
         "No functions.",
         (("Function Name", _get("name")), ("Type", _get("type")), ("Category", _get("category"))),
     ),
     "connector_info": lambda entity: Text(f"Created connector {entity['info']['name']}."),
     "drop_connector": lambda entity: Text(f"Dropped connector {entity['connectorName']}."),
-    "connector_list": _listing(
+    "connector_list": Listing(
         "connectors",
         "No connectors.",
         (
@@ -254,14 +270,14 @@ RENDERERS: dict[str, Renderer] = {
             ("Status", _get("state")),
         ),
     ),
-    "connector_plugins_list": _listing(
+    "connector_plugins_list": Listing(
         "connectorsPlugins",
         "No connector plugins.",
         (("Class", _get("className")), ("Type", _get("type")), ("Version", _get("version"))),
     ),
     "connector_description": describe_connector,
     "type_list": _types,
-    "variables": _listing(
+    "variables": Listing(
         "variables", "No variables.", (("Variable Name", _get("name")), ("Value", _get("value")))
     ),
     "terminate_query": _terminated,

@@ -86,6 +86,7 @@ class Repl:
 
     def run(self) -> None:
         """Greet, then read and run."""
+        self._terminal.screen.paging = True
         self._try_to_greet()
         self._refresh()
         self._read()
@@ -119,7 +120,7 @@ class Repl:
         @keys.add("enter", filter=~completion_is_selected)
         def _enter(event: KeyPressEvent) -> None:
             buffer = event.current_buffer
-            if self._is_whole(buffer.text):
+            if self._terminal.is_whole(buffer.text):
                 buffer.validate_and_handle()
             else:
                 buffer.insert_text("\n")
@@ -129,10 +130,6 @@ class Repl:
             event.current_buffer.complete_state = None
 
         return keys
-
-    def _is_whole(self, text: str) -> bool:
-        """Whether Enter runs the text rather than starting another line."""
-        return not text.strip() or self._terminal.is_command(text) or split(text).is_complete
 
 
 def _continuation(_width: int, line: int, _wraps: int) -> str:

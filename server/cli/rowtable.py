@@ -1,4 +1,4 @@
-"""A query's rows as they come: a table whose widths are settled once, or blocks if it is narrow."""
+"""A query's rows: a table as wide as its content, or blocks of lines where there is no room."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rich.cells import cell_len, set_cell_size
 from server.cli.cells import cell_text, cut, wrapped
 
 _LEAST = 5  # no column is narrower, or nothing of a value can be seen
-_USUAL = {  # how wide values of a type tend to be
+_USUAL = {  # how wide values of a type tend to be: a table that grows later starts with that
     "BOOLEAN": 5,
-    "INTEGER": 11,
-    "BIGINT": 15,
-    "DOUBLE": 19,
+    "INTEGER": 6,
+    "BIGINT": 8,
+    "DOUBLE": 8,
     "DATE": 10,
     "TIME": 8,
     "TIMESTAMP": 23,
 }
-_ELASTIC = 24  # texts, bytes, nested values: they are the first to give and to take room
-_SHORT = 12  # what they give room down to, before the others have to
-
+_ELASTIC = 8  # the same for texts, bytes and nested values
+_SHORT = 12  # what texts give room down to, before the others have to
+_STEP = 4  # a growing column grows by at least this much, lest it grow with every row
 
 _READABLE = 8  # columns that would on average be narrower are shown below one another
 
@@ -32,28 +32,32 @@ class Rows(Protocol):
     """One way to draw rows; lines of text come out."""
 
     def header(self) -> list[str]:
-        """What stands above the rows; repeated when it has left the screen."""
+        """Draw the lines above the rows; repeated when they have left the screen."""
 
     def row(self, values: Sequence[object]) -> list[str]:
-        """One row."""
+        """Draw one row."""
 
     def footer(self) -> list[str]:
-        """What stands below the last row."""
+        """Draw the lines below the last row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How the user wants tables: total width (None: as wide as needed), wrapping, fixed columns."""
+    """How the user wants tables: total width (None: as wide as needed), wrapping, fixed columns.
+
+    A table that ``grows`` will get more rows than those it is first drawn with.
+    """
 
     width: int | None
     wrap: bool = True
     column_width: int = 0
+    grows: bool = False
 
 
 def draw_rows(
     columns: Sequence[tuple[str, str]], look: Look, sample: Iterable[Sequence[object]] = ()
 ) -> Rows:
-    """A table if the terminal has room for one, else a block of lines per row."""
+    """Choose a table if the terminal has room for one, else a block of lines per row."""
     narrow = look.width is not None and look.wrap and not look.column_width
     if narrow and (look.width or 0) // max(len(columns), 1) < _READABLE + 3:
         return RowBlocks([name for name, _ in columns])
@@ -69,23 +73,23 @@ class RowBlocks:
         self._count = 0
 
     def header(self) -> list[str]:
-        """Nothing: every row has the names."""
+        """Draw nothing: every row has the names."""
         return []
 
     def row(self, values: Sequence[object]) -> list[str]:
-        """One row under its number."""
+        """Draw one row under its number."""
         self._count += 1
         pairs = zip(self._names, map(cell_text, values), strict=True)
         lines = [f"{set_cell_size(name, self._width)}  {text}" for name, text in pairs]
         return [f"-- {self._count} --", *lines]
 
     def footer(self) -> list[str]:
-        """A rule."""
+        """Draw a rule."""
         return ["--"]
 
 
 class RowTable:
-    """Draws header and rows; pure text in, pure text out."""
+    """Draws header and rows; a row that needs more room starts a new table with wider columns."""
 
     def __init__(
         self,
@@ -94,31 +98,47 @@ class RowTable:
         sample: Iterable[Sequence[object]] = (),
     ) -> None:
         self._names = [name for name, _ in columns]
-        self._wrap = look.wrap
-        self._bounded = look.width is not None or look.column_width > 0
-        self.widths = _widths(columns, look, [list(map(cell_text, row)) for row in sample])
+        self._look = look
+        self._elastic = [n for n, (_, type_) in enumerate(columns) if type_ not in _USUAL]
+        self._wanted = [cell_len(name) for name in self._names]
+        if look.grows:
+            usual = [_USUAL.get(type_, _ELASTIC) for _, type_ in columns]
+            self._wanted = list(map(max, self._wanted, usual))
+        for row in sample:
+            self._wanted = list(map(max, self._wanted, map(cell_len, map(cell_text, row))))
+        self.widths = self._fitted()
 
     def header(self) -> list[str]:
-        """The names between two rules."""
+        """Draw the names between two rules."""
         rule = "+" + "+".join("-" * (width + 2) for width in self.widths) + "+"
         return [rule, *self._lines(self._names), rule]
 
     def footer(self) -> list[str]:
-        """The rule under the last row."""
+        """Draw the rule under the last row."""
         return self.header()[:1]
 
     def row(self, values: Sequence[object]) -> list[str]:
-        """One row; several lines if a value has to be wrapped."""
-        return self._lines(list(map(cell_text, values)))
+        """Draw one row; several lines if a value has to be wrapped."""
+        texts = list(map(cell_text, values))
+        return [*self._grown(list(map(cell_len, texts))), *self._lines(texts)]
+
+    def _grown(self, needed: Sequence[int]) -> list[str]:
+        """Widen the columns for a row; the lines that end the old table and begin the new one."""
+        if self._look.column_width or not any(map(int.__gt__, needed, self._wanted)):
+            return []
+        self._wanted = [
+            max(new, old + _STEP) if new > old else old
+            for new, old in zip(needed, self._wanted, strict=True)
+        ]
+        widths = self._fitted()
+        if widths == self.widths:  # the terminal has no more room: the row is wrapped or cut
+            return []
+        old_rule = self.footer()
+        self.widths = widths
+        return [*old_rule, *self.header()]
 
     def _lines(self, texts: Sequence[str]) -> list[str]:
-        if not self._bounded:
-            padded = (
-                text + " " * (width - cell_len(text))
-                for text, width in zip(texts, self.widths, strict=True)
-            )
-            return [_joined(padded)]
-        if not self._wrap:
+        if not self._look.wrap:
             return [_joined(map(cut, texts, self.widths))]
         cells = [wrapped(text, width) for text, width in zip(texts, self.widths, strict=True)]
         return [
@@ -126,40 +146,26 @@ class RowTable:
             for line in zip_longest(*cells)
         ]
 
+    def _fitted(self) -> list[int]:
+        """Give each column its wish if there is room; else take from the widest, texts first."""
+        count, look = len(self._wanted), self._look
+        if look.column_width:
+            return [look.column_width] * count
+        if look.width is None:
+            return list(self._wanted)
+        room = max(look.width - 3 * count - 1, count)
+        if sum(self._wanted) <= room:
+            return list(self._wanted)
+        widths = _narrowed(self._wanted, room, self._elastic, _SHORT)
+        least = max(1, min(_LEAST, room // count))
+        return _narrowed(widths, room, range(count), least)
+
 
 def _joined(cells: Iterable[str]) -> str:
     return "|" + "|".join(f" {cell} " for cell in cells) + "|"
 
 
-def _widths(
-    columns: Sequence[tuple[str, str]], look: Look, sample: Sequence[Sequence[str]]
-) -> list[int]:
-    if look.column_width:
-        return [look.column_width] * len(columns)
-    usual = [_USUAL.get(type_) for _, type_ in columns]
-    wanted = []
-    for place, (name, _) in enumerate(columns):
-        seen = max((cell_len(row[place]) for row in sample), default=0)
-        expected = 0 if seen and look.width is None else usual[place] or _ELASTIC
-        wanted.append(max(cell_len(name), seen, expected))
-    if look.width is None:
-        return wanted
-    room = max(look.width - 3 * len(columns) - 1, len(columns))
-    elastic = [place for place, width in enumerate(usual) if width is None]
-    return _fitted(wanted, room, elastic or list(range(len(columns))))
-
-
-def _fitted(wanted: list[int], room: int, elastic: list[int]) -> list[int]:
-    """Give each column its wish if there is room; else take from the widest, the elastic first."""
-    spare = room - sum(wanted)
-    if spare >= 0:
-        return _spread(wanted, spare, elastic)
-    widths = _narrowed(wanted, room, elastic, _SHORT)
-    least = max(1, min(_LEAST, room // len(widths)))
-    return _narrowed(widths, room, list(range(len(widths))), least)
-
-
-def _narrowed(wanted: list[int], room: int, places: list[int], least: int) -> list[int]:
+def _narrowed(wanted: list[int], room: int, places: Sequence[int], least: int) -> list[int]:
     """Lower the widest of these columns to one common height, until all fit or are at the least."""
     others = sum(width for place, width in enumerate(wanted) if place not in places)
     limit = max(
@@ -173,15 +179,5 @@ def _narrowed(wanted: list[int], room: int, places: list[int], least: int) -> li
     return [min(w, limit) if place in places else w for place, w in enumerate(wanted)]
 
 
-def _cut(wanted: list[int], places: list[int], limit: int) -> int:
+def _cut(wanted: list[int], places: Sequence[int], limit: int) -> int:
     return sum(min(wanted[place], limit) for place in places)
-
-
-def _spread(widths: list[int], spare: int, places: list[int]) -> list[int]:
-    """Share what is left over among these columns, so that the table fills the terminal."""
-    share, rest = divmod(spare, len(places))
-    order = {place: number for number, place in enumerate(places)}
-    return [
-        width + share + (order[place] < rest) if place in order else width
-        for place, width in enumerate(widths)
-    ]

@@ -9,9 +9,20 @@ from pathlib import Path
 from typing import TextIO
 
 from rich.console import Console, RenderableType
+from rich.pager import Pager, SystemPager
 from rich.text import Text
 
+_ROOM_FOR_PROMPT = 2
 _UNBOUNDED = 10_000  # a pipe has no width: nothing is wrapped
+
+
+class _UserPager(SystemPager):
+    """The pager of PAGER, else less; less keeps colours, cuts long lines and leaves the text."""
+
+    def show(self, content: str) -> None:
+        """Show a text and wait until the user has read it."""
+        os.environ.setdefault("LESS", "-RSX")
+        super().show(content)
 
 
 def _console(file: TextIO) -> Console:
@@ -23,10 +34,18 @@ def _console(file: TextIO) -> Console:
 class Screen:
     """Prints to the terminal and, while spooling, to a file as well."""
 
-    def __init__(self, out: TextIO | None = None, errors: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        out: TextIO | None = None,
+        errors: TextIO | None = None,
+        *,
+        pager: Pager | None = None,
+    ) -> None:
         self._out = _console(out or sys.stdout)
         self._errors = _console(errors or sys.stderr)
         self._spool: Console | None = None
+        self._pager = pager or _UserPager()
+        self.paging = False
 
     @property
     def width(self) -> int | None:
@@ -38,14 +57,33 @@ class Screen:
         """Lines of the terminal; None for a pipe."""
         return self._out.height if self._out.is_terminal else None
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at the answers."""
+        return self._out.is_terminal
+
     def show(self, shown: RenderableType, *, cut: bool = False) -> None:
         """Draw something; ``cut`` truncates cells to one line."""
         for console in self._consoles(self._out):
             with console.capture() as drawn:
                 console.print(shown, no_wrap=cut or None, overflow="ellipsis" if cut else None)
-            lines = [line.rstrip(" ") for line in drawn.get().splitlines()]
-            console.file.write("\n".join(lines) + "\n")
-            console.file.flush()
+            self._write(console, [line.rstrip(" ") for line in drawn.get().splitlines()])
+
+    def page(self, lines: Sequence[str]) -> None:
+        """Print the lines of a finished answer; in the pager if they do not fit the screen."""
+        if not lines:
+            return
+        for console in self._consoles(self._out):
+            self._write(console, lines)
+
+    def _write(self, console: Console, lines: Sequence[str]) -> None:
+        text = "\n".join(lines) + "\n"
+        is_long = len(lines) > console.height - _ROOM_FOR_PROMPT
+        if self.paging and console is self._out and console.is_terminal and is_long:
+            self._pager.show(text)
+            return
+        console.file.write(text)
+        console.file.flush()
 
     def lines(self, lines: Sequence[str]) -> None:
         """Print lines as they are, all at once."""

@@ -12,7 +12,9 @@ from typing import Literal
 
 from server.cli.client import Client, JsonObject
 
-Output = Literal["TABULAR", "JSON"]
+Output = Literal["TABLE", "JSON", "CSV"]
+OUTPUTS: dict[str, Output] = {"TABLE": "TABLE", "JSON": "JSON", "CSV": "CSV", "TABULAR": "TABLE"}
+"""The forms of answers by their names; ksqlDB calls a table TABULAR."""
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_@]*"
 _TEXT = r"'((?:[^']|'')*)'"
@@ -27,11 +29,12 @@ class Refused(Exception):
 class Session:
     """Settings, properties and variables; the highest command sequence number seen."""
 
-    output: Output = "TABULAR"
+    output: Output = "TABLE"
     properties: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     sequence: int | None = None
     pipelining: bool = False
+    timing: bool = False
     wrap: bool = True
     column_width: int = 0
     row_limit: int | None = None

@@ -6,7 +6,7 @@ Comments become blanks, so that every position the server reports is the user's 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?\*/)"
@@ -20,10 +20,11 @@ _INK = re.compile(r"[^\n]")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement with its semicolon; ``line`` is where it starts in the whole text, from 1."""
+    """One statement with its semicolon; line and column say where it starts, both from 1."""
 
     text: str
     line: int = 1
+    column: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Split:
         """The statements, the last of which may lack its semicolon."""
         if self.is_complete:
             return self.statements
-        return (*self.statements, Statement(self.rest.text + ";", self.rest.line))
+        return (*self.statements, replace(self.rest, text=self.rest.text + ";"))
 
 
 def split(text: str) -> Split:
@@ -76,5 +77,6 @@ def split(text: str) -> Split:
 
 
 def _statement(clean: str, text: str, start: int) -> Statement:
-    blanks = len(clean) - len(clean.lstrip())
-    return Statement(clean.strip(), text.count("\n", 0, start + blanks) + 1)
+    place = start + len(clean) - len(clean.lstrip())
+    column = place - text.rfind("\n", 0, place)
+    return Statement(clean.strip(), text.count("\n", 0, place) + 1, column)

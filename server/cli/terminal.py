@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rich.text import Text
+
 from server.cli.answer import Answer
+from server.cli.backslash import advice, has_backslash
 from server.cli.client import Client, JsonObject, ServerFailure, Unreachable
-from server.cli.render import as_json, render
+from server.cli.forms import csv_text
+from server.cli.render import as_json, grid_of, render
 from server.cli.screen import Screen
 from server.cli.session import Refused, Session, answer_locally
 from server.cli.split import Split, Statement, split
 from server.cli.trouble import render_trouble
 
 _QUERY = re.compile(r"(SELECT|PRINT)\b", re.IGNORECASE)
+_QUOTED = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`")
+_GOES_ON = re.compile(r"\bEMIT\s+(?:CHANGES|FINAL)\b", re.IGNORECASE)
+_NOTHING_YET = (
+    "A result follows its sources after a moment. "
+    "To wait for rows: SELECT .. EMIT CHANGES LIMIT <n>;"
+)
 Command = Callable[["Terminal", str], None]
 Find = Callable[[str], "tuple[Command, str] | None"]
 
@@ -53,6 +64,7 @@ class Terminal:
         find: Find,
         *,
         interactive: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.home = client.url
         self.client = client
@@ -62,32 +74,64 @@ class Terminal:
         self.after_change: Callable[[], None] = lambda: None
         self.interactive = interactive
         self._find = find
+        self._clock = clock
         self._script = ""
 
     def is_command(self, text: str) -> bool:
         """Whether the text is for the terminal itself and needs no semicolon."""
-        return self._find(text) is not None
+        return has_backslash(text) or self._find(text) is not None
+
+    def is_whole(self, text: str) -> bool:
+        """Whether Enter runs the text rather than starting another line."""
+        if not text.strip() or self.is_command(text):
+            return True
+        cut = split(text)
+        return cut.is_complete or has_backslash(cut.rest.text)
 
     def run(self, text: str) -> bool:
         """Run a text, statement by statement, up to the first that fails; False if one did."""
-        if self.is_command(text):
+        if self._find(text) is not None:
             return self._run_one(Statement(text.strip()))
         return self._run_all(text)
 
     def _run_all(self, text: str) -> bool:
         cut = split(text)
+        statements = cut.statements if cut.open_quote else cut.closed()
+        total = len(statements) + bool(cut.open_quote)
+        for number, statement in enumerate(statements, 1):
+            if not self._run_one(statement):
+                return self._stopped(number, total)
         if cut.open_quote:
-            done = all(map(self._run_one, cut.statements))
-            return done and self._tell(NeverClosed(cut), cut.rest)
-        return all(map(self._run_one, cut.closed()))
+            self._tell(NeverClosed(cut), cut.rest)
+            return self._stopped(total, total)
+        return True
+
+    def _stopped(self, number: int, total: int) -> bool:
+        """Count what was not run; always False."""
+        if total > 1:
+            left = f", {total - number} not run" if number < total else ""
+            where = f"{self._script}: " if self._script else ""
+            message = f"{where}statement {number} of {total} failed{left}"
+            self.screen.error(Text(message, style="yellow"))
+        return False
 
     def run_file(self, path: Path) -> bool:
-        """Run a script; errors name the file and the line."""
+        """Run a script; False if it cannot be read or a statement failed."""
+        try:
+            return self.run_script(path)
+        except CommandFailed as error:
+            return self._tell(error, Statement(""))
+
+    def run_script(self, path: Path) -> bool:
+        """Run a script; errors name the file and the line.
+
+        Raises: CommandFailed when it cannot be read.
+        """
         try:
             text = path.expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            return self._tell(CommandFailed(f"cannot read the script {path}: {why}"), Statement(""))
+            raise CommandFailed(f"cannot read the script {path}: {why}") from error
         outer, self._script = self._script, str(path)
         try:
             return self._run_all(text)
@@ -96,25 +140,37 @@ class Terminal:
 
     def _run_one(self, statement: Statement) -> bool:
         try:
-            found = self._find(statement.text)
-            if found is not None:
-                command, argument = found
-                command(self, argument)
-            elif _QUERY.match(statement.text):
-                self._query(statement.text)
-            else:
-                self._execute(statement.text)
+            self._run_found(statement.text)
         except AlreadyTold:
             return False
         except (ServerFailure, Unreachable, Refused, CommandFailed) as error:
             return self._tell(error, statement)
         return True
 
+    def _run_found(self, text: str) -> None:
+        found = self._find(text)
+        if found is not None:
+            command, argument = found
+            command(self, argument)
+        elif has_backslash(text):
+            raise CommandFailed(advice(text, lambda other: self._find(other) is not None))
+        else:
+            with self._timed():
+                (self._query if _QUERY.match(text) else self._execute)(text)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        began = self._clock()
+        try:
+            yield
+        finally:
+            if self.session.timing:
+                self.screen.note(f"Time: {_duration(self._clock() - began)}")
+
     def _tell(self, error: Exception, statement: Statement) -> bool:
         if isinstance(error, ServerFailure):
             self._show(error.entities)
-        where = f"{self._script}, line {statement.line}: " if self._script else ""
-        self.screen.error(render_trouble(error, statement.text, where, self.screen.width))
+        self.screen.error(render_trouble(error, statement, self._script, self.screen.width))
         return False
 
     def _execute(self, text: str) -> None:
@@ -130,17 +186,25 @@ class Terminal:
         for entity in entities:
             self.session.saw(entity)
         if entities and self.session.output == "JSON":
-            self.screen.lines([as_json(entities).plain])
+            self.screen.page(as_json(entities).plain.splitlines())
         else:
             for entity in entities:
-                self.screen.show(render(entity), cut=not self.session.wrap)
+                self._show_one(entity)
         if any("commandId" in entity for entity in entities):
             self.after_change()
+
+    def _show_one(self, entity: JsonObject) -> None:
+        grid = grid_of(entity) if self.session.output == "CSV" else None
+        if grid is None:
+            self.screen.show(render(entity), cut=not self.session.wrap)
+        else:
+            self.screen.page(csv_text(grid.cells()).splitlines())
 
     def _query(self, text: str) -> None:
         """Show a query's rows; Ctrl-C, the row limit or the time limit end it, not the session."""
         session = self.session
-        answer = Answer(session, self.screen)
+        is_whole = _ends_by_itself(text)
+        answer = Answer(session, self.screen, whole=is_whole)
         why = ""
         try:
             with (
@@ -164,11 +228,21 @@ class Terminal:
             raise
         else:
             answer.end(why)
+            if self.interactive and is_whole and not answer.rows:
+                self.screen.note(_NOTHING_YET)
 
     def _end(self, answer: Answer, why: str) -> None:
         answer.end(why)
         if answer.query_id:
             self.client.close_query(answer.query_id)
+
+
+def _ends_by_itself(text: str) -> bool:
+    return text[:6].upper() == "SELECT" and not _GOES_ON.search(_QUOTED.sub("", text))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.3f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
 @contextmanager

@@ -1,41 +1,93 @@
-"""Errors as a person reads them: the fact, the line it is about with a caret, the hint."""
+"""Errors as a person reads them: the fact, the line it is about with a caret, the hint.
+
+A server counts lines within the statement that it got; the user sees lines of the text or script.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from server.cli.cells import clean
 from server.cli.client import ServerFailure
+from server.cli.split import Statement
 
-_PLACE = re.compile(r"\bline:? (\d+)(?::|, col: )(\d+)", re.IGNORECASE)
+_PLACE = re.compile(r"\bline:? (\d+)(?::|, col: )(\d+)(:\s)?", re.IGNORECASE)
+_AT = re.compile(r"\s+at\s*\Z")
 _MARGIN = "  "
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A line and a column, both from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}:{self.column}"
+
+    def within(self, statement: Statement) -> _Place:
+        """The same place, counted from the start of the text that the statement stands in."""
+        shift = statement.column - 1 if self.line == 1 else 0
+        return _Place(self.line + statement.line - 1, self.column + shift)
+
+
 def render_trouble(
-    error: Exception, text: str = "", where: str = "", width: int | None = None
+    error: Exception,
+    statement: Statement | None = None,
+    script: str = "",
+    width: int | None = None,
 ) -> RenderableType:
-    """The error; ``text`` is the statement it is about, ``where`` says which file and line."""
-    said = error.message if isinstance(error, ServerFailure) else str(error)
-    fact, _, rest = clean(said).partition("\n")
-    parts: list[RenderableType] = [Text(f"{where}{fact}", style="red")]
-    source = error.statement or text if isinstance(error, ServerFailure) else text
-    place = _PLACE.search(said)
-    if place:
-        parts += _caret(source, int(place[1]), int(place[2]), width)
+    """Draw the error of a statement; ``script`` names the file that it stands in."""
+    statement = statement or Statement("")
+    message = error.message if isinstance(error, ServerFailure) else str(error)
+    source = statement.text
+    if isinstance(error, ServerFailure) and error.statement:
+        source = error.statement
+    place = _place_in(message, source)
+    fact, _, rest = clean(_located(message, place, statement, script)).partition("\n")
+    parts: list[RenderableType] = [Text(fact, style="red")]
+    if place is not None:
+        parts += _caret(source, place, width)
     if rest:
         parts.append(Text(rest))
     return Group(*parts)
 
 
-def _caret(source: str, line: int, column: int, width: int | None) -> list[RenderableType]:
-    """The line in question and a caret under the column; a long line is shown around it."""
+def _place_in(message: str, source: str) -> _Place | None:
+    """The first place that the message names, if the text has it."""
+    found = _PLACE.search(message)
+    if found is None:
+        return None
+    line, column = int(found[1]), int(found[2])
     lines = source.split("\n")
     if not 1 <= line <= len(lines) or not 1 <= column <= len(lines[line - 1]) + 1:
-        return []
-    shown, at = lines[line - 1].replace("\t", " "), column - 1
+        return None
+    return _Place(line, column)
+
+
+def _located(message: str, place: _Place | None, statement: Statement, script: str) -> str:
+    """The message with one place in it: the user's own."""
+    if place is None:
+        return f"{script}, line {statement.line}: {message}" if script else message
+    own = place.within(statement)
+    found = _PLACE.search(message)
+    if found is None:
+        return message
+    before, after = message[: found.start()], message[found.end() :]
+    after = re.sub(rf"\s+at {re.escape(str(place))}(?!\d)", "", after)
+    if script:
+        return f"{script}, {own}: {_AT.sub('', before)}{after}"
+    return f"{before}{own}{found[3] or ''}{after}"
+
+
+def _caret(source: str, place: _Place, width: int | None) -> list[RenderableType]:
+    """The line in question and a caret under the column; a long line is shown around it."""
+    shown, at = source.split("\n")[place.line - 1].replace("\t", " "), place.column - 1
     room = (width or 10_000) - len(_MARGIN) - 1
     if len(shown) > room:
         start = max(0, min(at - room // 2, len(shown) - room))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import time
+from collections.abc import Callable
 
 import pytest
 
@@ -16,11 +18,15 @@ from server.cli.terminal import Terminal
 class Desk:
     """A terminal, what it printed and what it complained of."""
 
-    def __init__(self, url: str, session: Session | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        session: Session | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._out, self._errors = io.StringIO(), io.StringIO()
-        self.terminal = Terminal(
-            Client(url), session or Session(), Screen(self._out, self._errors), find
-        )
+        screen = Screen(self._out, self._errors)
+        self.terminal = Terminal(Client(url), session or Session(), screen, find, clock=clock)
 
     def close(self) -> None:
         self.terminal.client.close()

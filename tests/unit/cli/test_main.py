@@ -10,6 +10,7 @@ import pytest
 from ksql.base.errors import ServerError
 from server import entry
 from server.cli.main import main
+from server.cli.version import cli_version
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows
 
 
@@ -26,7 +27,7 @@ def test_a_failure_is_in_the_exit_status(
 ) -> None:
     service.answer = ServerError("gone")
     assert main([url, "-e", "X; Y;"]) == 1
-    assert capsys.readouterr() == ("", "gone\n")
+    assert capsys.readouterr() == ("", "gone\nstatement 1 of 2 failed, 1 not run\n")
     assert len(service.calls) == 1
     assert main(["http://127.0.0.1:1", "-e", "X;"]) == 1
 
@@ -70,6 +71,23 @@ def test_a_reader_that_leaves_is_no_error(
         assert main([url, "-e", "select;"]) == 1
 
 
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        entry.main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"ksql {cli_version()}\n"
+
+
+def test_the_server_as_an_option_and_timing(
+    url: str, service: FakeService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.answer = [created()]
+    assert entry.main(["--server", url, "--timing", "-e", "X;"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "Stream created\n"
+    assert shown.err.startswith("Time: ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -79,6 +97,8 @@ def test_a_reader_that_leaves_is_no_error(
         (["--query-timeout", "0"], "number above 0"),
         (["-e", "x", "-f", "y"], "not allowed with"),
         (["--output", "xml"], "invalid choice"),
+        (["http://a", "--server", "http://b"], "given twice"),
+        (["--server", "b"], "not a server's URL"),
     ],
 )
 def test_wrong_arguments(

@@ -12,6 +12,7 @@ from ksql.types import model as m
 from ksql.upgrade.verdict import Change, Guarantee, Verdict
 from server.cli.client import ServerFailure
 from server.cli.render import RENDERERS, render
+from server.cli.split import Statement
 from server.cli.trouble import render_trouble
 from server.wire import to_wire
 from tests.unit.server.test_wire import TYPES
@@ -284,7 +285,7 @@ def test_a_dry_run_that_would_be_refused() -> None:
 
 
 def lines_of(error: Exception, text: str = "", width: int = 80) -> list[str]:
-    return drawn(render_trouble(error, text, "", width), width).splitlines()
+    return drawn(render_trouble(error, Statement(text), "", width), width).splitlines()
 
 
 def test_an_error_points_at_its_place() -> None:
@@ -311,3 +312,26 @@ def test_a_long_line_is_shown_around_the_place() -> None:
 def test_a_place_that_is_not_in_the_text_has_no_caret() -> None:
     assert lines_of(ServerFailure(40001, "line 9:1: no"), "x") == ["line 9:1: no"]
     assert lines_of(ServerFailure(40001, "line 1:9: no"), "x") == ["line 1:9: no"]
+
+
+@pytest.mark.parametrize(
+    ("message", "script", "expected"),
+    [
+        ("line 1:3: no", "", "line 4:8: no"),
+        ("line 1:3: no", "a.sql", "a.sql, line 4:8: no"),
+        ("line 2:1: no\nnear x at line 2:1", "a.sql", "a.sql, line 5:1: no"),
+        ("Cannot prepare: line 2:1: no", "", "Cannot prepare: line 5:1: no"),
+        ("Cannot prepare: line 2:1: no", "a.sql", "a.sql, line 5:1: Cannot prepare: no"),
+        ("odd at line 1:1", "a.sql", "a.sql, line 4:6: odd"),
+        ("odd at line 1:1 or so", "", "odd at line 4:6 or so"),
+        ("gone", "a.sql", "a.sql, line 4: gone"),
+        ("the file's line 77:1 is odd", "", "the file's line 77:1 is odd"),
+    ],
+)
+def test_a_place_is_counted_from_the_start_of_what_the_user_wrote(
+    message: str, script: str, expected: str
+) -> None:
+    statement = Statement("AB x\nCD;", line=4, column=6)
+    shown_text = drawn(render_trouble(ServerFailure(40001, message), statement, script))
+    assert shown_text.splitlines()[0] == expected
+    assert "at line 2:1" not in shown_text

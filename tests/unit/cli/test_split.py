@@ -32,7 +32,7 @@ def test_positions_stay_what_they_are() -> None:
     text = "A;\n\n/* two\nlines */ SELECT /* x */ b;"
     first, second = split(text).statements
     assert first == Statement("A;", 1)
-    assert second == Statement("SELECT         b;", 4)
+    assert second == Statement("SELECT         b;", 4, 10)
 
 
 def test_what_is_left_over() -> None:

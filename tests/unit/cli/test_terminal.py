@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import decimal
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,10 +12,19 @@ from ksql.base.errors import ParseError, ServerError, Span
 from ksql.query.results import ResultRow
 from ksql.statements.answers import RequestFailed
 from ksql.statements.entities import Entity, Streams, Variables
+from ksql.types.model import BOOLEAN, STRING, Decimal, Map
+from ksql.types.schema import Column
 from server.cli.commands import COMMANDS, Exit
 from server.cli.session import Session
 from tests.unit.cli.desk import Desk, narrow
-from tests.unit.server.fakes import FakeService, FakeStream, FakeText, created, rows
+from tests.unit.server.fakes import (
+    COLUMNS,
+    FakeService,
+    FakeStream,
+    FakeText,
+    created,
+    rows,
+)
 
 TABLE = """\
 +----+------+
@@ -53,9 +63,51 @@ def test_statements_are_sent_one_by_one_and_wait_for_each_other(
 def test_the_first_failure_ends_the_text(desk: Desk, service: FakeService) -> None:
     span = Span(0, 1, 1, 1)
     service.answer = RequestFailed(ParseError("no", hint="try", span=span), "A;", [created()])
-    assert desk.fails("A; B;") == "line 1:1: no\n  A;\n  ^\ntry\n"
+    assert desk.fails("A; B;") == (
+        "line 1:1: no\n  A;\n  ^\ntry\nstatement 1 of 2 failed, 1 not run\n"
+    )
     assert desk.out() == "Stream created\n"
     assert len(service.calls) == 1
+
+
+def test_what_was_not_run_is_counted(desk: Desk, service: FakeService) -> None:
+    service.answer = lambda text: _refuse(text) if text.startswith("B") else []
+    assert desk.fails("A; B x; C; D; E").endswith("statement 2 of 5 failed, 3 not run\n")
+    assert desk.fails("A; B x").endswith("statement 2 of 2 failed\n")
+    assert "statement" not in desk.fails("B x;")
+    assert "statement 3 of 3 failed\n" in desk.fails("A; A; select 'x")
+    assert "statement 1 of 3 failed, 2 not run\n" in desk.fails("B x; A; select 'x")
+
+
+def test_the_second_statement_s_place_is_counted_from_the_text(
+    desk: Desk, service: FakeService
+) -> None:
+    service.answer = lambda text: _refuse(text) if text.startswith("B") else []
+    assert desk.fails("A;\nA; B x;").startswith("line 2:6: no\n  B x;\n    ^\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("\\q", "write: exit"),
+        ("\\timing on", "write: timing on"),
+        ("\\d", "write: SHOW STREAMS; SHOW TABLES;"),
+        ("\\d+ rides;", "write: DESCRIBE rides;"),
+        ("  \\i 'x.sql'", "write: run script '<file>'"),
+        ("\\nonsense", "try: help"),
+        ("\\", "try: help"),
+    ],
+)
+def test_a_leading_backslash_is_answered(desk: Desk, text: str, instead: str) -> None:
+    assert desk.terminal.is_whole(text)
+    assert desk.fails(text) == f"commands have no backslash here; {instead}\n"
+
+
+def test_a_backslash_swallows_nothing(desk: Desk, service: FakeService) -> None:
+    service.answer = [created()]
+    assert desk.terminal.is_whole("A; \\d")
+    assert "statement 2 of 3 failed, 1 not run" in desk.fails("A; \\d; B;")
+    assert [call[0] for call in service.calls] == ["A;"]
 
 
 def test_an_open_quote_is_pointed_at(desk: Desk) -> None:
@@ -69,7 +121,40 @@ def test_output_as_json(desk: Desk, service: FakeService) -> None:
     service.stream = lambda: FakeStream([rows((1, "é"))], "pull")
     assert desk.run("select;") == '{"row":{"columns":[1,"é"]}}\n'
     assert json.loads(desk.run("show variables;"))[0]["variables"] == []
-    assert "Output: TABULAR" in desk.run("output tabular")
+    assert "Output: TABLE" in desk.run("output tabular")
+
+
+def test_output_as_csv(desk: Desk, service: FakeService) -> None:
+    desk.run("output csv")
+    columns = (*COLUMNS, Column("M", Map(STRING, Decimal(4, 2))), Column("B", BOOLEAN))
+    values = rows(
+        (1, 'a,"\nb', {"k": decimal.Decimal("1.50"), "n": None}, True), (2, None, None, False)
+    )
+    service.stream = lambda: FakeStream([values], "pull", columns)
+    assert desk.run("select;") == (
+        'ID,NAME,M,B\n1,"a,""\nb","{""k"":1.50,""n"":null}",true\n2,,,false\n'
+    )
+    assert desk.errors() == ""
+    service.answer = streams()
+    assert desk.run("show streams;") == (
+        "Stream Name,Kafka Topic,Key Format,Value Format,Windowed\n"
+    )
+    service.answer = [created()]
+    assert desk.run("X;") == "Stream created\n"
+
+
+def test_timing(url: str, service: FakeService) -> None:
+    with closing(Desk(url)) as desk:
+        desk.run("X;")
+        assert desk.errors() == ""
+        assert desk.run("timing on") == "Timing: ON\n"
+    with closing(
+        Desk(url, Session(timing=True), clock=iter((1, 1.0125, 5, 7.25)).__next__)
+    ) as desk:
+        desk.run("X;")
+        assert desk.errors() == "Time: 12 ms\n"
+        service.answer = ServerError("gone")
+        assert "Time: 2.250 s\n" in desk.fails("X;")
 
 
 # --- queries -------------------------------------------------------------------------------------
@@ -78,19 +163,56 @@ def test_output_as_json(desk: Desk, service: FakeService) -> None:
 def test_a_query_is_a_table(desk: Desk, service: FakeService) -> None:
     service.stream = lambda: FakeStream([rows((1, "a"), (2, None))], "pull")
     assert desk.run("SELECT * FROM s;") == TABLE
+    assert desk.errors() == "(2 rows)\n"
     assert service.calls == [("SELECT * FROM s;", {}, {})]
+
+
+def test_an_empty_answer(desk: Desk, service: FakeService) -> None:
+    service.stream = lambda: FakeStream([], "pull")
+    assert desk.run("SELECT * FROM s;") == "+----+------+\n| ID | NAME |\n+----+------+\n" + (
+        "+----+------+\n"
+    )
+    assert desk.errors() == "(0 rows)\n"
+    desk.terminal.interactive = True
+    desk.run("SELECT * FROM s;")
+    assert "EMIT CHANGES LIMIT" in desk.errors()
+
+
+def test_a_whole_answer_is_as_wide_as_its_widest_row(desk: Desk, service: FakeService) -> None:
+    service.stream = lambda: FakeStream([rows((1, "a")), rows((2, "a longer text"))], "pull")
+    lines = desk.run("SELECT 'EMIT CHANGES' FROM s;").splitlines()
+    assert len(lines) == 6
+    assert {len(line) for line in lines} == {22}
+
+
+def test_an_answer_that_goes_on_is_widened(desk: Desk, service: FakeService) -> None:
+    batches = [rows((1, "a")), rows((2, "a longer text"))]
+    service.stream = lambda: FakeStream(batches, ends_with="Limit Reached")
+    text = desk.run("SELECT * FROM s EMIT CHANGES LIMIT 2;")
+    assert text.count("| ID ") == 2
+
+
+def test_an_answer_too_long_to_gather(
+    desk: Desk, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.cli.forms.GATHERED_ROWS", 3)
+    batches = [rows((1, "a"), (2, "b")), rows((3, "c"), (4, "d")), rows((5, "a longer text"))]
+    service.stream = lambda: FakeStream(batches, "pull")
+    text = desk.run("SELECT * FROM s;")
+    assert [line[2] for line in text.splitlines() if line[2].isdecimal()] == list("12345")
+    assert text.count("| ID ") == 2
 
 
 def test_a_tombstone_and_the_end_are_told(desk: Desk, service: FakeService) -> None:
     batch = [ResultRow((1, None), tombstone=True)]
     service.stream = lambda: FakeStream([batch], ends_with="Limit Reached")
     assert "| <TOMBSTONE>" in desk.run("select;")
-    assert "Limit Reached" in desk.errors()
+    assert desk.errors() == "(1 row) Limit Reached\n"
 
 
 def test_an_error_after_some_rows(desk: Desk, service: FakeService) -> None:
     service.stream = lambda: FakeStream([rows((1, "a")), ServerError("gone")])
-    assert desk.fails("select;") == "gone\n"
+    assert desk.fails("select emit changes;") == "(1 row)\ngone\n"
     text = desk.out()
     assert "| 1 " in text
     assert text.endswith("-+\n")
@@ -109,7 +231,7 @@ def test_row_and_time_limits_end_the_query(desk: Desk, service: FakeService) -> 
     assert "Row limit reached." in desk.errors()
     desk.terminal.session.row_limit = None
     desk.terminal.session.timeout_ms = 200
-    desk.run("select;")
+    desk.run("select emit changes;")
     assert "Time limit reached." in desk.errors()
     assert all(stream.ended.wait(5) for stream in opened)
 
@@ -128,10 +250,10 @@ def test_ctrl_c_ends_the_query(
 
     monkeypatch.setattr(desk.terminal.screen, "lines", press_after_rows)
     with pytest.raises(KeyboardInterrupt):  # -e and -f end as well
-        desk.terminal.run("select;")
+        desk.terminal.run("select emit changes;")
     assert stream.ended.wait(5)
     desk.terminal.interactive = True
-    assert desk.terminal.run("select;")
+    assert desk.terminal.run("select emit changes;")
 
 
 def test_print_shows_lines(desk: Desk, service: FakeService) -> None:
@@ -196,6 +318,8 @@ def test_help_lists_every_command(desk: Desk) -> None:
         ("spool off", "nothing is being copied"),
         ("spool '/nowhere/x'", "No such file"),
         ("set cli wrap maybe", "neither ON nor OFF"),
+        ("timing maybe", "neither ON nor OFF"),
+        ("pager maybe", "neither ON nor OFF"),
         ("set cli column-width x", "not a width"),
         ("server ftp://x", "not the URL of a server"),
         ("run script", "needs a file's name"),
@@ -251,7 +375,7 @@ def test_cells_are_wrapped_or_cut(
     url: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     narrow(monkeypatch, 30)
-    service.stream = lambda: FakeStream([rows((1, "a" * 20))], "pull")
+    service.stream = lambda: FakeStream([rows((1, "a" * 40))], "pull")
     with closing(Desk(url)) as desk:
         assert desk.run("select;").count("\n") == 6
         desk.run("set cli wrap off")
@@ -266,7 +390,7 @@ def test_a_script_names_file_and_line(desk: Desk, service: FakeService, tmp_path
     script = tmp_path / "a.sql"
     script.write_text("-- first\nA;\n\nB x;")
     service.answer = lambda text: _refuse(text) if text.startswith("B") else []
-    expected = f"{script}, line 4: line 1:3: no\n  B x;\n    ^\n"
+    expected = f"{script}, line 4:3: no\n  B x;\n    ^\n{script}: statement 2 of 2 failed\n"
     assert desk.fails(f"run script '{script}'") == expected
     assert not desk.terminal.run_file(script)
     binary = tmp_path / "b.sql"
