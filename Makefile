@@ -10,7 +10,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 	--no-annotate -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench lock \
+.PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench docs lock \
 	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz proof-upgrades
 
 help: ## this list
@@ -26,13 +26,14 @@ test: setup ## everything that CI runs
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory types
 	@$(MAKE) --no-print-directory layers
+	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory golden
 	@$(MAKE) --no-print-directory spark
 	@$(MAKE) --no-print-directory kafka
 	@$(MAKE) --no-print-directory qtt
 
-check: lint types layers unit golden ## the fast part: no JVM
+check: lint types layers docs unit golden ## the fast part: no JVM
 
 fmt: setup ## format and fix what can be fixed
 	@$(RUN) -m ruff format .
@@ -47,6 +48,9 @@ types: setup ## mypy
 
 layers: setup ## who may import whom
 	@.venv/bin/lint-imports --no-logo
+
+docs: setup ## the documents as a site in build/docs; a broken link fails
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 unit: setup ## no JVM
 	$(PYTEST) -q -n $(JOBS) tests/unit

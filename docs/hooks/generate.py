@@ -1,0 +1,69 @@
+"""Fills in the generated parts of the documents while the site is built.
+
+A page marks the place: ``<!-- generated: NAME -->``. ``python docs/hooks/generate.py NAME`` prints
+one part.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from ksql.functions.describe import describe
+from ksql.functions.registry import BUILTINS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.functions.spec import Function
+
+MARK = re.compile(r"<!-- generated: (\w+) -->")
+_SECTIONS = {
+    "Json": "JSON",
+    "Url": "URL",
+    "Aggregate": "Aggregate functions",
+    "Table": "Table functions",
+}
+_MARKUP = str.maketrans({"|": r"\|", "\n": " ", "<": "&lt;", "*": r"\*"})
+
+
+def on_page_markdown(markdown: str, **_context: Any) -> str:
+    """Replace the marks of a page; MkDocs calls it for each page."""
+    return MARK.sub(lambda mark: GENERATED[mark[1]](), markdown)
+
+
+def functions() -> str:
+    """List the library: a section per category and in it one per function."""
+    by_category: dict[str, list[Function]] = defaultdict(list)
+    for function in BUILTINS.all():
+        category = function.category.capitalize()
+        by_category[_SECTIONS.get(category, category)].append(function)
+    parts = []
+    for title in sorted(by_category, key=lambda name: ("functions" in name, name)):
+        parts += [f"## {title}\n", *map(_function, by_category[title])]
+    return "\n".join(parts)
+
+
+def _function(function: Function) -> str:
+    variations = describe(function)
+    calls = [f"{each} -> {each.returns or 'as the arguments'}" for each in variations]
+    notes = dict.fromkeys(each.description for each in variations)
+    notes.pop(function.description, None)
+    lines = [f"### {function.name} {{ #{function.name.lower()} }}", _text(function.description)]
+    lines.append("\n".join(["```text", *calls, "```"]))
+    lines += [f"- {_text(note)}" for note in notes if note]
+    return "\n\n".join(lines) + "\n"
+
+
+def _text(text: str) -> str:
+    """Escape what Markdown would read as markup; start with a capital letter."""
+    return (text[:1].upper() + text[1:]).translate(_MARKUP)
+
+
+GENERATED: dict[str, Callable[[], str]] = {"functions": functions}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(GENERATED[sys.argv[1]]() + "\n")

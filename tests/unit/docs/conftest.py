@@ -1,0 +1,7 @@
+"""``pytest tests/unit/docs --update-docs`` writes the answers that pages show anew; review them."""
+
+from __future__ import annotations
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-docs", action="store_true", help="write the answers in pages anew")

@@ -1,0 +1,72 @@
+"""The pages as a whole: links, generated parts, the README's length."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import pytest
+
+from ksql.functions.registry import BUILTINS
+from tests.unit.docs.fences import ROOT
+
+OUTSIDE = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "qtt/README.md")),
+    *sorted(ROOT.glob("ksql/*/README.md")),
+]
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def _generator():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/hooks/generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATOR = _generator()
+
+
+def anchors(path):
+    """What a site calls the headings of a page."""
+    heads = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", head.replace("`", "").lower()) for head in heads)
+    return {head.strip().replace(" ", "-") for head in plain}
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_outside_of_the_site_lead_somewhere(path):
+    """Those inside are checked by ``make docs``."""
+    for link in _LINK.findall(_FENCE.sub("", path.read_text("utf-8"))):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_function_is_listed():
+    library = GENERATOR.functions()
+    names = [function.name for function in BUILTINS.all()]
+    assert [name for name in names if f"### {name} {{ #{name.lower()} }}" not in library] == []
+
+
+def test_every_mark_is_known_and_replaced():
+    marks = [
+        mark
+        for page in (ROOT / "docs").rglob("*.md")
+        for mark in GENERATOR.MARK.findall(page.read_text("utf-8"))
+    ]
+    assert sorted(marks) == sorted(GENERATOR.GENERATED)
+    assert GENERATOR.on_page_markdown("a <!-- generated: functions --> b", page=None) == (
+        f"a {GENERATOR.functions()} b"
+    )
+
+
+def test_contributing_names_files_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = re.findall(r"`((?:ksql|server|tests|qtt|docs|grammar|requirements)/[^`\s]*)`", text)
+    assert len(named) > 30
+    assert [name for name in named if not any(ROOT.glob(name.split("<")[0].rstrip("/")))] == []
