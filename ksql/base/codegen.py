@@ -30,8 +30,9 @@ _gathering: ContextVar[list[Generated] | None] = ContextVar("generated", default
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A text that was compiled, and the name under which tracebacks show it."""
+    """A text that was compiled, its subject, and the name under which tracebacks show it."""
 
+    subject: str
     file: str
     text: str
 
@@ -52,7 +53,7 @@ def define(subject: str, text: str, names: dict[str, Any]) -> dict[str, Any]:
     execute(file, text, names)
     gathering = _gathering.get()
     if gathering is not None:
-        gathering.append(Generated(file, text))
+        gathering.append(Generated(subject, file, text))
     _log.debug("code_generated", extra={"file": file, "text": text})
     return names
 

@@ -1,35 +1,27 @@
-"""DESCRIBE and EXPLAIN: one thing in full."""
+"""DESCRIBE: one thing in full."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import StatementError, UnknownName
+from ksql.base.errors import UnknownName
 from ksql.base.ident import near
 from ksql.base.ids import application_id
 from ksql.dataflow.starts import plan_of
 from ksql.dataflow.topology import topology
-from ksql.engine.errors import UpgradeRefused
-from ksql.engine.queries import transient_plan
 from ksql.functions import describe as functions
-from ksql.plan import codec
-from ksql.plan.build import build
 from ksql.plan.explain import explain as plan_text
 from ksql.plan.walk import sources as plan_sources
 from ksql.statements import entities as e
-from ksql.syntax import ast
 
 if TYPE_CHECKING:
     from ksql.catalog.model import DataSource, PersistentQuery
-    from ksql.engine.context import Context
     from ksql.plan.nodes import QueryPlan
     from ksql.statements.services import QueryHealth, Request, RunningPush
+    from ksql.syntax import ast
     from ksql.types.schema import Column
-
-_EXPLAIN = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
 
 
 def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:
@@ -187,14 +179,15 @@ def push_info(push: RunningPush) -> e.QueryInfo:
 def push_description(push: RunningPush, request: Request) -> e.QueryDescription:
     """All about a push query."""
     return replace(
-        _of_plan(push.plan, push.text, ""),
+        of_plan(push.plan, push.text, ""),
         query_type="PUSH",
         ksql_host_query_status={request.services.host: "RUNNING"},
         state="RUNNING",
     )
 
 
-def _push(query_id: str, request: Request) -> RunningPush | None:
+def push_of(query_id: str, request: Request) -> RunningPush | None:
+    """Find the push query of that id, in any case of its letters."""
     wanted = query_id.upper()
     pushes = request.services.pushes()
     return next((each for each in pushes if each.plan.query_id.upper() == wanted), None)
@@ -203,7 +196,7 @@ def _push(query_id: str, request: Request) -> RunningPush | None:
 def query_description(query: PersistentQuery, request: Request) -> e.QueryDescription:
     """All about a running query."""
     health = request.services.monitor.health(query.id)
-    described = _of_plan(plan_of(query), query.statement, query.sink)
+    described = of_plan(plan_of(query), query.statement, query.sink)
     told = (*health.errors, *health.warnings)
     errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in told)
     spark = request.services.monitor.spark_plan(query.id)
@@ -232,7 +225,8 @@ def _tasks(query: PersistentQuery, request: Request) -> tuple[e.TaskMetadata, ..
     return (e.TaskMetadata("0_0", rows),) if rows else ()
 
 
-def _of_plan(plan: QueryPlan, text: str, sink: str) -> e.QueryDescription:
+def of_plan(plan: QueryPlan, text: str, sink: str) -> e.QueryDescription:
+    """Describe a query by its plan alone, whether it runs or not."""
     columns: tuple[Column, ...] = plan.sink.value
     if plan.sink.topic is not None:
         columns = (*plan.sink.key, *columns)
@@ -246,66 +240,6 @@ def _of_plan(plan: QueryPlan, text: str, sink: str) -> e.QueryDescription:
         execution_plan=plan_text(plan.sink),
         window_type=plan.sink.window.kind if plan.sink.window else None,
     )
-
-
-def explain(stmt: ast.Explain, request: Request) -> e.Entity:
-    """EXPLAIN of a query's id, of a query, or of a CREATE .. AS SELECT (a dry run)."""
-    if isinstance(stmt.target, str):
-        query = request.engine.catalog.query(stmt.target)
-        push = _push(stmt.target, request) if query is None else None
-        if push is not None:
-            found = push_description(push, request)
-            return e.QueryDescriptionEntity(statement_text=request.text, query_description=found)
-        if query is None:
-            close = near(stmt.target, request.engine.catalog.queries)
-            raise UnknownName(
-                f"Query with id:{stmt.target} does not exist, "
-                "use SHOW QUERIES to view the full set of queries.",
-                close,
-                span=stmt.span,
-            )
-        found = query_description(query, request)
-    else:
-        found = _dry(stmt.target, request)
-    return e.QueryDescriptionEntity(statement_text=request.text, query_description=found)
-
-
-def _dry(target: ast.Statement, request: Request) -> e.QueryDescription:
-    context = request.engine.context(request.settings, 0)
-    text = _EXPLAIN.sub("", request.text, count=1)
-    match target:
-        case ast.Query():
-            plan = _transient(target, context)
-            return replace(_of_plan(plan, text, ""), query_type="PUSH")
-        case ast.CreateAsSelect() | ast.InsertInto():
-            return _dry_create(target, text, request, context)
-        case _:
-            raise StatementError("The provided statement does not run a ksql query")
-
-
-def _transient(query: ast.Query, context: Context) -> QueryPlan:
-    built = build(query, context.catalog, context.functions, persistent=False)
-    return transient_plan("EXPLAIN", built, context)
-
-
-def _dry_create(
-    target: ast.CreateAsSelect | ast.InsertInto, text: str, request: Request, context: Context
-) -> e.QueryDescription:
-    try:
-        prepared = request.engine.dry_run(target, text, request.settings)
-    except UpgradeRefused as refused:
-        if refused.verdict is None:
-            raise
-        running = context.catalog.writers(target.name)[0]
-        return replace(
-            _of_plan(plan_of(running), text, target.name),
-            upgrade=e.UpgradeReport.of(refused.verdict, running.id),
-        )
-    if prepared.warning is not None:
-        raise StatementError(prepared.warning)
-    plan = codec.loads(prepared.plans["new"])
-    report = e.UpgradeReport.of(prepared.verdict, prepared.query_id) if prepared.verdict else None
-    return replace(_of_plan(plan, text, target.name), upgrade=report)
 
 
 def describe_function(stmt: ast.DescribeFunction, request: Request) -> e.Entity:

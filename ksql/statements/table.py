@@ -7,7 +7,7 @@ from typing import Any
 
 from ksql.base.errors import NotSupportedYet, QueryOnWrongEndpoint
 from ksql.engine.prepare import DISTRIBUTED
-from ksql.statements import asserts, describe, distributed, insert, settings, show
+from ksql.statements import asserts, describe, distributed, explain, insert, settings, show
 from ksql.statements.entities import Entity
 from ksql.statements.services import Request
 from ksql.syntax import ast
@@ -37,7 +37,7 @@ HANDLERS: dict[type, Handler] = {
     ast.DescribeSource: describe.describe_source,
     ast.DescribeAll: describe.describe_all,
     ast.DescribeFunction: describe.describe_function,
-    ast.Explain: describe.explain,
+    ast.Explain: explain.explain,
     ast.SetProperty: settings.set_property,
     ast.UnsetProperty: settings.unset_property,
     ast.Define: settings.define,

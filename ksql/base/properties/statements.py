@@ -52,6 +52,13 @@ DEFAULTS: Final = (
         doc="Put the key columns of a result where SELECT names them.",
     ),
     Property(
+        name="ksql.explain.generated.code",
+        kind="bool",
+        default="false",
+        part_of="statement",
+        doc="Show in EXPLAIN the Python code that is generated for the query.",
+    ),
+    Property(
         name="ksql.assert.topic.default.timeout.ms",
         kind="int",
         default="1000",

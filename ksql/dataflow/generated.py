@@ -1,0 +1,25 @@
+"""The code of a query as text, for EXPLAIN."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.base.codegen import gathered
+from ksql.dataflow.load import Compiled
+
+if TYPE_CHECKING:
+    from ksql.formats.schema_registry import Registry
+    from ksql.functions.registry import Functions
+    from ksql.plan.nodes import QueryPlan
+
+
+def generated_code(plan: QueryPlan, functions: Functions, registry: Registry | None) -> str:
+    """The Python code that is generated for a plan, in the order in which it is compiled.
+
+    Readers and writers that follow a registered schema are not shown: they are generated when the
+    first record with that schema comes.
+    """
+    with gathered() as found:
+        Compiled(plan, functions, rows=plan.sink.topic is None, registry=registry)
+    texts = dict.fromkeys((each.subject, each.text) for each in found)
+    return "\n\n".join(f"# {subject}\n{text.rstrip()}" for subject, text in texts)

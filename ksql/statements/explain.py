@@ -1,0 +1,99 @@
+"""EXPLAIN: the plan of a query that runs, or of one that could be created."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ksql.base.errors import StatementError, UnknownName
+from ksql.base.ident import near
+from ksql.dataflow.generated import generated_code
+from ksql.dataflow.starts import plan_of
+from ksql.engine.errors import UpgradeRefused
+from ksql.engine.queries import transient_plan
+from ksql.plan import codec
+from ksql.plan.build import build
+from ksql.statements import entities as e
+from ksql.statements.describe import of_plan, push_description, push_of, query_description
+from ksql.syntax import ast
+
+if TYPE_CHECKING:
+    from ksql.engine.context import Context
+    from ksql.plan.nodes import QueryPlan
+    from ksql.statements.services import Request
+
+    Explained = tuple[QueryPlan, e.QueryDescription]
+
+GENERATED_CODE = "ksql.explain.generated.code"
+_EXPLAIN = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
+
+
+def explain(stmt: ast.Explain, request: Request) -> e.Entity:
+    """EXPLAIN of a query's id, of a query, or of a CREATE .. AS SELECT (a dry run)."""
+    if isinstance(stmt.target, str):
+        plan, found = _running(stmt.target, stmt, request)
+    else:
+        plan, found = _dry(stmt.target, request)
+    if request.settings.flag(GENERATED_CODE):
+        found = replace(found, execution_plan=f"{found.execution_plan}\n\n{_code(plan, request)}")
+    return e.QueryDescriptionEntity(statement_text=request.text, query_description=found)
+
+
+def _code(plan: QueryPlan, request: Request) -> str:
+    context = request.engine.context(request.settings, 0)
+    return generated_code(plan, context.functions, context.registry)
+
+
+def _running(query_id: str, stmt: ast.Explain, request: Request) -> Explained:
+    query = request.engine.catalog.query(query_id)
+    if query is not None:
+        return plan_of(query), query_description(query, request)
+    push = push_of(query_id, request)
+    if push is not None:
+        return push.plan, push_description(push, request)
+    raise UnknownName(
+        f"Query with id:{query_id} does not exist, "
+        "use SHOW QUERIES to view the full set of queries.",
+        near(query_id, request.engine.catalog.queries),
+        span=stmt.span,
+    )
+
+
+def _dry(target: ast.Statement, request: Request) -> Explained:
+    context = request.engine.context(request.settings, 0)
+    text = _EXPLAIN.sub("", request.text, count=1)
+    match target:
+        case ast.Query():
+            plan = _transient(target, context)
+            return plan, replace(of_plan(plan, text, ""), query_type="PUSH")
+        case ast.CreateAsSelect() | ast.InsertInto():
+            return _dry_create(target, text, request, context)
+        case _:
+            raise StatementError("The provided statement does not run a ksql query")
+
+
+def _transient(query: ast.Query, context: Context) -> QueryPlan:
+    built = build(query, context.catalog, context.functions, persistent=False)
+    return transient_plan("EXPLAIN", built, context)
+
+
+def _dry_create(
+    target: ast.CreateAsSelect | ast.InsertInto, text: str, request: Request, context: Context
+) -> Explained:
+    try:
+        prepared = request.engine.dry_run(target, text, request.settings)
+    except UpgradeRefused as refused:
+        if refused.verdict is None:
+            raise
+        running = context.catalog.writers(target.name)[0]
+        plan = plan_of(running)
+        report = e.UpgradeReport.of(refused.verdict, running.id)
+        return plan, replace(of_plan(plan, text, target.name), upgrade=report)
+    if prepared.warning is not None:
+        raise StatementError(prepared.warning)
+    plan = codec.loads(prepared.plans["new"])
+    found = of_plan(plan, text, target.name)
+    if prepared.verdict is None:
+        return plan, found
+    return plan, replace(found, upgrade=e.UpgradeReport.of(prepared.verdict, prepared.query_id))
