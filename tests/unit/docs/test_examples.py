@@ -44,9 +44,10 @@ class Page:
 
     def ksql(self, text):
         found = []
-        for typed, _ in exchanges(text):
+        for typed, shown in exchanges(text):
             self._desk.terminal.run(typed)
-            found.append((typed, self._desk.out() + self._desk.errors()))
+            answer = self._desk.out() + self._desk.errors()
+            found.append((typed, shown if plain(shown) == plain(answer) else answer))
         return session_text(found)
 
     def http(self, text):

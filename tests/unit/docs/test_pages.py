@@ -65,6 +65,10 @@ def test_every_mark_is_known_and_replaced():
     )
 
 
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
+
+
 def test_contributing_names_files_that_exist():
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     named = re.findall(r"`((?:ksql|server|tests|qtt|docs|grammar|requirements)/[^`\s]*)`", text)
