@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ksql.base import stored
 from ksql.base.errors import StartError
 from ksql.base.files import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION = 1
+VERSION: Final = 1
+_VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"carried_out"})}
 
 
 class MarkDamaged(StartError):
@@ -39,11 +41,9 @@ class FileMark:
         """
         if self._known is None and self._file.exists():
             try:
-                found = json.loads(self._file.read_text(encoding="utf-8"))
-                if found["version"] > VERSION:
-                    raise MarkDamaged(self._file, f"its version is {found['version']}")
+                _, found = stored.read(self._file.read_text(encoding="utf-8"), _VERSIONS)
                 self._known = int(found["carried_out"])
-            except (KeyError, OSError, TypeError, ValueError) as problem:
+            except (OSError, TypeError, ValueError, stored.NewerVersion) as problem:
                 raise MarkDamaged(self._file, str(problem)) from problem
         return self._known
 

@@ -6,8 +6,9 @@ import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ksql.base import stored
 from ksql.base.errors import StartError
 from ksql.base.files import write_whole
 from ksql.base.lock import FileLock
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
     from ksql.base.config import Settings
 
-FORMAT = 2
+FORMAT: Final = 2
+_VERSIONS: Final[stored.Fields] = {
+    1: frozenset({"service.id"}),
+    2: frozenset({"service.id", "state.id", "kafka.cluster.id", "command.topic.id", "ended"}),
+}
 
 
 class ForeignState(StartError):
@@ -183,10 +188,10 @@ def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Id
     try:
         text = marker.read_text(encoding="utf-8")
     except FileNotFoundError:
-        text = ""
-    except OSError as error:
+        text = None
+    except (OSError, UnicodeDecodeError) as error:
         raise _unusable(root, error) from error
-    identity = _parsed(marker, text, service_id) if text else Identity(service_id, "")
+    identity = Identity(service_id, "") if text is None else _parsed(marker, text, service_id)
     try:
         (root / service_id).mkdir(exist_ok=True)
         if not identity.state_id:
@@ -199,22 +204,24 @@ def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Id
 
 def _parsed(marker: Path, text: str, service_id: str) -> Identity:
     try:
-        found = json.loads(text)
-        version = int(found["format"])
-        if version > FORMAT:
-            raise NewerState(marker.parent, version)
-        if (owner := str(found["service.id"])) != service_id:
+        found = stored.parse(text)
+        version = stored.version_of(found, FORMAT, "format")
+        owner = stored.text_of(found, "service.id")
+        if owner != service_id:
             raise ForeignState(marker.parent, owner, service_id)
+        stored.check_fields(found, _VERSIONS[version] | {"format"}, version)
         if version < FORMAT:
             return Identity(owner, "")
         return Identity(
             owner,
-            str(found["state.id"]),
-            str(found["kafka.cluster.id"]),
-            str(found["command.topic.id"]),
+            stored.text_of(found, "state.id"),
+            stored.text_of(found, "kafka.cluster.id"),
+            stored.text_of(found, "command.topic.id"),
             bool(found["ended"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except stored.NewerVersion as newer:
+        raise NewerState(marker.parent, newer.found) from newer
+    except ValueError as error:
         raise StartError(
             f"{marker} is damaged",
             detail=str(error),
@@ -222,7 +229,7 @@ def _parsed(marker: Path, text: str, service_id: str) -> Identity:
         ) from error
 
 
-def _unusable(root: Path, error: OSError) -> StartError:
+def _unusable(root: Path, error: Exception) -> StartError:
     return StartError(
         f"the state directory {root} cannot be used",
         detail=str(error),

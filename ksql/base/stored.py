@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
 Fields = dict[int, frozenset[str]]
 """The fields of each version, the version's own field apart."""
@@ -20,7 +20,7 @@ class NewerVersion(Exception):
     """The object was written by a later version of the service."""
 
     def __init__(self, found: int, known: int) -> None:
-        super().__init__(f"its version is {found}, this server reads up to {known}")
+        super().__init__(f"it has version {found}, this server reads up to {known}")
         self.found = found
 
 
@@ -29,17 +29,43 @@ def read(text: str | bytes, versions: Fields, key: str = "version") -> tuple[int
 
     Raises: NewerVersion; ValueError for any damage.
     """
+    body = parse(text)
+    version = version_of(body, max(versions), key)
+    check_fields(body, versions[version] | {key}, version)
+    return version, body
+
+
+def parse(text: str | bytes) -> dict[str, Any]:
+    """Return the JSON object of a text.
+
+    Raises: ValueError.
+    """
     body = json.loads(text)
     if not isinstance(body, dict):
         raise ValueError("it is no JSON object")
-    version = version_of(body, max(versions), key)
-    known = versions.get(version, frozenset()) | {key}
+    return body
+
+
+def check_fields(body: Mapping[str, Any], known: Set[str], version: int) -> None:
+    """Refuse an object that has other fields than its version.
+
+    Raises: ValueError.
+    """
     if unknown := sorted(body.keys() - known):
         raise ValueError(f"version {version} has no field {_shown(unknown)}")
     if missing := sorted(known - body.keys()):
         raise ValueError(f"it lacks the field {_shown(missing)}")
-    del body[key]
-    return version, body
+
+
+def text_of(body: Mapping[str, Any], name: str) -> str:
+    """Return a field that holds a text.
+
+    Raises: ValueError.
+    """
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.80} is no {name}")
+    return value
 
 
 def version_of(body: Mapping[str, Any], newest: int, key: str = "version") -> int:

@@ -228,5 +228,5 @@ class StoreFailed(RegistryError):
 
     code = 50001
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"Error in the backend data store: {reason}")
+    def __init__(self, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"Error in the backend data store: {reason}", hint=hint)

@@ -13,7 +13,7 @@ from ksql.base.errors import KsqlError, StartError
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import OpenTransaction, Reader, TransactionalSender, settled_end
-from ksql.registry.records import decode, encode
+from ksql.registry.records import UnreadableRecord, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,8 +72,13 @@ class KafkaSchemaLog:
 
     def read(self, *, to_end: bool) -> list[Change]:
         """See SchemaLog."""
+        known = self._position
         batches = self._to_end() if to_end else iter(lambda: self._reader.poll(timeout_s=0), [])
-        found = [self._change(record) for batch in batches for record in batch]
+        try:
+            found = [self._change(record) for batch in batches for record in batch]
+        except UnreadableRecord:  # nothing of what was read counts: the next try begins here again
+            self._reader.assign({(self._topic, 0): known})
+            raise
         return [one for one in found if one is not None]
 
     def hold(self) -> list[Change]:
@@ -139,6 +144,9 @@ class KafkaSchemaLog:
         if policy != _COMPACT:
             raise UnfitRegistryTopic(self._topic, f"its {_POLICY} is {policy}, not {_COMPACT}")
 
-    @staticmethod
-    def _change(record: RawRecord) -> Change | None:
-        return decode(record.key, record.value)
+    def _change(self, record: RawRecord) -> Change | None:
+        try:
+            return decode(record.key, record.value)
+        except UnreadableRecord as error:
+            place = f" at offset {record.offset} of {self._topic}"
+            raise UnreadableRecord(record.key, error.reason, place) from error

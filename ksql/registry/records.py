@@ -98,8 +98,13 @@ _CONFIG: Final = frozenset({"subject", "compatibilityLevel", "normalize"})
 class UnreadableRecord(StoreFailed):
     """A record of the registry's topic that is none of a registry's."""
 
-    def __init__(self, key: bytes | None, reason: str) -> None:
-        super().__init__(f"the record {key!r} cannot be read: {reason}")
+    def __init__(self, key: bytes | None, reason: str, place: str = "") -> None:
+        super().__init__(
+            f"the record {key!r}{place} cannot be read: {reason}",
+            hint="Start the version that wrote it, bring the topic back from a copy, or name "
+            "another topic in ksql.schema.registry.topic.",
+        )
+        self.reason = reason
 
 
 def encode(change: Change) -> tuple[bytes, bytes | None]:
@@ -198,7 +203,9 @@ def _decoded(key: dict[str, Any], value: dict[str, Any] | None) -> Change | None
             return SubjectDeleted(subject, value["version"])
         case "CLEAR_SUBJECT" if value is not None:
             return SubjectCleared(subject)
-        case "NOOP" if value is not None and value.get("format") == _FORMAT:
+        case "NOOP" if value is not None and "format" in value:
+            if value["format"] != _FORMAT:
+                raise ValueError(f"its format is {value['format']!r:.80}, not {_FORMAT}")
             return Remembered(value["lastId"], value["lastVersions"], value["movedIn"])
         case _:
             return None

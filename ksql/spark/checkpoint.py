@@ -13,12 +13,26 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.base.errors import ServerError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 Offsets = dict[str, dict[int, int]]
 """Topic -> partition -> the next offset to read."""
+
+
+class CheckpointDamaged(ServerError):
+    """A checkpoint of which a file cannot be read."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            f"{file} is damaged",
+            detail=reason,
+            hint="Bring the checkpoint back from a copy, or move it away and begin anew with "
+            "ksql.state.anew.",
+        )
 
 
 @dataclass(frozen=True)
@@ -59,8 +73,19 @@ def reached(now: Mapping[str, Mapping[int, int]], goal: Mapping[str, Mapping[int
     )
 
 
+def read_offsets(file: Path) -> Offsets:
+    """Return the offsets that a file of the checkpoint holds.
+
+    Raises: CheckpointDamaged, OSError.
+    """
+    return _offsets_in(file, file.read_text(encoding="utf-8"))
+
+
 def parse_offsets(text: str) -> Offsets:
-    """The Kafka source's JSON form of offsets."""
+    """Return offsets of the Kafka source's JSON form.
+
+    Raises: AttributeError, TypeError or ValueError for any other text.
+    """
     return {
         topic: {int(partition): int(offset) for partition, offset in partitions.items()}
         for topic, partitions in json.loads(text).items()
@@ -79,5 +104,13 @@ def _position(checkpoint: Path, batch: int | None) -> Position | None:
     if batch is None:
         return None
     # line 1: the log's version; line 2: metadata; then one line per source, and we have one
-    lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
-    return Position(batch, parse_offsets(lines[2]))
+    file = checkpoint / "offsets" / str(batch)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return Position(batch, _offsets_in(file, "".join(lines[2:3])))
+
+
+def _offsets_in(file: Path, text: str) -> Offsets:
+    try:
+        return parse_offsets(text)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CheckpointDamaged(file, f"it does not hold offsets: {error}") from error

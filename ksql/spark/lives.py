@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ksql.base import stored
 from ksql.base.errors import ServerError
 from ksql.base.files import write_whole
+from ksql.spark.checkpoint import CheckpointDamaged
 
 _log = logging.getLogger(__name__)
 
 FORMAT: Final = 1
+_VERSIONS: Final[stored.Fields] = {FORMAT: frozenset({"incarnation"})}
 _FILE: Final = "life.json"
 _SPARKS: Final = "metadata"  # Spark writes it before the first batch
 
@@ -40,18 +43,6 @@ class CheckpointMissing(ServerError):
             hint="Bring the directory back (`ksql state list` tells what was moved aside) and "
             f"start again; or start once with -o ksql.state.anew={query_id} (or =all) to begin "
             f"anew on purpose; or TERMINATE {query_id}.",
-        )
-
-
-class CheckpointDamaged(ServerError):
-    """A checkpoint whose own description cannot be read."""
-
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(
-            f"{file} is damaged",
-            detail=reason,
-            hint="Bring the checkpoint back from a copy, or move it away and begin anew with "
-            "ksql.state.anew.",
         )
 
 
@@ -101,15 +92,14 @@ def life_of(checkpoint: Path) -> Life | None:
     """
     file = checkpoint / _FILE
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        version, incarnation = int(found["format"]), str(found["incarnation"])
+        _, found = stored.read(file.read_text(encoding="utf-8"), _VERSIONS, "format")
+        return Life(stored.text_of(found, "incarnation"))
     except FileNotFoundError:
         return Life("") if holds_anything(checkpoint) else None
-    except (KeyError, TypeError, ValueError, OSError) as error:
+    except stored.NewerVersion as newer:
+        raise NewerCheckpoint(file, newer.found) from newer
+    except (ValueError, OSError) as error:
         raise CheckpointDamaged(file, str(error)) from error
-    if version > FORMAT:
-        raise NewerCheckpoint(file, version)
-    return Life(incarnation)
 
 
 def require(query_id: str, checkpoint: Path) -> Life:

@@ -59,6 +59,18 @@ class UnknownPage(ServerError):
         )
 
 
+class DamagedPage(ServerError):
+    """State that is not what this software writes."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            "the query's state is damaged",
+            detail=reason,
+            hint="Bring the query's checkpoint back from a copy, or begin anew with "
+            "ksql.state.anew.",
+        )
+
+
 def page_of(key: bytes, pages: int) -> int:
     """The page of a key in a space of that many pages."""
     # keys of one bucket agree in the low bits of their CRC: multiply, to spread the high bits
@@ -104,7 +116,10 @@ class PagedStore:
         self._removed: list[bytes] = []
         self._root_changed = False
         if root is not None:
-            self._read_root(_content(root))
+            try:
+                self._read_root(_content(root))
+            except (TypeError, ValueError) as error:
+                raise DamagedPage(f"its root cannot be read: {error}") from error
 
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
         """Fetch those keys together."""
@@ -125,7 +140,7 @@ class PagedStore:
             else:
                 found.append(key)
                 packed.append(data)
-        values.update(zip(found, unpack_each(packed), strict=True))
+        values.update(zip(found, _unpacked(packed), strict=True))
 
     def get(self, space: bytes, key: bytes) -> Any:
         """The value, or None."""
@@ -159,7 +174,7 @@ class PagedStore:
         changed = {key: at.values[key] for key in at.dirty}
         for page in self._all_pages(space, at):
             keys = [key for key in page if key not in changed]
-            yield from zip(keys, unpack_each([page[key] for key in keys]), strict=True)
+            yield from zip(keys, _unpacked([page[key] for key in keys]), strict=True)
         yield from ((key, value) for key, value in changed.items() if value is not None)
 
     def drop(self, space: bytes) -> None:
@@ -319,8 +334,18 @@ def _page_key(space: bytes, page: int) -> bytes:
 
 def _content(data: bytes) -> Any:
     if data[:1] != _VERSION:
-        raise UnknownPage(data[0])
-    return unpack(memoryview(data)[1:])
+        raise UnknownPage(data[0]) if data else DamagedPage("an entry is empty")
+    try:
+        return unpack(memoryview(data)[1:])
+    except ValueError as error:
+        raise DamagedPage(f"a page cannot be read: {error}") from error
+
+
+def _unpacked(values: Sequence[bytes]) -> list[Any]:
+    try:
+        return unpack_each(values)
+    except ValueError as error:
+        raise DamagedPage(f"a value cannot be read: {error}") from error
 
 
 def _parent(page: int, before: int) -> int:

@@ -377,7 +377,7 @@ class SparkRunner:
         file = self.checkpoint(query.id) / "starts.json"
         if not file.exists():
             write_whole(file, json.dumps(now))
-        pins = checkpoint.parse_offsets(file.read_text(encoding="utf-8"))
+        pins = checkpoint.read_offsets(file)
         return {
             topic: {p: pins.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()

@@ -7,8 +7,10 @@ The old plan goes on then, but that batch is not its own: the new plan finishes 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ksql.base import stored
+from ksql.base.errors import ServerError
 from ksql.base.files import write_whole
 from ksql.base.structs import Structs
 from ksql.catalog.forms import FORMS
@@ -17,8 +19,23 @@ from ksql.catalog.model import PersistentQuery
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION = 1
-_STRUCTS = Structs(FORMS)
+VERSION: Final = 1
+_VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"query"})}
+_STRUCTS: Final = Structs(FORMS)
+_DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class TrialUnreadable(ServerError):
+    """The file cannot be read: whose batch is half done is not known."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            f"{file} cannot be read",
+            detail=f"{reason}. It holds the plan of a replacement that was tried when the server "
+            "ended; a batch that this plan began is to be finished by it.",
+            hint="Start the version that wrote it. Or remove the file: then the query's own plan "
+            "finishes the batch.",
+        )
 
 
 def write(checkpoint: Path, query: PersistentQuery) -> None:
@@ -30,17 +47,18 @@ def write(checkpoint: Path, query: PersistentQuery) -> None:
 def read(checkpoint: Path) -> PersistentQuery | None:
     """The plan that was tried last.
 
-    Raises: KeyError, OSError, TypeError or ValueError for a file that cannot be read.
+    Raises: OSError, TrialUnreadable.
     """
     file = _file(checkpoint)
     if not file.exists():
         return None
-    body = json.loads(file.read_text(encoding="utf-8"))
-    if body["version"] > VERSION:
-        raise ValueError(f"{file} has version {body['version']}, this server knows {VERSION}")
-    found = _STRUCTS.build(body["query"])
-    if not isinstance(found, PersistentQuery):
-        raise TypeError(f"{file} holds no query")
+    try:
+        _, body = stored.read(file.read_text(encoding="utf-8"), _VERSIONS)
+        found = _STRUCTS.build(body["query"])
+        if not isinstance(found, PersistentQuery):
+            raise TypeError("it holds no query")
+    except (stored.NewerVersion, *_DAMAGE) as error:
+        raise TrialUnreadable(file, str(error)) from error
     return found
 
 

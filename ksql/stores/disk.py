@@ -138,6 +138,9 @@ class DiskStore(Store):
         try:
             _check_format(db, path)
             return cls(db, path)
+        except struct.error as error:
+            db.close()
+            raise StoreDamaged(str(path), str(error)) from error
         except BaseException:
             db.close()
             raise
@@ -154,7 +157,7 @@ class DiskStore(Store):
             data = self._db.get(_ROW + key)
         except Exception as error:
             raise self._failure(error) from error
-        return None if data is None else values.unpack(data)
+        return None if data is None else self._unpacked(data)
 
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
         """The rows of those keys, in their order, read together."""
@@ -162,7 +165,7 @@ class DiskStore(Store):
             found = self._db.get([_ROW + key for key in keys])
         except Exception as error:
             raise self._failure(error) from error
-        return [None if data is None else values.unpack(data) for data in found]
+        return [None if data is None else self._unpacked(data) for data in found]
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[Row]:
         """Rows with ``lo <= key < hi`` in order."""
@@ -172,7 +175,7 @@ class DiskStore(Store):
             items = self._db.items(from_key=_ROW + (lo or b""), read_opt=reading)
         except Exception as error:
             raise self._failure(error) from error
-        return _rows(items, reading)
+        return _rows(items, reading, self._path)
 
     def scan(self) -> Iterator[Row]:
         """All rows in order."""
@@ -226,6 +229,12 @@ class DiskStore(Store):
             self._closed = True
             self._db.close()
 
+    def _unpacked(self, data: bytes) -> Stored:
+        try:
+            return values.unpack(data)
+        except ValueError as error:
+            raise StoreDamaged(str(self._path), str(error)) from error
+
     def _write(self, batch: WriteBatch) -> None:
         try:
             self._db.write(batch)
@@ -244,10 +253,13 @@ def _number(db: Rdict, key: bytes) -> int | None:
     return None if stored is None else int(_NUMBER.unpack(stored)[0])
 
 
-def _rows(items: Iterable[tuple[Any, Any]], _held: ReadOptions) -> Iterator[Row]:
+def _rows(items: Iterable[tuple[Any, Any]], _held: ReadOptions, path: Path) -> Iterator[Row]:
     """Reads an iterator of RocksDB, which points into the options' bounds without owning them."""
-    for key, data in items:
-        yield Row(key[1:], *values.unpack(data))
+    try:
+        for key, data in items:
+            yield Row(key[1:], *values.unpack(data))
+    except ValueError as error:
+        raise StoreDamaged(str(path), str(error)) from error
 
 
 def _open(path: Path, options: Options) -> Rdict:

@@ -27,9 +27,14 @@ def pack(value: bytes, timestamp: int) -> bytes:
 def unpack(data: bytes) -> Stored:
     """The payload and its timestamp.
 
-    Raises: NewerStore for a format that this version does not know.
+    Raises: NewerStore for a format that this version does not know, ValueError for damage.
     """
-    version, timestamp = _HEAD.unpack_from(data)
+    try:
+        version, timestamp = _HEAD.unpack_from(data)
+    except struct.error as error:
+        raise ValueError(f"a stored value has {len(data)} bytes only") from error
     if version != VALUE_FORMAT:
+        if version == 0:
+            raise ValueError("a stored value has format 0, which was never written")
         raise NewerStore("a stored value", version, VALUE_FORMAT)
     return Stored(data[_HEAD_BYTES:], timestamp)

@@ -27,7 +27,7 @@ from ksql.spark import lives, trial
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
 from ksql.stores.windowed import session_key, window_key
-from tests.stored.lines import dumped, read_lines, write_lines
+from tests.stored.lines import read_lines, write_lines
 from tests.stored.memory import BASE_MS, LATER, SCRIPT, PagedRunner, Pages, catalog_text, feed
 from tests.stored.memory import inputs as all_inputs
 from tests.stored.samples import forms, samples
@@ -112,12 +112,12 @@ def text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("latin-1")
 
 
-def _first_plans() -> Iterator[dict[str, str]]:
-    """Plans as format 1 had them, and what they are now."""
+def _first_plans() -> Iterator[Any]:
+    """Plans of the frozen commands as format 1 had them."""
     for line in read_lines(V1 / "commands.jsonl"):
         for change in decode(0, line["key"].encode(), line["value"].encode()).changes:
             if isinstance(change, PutQuery) and _could_be_first(change.query.plan):
-                yield {"stored": _numbered(change.query.plan), "now": change.query.plan}
+                yield _numbered(change.query.plan)
 
 
 def _could_be_first(plan: str) -> bool:
@@ -125,7 +125,7 @@ def _could_be_first(plan: str) -> bool:
     return '"overload"' in plan and not re.search(r'"generations":\[\d', plan)
 
 
-def _numbered(plan: str) -> str:
+def _numbered(plan: str) -> Any:
     known = json.loads(files("ksql.plan").joinpath("overloads1.json").read_text("utf-8"))
 
     def then(body: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _numbered(plan: str) -> str:
             body["overload"] = known[body["function"]].index(body["overload"])
         return body
 
-    return dumped({**json.loads(plan, object_hook=then), "version": 1})
+    return {**json.loads(plan, object_hook=then), "version": 1}
 
 
 # --- pages and values ---------------------------------------------------------------------------

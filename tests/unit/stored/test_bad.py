@@ -1,0 +1,289 @@
+"""Stored data that is cut off, unknown or altered: the error names the place and what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from ksql.app.mark import FileMark
+from ksql.app.state import StateDir
+from ksql.base.config import Settings
+from ksql.base.errors import KsqlError
+from ksql.base.ids import Offset
+from ksql.commands.quarantine import UnreadableCommand
+from ksql.commands.record import decode
+from ksql.plan.codec import UnreadablePlan, loads
+from ksql.registry import records
+from ksql.registry.kafkalog import KafkaSchemaLog
+from ksql.spark import checkpoint, lives, trial
+from ksql.spark.pages import DamagedPage, PagedStore, UnknownPage
+from ksql.stores import values
+from ksql.stores.base import NewerStore, StoreDamaged
+from ksql.stores.disk import DiskStore, StoreBudget
+from tests.stored import make
+from tests.stored.lines import dumped, read_lines
+from tests.stored.make import V1
+
+
+def state_dir(place):
+    settings = Settings({"ksql.state.dir": str(place), "ksql.service.id": "kept_"})
+    StateDir.open(settings, lambda: "new").close()
+
+
+READERS = {
+    "service.json": state_dir,
+    "life.json": lives.life_of,
+    "carried_out.json": lambda place: FileMark(place / "carried_out.json").read(),
+    "trial.json": trial.read,
+    "starts.json": lambda place: checkpoint.read_offsets(place / "starts.json"),
+}
+VERSIONS = {"service.json": "format", "life.json": "format"}
+COMMAND = next(line for line in read_lines(V1 / "commands.jsonl") if "CTAS_Q4" in line["value"])[
+    "value"
+]
+PLAN = read_lines(V1 / "plans-1.jsonl")[0]
+
+
+def altered(text, key):
+    """The texts of a stored object that nobody has written, each with what is said of it."""
+    text = text.strip()
+    body = json.loads(text)
+    yield from ((text[:end], "") for end in (0, 1, len(text) // 2, len(text) - 1))
+    yield from ((other, "") for other in ("null", "[]", "7", '"x"', "\x00"))
+    if key not in body:
+        return
+    yield dumped({**body, "more": 1}), "more"
+    yield dumped({**body, key: 99}), "99"
+    yield from ((dumped({**body, key: version}), "") for version in (0, -1, "1", None, True, 1.0))
+    for name in body:
+        yield dumped({other: value for other, value in body.items() if other != name}), name
+
+
+FILES = [
+    (name, text, said)
+    for name in READERS
+    for text, said in altered(
+        (V1 / "files" / name).read_text("utf-8"), VERSIONS.get(name, "version")
+    )
+]
+
+
+@pytest.mark.parametrize(("name", "text", "said"), FILES)
+def test_a_file(tmp_path, name, text, said):
+    shutil.copy(V1 / "files" / name, tmp_path)
+    READERS[name](tmp_path)  # as it is, it is read
+    (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(KsqlError) as caught:
+        READERS[name](tmp_path)
+    error = caught.value
+    where = str(tmp_path) if said == "99" else str(tmp_path / name)
+    assert where in error.message
+    assert said in error.text()
+    assert error.hint
+    assert (tmp_path / name).read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("old", ['"$": "model.PersistentQuery"', '"sink": "T"'])
+def test_a_tried_plan_with_a_tag_or_a_field_that_is_unknown(tmp_path, old):
+    text = (V1 / "files" / "trial.json").read_text("utf-8")
+    assert old in text
+    (tmp_path / "trial.json").write_text(text.replace(old, old.replace('": "', 'x": "', 1)))
+    (tmp_path / "tag").write_text(text.replace("model.PersistentQuery", "model.Other"))
+    with pytest.raises(trial.TrialUnreadable, match=r"trial\.json cannot be read"):
+        trial.read(tmp_path)
+    (tmp_path / "tag").rename(tmp_path / "trial.json")
+    with pytest.raises(trial.TrialUnreadable) as caught:
+        trial.read(tmp_path)
+    assert "the tag 'model.Other' is not known" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["", "v1\n{}", "v1\n{}\n", 'v1\n{}\n{"s":{"0":', "v1\n{}\n[]", 'v1\n{}\n{"s":{"0":{}}}'],
+)
+def test_a_file_of_sparks_checkpoint(tmp_path, lines):
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "4").write_text(lines)
+    with pytest.raises(checkpoint.CheckpointDamaged, match="offsets/4 is damaged") as caught:
+        checkpoint.planned(tmp_path)
+    assert "ksql.state.anew" in caught.value.hint
+
+
+# --- commands and plans -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "said"), list(altered(COMMAND, "version")))
+def test_a_command(text, said):
+    refused_command(text, said)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"$":"changes.PutQuery"', '"$":"changes.Put"', "the tag 'changes.Put' is not known"),
+        ('"$":"changes.PutQuery"', '"$":7', "the tag 7 is not known"),
+        ('"kind":"CTAS"', '"kind":"C"', "'C' is no kind of a model.PersistentQuery"),
+        ('"paused":', '"rests":', "a model.PersistentQuery has no field 'rests'"),
+        ('"sink":"Q4",', "", "a model.PersistentQuery lacks the field 'sink'"),
+        ('"plan":"{', '"plan":"', "the stored plan is damaged"),
+        ('\\"version\\":2', '\\"version\\":3', "the plan has format 3"),
+        ("nodes.Filter", "nodes.Sieve", "the tag 'nodes.Sieve' is not known"),
+        ('\\"literals\\"', '\\"constants\\"', "a nodes.Fold has no field 'constants'"),
+    ],
+)
+def test_a_part_of_a_command(old, new, said):
+    assert old in COMMAND
+    refused_command(COMMAND.replace(old, new), said)
+
+
+def refused_command(text, said):
+    with pytest.raises(UnreadableCommand) as caught:
+        decode(12, b'"table/`Q4`/create"', text.encode())
+    error = caught.value
+    assert "the command at offset 12" in error.message
+    assert said in error.detail
+    assert "ksql.command.topic.skip=12" in error.hint
+
+
+@pytest.mark.parametrize(("text", "said"), list(altered(dumped(PLAN), "version")))
+def test_a_plan(text, said):
+    with pytest.raises(UnreadablePlan) as caught:
+        loads(text)
+    assert said in caught.value.text()
+
+
+# --- states and tables --------------------------------------------------------------------------
+
+
+def read_pages(entries):
+    store = PagedStore(make.unhexed(entries))
+    return {space: dict(store.scan(space)) for space in make.paged_content()}
+
+
+def test_pages_that_are_cut_off():
+    [frozen] = read_lines(V1 / "pages.jsonl")
+    for key, value in frozen.items():
+        for end in (0, 2, len(value) // 4 * 2, len(value) - 2):
+            with pytest.raises(DamagedPage, match="the query's state is damaged") as caught:
+                read_pages({**frozen, key: value[:end]})
+            assert "ksql.state.anew" in caught.value.hint
+
+
+@pytest.mark.parametrize("version", ["00", "02", "ff"])
+def test_pages_of_an_unknown_version(version):
+    [frozen] = read_lines(V1 / "pages.jsonl")
+    for key, value in frozen.items():
+        with pytest.raises(UnknownPage, match=f"has format {int(version, 16)}"):
+            read_pages({**frozen, key: version + value[2:]})
+
+
+def test_a_value_in_a_page_that_is_cut_off():
+    backend = make.Pages()
+    store = PagedStore(backend)
+    store.put(b"g", b"k", ["a text", 7])
+    store.flush()
+    [(key, value)] = backend.entries.items()
+    whole = b"\xa6a text"
+    assert whole in value
+    broken = make.Pages({key: value.replace(whole, b"\xc7a text")})
+    with pytest.raises(DamagedPage, match="the query's state is damaged"):
+        PagedStore(broken).get(b"g", b"k")
+    with pytest.raises(DamagedPage, match="the query's state is damaged"):
+        list(PagedStore(broken).scan(b"g"))
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "said"),
+    [
+        (b"", StoreDamaged, "0 bytes only"),
+        (values.pack(b"x", 1)[:8], StoreDamaged, "8 bytes only"),
+        (b"\x00" + values.pack(b"x", 1)[1:], StoreDamaged, "format 0"),
+        (b"\x02" + values.pack(b"x", 1)[1:], NewerStore, "a stored value has format 2"),
+    ],
+)
+def test_a_row_of_a_table(tmp_path, data, error, said):
+    store = DiskStore.open(tmp_path / "0", StoreBudget())
+    try:
+        store.commit([(b"a", b"1", 1), (b"b", b"2", 2)], Offset(2))
+        store._db.put(b"\x01a", data)
+        for read in (
+            lambda: store.get(b"a"),
+            lambda: store.get_many([b"a"]),
+            lambda: list(store.scan()),
+        ):
+            with pytest.raises(error) as caught:
+                read()
+            assert said in caught.value.text()
+            assert "delete the store: the topic refills it" in caught.value.hint
+        assert store.get(b"b") == (b"2", 2)
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("key", [b"\x00format", b"\x00position"])
+def test_the_description_of_a_table(tmp_path, key):
+    store = DiskStore.open(tmp_path / "0", StoreBudget())
+    store._db.put(key, b"\x00")
+    store.close()
+    with pytest.raises(StoreDamaged, match=str(tmp_path / "0")):
+        DiskStore.open(tmp_path / "0", StoreBudget())
+    DiskStore.destroy(tmp_path / "0")  # nothing holds it any more
+
+
+# --- the schema registry ------------------------------------------------------------------------
+
+
+class Record:
+    def __init__(self, offset, key, value):
+        self.offset, self.key, self.value = offset, key.encode(), value and value.encode()
+
+
+class Reader:
+    """A reader of Kafka's over records in memory, two at a time."""
+
+    def __init__(self, lines):
+        self.records = [Record(n, *line) for n, line in enumerate(lines)]
+        self.position = 0
+
+    @property
+    def positions(self):
+        return {("schemas", 0): self.position}
+
+    def assign(self, positions):
+        self.position = positions["schemas", 0]
+
+    def poll(self, timeout_s):
+        del timeout_s
+        found = self.records[self.position : self.position + 2]
+        self.position += len(found)
+        return found
+
+
+def schema_log(lines):
+    log = object.__new__(KafkaSchemaLog)  # its makers ask for Kafka
+    log._topic, log._reader = "schemas", Reader(lines)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("at", "key", "value"),
+    [
+        (4, None, '{"compatibilityLevel":'),
+        (0, None, '{"subject":"s-value"}'),
+        (11, None, '{"format":"ksql-spark/2","lastId":9}'),
+        (11, None, '{"format":"ksql-spark/1"}'),
+        (6, '{"keytype":', "{}"),
+    ],
+)
+def test_a_record_of_the_registry(at, key, value):
+    lines = read_lines(V1 / "schemas.jsonl")
+    good = lines[at]
+    log = schema_log([*lines[:at], [key or good[0], value], *lines[at + 1 :]])
+    for _ in range(2):  # it is not stepped over by asking again
+        with pytest.raises(records.UnreadableRecord, match=f"at offset {at} of schemas") as caught:
+            log.read(to_end=False)
+        assert "Start the version that wrote it" in caught.value.hint
+    log._reader.records[at] = Record(at, *good)
+    assert log.read(to_end=False) == make.schema_changes()
