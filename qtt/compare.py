@@ -1,4 +1,4 @@
-"""Expected and actual records, topic by topic. Source: the corpora's rules, section 4."""
+"""Expected and actual records, topic by topic. Source: qtt/README.md#a-case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of the catalog after a case. Source: the corpora's rules, section 5."""
+"""What must hold of the catalog after a case. Source: qtt/README.md#a-case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REST cases: a whole server, spoken to as clients do. Source: the corpora's rules, section 6."""
+"""REST cases: a whole server, spoken to as clients do. Source: qtt/README.md#a-rest-case."""
 
 from __future__ import annotations
 

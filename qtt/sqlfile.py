@@ -1,6 +1,6 @@
 """Blocks of SQL files: statements, inserts and assertions in turn.
 
-Source: the corpora's rules, section 7.
+Source: qtt/README.md#an-sql-file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is there before a case's first statement: its topics and their registered schemas.
 
-Source: the corpora's rules, sections 2.2 and 2.3.
+Source: qtt/README.md#a-case.
 """
 
 from __future__ import annotations

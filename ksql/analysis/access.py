@@ -1,6 +1,6 @@
 """Reaching into collections and building them.
 
-Source: reference, statements, section 3.5.
+Source: docs/sql/expressions.md#arrays-maps-and-structs.
 """
 
 from __future__ import annotations

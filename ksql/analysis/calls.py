@@ -1,6 +1,6 @@
 """Calls of scalar functions, lambdas among their arguments.
 
-Source: reference, functions, section 0; statements, section 3.7.
+Source: docs/functions.md#which-overload-is-called.
 """
 
 from __future__ import annotations

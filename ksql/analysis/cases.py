@@ -1,6 +1,6 @@
 """CASE: the types of its branches.
 
-Source: reference, statements, section 3.4.
+Source: docs/sql/expressions.md#case.
 """
 
 from __future__ import annotations

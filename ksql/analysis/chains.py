@@ -1,7 +1,7 @@
 """Joins of all kinds and lengths: whether they are legal, and which columns make the result's key.
 
 What is legal but not run yet is told apart only when everything else about the query is right.
-Source: reference, statements, section 9.
+Source: docs/sql/joins.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What can be wrong with the meaning of an expression.
 
 The texts are those of the product whose clients match on them.
-Source: reference, statements, section 3.
+Source: docs/sql/expressions.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """GROUP BY: aggregates become columns, everything else must come from the grouping expressions.
 
-Source: reference, statements, sections 3.8 and 8.
+Source: docs/sql/queries.md#group-by.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From expressions as written to bound ones: names resolved, nodes typed, coercions explicit.
 
-Source: reference, statements, section 3; functions, section 0.
+Source: docs/sql/expressions.md.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Binder:
     def _sides(self, *sides: ex.Expr) -> Sequence[ex.Expr]:
         """Texts beside ROWTIME and window bounds become milliseconds.
 
-        Source: reference, statements, section 13.
+        Source: docs/sql/sources.md#pseudo-columns.
         """
         if not any(isinstance(side, ex.Ref) and side.name in _MAGIC for side in sides):
             return sides

@@ -1,6 +1,6 @@
 """What joins have in common: which sources may be joined, how messages show a join.
 
-Source: reference, statements, section 9.
+Source: docs/sql/joins.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which columns of a result are its key, and that the projection has them.
 
-Source: reference, section 7.
+Source: docs/sql/queries.md#select.
 """
 
 from __future__ import annotations

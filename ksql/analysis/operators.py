@@ -1,6 +1,6 @@
 """The types of arithmetic and comparisons, with the conversions that they imply.
 
-Source: reference, statements, sections 2.1, 2.2, 3.2.
+Source: docs/sql/types.md#decimals.
 """
 
 from __future__ import annotations

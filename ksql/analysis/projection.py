@@ -1,4 +1,4 @@
-"""The SELECT list: stars expanded, every item named. Source: reference, statements, section 7."""
+"""The SELECT list: stars expanded, every item named. Source: docs/sql/queries.md#select."""
 
 from __future__ import annotations
 

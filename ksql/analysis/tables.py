@@ -1,6 +1,6 @@
 """Table functions in SELECT: each call becomes a column of rows that a row gives rise to.
 
-Source: reference, statements, section 3.8; functions, section 11.
+Source: docs/sql/queries.md#table-functions.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The first element that is not NULL sets the type, later ones widen it. Literals bend to their
 neighbours (texts are read as numbers, numbers are printed as texts), other expressions are only
 widened.
-Source: reference, statements, section 3.3.
+Source: docs/sql/expressions.md#comparisons.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The WINDOW clause in milliseconds. Source: reference, statements, section 8.3."""
+"""The WINDOW clause in milliseconds. Source: docs/sql/windows.md#windows."""
 
 from __future__ import annotations
 

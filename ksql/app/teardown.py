@@ -1,6 +1,6 @@
 """The end of a cluster: all queries, the topics that are named, then the order of truth itself.
 
-Source: reference, REST interface, endpoint /ksql/terminate.
+Source: docs/rest.md#ksqlterminate.
 """
 
 from __future__ import annotations

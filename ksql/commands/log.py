@@ -1,6 +1,6 @@
 """The command topic: one partition, never compacted, written in transactions. The order of truth.
 
-Source: ksqlDB's command topic; the reference's page on operations, section 2.
+Source: ksqlDB's command topic; docs/architecture.md#what-is-stored.
 """
 
 from __future__ import annotations

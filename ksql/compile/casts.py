@@ -1,6 +1,6 @@
 """CAST as Python code; the common ones need no call.
 
-Source: reference, statements, section 2.3.
+Source: docs/sql/types.md#conversions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Comparisons, IN and LIKE as Python code. With a NULL they are false, LIKE excepted: it raises.
 
-Source: reference, statements, sections 3.1 to 3.3 and 3.6.
+Source: docs/sql/expressions.md#comparisons.
 """
 
 from __future__ import annotations

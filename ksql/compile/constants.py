@@ -1,6 +1,6 @@
 """The values of INSERT VALUES: constant expressions, strictly brought to their columns' types.
 
-Source: reference, statements, section 11.
+Source: docs/sql/insert.md.
 """
 
 from __future__ import annotations

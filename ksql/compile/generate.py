@@ -1,6 +1,6 @@
 """Bound expressions to Python code: access, constructors, conditions, calls.
 
-Source of the meaning: reference, statements, sections 3.1 to 3.7.
+Source of the meaning: docs/sql/expressions.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Arithmetic as Python code: Java's integers, IEEE doubles, exact decimals, joined texts.
 
 A NULL operand makes Python's operators raise, which is what the language wants.
-Source: reference, statements, sections 2.2 and 3.1.
+Source: docs/sql/types.md#decimals.
 """
 
 from __future__ import annotations

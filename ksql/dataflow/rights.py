@@ -3,7 +3,7 @@
 A topic of Kafka's or of any service's own inner workings (command topics, changelogs, schemas,
 offsets) is closed, whatever the configuration says. One that ``ksql.readonly.topics`` matches, and
 the processing log, can be read and nothing else.
-Source: reference, operations, section 1; statements, section 11.
+Source: docs/configuration.md#topics-that-no-setting-opens.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """WITH (TIMESTAMP): a record's time from one of its columns.
 
-Source: reference, statements, section 14.
+Source: docs/sql/windows.md#time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """May a source take another's place? The metastore's check.
 
-Source: reference, upgrades, section 2.
+Source: docs/upgrades.md#what-is-refused.
 """
 
 from __future__ import annotations

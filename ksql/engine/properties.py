@@ -1,4 +1,4 @@
-"""The WITH clause, typed. Source: reference, statements, section 5."""
+"""The WITH clause, typed. Source: docs/sql/sources.md#properties."""
 
 from __future__ import annotations
 

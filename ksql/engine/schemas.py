@@ -1,7 +1,7 @@
 """Statements and the schema registry: columns that come from it, schemas that go to it.
 
 What is inferred is written into the statement, so that a replay needs no registry.
-Source: reference, serde, sections 4 and 5.
+Source: docs/schema-registry.md#with-statements.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The query reads the table's topic as every other query does, so records that do not decode, or that
 have no time, are skipped and logged, and the table keeps the rows it has. It writes the rows to a
 topic that lists hide, from which they are served like those of any other table.
-Source: reference, statements, section 6.
+Source: docs/sql/sources.md#create-stream-create-table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the schemas of all formats have in common: Kafka Connect's types, and how they become ours.
 
 Avro, Protobuf and JSON schemas are read as these; inference and the rules of reading are then one.
-Source: reference, serde, sections 3.4 and 5.
+Source: docs/formats.md#how-types-are-written.
 """
 
 from __future__ import annotations

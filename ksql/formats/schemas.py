@@ -1,6 +1,6 @@
 """Schemas and columns: what a registered schema says about a topic, and what we register for one.
 
-Source: reference, serde, sections 4 and 5.
+Source: docs/schema-registry.md#with-statements.
 """
 
 from __future__ import annotations

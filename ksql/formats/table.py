@@ -1,7 +1,7 @@
 """The formats: what each can do, whether it can hold given columns, and its serde.
 
 Adding a format is a row in ``FORMATS`` and a folder beside this module.
-Source: reference, serde, section 1.
+Source: docs/formats.md.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ def validate(format_: Format, columns: Columns, side: Side) -> None:
     Whether AVRO and PROTOBUF can name and nest them is seen when their schemas are made.
 
     Raises: StatementError with ksqlDB's wording.
-    Source: reference, serde, section 1; messages as the compatibility corpora expect them.
+    Source: docs/formats.md; messages as the compatibility corpora expect them.
     """
     info = format_info(format_.name)
     _validate_properties(format_, info)

@@ -40,7 +40,7 @@ class Variation:
 def describe(function: Function) -> list[Variation]:
     """All ways to call the function, in the order of its overloads.
 
-    Source: reference, rest, on the entity describe_function.
+    Source: docs/sql/managing.md#describe.
     """
     found = []
     for overload in function.overloads:

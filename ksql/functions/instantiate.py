@@ -119,7 +119,7 @@ def instantiate_table(
 def function_settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     """The ``ksql.functions.<name>.*`` settings by their last part, over the ``_global_`` ones.
 
-    Source: reference, functions, section 0.
+    Source: docs/functions.md#which-overload-is-called.
     """
     found: dict[str, str] = {}
     for prefix in (PREFIX + GLOBAL, f"{PREFIX}{name.lower()}."):

@@ -71,7 +71,7 @@ def resolve(function: Function, args: Sequence[Arg], *, span: Span | None = None
     """The overload of ``function`` for these arguments.
 
     Raises: NoSuchOverload; AmbiguousCall; whatever a lambda's ``infer`` raises.
-    Source: reference, functions, section 0.
+    Source: docs/functions.md#which-overload-is-called.
     """
     passes = (False,) if function.kind == "AGGREGATE" else (False, True)
     for casts in passes:

@@ -53,7 +53,7 @@ def fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlTy
 
     ``bound`` collects what the type variables stand for. A NULL fits everywhere and stays NULL
     here.
-    Source: reference, functions, section 0.
+    Source: docs/functions.md#which-overload-is-called.
     """
     if given == NULL:
         return None if isinstance(pattern, Fn) else NULL

@@ -1,6 +1,6 @@
 """The processing log: what happened to a record that could not be handled, as a record of its own.
 
-Source: reference, operations, section 8.
+Source: docs/operations.md#records-that-could-not-be-handled.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class StreamTableJoin:
 
     ``outer`` keeps stream records that find no row, with ``right_width`` NULLs. Only stream records
     cause results; their timestamps and headers are kept.
-    Source: the reference's section on joins.
+    Source: docs/sql/joins.md#stream-with-table.
     """
 
     outer: bool

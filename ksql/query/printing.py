@@ -1,6 +1,6 @@
 """PRINT: raw records of a topic with their guessed formats.
 
-Source: reference, statements, section 16.10.
+Source: docs/sql/reading.md#print.
 """
 
 from __future__ import annotations

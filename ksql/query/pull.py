@@ -1,6 +1,6 @@
 """Pull queries: a table's rows as they are now, by key where the condition allows it.
 
-Source: reference, statements, section 12.
+Source: docs/sql/reading.md#pull-queries.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ They read on from the newest record of what one running query writes. Ours read 
 push queries do: no query has to be started for them. What clients can tell apart is kept: their
 ids, and that records without key are left out.
 
-Source: reference, operations, section 7.
+Source: docs/sql/reading.md#push-queries.
 """
 
 from __future__ import annotations

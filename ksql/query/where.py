@@ -1,7 +1,7 @@
 """WHERE of a pull query: the keys that it allows, and what it must say where scans are not allowed.
 
 A condition is looked at as alternatives (OR) of conjunctions (AND): each alternative has to give
-the key for itself. Source: reference, statements, section 12.
+the key for itself. Source: docs/sql/reading.md#pull-queries.
 """
 
 from __future__ import annotations

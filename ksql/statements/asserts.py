@@ -1,6 +1,6 @@
 """ASSERT TOPIC and ASSERT SCHEMA: wait until a topic or a schema is there (or gone).
 
-Source: reference, statements, section 16.9.
+Source: docs/sql/managing.md#assert.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """INSERT INTO .. VALUES: one record, written at once, not through the command topic.
 
-Source: reference, statements, section 11.
+Source: docs/sql/insert.md.
 """
 
 from __future__ import annotations

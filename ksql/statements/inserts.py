@@ -1,6 +1,6 @@
 """Rows of JSON, each a record of its own: what /inserts-stream does.
 
-Source: reference, REST interface, section 6.
+Source: docs/rest.md#inserts-stream.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Conversions between types: what happens by itself, what CAST allows, how values are converted.
 
 A caster gets a value that is not NULL and returns one, or raises ValueError or ArithmeticError for
-a value that it cannot convert. Source: reference, statements, sections 2.1 and 2.3.
+a value that it cannot convert. Source: docs/sql/types.md#conversions.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every value of type DECIMAL(p, s) carries exactly s digits after the point. Results are exact
 or an error: nothing is rounded but by a CAST.
-Source: reference, statements, section 2.2.
+Source: docs/sql/types.md#decimals.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The text forms of DATE, TIME and TIMESTAMP.
 
-Source: reference, statements, section 2.4.
+Source: docs/sql/types.md#texts-of-times.
 """
 
 from __future__ import annotations

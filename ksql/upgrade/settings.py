@@ -1,7 +1,6 @@
 """The settings of a running query across a replacement: what is inherited, what a change means.
 
-Source: KLIP-28 knows no settings; the reference says that ``auto.offset.reset`` has no effect on an
-upgrade.
+Source: docs/upgrades.md#what-is-kept; KLIP-28 knows no settings.
 """
 
 from __future__ import annotations

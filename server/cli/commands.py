@@ -1,6 +1,6 @@
 """The terminal's own commands: a table from name to function; none needs a semicolon.
 
-Source: reference, operations, section 10.
+Source: docs/terminal.md.
 """
 
 from __future__ import annotations

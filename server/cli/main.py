@@ -1,6 +1,6 @@
 """``ksql``: a prompt, or one run of what is given (-e, -f, or standard input).
 
-Source: reference, operations, section 10.
+Source: docs/terminal.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a terminal session remembers, and the statements that it answers by itself.
 
-Source: reference, operations, section 10; statements, sections 16.6 and 16.7.
+Source: docs/sql/managing.md#set-unset.
 """
 
 from __future__ import annotations

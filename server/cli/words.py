@@ -1,6 +1,6 @@
 """The language's words, for completion and colours.
 
-Source: reference, statements, section 1.
+Source: docs/sql/types.md#names.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What the columns do not want is skipped. That is four to six times as fast as a generic reader that
 builds every record as a dictionary first.
-Source: the Avro specification 1.11, binary encoding; reference, serde, section 3.4.
+Source: the Avro specification 1.11, binary encoding; docs/formats.md#avro.
 """
 
 from __future__ import annotations

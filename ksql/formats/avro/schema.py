@@ -1,6 +1,6 @@
 """Avro schemas: read into nodes, seen as Connect types, and made for columns.
 
-Source: the Avro specification 1.11, schema declaration; reference, serde, sections 2, 4 and 5.
+Source: the Avro specification 1.11, schema declaration; docs/formats.md#avro.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """AVRO: records with their schema's id before them.
 
-Source: reference, serde, sections 3.4 and 4.
+Source: docs/formats.md#avro.
 """
 
 from __future__ import annotations

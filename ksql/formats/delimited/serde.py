@@ -2,7 +2,7 @@
 
 The common record, one line without quotes, is read and written by a generated function; ``lex``
 and ``quoted`` know the rest.
-Source: reference, serde, section 3.2; the rules are commons-csv 1.4's, minimal quoting included.
+Source: docs/formats.md#delimited; the rules are commons-csv 1.4's, minimal quoting included.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The generated reader tests each value for the class it should have and leaves everything else to
 ``json_values``; the writer lets orjson write what it writes as Java does and prepares the rest
 (doubles with an exponent, decimals, bytes).
-Source: reference, serde, sections 2 and 3.1.
+Source: docs/formats.md#json.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """JSON: an object of the columns, or the value of a single one.
 
-Source: reference, serde, sections 2 and 3.1.
+Source: docs/formats.md#json.
 """
 
 from __future__ import annotations

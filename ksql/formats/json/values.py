@@ -1,7 +1,7 @@
 """One JSON value as a value of a SQL type: the coercions of the declared-schema reader.
 
 Generated readers test for the expected Python class themselves and come here with everything else.
-Source: reference, serde, section 3.1.
+Source: docs/formats.md#json.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """JSON schemas: seen as Connect types, and made for columns.
 
-Source: reference, serde, sections 4 and 5; Confluent's converter (``connect.*`` keywords).
+Source: docs/formats.md#json_sr; Confluent's converter (``connect.*`` keywords).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The written type decides first whether a column can take it; the text is then read as the written
 type, and numbers become text, where a column wants that, as Java prints the written type.
-Source: reference, serde, sections 3.1 and 3.4.
+Source: docs/formats.md#json_sr.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """KAFKA: the one column as Kafka's own serializers write it, big-endian and without coercion.
 
-Source: reference, serde, section 3.3.
+Source: docs/formats.md#kafka.
 """
 
 from __future__ import annotations

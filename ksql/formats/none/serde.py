@@ -1,6 +1,6 @@
 """NONE: nothing is read and nothing written; for streams without keys.
 
-Source: reference, serde, section 1.
+Source: docs/formats.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows from and to Protobuf messages, by functions generated for a message and the columns.
 
 The messages themselves are parsed and written by Google's library.
-Source: reference, serde, sections 2 and 3.4.
+Source: docs/formats.md#protobuf.
 """
 
 from __future__ import annotations

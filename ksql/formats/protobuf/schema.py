@@ -1,6 +1,6 @@
 """Protobuf schemas: made usable, seen as Connect types, and made for columns.
 
-Source: reference, serde, sections 2, 3.4, 4 and 5; Confluent's Protobuf converter (names, decimal).
+Source: docs/formats.md#protobuf; Confluent's Protobuf converter (names, decimal).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """PROTOBUF: messages with their schema's id and their place in the schema before them.
 
-Source: reference, serde, sections 3.4 and 4; Confluent's wire format.
+Source: docs/formats.md#protobuf; Confluent's wire format.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """PROTOBUF_NOSR: messages whose schema follows from the declared columns; no registry.
 
-Source: reference, serde, section 3.4.
+Source: docs/formats.md#protobuf.
 """
 
 from __future__ import annotations

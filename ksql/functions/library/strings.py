@@ -37,7 +37,7 @@ class BadEscape(EvaluationError):
 def initcap(text: str) -> str:
     """Each word with a capital first letter and small others; leading white space is lost.
 
-    Source: reference, functions, section 5.
+    Source: docs/functions.md.
     """
     words = _WORD.findall(text.lower())
     return "".join(word[:1].upper() + word[1:] for word in words)

@@ -67,7 +67,7 @@ def parse_date(pattern: str, text: str) -> int:
     """The epoch day of a text.
 
     Raises: BadPattern; BadText, also if the text has a time of day.
-    Source: reference, functions, section 8.
+    Source: Apache Commons Lang, FastDateFormat.
     """
     compiled = _compiled(pattern)
     found = compiled.regex.match(text)

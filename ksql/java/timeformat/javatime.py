@@ -156,7 +156,7 @@ def parse_timestamp(pattern: str, text: str, zone: Zone = UTC) -> int:
     """Epoch milliseconds of a text; a zone in the text wins, missing fields are 1970-01-01T00:00.
 
     Raises: BadPattern, BadText.
-    Source: reference, functions, section 8; the parser of WITH (TIMESTAMP_FORMAT) is the same.
+    Source: java.time.format.DateTimeFormatter; the parser of WITH (TIMESTAMP_FORMAT) is the same.
     """
     compiled = formatter(pattern)
     if compiled.direct is not None and (local := compiled.direct(text)) is not None:

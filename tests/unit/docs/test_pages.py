@@ -15,6 +15,7 @@ OUTSIDE = [
     *sorted(ROOT.glob("ksql/*/README.md")),
 ]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_CITED = re.compile(r"Source[^:\n]*:[^\n]*?((?:docs|qtt)/[\w/-]+\.md)(?:#([\w-]+))?")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -45,6 +46,22 @@ def test_links_outside_of_the_site_lead_somewhere(path):
         target = (path.parent / file).resolve() if file else path
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+def test_sources_cite_pages_that_exist():
+    """``Source:`` lines name a page here, or a public document."""
+    modules = [path for name in ("ksql", "server", "qtt") for path in (ROOT / name).rglob("*.py")]
+    texts = [(path.relative_to(ROOT), path.read_text("utf-8")) for path in modules]
+    cited = [(path, *found) for path, text in texts for found in _CITED.findall(text)]
+    assert len(cited) > 60
+    pages = {page for _, page, _ in cited}
+    known = {page: anchors(ROOT / page) if (ROOT / page).exists() else None for page in pages}
+    assert [
+        each
+        for each in cited
+        if known[each[1]] is None or (each[2] and each[2] not in known[each[1]])
+    ] == []
+    assert [path for path, text in texts if "Source: reference," in text] == []
 
 
 def test_every_function_is_listed():

@@ -1,4 +1,4 @@
-"""How long the topics of results keep their records. Source: reference, statements, 5 and 8.3."""
+"""How long the topics of results keep their records. Source: docs/sql/windows.md#windows."""
 
 from __future__ import annotations
 
