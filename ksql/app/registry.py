@@ -120,6 +120,15 @@ def open_registry(
     return OpenRegistry(RegistrySettings(url), LocalRegistry(subjects), embedded=True, close=close)
 
 
+def check_listener(settings: Settings) -> None:
+    """Refuse an address at which the embedded registry, if there is to be one, could not listen.
+
+    Raises: BadRegistryListener.
+    """
+    if not settings.text(URL):
+        _listener(settings.text(LISTENER))
+
+
 def _listener(given: str) -> tuple[str, int]:
     url = urlsplit(given)
     try:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from ksql.app import charge, compose
 from ksql.app.apart import Apart
 from ksql.app.book import LedgerBook
+from ksql.app.configuration import check_configuration
 from ksql.app.ending import end
 from ksql.app.logtopic import open_log_topic
 from ksql.app.mark import FileMark
@@ -33,7 +34,6 @@ from ksql.base.lease import NotInCharge
 from ksql.commands.log import KafkaCommandLog
 from ksql.commands.quarantine import SKIP, CommandTrouble, offsets_of
 from ksql.commands.record import VERSION, encode_catalog
-from ksql.dataflow import rights
 from ksql.engine.engine import Engine
 from ksql.functions.registry import BUILTINS
 from ksql.kafka.admin import Admin
@@ -122,7 +122,7 @@ class KsqlService:
         self._ready.set()
 
     def _start(self) -> None:
-        rights.check_patterns(self.settings)
+        check_configuration(self.settings)
         self._state = state = StateDir.open(self.settings, self._random_name)
         self._closers.append(state.close)
         with ThreadPoolExecutor(1) as pool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ksql.base.config import InvalidProperty
 from ksql.base.errors import StartError
 
 Config = dict[str, str | int | float | bool]
@@ -258,6 +259,8 @@ def _endpoint(value: str) -> list[tuple[str, str]]:
 
 
 def _memory(value: str) -> list[tuple[str, str]]:
+    if not value.isdecimal():
+        raise InvalidProperty("buffer.memory", value, "a whole number of bytes")
     return [("queue.buffering.max.kbytes", str(max(1, int(value) // 1024)))]
 
 
