@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if anything was lost, doubled, left behind or not running."""
     parser = argparse.ArgumentParser(prog="tests.crash", description=__doc__)
     parser.add_argument("--guarantee", choices=GUARANTEES, help="only this one")
-    parser.add_argument("--only", default="", help="only points whose name holds this text")
+    parser.add_argument("--only", default="", help="only lines that hold this text")
     chosen = parser.parse_args(arguments)
     if chosen.guarantee is None:
         return _side_by_side(chosen.only)

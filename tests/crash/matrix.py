@@ -62,7 +62,7 @@ class Matrix:
         self.rows: list[Row] = []
 
     def run(self, only: str = "") -> Iterator[Row]:
-        """All points whose name holds the text."""
+        """All statements, and points of a batch, whose line holds the text."""
         for statement in STATEMENTS:
             if only in statement.name and self._concerns(statement):
                 yield from self._statement(statement)
@@ -70,7 +70,7 @@ class Matrix:
             name = f"batch of {KINDS[index]}"
             points = BATCH_POINTS[self.guarantee == EXACTLY_ONCE]
             for point in (points[number % 2], points[2 + number % 2]):
-                if only in name:
+                if only in f"{name} {point}, {victim}":
                     yield self._batch(index, name, point, victim)
         self.end()
 
