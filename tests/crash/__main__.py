@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,15 +25,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--guarantee", choices=GUARANTEES, help="only this one")
     parser.add_argument("--only", default="", help="only lines that hold this text")
     chosen = parser.parse_args(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores the first
+        signal.signal(number, _interrupt)
     if chosen.guarantee is None:
         return _side_by_side(chosen.only)
     return _run(chosen.guarantee, chosen.only)
 
 
+def _interrupt(_number: int, _frame: object) -> None:
+    """End by an exception, so that brokers and servers are ended too."""
+    raise KeyboardInterrupt
+
+
 def _side_by_side(only: str) -> int:
     command = [sys.executable, "-m", "tests.crash", "--only", only, "--guarantee"]
-    running = [subprocess.Popen([*command, guarantee]) for guarantee in GUARANTEES]
-    return max(process.wait() for process in running)
+    with contextlib.ExitStack() as ending:
+        running = [
+            ending.enter_context(subprocess.Popen([*command, guarantee]))
+            for guarantee in GUARANTEES
+        ]
+        for process in running:
+            ending.callback(process.send_signal, signal.SIGINT)
+        return max(process.wait() for process in running)
 
 
 def _run(guarantee: str, only: str) -> int:
