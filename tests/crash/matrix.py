@@ -7,6 +7,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,14 +135,16 @@ class Matrix:
         hit = site.folder / unique("hit")
         family = site.family()
         site.order(batch=point, victim=_pid(site, victim), hit=str(hit))
-        world.feed(kind, 25)
-        await_true(f"{point} is reached", hit.exists)
-        if victim == "broker":
-            time.sleep(1.0)
-            site.broker.restart()
-        elif victim == "server":
-            site.await_dead(family)
-            site.start()
+        with ThreadPoolExecutor(1) as pool:
+            feeding = pool.submit(world.feed, kind, 25)  # it waits while the broker is away
+            await_true(f"{point} is reached", hit.exists)
+            if victim == "broker":
+                time.sleep(1.0)
+                site.broker.restart()
+            elif victim == "server":
+                site.await_dead(family)
+                site.start()
+            feeding.result()
         site.order()
         world.verify((kind,))
 
