@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from ksql.kafka.calls import in_time
 from ksql.kafka.errors import FENCED, error_of, is_retriable
 from ksql.kafka.producer import DeliveryFailed, WorkerProducer
 from ksql.kafka.turn import Turn
@@ -179,7 +180,7 @@ def _again(call: Callable[[float], None]) -> None:
     deadline = time.monotonic() + _CALL_S
     while True:
         try:
-            return call(max(deadline - time.monotonic(), _AGAIN_S))
+            return in_time(call, max(deadline - time.monotonic(), _AGAIN_S))
         except KafkaException as problem:
             if not error_of(problem).retriable() or time.monotonic() > deadline:
                 raise
