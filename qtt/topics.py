@@ -14,9 +14,9 @@ from ksql.engine.ddl import columns_of
 from ksql.engine.properties import With, configured_formats, with_configured_wrap
 from ksql.formats.schema_registry import Schema
 from ksql.formats.schemas import schema_for
-from ksql.formats.table import format_info
 from ksql.syntax import ast
 from ksql.syntax.parser import parse_one, split
+from ksql.types.format import capabilities
 from ksql.types.schema import Schema as Columns
 from qtt.model import SchemaDef, TopicDef
 
@@ -146,7 +146,7 @@ def _derived(
 
 
 def _side(format_: Format, columns: tuple[Column, ...], side: Side) -> SchemaDef | None:
-    if not columns or not format_info(format_.name).needs_registry:
+    if not columns or not capabilities(format_.name).infers:
         return None
     found = schema_for(format_, columns, side)
     return SchemaDef(found.kind, found.text)

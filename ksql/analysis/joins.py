@@ -12,6 +12,7 @@ from ksql.base.errors import NotSupportedYet, StatementError
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import transform
+from ksql.types.format import capabilities
 
 if TYPE_CHECKING:
     from ksql.analysis.sources import FromSource
@@ -37,10 +38,12 @@ def check_sources(left: FromSource, right: FromSource) -> None:
             f"Can not join '{left.source.name}' to '{right.source.name}': "
             "self joins are not yet supported."
         )
-    kafka = [s.source.name for s in (left, right) if s.source.value_format.name == "KAFKA"]
-    if kafka:
+    sources = [one.source for one in (left, right)]
+    wrong = [one for one in sources if not capabilities(one.value_format.name).joins_and_groups]
+    if wrong:
         raise InvalidJoin(
-            f"Source(s) {', '.join(kafka)} are using the 'KAFKA' value format. "
+            f"Source(s) {', '.join(one.name for one in wrong)} are using the "
+            f"'{wrong[0].value_format.name}' value format. "
             "This format does not yet support JOIN."
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from ksql.types.format import FIXED, Format, as_written
+from ksql.types.format import Format, as_written, capabilities
 from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check_growth(old: DataSource, new: DataSource, queries: Container[str]) -> l
     if not added:
         return []
     stems = []
-    if old.value_format.name in FIXED:
+    if capabilities(old.value_format.name).fixed_columns:
         stems.append(
             f"The records of {old.value_format.name} have as many fields as '{old.name}' has "
             f"columns: with {added} what is in topic {old.topic} could not be read any more, and "

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from ksql.base.ident import did_you_mean
 from ksql.engine.errors import BadProperty, InvalidConfiguration, InvalidValue, MissingFormat
 from ksql.formats.schemas import avro_key_name
-from ksql.formats.table import FORMATS, UnknownFormat, UnsupportedProperties, configured_wrap
+from ksql.formats.table import UnsupportedProperties, configured_wrap
 from ksql.java.timeformat import timestamp_parser
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-from ksql.types.format import Format, KeyWindow, TimestampColumn
+from ksql.types.format import Format, KeyWindow, TimestampColumn, capabilities
 from ksql.types.ints import INT_MAX, INT_MIN
 
 if TYPE_CHECKING:
@@ -144,8 +144,8 @@ class With:
             )
         stated = own if both is None else both
         name = None if stated is None else stated.upper()
-        if name is not None and name not in FORMATS:
-            raise UnknownFormat(name)
+        if name is not None:
+            capabilities(name)
         return FormatClause(
             name,
             own is not None,
@@ -353,14 +353,14 @@ def format_of(
     if not name:
         raise MissingFormat("value" if key_of is None else "key")
     same = inherited if inherited is not None and inherited.name == name else None
-    if clause.delimiter is not None and "delimiter" not in FORMATS[name].properties:
+    if clause.delimiter is not None and "delimiter" not in capabilities(name).properties:
         raise UnsupportedProperties(name, ["delimiter"])
     delimiter = clause.delimiter or (same.delimiter if same else ",")
     full_name = clause.schema_full_name
     if key_of is not None and name == "AVRO":
         full_name = full_name or avro_key_name(key_of)
     return Format(
-        name,  # type: ignore[arg-type] # checked against FORMATS
+        name,  # type: ignore[arg-type] # is among CAPABILITIES
         delimiter=delimiter,
         wrap=wrap,
         schema_id=clause.schema_id,

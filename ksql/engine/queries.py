@@ -36,7 +36,7 @@ from ksql.plan.walk import nodes
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.types.coerce import can_coerce
-from ksql.types.format import Format, KeyWindow
+from ksql.types.format import Format, KeyWindow, capabilities
 from ksql.types.model import Decimal, SqlType
 from ksql.types.schema import Column, Role, Schema, quote_always
 from ksql.upgrade.settings import (
@@ -196,11 +196,11 @@ def _sink_formats(
     first = built.sources[0].source
     key_clause = options.clause("KEY")
     if not built.key:
-        if key_clause.own and key_clause.name != "NONE":
+        if key_clause.own and not (key_clause.name and capabilities(key_clause.name).empty):
             raise StatementError("Key format specified for stream without key columns.")
         key = Format("NONE")
     else:
-        inherited = first.key_format if first.key_format.name != "NONE" else None
+        inherited = None if capabilities(first.key_format.name).empty else first.key_format
         default = context.settings.text("ksql.persistence.default.format.key")
         key = format_of(key_clause, default, inherited, key_of=name)
     wrap = options.wrap

@@ -14,8 +14,9 @@ from ksql.engine.changes import DeleteSubject
 from ksql.engine.properties import With, declared_formats
 from ksql.formats.schema_registry import Schema, subject_name
 from ksql.formats.schemas import check_given_schema, inferred_columns, schema_for
-from ksql.formats.table import Columns, NoRegistry, Side, format_info
+from ksql.formats.table import Columns, NoRegistry, Side
 from ksql.syntax import ast
+from ksql.types.format import capabilities
 
 if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
@@ -115,7 +116,7 @@ def check_id(format_: Format, side: Side) -> None:
 
     Raises: IdNeedsSchemas.
     """
-    if format_.schema_id is not None and not format_info(format_.name).infers:
+    if format_.schema_id is not None and not capabilities(format_.name).infers:
         raise IdNeedsSchemas(side, format_.name)
 
 
@@ -123,7 +124,7 @@ def _infers(format_: Format, side: Side, *, declared: bool) -> bool:
     check_id(format_, side)
     if format_.schema_id is not None and declared:
         raise IdAndColumns(side)
-    return format_info(format_.name).infers and not declared
+    return capabilities(format_.name).infers and not declared
 
 
 def _inferred(format_: Format, side: Side, topic: str, context: Context) -> Columns:
@@ -172,7 +173,7 @@ def _registrations(
 ) -> tuple[Registration, ...]:
     topic, found = source.topic, []
     for side, format_, columns in _sides(source):
-        if not columns or not format_info(format_.name).needs_registry:
+        if not columns or not capabilities(format_.name).infers:
             continue
         registry = _registry(format_, topic, context)
         if format_.schema_id is not None:
@@ -190,7 +191,7 @@ def subjects_of(source: DataSource) -> tuple[str, ...]:
     return tuple(
         subject_name(source.topic, side)
         for side, format_, _ in _sides(source)
-        if format_info(format_.name).needs_registry
+        if capabilities(format_.name).infers
     )
 
 

@@ -19,10 +19,9 @@ from ksql.catalog.topic import Topic
 from ksql.engine.changes import PutQuery, PutSource
 from ksql.engine.ddl import create_source
 from ksql.engine.queries import query_plan
-from ksql.formats.table import format_info
 from ksql.plan import codec
 from ksql.plan.nodes import Select, Sink, Source
-from ksql.types.format import Format
+from ksql.types.format import Format, capabilities
 
 if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
@@ -87,7 +86,7 @@ def _topic(query_id: QueryId, source: DataSource, context: Context) -> str:
 
 def _plain(format_: Format) -> Format:
     """The format of the rows that are kept: that of the table, unless it needs a registry."""
-    return Format("JSON") if format_info(format_.name).needs_registry else format_
+    return Format("JSON") if capabilities(format_.name).infers else format_
 
 
 def _sink(source: DataSource, kept: Materialization) -> Sink:

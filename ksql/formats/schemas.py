@@ -22,7 +22,8 @@ from ksql.formats.schema_registry import (
     referenced,
     subject_name,
 )
-from ksql.formats.table import Columns, Side, format_info, is_unwrapped, serde_for
+from ksql.formats.table import Columns, Side, is_unwrapped, serde_for
+from ksql.types.format import capabilities
 from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def topic_serde(
 
     Raises: StatementError, RegistryMissing; see ``serde_for``.
     """
-    if not format_info(format_.name).needs_registry:
+    if not capabilities(format_.name).infers:
         return serde_for(format_, columns, side)
     subject = subject_name(topic, side)
     found = serde_for(format_, columns, side, registry, subject)
@@ -161,7 +162,7 @@ def inferred_columns(
     if schema.kind != KINDS.get(format_.name):
         raise WrongSchemaKind(topic, side, format_.name, schema.kind)
     upper = format_.schema_id is None
-    alone = format_info(format_.name).unwraps_keys if side == "key" else format_.wrap is False
+    alone = capabilities(format_.name).unwraps_keys if side == "key" else format_.wrap is False
     try:
         found = connect_type(schema, registry, format_.schema_full_name)
         columns = columns_of(found, side, alone=alone, upper=upper)

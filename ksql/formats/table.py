@@ -7,12 +7,10 @@ Source: docs/formats.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base import codegen
 from ksql.base.errors import RegistryMissing, StatementError
-from ksql.base.ident import near
 from ksql.formats.avro import serde as avro
 from ksql.formats.delimited import serde as delimited
 from ksql.formats.json import serde as json
@@ -23,7 +21,7 @@ from ksql.formats.protobuf import serde as protobuf
 from ksql.formats.protobuf_nosr import serde as protobuf_nosr
 from ksql.formats.serde import SKIP, DecodeError, EncodeError, Row, Serde, Skip
 from ksql.types import model
-from ksql.types.format import Side
+from ksql.types.format import Capabilities, Side, capabilities
 from ksql.types.schema import Column
 
 if TYPE_CHECKING:
@@ -32,17 +30,14 @@ if TYPE_CHECKING:
     from ksql.types.model import SqlType
 
 __all__ = [
-    "FORMATS",
     "SKIP",
     "DecodeError",
     "EncodeError",
-    "FormatInfo",
     "Row",
     "Serde",
     "Side",
     "Skip",
     "configured_wrap",
-    "format_info",
     "is_unwrapped",
     "serde_features",
     "serde_for",
@@ -107,72 +102,19 @@ def _within(type_: SqlType) -> list[SqlType]:
             return [type_]
 
 
-@dataclass(frozen=True)
-class FormatInfo:
-    """What a format can do."""
-
-    name: str
-    types: TypeRule
-    infers: bool = False  # columns come from the schema registry
-    wraps: bool = True  # a single column can stand inside an object
-    unwraps: bool = True  # a single column can stand alone
-    wraps_by_default: bool = True  # a single value column without WRAP_SINGLE_VALUE
-    unwraps_keys: bool = True  # a single key column stands alone
-    most_columns: int | None = None
-    joins_and_groups: bool = True  # sources with this value format can be joined and grouped
-    properties: frozenset[str] = frozenset()
-
-    @property
-    def needs_registry(self) -> bool:
-        """Whether nothing can be read or written without a schema registry."""
-        return self.infers
-
-
 _JSON_MAPS = _string_map_keys("JSON only supports MAP types with STRING keys")
 _AVRO_MAPS = _string_map_keys("Avro only supports MAPs with STRING keys")
 _PROTOBUF_MAPS = _string_map_keys("PROTOBUF only supports MAP types with STRING keys")
-_SCHEMA = frozenset({"schemaId", "fullSchemaName"})
-_PROTOBUF = frozenset({"nullableRepresentation"})
 
-FORMATS: dict[str, FormatInfo] = {
-    info.name: info
-    for info in (
-        FormatInfo("JSON", _JSON_MAPS),
-        FormatInfo("JSON_SR", _JSON_MAPS, infers=True, properties=_SCHEMA),
-        FormatInfo("AVRO", _AVRO_MAPS, infers=True, properties=_SCHEMA),
-        FormatInfo(
-            "PROTOBUF",
-            _PROTOBUF_MAPS,
-            infers=True,
-            unwraps=False,
-            unwraps_keys=False,
-            properties=_SCHEMA | _PROTOBUF,
-        ),
-        FormatInfo("PROTOBUF_NOSR", _PROTOBUF_MAPS, properties=_PROTOBUF),
-        FormatInfo(
-            "DELIMITED",
-            _only(delimited.SUPPORTED, decimals=True, name_column=True),
-            wraps=False,
-            wraps_by_default=False,
-            properties=frozenset({"delimiter"}),
-        ),
-        FormatInfo(
-            "KAFKA",
-            _only(frozenset(kafka.PRIMITIVES), decimals=False, name_column=False),
-            wraps=False,
-            wraps_by_default=False,
-            most_columns=1,
-            joins_and_groups=False,
-        ),
-        FormatInfo(
-            "NONE",
-            lambda _name, _column: None,
-            wraps=False,
-            unwraps=False,
-            wraps_by_default=False,
-            most_columns=0,
-        ),
-    )
+TYPES: dict[str, TypeRule] = {
+    "JSON": _JSON_MAPS,
+    "JSON_SR": _JSON_MAPS,
+    "AVRO": _AVRO_MAPS,
+    "PROTOBUF": _PROTOBUF_MAPS,
+    "PROTOBUF_NOSR": _PROTOBUF_MAPS,
+    "DELIMITED": _only(delimited.SUPPORTED, decimals=True, name_column=True),
+    "KAFKA": _only(frozenset(kafka.PRIMITIVES), decimals=False, name_column=False),
+    "NONE": lambda _name, _column: None,
 }
 
 
@@ -183,15 +125,6 @@ class NoRegistry(RegistryMissing):
         super().__init__(
             f"Format {name} needs a schema registry", hint="Set ksql.schema.registry.url."
         )
-
-
-class UnknownFormat(StatementError):
-    """A format that does not exist."""
-
-    def __init__(self, name: str) -> None:
-        close = near(name, FORMATS)
-        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(FORMATS)}."
-        super().__init__(f"Unknown format: {name}", hint=hint)
 
 
 class UnfitSchema(StatementError):
@@ -246,22 +179,11 @@ class UnsupportedProperties(StatementError):
         )
 
 
-def format_info(name: str) -> FormatInfo:
-    """The format of that name, in any case.
-
-    Raises: UnknownFormat.
-    """
-    info = FORMATS.get(name.upper())
-    if info is None:
-        raise UnknownFormat(name)
-    return info
-
-
 def is_unwrapped(format_: Format, columns: Columns, side: Side) -> bool:
     """Whether the only column stands alone, not inside an object."""
     if len(columns) != 1:
         return False
-    info = FORMATS[format_.name]
+    info = capabilities(format_.name)
     if side == "key":
         return info.unwraps_keys
     return not (info.wraps_by_default if format_.wrap is None else format_.wrap)
@@ -269,7 +191,7 @@ def is_unwrapped(format_: Format, columns: Columns, side: Side) -> bool:
 
 def serde_features(format_: Format, columns: Columns, side: Side) -> tuple[str, ...]:
     """The serde features of that side as ksqlDB names them in plans and messages."""
-    info = FORMATS[format_.name]
+    info = capabilities(format_.name)
     if side == "value":
         features = {True: ("WRAP_SINGLES",), False: ("UNWRAP_SINGLES",), None: ()}
         return features[format_.wrap]
@@ -279,7 +201,7 @@ def serde_features(format_: Format, columns: Columns, side: Side) -> tuple[str, 
 
 def configured_wrap(name: str, value_columns: int, setting: bool | None) -> bool | None:
     """What ``ksql.persistence.wrap.single.values`` means for a sink: often nothing."""
-    info = format_info(name)
+    info = capabilities(name)
     if setting is None or value_columns != 1:
         return None
     return setting if (info.wraps if setting else info.unwraps) else None
@@ -293,7 +215,7 @@ def validate(format_: Format, columns: Columns, side: Side) -> None:
     Raises: StatementError with ksqlDB's wording.
     Source: docs/formats.md; messages as the compatibility corpora expect them.
     """
-    info = format_info(format_.name)
+    info = capabilities(format_.name)
     _validate_properties(format_, info)
     if side == "value":
         _validate_wrap(format_, columns, info)
@@ -304,25 +226,19 @@ def validate(format_: Format, columns: Columns, side: Side) -> None:
     if info.most_columns is not None and len(columns) > info.most_columns:
         raise UnfitSchema(format_, columns, side, _too_many(info, columns))
     for column in columns:
-        if reason := info.types(info.name, column):
+        if reason := TYPES[info.name](info.name, column):
             raise UnfitSchema(format_, columns, side, reason)
     if info.name == "PROTOBUF_NOSR":
         protobuf_nosr.text_for(columns, format_)
 
 
-def _validate_properties(format_: Format, info: FormatInfo) -> None:
-    given = {
-        "delimiter": format_.delimiter != ",",
-        "schemaId": format_.schema_id is not None,
-        "fullSchemaName": format_.schema_full_name is not None,
-        "nullableRepresentation": format_.nullable_representation is not None,
-    }
-    wrong = [name for name, there in given.items() if there and name not in info.properties]
+def _validate_properties(format_: Format, info: Capabilities) -> None:
+    wrong = [name for name in format_.stated if name not in info.properties]
     if wrong:
         raise UnsupportedProperties(info.name, wrong)
 
 
-def _validate_wrap(format_: Format, columns: Columns, info: FormatInfo) -> None:
+def _validate_wrap(format_: Format, columns: Columns, info: Capabilities) -> None:
     if format_.wrap is None:
         return
     if len(columns) != 1:
@@ -331,7 +247,7 @@ def _validate_wrap(format_: Format, columns: Columns, info: FormatInfo) -> None:
         raise WrapNotSupported(info.name, wrap=format_.wrap)
 
 
-def _too_many(info: FormatInfo, columns: Columns) -> str:
+def _too_many(info: Capabilities, columns: Columns) -> str:
     got = ", ".join(map(str, columns))
     if info.most_columns == 0:
         return (
@@ -358,9 +274,9 @@ def serde_for(
     validate(format_, columns, side)
     if side == "key" and not columns:
         return none.serde()
-    info = FORMATS[format_.name]
+    info = capabilities(format_.name)
     wrapped = not is_unwrapped(format_, columns, side)
-    if info.needs_registry:
+    if info.infers:
         if registry is None:
             raise NoRegistry(info.name)
         return _REGISTERED[info.name](

@@ -38,7 +38,7 @@ from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.ast import SourceKind
 from ksql.syntax.walk import collect, transform
-from ksql.types.format import KeyWindow
+from ksql.types.format import KeyWindow, capabilities
 from ksql.types.model import BOOLEAN, INTEGER, SqlType, holds_null
 from ksql.types.schema import WINDOW_COLUMNS, Column, Role
 
@@ -255,7 +255,7 @@ class _Builder:
     # --- without aggregates
 
     def _plain(self, plan: Plan) -> Built:
-        self._check_kafka_format("JOIN" if self.relation.join else "")
+        self._check_value_formats("JOIN" if self.relation.join else "")
         parts, origin, keyless = self._plain_key()
         if self.query.partition_by is not None and not self._is_keyed_by(parts):
             plan = Rekey(plan, tuple(Named(self._key_name(p), p.exprs[0]) for p in parts))
@@ -391,7 +391,7 @@ class _Builder:
     # --- with aggregates
 
     def _grouped(self, plan: Plan) -> Built:
-        self._check_kafka_format("GROUP BY")
+        self._check_value_formats("GROUP BY")
         if self.query.partition_by is not None:  # what is grouped next need not be moved before
             self._partition_parts(self.query.partition_by)
         group = self._group_keys()
@@ -563,15 +563,13 @@ class _Builder:
         plan = Select(plan, key, value)
         return Built(plan, key, value, kind, window, self.relation.sources, keyless)
 
-    def _check_kafka_format(self, clause: str) -> None:
-        names = [
-            each.source.name
-            for each in self.relation.sources
-            if each.source.value_format.name == "KAFKA"
-        ]
-        if clause and names:
+    def _check_value_formats(self, clause: str) -> None:
+        sources = [each.source for each in self.relation.sources]
+        wrong = [one for one in sources if not capabilities(one.value_format.name).joins_and_groups]
+        if clause and wrong:
             raise StatementError(
-                f"Source(s) {', '.join(names)} are using the 'KAFKA' value format. "
+                f"Source(s) {', '.join(one.name for one in wrong)} are using the "
+                f"'{wrong[0].value_format.name}' value format. "
                 f"This format does not yet support {clause}."
             )
 

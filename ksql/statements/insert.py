@@ -15,7 +15,8 @@ from ksql.compile.constants import constant_value
 from ksql.dataflow import rights
 from ksql.formats.schema_registry import subject_name
 from ksql.formats.schemas import key_schema_fits, schema_for, topic_serde
-from ksql.formats.table import EncodeError, Serde, format_info
+from ksql.formats.table import EncodeError, Serde
+from ksql.types.format import capabilities
 from ksql.types.model import BIGINT
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column, quote_always
 
@@ -105,7 +106,7 @@ def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
     Raises: CannotInsert.
     """
     format_, columns = source.key_format, source.schema.key
-    if registry is None or not columns or not format_info(format_.name).needs_registry:
+    if registry is None or not columns or not capabilities(format_.name).infers:
         return
     if format_.schema_id is not None or key_schema_fits(format_, columns, source.topic, registry):
         return

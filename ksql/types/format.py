@@ -1,9 +1,15 @@
-"""How a topic's keys or its values are written: the format's name and its properties."""
+"""How a topic's keys or its values are written: the format's name, its properties, its abilities.
+
+A row of ``CAPABILITIES`` tells what a format can do; ``ksql.formats.table`` has its implementation.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
+
+from ksql.base.errors import StatementError
+from ksql.base.ident import near
 
 Side = Literal["key", "value"]
 """The two parts of a record."""
@@ -16,8 +22,8 @@ FormatName = Literal[
 class Format:
     """A format with its properties.
 
-    ``wrap`` is None where the statement and the configuration leave it to the format: see
-    ``ksql.formats.table`` for each format's default. ``delimiter`` is the character itself.
+    ``wrap`` is None where the statement and the configuration leave it to the format.
+    ``delimiter`` is the character itself.
     """
 
     name: FormatName
@@ -27,12 +33,89 @@ class Format:
     schema_full_name: str | None = None
     nullable_representation: Literal["OPTIONAL", "WRAPPER"] | None = None
 
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """The properties that are not at their default, as ksqlDB names them."""
+        given = {
+            "delimiter": self.delimiter != ",",
+            "schemaId": self.schema_id is not None,
+            "fullSchemaName": self.schema_full_name is not None,
+            "nullableRepresentation": self.nullable_representation is not None,
+        }
+        return tuple(name for name, there in given.items() if there)
 
-ALONE: frozenset[FormatName] = frozenset({"DELIMITED", "KAFKA", "NONE"})
-"""The formats that put nothing around a single value."""
 
-FIXED: frozenset[FormatName] = frozenset({"DELIMITED"})
-"""The formats whose readers refuse records with more or fewer columns than they know."""
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a format can do."""
+
+    name: FormatName
+    infers: bool = False  # its schemas are in a registry, and columns can come from there
+    joins_and_groups: bool = True  # sources with this value format can be joined and grouped
+    wraps: bool = True  # a single column can stand inside an object
+    unwraps: bool = True  # a single column can stand alone
+    wraps_by_default: bool = True  # a single value column without WRAP_SINGLE_VALUE
+    unwraps_keys: bool = True  # a single key column stands alone
+    most_columns: int | None = None
+    fixed_columns: bool = False  # its readers refuse records with columns more or fewer
+    properties: frozenset[str] = frozenset()
+
+    @property
+    def empty(self) -> bool:
+        """Whether it holds nothing at all."""
+        return self.most_columns == 0
+
+
+_SCHEMA: Final = frozenset({"schemaId", "fullSchemaName"})
+_NULLABLE: Final = frozenset({"nullableRepresentation"})
+
+CAPABILITIES: Final[dict[str, Capabilities]] = {
+    each.name: each
+    for each in (
+        Capabilities("JSON"),
+        Capabilities("JSON_SR", infers=True, properties=_SCHEMA),
+        Capabilities("AVRO", infers=True, properties=_SCHEMA),
+        Capabilities(
+            "PROTOBUF",
+            infers=True,
+            unwraps=False,
+            unwraps_keys=False,
+            properties=_SCHEMA | _NULLABLE,
+        ),
+        Capabilities("PROTOBUF_NOSR", properties=_NULLABLE),
+        Capabilities(
+            "DELIMITED",
+            wraps=False,
+            wraps_by_default=False,
+            fixed_columns=True,
+            properties=frozenset({"delimiter"}),
+        ),
+        Capabilities(
+            "KAFKA", joins_and_groups=False, wraps=False, wraps_by_default=False, most_columns=1
+        ),
+        Capabilities("NONE", wraps=False, unwraps=False, wraps_by_default=False, most_columns=0),
+    )
+}
+
+
+class UnknownFormat(StatementError):
+    """A format that does not exist."""
+
+    def __init__(self, name: str) -> None:
+        close = near(name, CAPABILITIES)
+        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(CAPABILITIES)}."
+        super().__init__(f"Unknown format: {name}", hint=hint)
+
+
+def capabilities(name: str) -> Capabilities:
+    """What the format of that name can do; the name is in any case.
+
+    Raises: UnknownFormat.
+    """
+    found = CAPABILITIES.get(name.upper())
+    if found is None:
+        raise UnknownFormat(name)
+    return found
 
 
 def as_written(format_: Format) -> Format:
@@ -41,7 +124,8 @@ def as_written(format_: Format) -> Format:
     Example:
         JSON with WRAP_SINGLE_VALUE=true writes the same bytes as JSON.
     """
-    return replace(format_, wrap=None) if format_.wrap is (format_.name not in ALONE) else format_
+    anyway = capabilities(format_.name).wraps_by_default
+    return replace(format_, wrap=None) if format_.wrap is anyway else format_
 
 
 @dataclass(frozen=True, slots=True)

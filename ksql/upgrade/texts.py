@@ -9,7 +9,7 @@ from ksql.analysis.bound import Named
 from ksql.analysis.show import show, show_call
 from ksql.base.ident import quote
 from ksql.plan.nodes import Fold, TimeWindow
-from ksql.types.format import Format, KeyWindow, TimestampColumn
+from ksql.types.format import Format, KeyWindow, TimestampColumn, capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def shown_fold(fold: Fold) -> str:
 
 def _format(value: Format) -> Iterator[str]:
     yield value.name
-    if value.name == "DELIMITED":
+    if "delimiter" in capabilities(value.name).properties:
         yield f"delimiter {value.delimiter!r}"
     if value.wrap is not None:
         yield f"single values {'wrapped' if value.wrap else 'not wrapped'}"

@@ -30,7 +30,7 @@ from ksql.plan.nodes import (
     UpgradeKind,
 )
 from ksql.plan.walk import children, nodes, result_kind, sources
-from ksql.types.format import FIXED, Format, as_written
+from ksql.types.format import Format, as_written, capabilities
 from ksql.upgrade import settings
 from ksql.upgrade.align import align
 from ksql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
@@ -274,7 +274,7 @@ def _appended(
     """Columns that the result gets; what a source got besides changes nothing by itself."""
     known = {column.name for column in old}
     added = ", ".join(str(column) for column in sink.value if column.name not in known)
-    if added and sink.value_format.name in FIXED:
+    if added and capabilities(sink.value_format.name).fixed_columns:
         text = (
             f"added {added}; a reader of {sink.value_format.name} knows a record by its number of "
             "columns: those that run would skip every new record, later ones every old record"

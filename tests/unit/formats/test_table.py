@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.base.errors import StatementError
-from ksql.formats import table as formats
-from ksql.formats.table import serde_for, validate
+from ksql.formats.table import configured_wrap, serde_features, serde_for, validate
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.model import Array, Field, Map, Struct
@@ -112,12 +111,6 @@ def test_refused(format_, side, columns, message):
     assert message in found.value.message
 
 
-def test_unknown_format():
-    with pytest.raises(StatementError, match="Unknown format: FOO"):
-        formats.format_info("FOO")
-    assert formats.format_info("json").name == "JSON"
-
-
 @pytest.mark.parametrize(
     ("format_", "side", "row", "data"),
     [
@@ -167,7 +160,7 @@ def test_values_without_columns():
     ],
 )
 def test_features(format_, side, columns, features):
-    assert formats.serde_features(format_, columns, side) == features
+    assert serde_features(format_, columns, side) == features
 
 
 @pytest.mark.parametrize(
@@ -182,4 +175,4 @@ def test_features(format_, side, columns, features):
     ],
 )
 def test_wrapping_by_configuration(name, columns, setting, wrap):
-    assert formats.configured_wrap(name, columns, setting) is wrap
+    assert configured_wrap(name, columns, setting) is wrap
