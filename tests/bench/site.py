@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
+from ksql.base.ids import QueryId
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import Serde
 
@@ -60,7 +61,7 @@ class Site:
         """Run statements."""
         self.service.execute(text, properties, {}, None)
 
-    def query_of(self, sink: str) -> str:
+    def query_of(self, sink: str) -> QueryId:
         """The id of the query that writes a source."""
         queries = self.service.engine.catalog.queries.values()
         return next(query.id for query in queries if query.sink == sink.upper())
@@ -102,7 +103,7 @@ class Site:
             while left:
                 for message in consumer.consume(10_000, 10.0):
                     yield message
-                    if message.offset() + 1 >= left.get(message.partition(), 0):
+                    if message.offset() + 1 >= left.get(message.partition(), 0):  # type: ignore[operator]  # a record has an offset
                         left.pop(message.partition(), None)
         finally:
             consumer.close()

@@ -54,6 +54,7 @@ class Input:
         chance = random.Random(1)
         for number in range(records):
             customer = chance.randrange(self.customers)
+            value: bytes | None
             key, value = order(number, customer)
             if encode is not None:
                 value = encode(order_row(number, customer))

@@ -131,7 +131,7 @@ def _watch_kafka(module: ModuleType) -> None:
             reach("flush")
             return super().flush(*args)
 
-    module.Producer = Producer
+    module.__dict__["Producer"] = Producer
 
 
 def _watch_admin(module: ModuleType) -> None:
@@ -235,5 +235,5 @@ class _AfterImport(importlib.abc.MetaPathFinder):
             usual(module)
             patch(module)
 
-        spec.loader.exec_module = exec_module
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]  # a stand-in
         return spec

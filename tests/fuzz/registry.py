@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ksql.registry.rest import create_app
 from ksql.registry.store import SchemaStore
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FRESH_AFTER = 300  # requests
-ODD = [
+ODD: list[Any] = [
     None,
     True,
     0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.fuzz.mutate import damaged
 from tests.fuzz.service import doors
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FRESH_AFTER = 300  # requests
-ODD = [
+ODD: list[Any] = [
     None,
     True,
     0,

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from typing import Any
 
 import psutil
 import pytest
@@ -47,14 +48,14 @@ def await_(what, is_so) -> None:
         time.sleep(0.05)
 
 
-def health(server: ServerProcess) -> dict:
-    found: dict = server.http.client.get("/healthcheck").json()
+def health(server: ServerProcess) -> dict[str, Any]:
+    found: dict[str, Any] = server.http.client.get("/healthcheck").json()
     return found
 
 
-def counts(server: ServerProcess) -> dict:
+def counts(server: ServerProcess) -> dict[str, Any]:
     """The table, as soon as it answers."""
-    found: list[dict] = []
+    found: list[dict[str, Any]] = []
 
     def answers() -> bool:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ class Served:
         for query in service.engine.catalog.queries.values():
             if query.sink.endswith(self.tag):
                 ends = service.services.monitor.ends([sources[n].topic for n in query.sources])
-                goal = {}
+                goal: dict[str, Any] = {}
                 for (topic, partition), (_, end) in ends.items():
                     goal.setdefault(topic, {})[partition] = end
                 assert service.runner.running[QueryId(query.id)].await_idle(goal), query.id

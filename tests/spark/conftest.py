@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined] # names it only passes on
 
 from ksql.base.jars import jars
 from ksql.catalog.topic import Topic

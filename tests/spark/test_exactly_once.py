@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -143,7 +144,8 @@ def test_a_client_refuses_whatever_the_broker_would_refuse_in_a_transaction(desk
     told: list[str] = []
     accepted = 0
     for size in range(1800, 2010):
-        for key, headers in ((None, None), (b"k" * 50, [("name", b"v" * 50)])):
+        some: list[tuple[bytes | None, Any]] = [(None, None), (b"k" * 50, [("name", b"v" * 50)])]
+        for key, headers in some:
             record: Encoded = (key, b"x" * (size - (100 if key else 0)), 1, headers)
             accepted += opened.send(topic, [record], told.append)
     assert told

@@ -94,7 +94,7 @@ while True:
 @pytest.fixture
 def service(desk, tmp_path):
     """The runtime in a process of its own, to be killed."""
-    running: list[subprocess.Popen] = []
+    running: list[subprocess.Popen[bytes]] = []
 
     def launch(source, sink):
         arguments = [desk.kafka.bootstrap, str(tmp_path / "state"), str(tmp_path), source, sink]

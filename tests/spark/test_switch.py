@@ -6,6 +6,7 @@ import json
 import threading
 from collections import defaultdict
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,7 @@ def await_batches(query, count):
 @pytest.mark.parametrize("rounds", [3])
 def test_a_switch_under_load_loses_and_repeats_nothing(desk, start, rounds):
     source, sink = desk.topic(), desk.topic()
+    query: Any = None
     with load(desk, source) as sent:
         for tag in range(rounds):
             query = start(desk.spec("copy", source, sink, tag=tag, slow_s=0.2))

@@ -13,7 +13,7 @@ from ksql.base.config import Settings
 def kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = SimpleNamespace(start=lambda: "127.0.0.1:9", stop=lambda: None)
     tenure = SimpleNamespace(acquire=lambda: None, start=lambda: None, close=lambda: None)
-    monkeypatch.setattr(module.charge, "prepare", lambda *_, **__: tenure)
+    monkeypatch.setattr("ksql.app.charge.prepare", lambda *_, **__: tenure)
     monkeypatch.setattr(module, "EmbeddedBroker", lambda _folder: broker)
     monkeypatch.setattr(module, "Admin", lambda _settings: SimpleNamespace(cluster_id=lambda: "c"))
 

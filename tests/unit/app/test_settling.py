@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def ledger(tmp_path):
 
 
 def scene(ledger):
-    it = Scene(S, COUNT)
+    it: Any = Scene(S, COUNT)
     it.known = []
     it.book = it.world.engine.book = LedgerBook(ledger, "default_", lambda: 5, it.known)
     return it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ FIRST = Found("kafka:9092", "cluster1", "commands", "topic1", 0, 12)
 
 @pytest.fixture
 def opened(tmp_path):
-    states = []
+    states: list[Any] = []
 
     def opened(service_id=ID):
         settings = Settings({"ksql.state.dir": str(tmp_path), "ksql.service.id": service_id})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ksql.app.teardown import end_cluster
 from tests.unit.world import World
 
@@ -42,9 +44,14 @@ def test_a_pattern_reaches_no_topic_of_the_service():
 
 def test_the_end_is_remembered_once_nothing_runs_and_before_anything_is_deleted():
     world = World(SCRIPT)
-    seen = []
+    seen: list[Any] = []
     delete = world.topics.delete
-    world.topics.delete = lambda names: (seen.append("deleted"), delete(names))
+
+    def delete_seen(names):
+        seen.append("deleted")
+        delete(names)
+
+    world.topics.delete = delete_seen  # type: ignore[method-assign]  # to see when
 
     def ended():
         seen.append(("ended", sorted(world.engine.catalog.queries)))

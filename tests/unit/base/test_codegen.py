@@ -7,6 +7,7 @@ import re
 import threading
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_many_compilations_leave_nothing_behind():
 
 
 def test_two_texts_in_one_namespace_live_as_long_as_it():
-    names = {}
+    names: dict[str, Any] = {}
     files = []
     with gathered() as found:
         define("a", "def a():\n    return 1\n", names)
@@ -104,7 +105,8 @@ def test_two_texts_in_one_namespace_live_as_long_as_it():
 
 
 def test_a_newer_text_under_the_same_name_is_kept():
-    old, new = {}, {}
+    old: dict[str, Any] = {}
+    new: dict[str, Any] = {}
     execute("<generated same>", "x = 1\n", old)
     execute("<generated same>", "x = 2\n", new)
     old.clear()

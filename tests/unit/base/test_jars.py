@@ -20,7 +20,7 @@ def test_every_row_of_the_lock_is_whole():
 
 
 def test_the_versions_that_work_together():
-    names = {row.which: set() for row in locked()}
+    names: dict[str, set[str]] = {row.which: set() for row in locked()}
     for row in locked():
         names[row.which].add(row.file_name)
     assert {"kafka_2.13-4.1.1.jar", "kafka-clients-4.1.1.jar"} <= names["broker"]

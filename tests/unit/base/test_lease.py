@@ -22,7 +22,7 @@ def clock(monkeypatch):
 
     clock = Clock()
     monkeypatch.setattr(lease, "now_s", lambda: clock.now)
-    monkeypatch.setattr(lease.time, "sleep", clock.sleep)
+    monkeypatch.setattr("ksql.base.lease.time.sleep", clock.sleep)
     return clock
 
 
@@ -79,5 +79,5 @@ def test_on_another_machine_the_wall_clock_decides(clock, file, monkeypatch):
     lease.write(file, "me", clock.now + 5)
     monkeypatch.setattr(lease, "boot_id", lambda: "another machine")
     clock.now += 100_000
-    monkeypatch.setattr(lease.time, "time", lambda: lease.read(file).until_ms / 1000 - 2)
+    monkeypatch.setattr("ksql.base.lease.time.time", lambda: lease.read(file).until_ms / 1000 - 2)
     assert lease.read(file).left_s() == pytest.approx(2)

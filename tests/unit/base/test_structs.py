@@ -121,7 +121,7 @@ def test_only_known_classes_are_made():
 @dataclass(frozen=True)
 class Renamed:
     label: str
-    shade: Shade = None
+    shade: Shade | None = None
 
 
 class Shade(Enum):

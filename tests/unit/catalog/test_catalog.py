@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.base.ids import QueryId
 from ksql.catalog.catalog import Catalog, UnknownSource
 from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.types.format import Format
@@ -49,7 +50,7 @@ def test_readers_and_writers_the_oldest_first():
     assert [q.id for q in catalog.readers("D")] == []
     replaced = catalog.with_query(query("CSAS_B_1", "B", "Z"))
     assert list(replaced.queries) == list(catalog.queries)
-    assert replaced.queries["CSAS_B_1"].sources == ("Z",)
+    assert replaced.queries[QueryId("CSAS_B_1")].sources == ("Z",)
 
 
 def test_query_ids_ignore_case():

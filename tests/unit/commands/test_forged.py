@@ -6,6 +6,7 @@ import builtins
 import copy
 import json
 from functools import reduce
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from tests.unit.world import World
 
 BREACH = "FORGED_CODE_RAN"
 RUN = f"setattr(__import__('builtins'), '{BREACH}', 1)"
-PAYLOADS = (
+PAYLOADS: tuple[Any, ...] = (
     RUN,
     f"+ {RUN} +",
     f"or {RUN} or",
@@ -241,7 +242,7 @@ def test_a_stored_plan_brings_no_functions(commands):
     inner |= {"registry": None, "limits": [10.0, 10**9]}
     with pytest.raises(codec.UnreadablePlan, match="damaged"):
         codec.loads(json.dumps(inner))
-    assert unpacked(packed(json.dumps(inner), {})).functions.get("UCASE")
+    assert unpacked(packed(json.dumps(inner), {})).functions.get("UCASE") is not None
     with pytest.raises(codec.UnreadablePlan, match="damaged"):
         load(packed(json.dumps(inner), {}))
 

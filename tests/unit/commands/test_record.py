@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from ksql.commands.quarantine import UnreadableCommand
 from ksql.commands.record import (
     VERSION,
     CommandTooLarge,
-    UnreadableCommand,
     check_size,
     decode,
     encode,

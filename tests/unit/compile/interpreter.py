@@ -105,6 +105,10 @@ class Interpreter:
                 return x - y
             case "*":
                 return x * y
+            case _:
+                return self.divided(op, x, y)
+
+    def divided(self, op, x, y):
         quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
         return quotient if op == "/" else x - quotient * y
 
@@ -139,7 +143,7 @@ class Interpreter:
                 return x <= y
             case ">":
                 return x > y
-            case ">=":
+            case _:
                 return x >= y
 
     def _logical(self, node, env):

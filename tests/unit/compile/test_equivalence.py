@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -145,7 +146,7 @@ def test_expressions(text, rows):
     for (found,), wanted in zip(batch, expected, strict=True):
         assert same(found, wanted), (made.source, found, wanted)
     assert all(
-        same(made.run(each, print_nothing)[0], wanted)
+        same((made.run(each, print_nothing) or ("filtered",))[0], wanted)
         for each, wanted in zip(rows, expected, strict=True)
     )
     # Guarded operands are evaluated first: what fails beside them does not hide their failures.
@@ -264,8 +265,8 @@ def test_deep_nesting(depth):
 
 
 def test_what_is_nested_too_deeply_is_refused():
-    bound = bind(parse_expression("s"), SCOPE, KNOWN)
-    call = bind(parse_expression("UCASE(s)"), SCOPE, KNOWN)
+    bound: Any = bind(parse_expression("s"), SCOPE, KNOWN)
+    call: Any = bind(parse_expression("UCASE(s)"), SCOPE, KNOWN)
     for _ in range(5000):
         bound = type(call)(call.function, call.overload, (bound,), call.type)
     with pytest.raises(TooDeep, match="nested too deeply"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,9 @@ def test_sources_cite_pages_that_exist():
     cited = [(path, *found) for path, text in texts for found in _CITED.findall(text)]
     assert len(cited) > 60
     pages = {page for _, page, _ in cited}
-    known = {page: anchors(ROOT / page) if (ROOT / page).exists() else None for page in pages}
+    known: dict[str, Any] = {
+        page: anchors(ROOT / page) if (ROOT / page).exists() else None for page in pages
+    }
     assert [
         each
         for each in cited

@@ -62,7 +62,7 @@ class Log(MemoryLog):
                     raise CommandInDoubt(command.id, "no answer")
                 usual(command)
 
-            pen.append = append
+            pen.append = append  # type: ignore[method-assign]  # a stand-in
             yield pen
 
     def settle(self):
@@ -148,8 +148,8 @@ class Scene:
         )
         world.engine._promises._mark = self.mark
         delete, create = world.topics.delete, world.topics.create
-        world.topics.delete = lambda names: self._struck("delete", delete, list(names))
-        world.topics.create = lambda topic: self._struck("create", create, topic)
+        world.topics.delete = lambda names: self._struck("delete", delete, list(names))  # type: ignore[method-assign]  # a stand-in
+        world.topics.create = lambda topic: self._struck("create", create, topic)  # type: ignore[method-assign]  # a stand-in
         return world
 
     def _struck(self, name, call, argument):

@@ -77,7 +77,7 @@ class FailingLog(MemoryLog):
     def begin(self):
         with super().begin() as pen:
             if self.broken:
-                pen.append = self._refuse
+                pen.append = self._refuse  # type: ignore[method-assign]  # a stand-in
             yield pen
 
     def _refuse(self, command):

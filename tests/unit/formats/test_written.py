@@ -29,7 +29,7 @@ def test_all_that_was_written_is_read(name):
     for _ in range(2):
         looks, row = written.read(data)
         assert named(looks.columns, row) == {"Ab": 7, "s": "x"}
-    assert (looks.format, looks.alone, written.kind(data)) == (name, False, name)
+        assert (looks.format, looks.alone, written.kind(data)) == (name, False, name)
 
 
 def test_a_bare_value_is_the_only_column():

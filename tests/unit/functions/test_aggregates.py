@@ -334,8 +334,8 @@ def test_state_types():
     _, chosen = aggregate("SUM", "INT")
     assert chosen.state == chosen.returns
     for name in ("EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET"):
-        for literals in ((), (False,)):
-            _, chosen = aggregate(name, "STRING", literals)
+        for alone in ((), (False,)):
+            _, chosen = aggregate(name, "STRING", alone)
             assert str(chosen.state) == "STRUCT<`SEQ` BIGINT, `VAL` STRING>"
         for literals in ((2,), (2, True)):
             _, chosen = aggregate(name, "STRING", literals)

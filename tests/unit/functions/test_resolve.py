@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -162,7 +163,7 @@ def test_constants_of_aggregates(params, literals, given, count):
     found = resolve(function, types_of(given))
     assert found.literals == count
     columns, values = found.params[: len(found.params) - count], ("x",) * count
-    made = instantiate_aggregate(function, 0, columns, values, {"ksql.functions.f.a": "1"})
+    made: Any = instantiate_aggregate(function, 0, columns, values, {"ksql.functions.f.a": "1"})
     assert made == (columns, values, {"a": "1"})
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.kafka import errors as kafka_errors
 from ksql.kafka.errors import (
     RETRIABLE,
     KafkaNotReady,
@@ -17,7 +16,7 @@ from ksql.kafka.errors import (
 
 @pytest.fixture(autouse=True)
 def _no_rest(monkeypatch):
-    monkeypatch.setattr(kafka_errors.time, "sleep", lambda _s: None)
+    monkeypatch.setattr("ksql.kafka.errors.time.sleep", lambda _s: None)
 
 
 class Broker:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import KafkaError
 
 from ksql.kafka import producer
 from ksql.kafka.producer import DeliveryFailed, RecordTooLarge, WorkerProducer
@@ -43,7 +44,12 @@ class Client:
 def client(monkeypatch):
     """The client of the producer that is made next."""
     made = []
-    monkeypatch.setattr(producer, "Producer", lambda config: made.append(Client(config)) or made[0])
+
+    def make(config):
+        made.append(Client(config))
+        return made[0]
+
+    monkeypatch.setattr(producer, "Producer", make)
     return made
 
 
@@ -54,8 +60,8 @@ def refuse(message):
 def test_what_ended_one_task_does_not_end_the_next(client):
     shared = WorkerProducer({})
     client[0].reports = [
-        producer.KafkaError.MSG_SIZE_TOO_LARGE,
-        producer.KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
     ]
     with pytest.raises(RecordTooLarge):
         shared.flush(refuse)
@@ -64,7 +70,7 @@ def test_what_ended_one_task_does_not_end_the_next(client):
 
 def test_records_that_are_not_acknowledged(client):
     shared = WorkerProducer({})
-    client[0].reports = [producer.KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    client[0].reports = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
     with pytest.raises(DeliveryFailed, match='cannot write to topic "t"'):
         shared.flush(refuse)
     shared.flush(refuse)

@@ -64,10 +64,13 @@ def limit():
 @pytest.fixture
 def clients(monkeypatch, limit):
     made = []
-    monkeypatch.setattr(
-        shared_sender, "Producer", lambda config: made.append(Client(config)) or made[-1]
-    )
-    monkeypatch.setattr(shared_sender.Admin, "message_limit", lambda *_: limit[0])
+
+    def make(config):
+        made.append(Client(config))
+        return made[-1]
+
+    monkeypatch.setattr(shared_sender, "Producer", make)
+    monkeypatch.setattr("ksql.kafka.admin.Admin.message_limit", lambda *_: limit[0])
     return made
 
 

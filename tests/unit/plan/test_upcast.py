@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 
 import pytest
 
@@ -20,7 +21,7 @@ CREATE STREAM T AS SELECT K, ABS(B) AS X, EXPLODE(A) AS E, TRANSFORM(A, x => ABS
 CREATE TABLE U AS SELECT K, COUNT(*) AS N, SUM(B) AS X, LATEST_BY_OFFSET(C, 2) AS L
   FROM S WHERE ABS(B) > 1 GROUP BY K;
 """
-NAMES = json.loads(upcast.files("ksql.plan").joinpath("overloads1.json").read_text("utf-8"))
+NAMES = json.loads(files("ksql.plan").joinpath("overloads1.json").read_text("utf-8"))
 
 
 def numbered(text):

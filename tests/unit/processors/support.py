@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.functions.registry import BUILTINS
 from ksql.functions.spec import Aggregate
@@ -44,7 +46,7 @@ def record(key, row, time=0, offset=0, **more):
     return Record(0, pack((key,)), row, time, offset=offset, **more)
 
 
-class Log(list):
+class Log(list[Any]):
     """A processing log."""
 
     def __call__(self, operator, message, row):

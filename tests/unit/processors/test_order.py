@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +44,7 @@ def test_each_partition_keeps_its_order(records):
 
 @given(logs)
 def test_the_lowest_head_goes_first(records):
-    queues = {}
+    queues: dict[Any, Any] = {}
     for record in sorted(records, key=lambda r: r.offset):
         queues.setdefault((record.topic, record.partition), []).append(record)
     for record in in_order(records):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import httpx
 import pytest
@@ -23,7 +24,8 @@ EVIL = "https://evil.example"
 
 
 def endpoints():
-    for route in (route for router in ROUTERS for route in router.routes):
+    routes: list[Any] = [route for router in ROUTERS for route in router.routes]
+    for route in routes:
         path = route.path.replace("{command_id:path}", "a/b/c").replace("{name:path}", "x")
         for method in sorted(route.methods):
             yield method, path

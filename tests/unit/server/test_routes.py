@@ -111,7 +111,7 @@ def test_an_unhealthy_part_makes_503() -> None:
 def test_an_unhealthy_part_tells_why_if_it_is_known() -> None:
     service = FakeService()
     found = Health({"kafka": True, "spark": False}, {"kafka": "", "spark": "it was killed"})
-    service.health = lambda: found
+    service.health = lambda: found  # type: ignore[method-assign]  # a stand-in
     answer = ask(service, "GET", "/healthcheck")
     assert answer.json()["details"] == {
         "kafka": {"isHealthy": True},

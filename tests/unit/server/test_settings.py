@@ -94,7 +94,11 @@ def test_properties_of_clients_are_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize("in_file", [True, False])
 @pytest.mark.parametrize("command", [["server"], ["state", "list"]])
 def test_a_wrong_value_ends_the_command_wherever_it_stands(
-    command: list[str], in_file: bool, prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture
+    command: list[str],
+    in_file: bool,
+    prefix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     pair = f"{prefix}commit.interval.ms=soon"
     place = f"ksql.state.dir={tmp_path / 'state'}"
@@ -108,7 +112,7 @@ def test_a_wrong_value_ends_the_command_wherever_it_stands(
         odd_properties({"ksql.state.aside.retention.ms": "-2"})
 
 
-def test_a_misspelt_name_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_misspelt_name_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["-o", f"ksql.state.dir={tmp_path}", "-o", "ksql.servic.id=x"]
     assert entry.main(["state", *options, "list"]) == 0
     assert capsys.readouterr().err == (

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ksql.spark import lives
-from ksql.spark.lives import CheckpointDamaged, CheckpointMissing, Life, NewerCheckpoint
+from ksql.spark.checkpoint import CheckpointDamaged
+from ksql.spark.lives import CheckpointMissing, Life, NewerCheckpoint
 
 OWNER = "_confluent-ksql-default_query_CTAS_T_4"
 

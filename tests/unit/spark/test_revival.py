@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
-from ksql.spark import revival
 from ksql.spark.jvm import SparkSettings, SparkUnavailable
 from ksql.spark.revival import Host, SparkRestarting, WatchedQuery
 from ksql.spark.spec import Failure
@@ -41,7 +40,7 @@ class Spark:
 @pytest.fixture
 def now(monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr(revival.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("ksql.spark.revival.time.monotonic", lambda: clock[0])
     return clock
 
 

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ class Desk:
         self.folder = folder / "queries"
         self.aside = Aside(folder / "aside", lambda: 0)
         self.runtime = Spark()
-        self.ended = []
+        self.ended: list[Any] = []
         names = count(1)
         self.runner = SparkRunner(
             self.runtime,
@@ -205,7 +206,7 @@ def test_a_batch_that_a_trial_left_half_done_is_finished_by_the_plan_that_was_tr
 
     desk.runtime.launch = launch
     again = Desk(desk.folder.parent)
-    again.runtime.launch = launch
+    again.runtime.launch = launch  # type: ignore[method-assign]  # a stand-in
     again.runner.go_on([query])
     plans = [plan_of(spec) for spec in desk.runtime.started]
     assert plans == [query.plan, query.plan + " ", query.plan]

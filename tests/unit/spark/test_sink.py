@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from pyspark.sql import Row
@@ -147,8 +148,8 @@ RECORD = [Output(None, b"y", 2, None)]
 def test_a_task_of_a_server_that_is_not_in_charge_writes_nothing(monkeypatch, leased, point):
     ship, lose = leased
     producer = SmallTopics()
-    flushed = []
-    producer.flush = flushed.append
+    flushed: list[Any] = []
+    producer.flush = flushed.append  # type: ignore[method-assign]  # a stand-in
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
     task = sink.open_sink(ship, "t", TaskLog(), "task")
     if point == "close":

@@ -170,7 +170,12 @@ def test_a_refused_upgrade_goes_into_the_book():
 def test_a_push_query_is_ended_by_its_id():
     world = World(S)
     closed = []
-    world.services.close_push = lambda query_id: closed.append(query_id) or query_id == "P1"
+
+    def close(query_id):
+        closed.append(query_id)
+        return query_id == "P1"
+
+    world.services.close_push = close
     [answer] = world.run("TERMINATE P1;")
     assert (answer.query_id, answer.was_terminated) == ("P1", True)
     assert failed(world, "TERMINATE P2;").error.message == "Unknown queryId: P2"

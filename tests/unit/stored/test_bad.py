@@ -25,6 +25,7 @@ from ksql.stores.disk import DiskStore, StoreBudget
 from tests.stored import make
 from tests.stored.lines import dumped, read_lines
 from tests.stored.make import V1
+from tests.stored.memory import Pages
 
 
 def state_dir(place):
@@ -180,14 +181,14 @@ def test_pages_of_an_unknown_version(version):
 
 
 def test_a_value_in_a_page_that_is_cut_off():
-    backend = make.Pages()
+    backend = Pages()
     store = PagedStore(backend)
     store.put(b"g", b"k", ["a text", 7])
     store.flush()
     [(key, value)] = backend.entries.items()
     whole = b"\xa6a text"
     assert whole in value
-    broken = make.Pages({key: value.replace(whole, b"\xc7a text")})
+    broken = Pages({key: value.replace(whole, b"\xc7a text")})
     with pytest.raises(DamagedPage, match="the query's state is damaged"):
         PagedStore(broken).get(b"g", b"k")
     with pytest.raises(DamagedPage, match="the query's state is damaged"):
@@ -263,7 +264,7 @@ class Reader:
 
 def schema_log(lines):
     log = object.__new__(KafkaSchemaLog)  # its makers ask for Kafka
-    log._topic, log._reader = "schemas", Reader(lines)
+    log._topic, log._reader = "schemas", Reader(lines)  # type: ignore[assignment]  # a stand-in
     return log
 
 

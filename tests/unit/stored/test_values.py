@@ -24,6 +24,7 @@ from ksql.stores.disk import DiskStore, StoreBudget
 from tests.stored import make
 from tests.stored.lines import read_lines
 from tests.stored.make import V1
+from tests.stored.memory import BASE_MS
 
 FILES = V1 / "files"
 SERVICE = V1 / "service" / "state" / "kept_"
@@ -168,7 +169,7 @@ def test_a_plan_that_was_tried(place, tmp_path):
 
 def test_the_right_to_write(place):
     found = lease.read(place / "lease.json")
-    assert found == lease.Entry("c1", "b-1", 12.5, make.BASE_MS, True)
+    assert found == lease.Entry("c1", "b-1", 12.5, BASE_MS, True)
     lease.write(place / "lease.json", "c1", 12.5, lost=True)
     written = json.loads((place / "lease.json").read_text("utf-8"))
     assert list(written) == list(make.LEASE)
@@ -189,7 +190,7 @@ def test_what_was_moved_aside(place, tmp_path):
     shutil.copy(place / "about.json", entry)
     [moved] = Aside(tmp_path / "aside", lambda: 0).entries()
     assert (moved.what, moved.origin) == ("checkpoint", "/var/lib/CTAS_T_4")
-    assert (moved.reason, moved.when_ms) == ("no query of that name is known", make.BASE_MS)
+    assert (moved.reason, moved.when_ms) == ("no query of that name is known", BASE_MS)
 
 
 def test_where_the_frozen_queries_were():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import tomllib
 from importlib import resources
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def test_every_example_gets_its_hint(example, hint, context):
 
 
 def test_no_place_has_two_hints():
-    said = {}
+    said: dict[Any, Any] = {}
     for example, hint, context in EXAMPLES:
         assert said.setdefault(mistakes.place(example, context), hint) == hint
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.base.errors import KsqlError
 from ksql.syntax.nesting import MAX_NESTING, TooDeep
 from ksql.syntax.parser import parse, parse_expression, parse_type
 from ksql.syntax.printer import expression
@@ -29,6 +30,7 @@ BOMBS = {
 def test_deep_expressions_are_refused(name):
     with pytest.raises(Exception, match=r"too large|Syntax Error") as caught:
         parse_expression(BOMBS[name])
+    assert isinstance(caught.value, KsqlError)
     assert caught.value.text()
 
 

@@ -21,7 +21,7 @@ from ksql.types.model import (
 D = decimal.Decimal
 DEC = model.Decimal(4, 2)
 SCALARS = (BOOLEAN, INTEGER, BIGINT, DEC, DOUBLE, STRING, BYTES, DATE, TIME, TIMESTAMP)
-MATRIX = {
+MATRIX: dict[model.SqlType, set[model.SqlType]] = {
     BOOLEAN: {STRING},
     INTEGER: {BIGINT, DEC, DOUBLE, STRING},
     BIGINT: {INTEGER, DEC, DOUBLE, STRING},

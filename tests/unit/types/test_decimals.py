@@ -70,7 +70,7 @@ def test_sums_and_products_are_exact(a, b):
         type_ = decimals.result_type(op, four, four)
         found = decimals.operation(op, type_)(a, b)
         assert found == exact
-        assert -found.as_tuple().exponent == type_.scale
+        assert found.as_tuple().exponent == -type_.scale
         assert not (found == 0 and found.is_signed())
 
 

@@ -534,6 +534,7 @@ def test_round_trip(table):
     assert c.same(serde.decode_many(encoded, c.fail), rows)
     theirs = fastavro.parse_schema(json.loads(registry.latest("s").schema.text))
     for data in encoded:
+        assert data is not None
         rest = io.BytesIO(data[5:])
         fastavro.schemaless_reader(rest, plain(theirs))
         assert rest.read() == b""
@@ -556,6 +557,7 @@ def test_nothing_but_decode_errors(table, noise, data):
     serde.encode_many(rows)
     broken = [framed(1) + one for one in noise]
     for item in serde.encode_many(rows):
+        assert item is not None
         at = data.draw(st.integers(5, len(item)))
         broken.append(item[:at] + data.draw(st.binary(max_size=4)) + item[at + 1 :])
     failures = c.Failures()

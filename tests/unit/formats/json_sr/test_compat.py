@@ -15,8 +15,8 @@ from ksql.formats.json_sr.schema import BrokenJsonSchema
 
 
 def kinds(reader, writer, imported=None):
-    documents = [json_model.parse(json.dumps(one), imported or {}) for one in (reader, writer)]
-    return [(one.kind, one.path) for one in differences(*documents, BACKWARD)]
+    new, old = (json_model.parse(json.dumps(one), imported or {}) for one in (reader, writer))
+    return [(one.kind, one.path) for one in differences(new, old, BACKWARD)]
 
 
 def thing(_required=(), _more=None, **properties):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -199,7 +200,8 @@ def test_unsigned_numbers_have_the_bits_of_a_bigint():
         "-2",
     )
     serde = serde_of("PROTOBUF", columns[:3], registry=registry, schema_id=1)
-    for row in ((-1, [-2, 3], -(2**63)), (2**63 - 1, [], None)):
+    rows: list[tuple[Any, ...]] = [(-1, [-2, 3], -(2**63)), (2**63 - 1, [], None)]
+    for row in rows:
         assert serde.decode(serde.encode(row)) == row
 
 
