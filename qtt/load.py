@@ -7,7 +7,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.formats.schemas import KINDS
+from ksql.formats.schema_registry import UNNAMED
+from ksql.formats.schemas import FORMAT_OF, KINDS
 from qtt import tokens
 from qtt.model import Case, Expected, Record, RestPart, SchemaDef, Statement, Step, TopicDef, Window
 
@@ -15,12 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ksql.formats.schema_registry import SchemaKind
 
 _HARNESS = "use.exact.numeric.comparison"
 _SCRIPT = "test-script.sql"  # no test: what RUN SCRIPT runs
 _SQL_CORPUS = "sql-tests"
-_KINDS: dict[str, SchemaKind] = {**KINDS, "JSON": "JSON"}
+_KINDS = {**KINDS, **{kind: kind for kind in FORMAT_OF}}
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 _DIRECTIVE = re.compile(r"^--@(\w+(?:\.\w+)*):\s*(.*?)\s*$", re.IGNORECASE)
 
@@ -174,9 +174,9 @@ def _schema(item: dict[str, Any], side: str) -> SchemaDef | None:
     return SchemaDef(kind, _schema_text(schema), None if given is None else int(given), references)
 
 
-def _kind(format_: str | None) -> SchemaKind:
-    """The kind of a schema of that format; without one it is Avro's."""
-    return _KINDS[(format_ or "AVRO").upper()]
+def _kind(format_: str | None) -> str:
+    """The kind of a schema of that format, or of the kind that needs no name."""
+    return _KINDS[(format_ or UNNAMED).upper()]
 
 
 def _schema_text(schema: Any) -> str:

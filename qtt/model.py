@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ksql.formats.schema_registry import SchemaKind
-
 Status = Literal["passed", "failed", "unsupported"]
 
 
@@ -49,10 +47,10 @@ class SchemaDef:
     ``references`` are name, kind and text of the schemas that it imports.
     """
 
-    kind: SchemaKind
+    kind: str
     text: str
     id: int | None = None
-    references: tuple[tuple[str, SchemaKind, str], ...] = ()
+    references: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

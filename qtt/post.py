@@ -83,15 +83,18 @@ def _topic_facts(source: DataSource, driver: Driver) -> dict[str, Any]:
     return facts
 
 
+_ALWAYS: Final[dict[str, dict[str, str]]] = {"PROTOBUF": {"unwrapPrimitives": "true"}}
+"""Properties that ksqlDB shows although no statement gives them."""
+
+
 def _format_facts(format_: Format, features: tuple[str, ...]) -> dict[str, Any]:
     properties: dict[str, str] = {}
     if format_.schema_full_name is not None:
         properties["fullSchemaName"] = format_.schema_full_name
-    if format_.name == "PROTOBUF":
-        properties["unwrapPrimitives"] = "true"
+    properties |= _ALWAYS.get(format_.name, {})
     if format_.nullable_representation is not None:
         properties["nullableRepresentation"] = format_.nullable_representation.lower()
-    if format_.name == "DELIMITED" and format_.delimiter != ",":
+    if "delimiter" in format_.stated:
         properties["delimiter"] = format_.delimiter
     facts: dict[str, Any] = {"format": format_.name}
     if properties:

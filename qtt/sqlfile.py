@@ -12,7 +12,7 @@ from ksql.base.errors import KsqlError, NotSupportedYet, StatementError
 from ksql.compile.constants import constant_value
 from ksql.engine.ddl import columns_of
 from ksql.engine.properties import With
-from ksql.formats.schemas import avro_key_name, topic_serde
+from ksql.formats.schemas import key_schema_name, topic_serde
 from ksql.formats.table import NoRegistry
 from ksql.statements.insert import check_count
 from ksql.syntax import ast
@@ -188,7 +188,7 @@ class _Block:
             ),
             "value format": (options.clause("VALUE").name, source.value_format.name),
             "key format properties": (
-                _stated(options.clause("KEY"), avro_key_name(source.name)),
+                _stated(options.clause("KEY"), source.name),
                 _properties(source.key_format),
             ),
             "value format properties": (
@@ -213,9 +213,11 @@ class _Block:
                 )
 
 
-def _stated(clause: FormatClause, avro_name: str | None) -> tuple[object, ...]:
-    """The properties of a format that a WITH clause gives it."""
-    full_name = clause.schema_full_name or (avro_name if clause.name == "AVRO" else None)
+def _stated(clause: FormatClause, key_of: str | None) -> tuple[object, ...]:
+    """The properties of a format that a WITH clause gives it, that of a source's key or a value."""
+    full_name = clause.schema_full_name
+    if key_of is not None and clause.name is not None:
+        full_name = full_name or key_schema_name(clause.name, key_of)
     return (
         clause.delimiter or ",",
         clause.schema_id,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import struct
 from decimal import Context, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ksql.formats.table import NoRegistry, Side, is_unwrapped, serde_for
 from ksql.formats.written import Written, shape
 from ksql.types import model
+from ksql.types.format import capabilities
 from ksql.types.render import java_double
 from qtt import tokens
 from qtt.model import Mismatch, Record, Window
@@ -59,20 +60,15 @@ def _encode(value: Any, source: DataSource, side: Side, driver: Stage) -> bytes 
     key = side == "key"
     format_ = source.key_format if key else source.value_format
     columns = source.schema.key if key else source.schema.value
-    match format_.name:
-        case "JSON":
-            return tokens.dump(value).encode()
-        case "DELIMITED":
-            return str(value).encode()
-        case "KAFKA":
-            return _encode_kafka(value, columns)
-        case "NONE":
-            return None
-        case "PROTOBUF_NOSR":
-            serde = serde_for(format_, columns, side)
-            return serde.encode(row_of(value, columns, is_unwrapped(format_, columns, side)))
-        case "AVRO" | "PROTOBUF" | "JSON_SR":
-            return _encode_as_registered(value, format_, source.topic, side, driver)
+    info = capabilities(format_.name)
+    if info.empty:
+        return None
+    if info.infers:
+        return _encode_as_registered(value, format_, source.topic, side, driver)
+    if plain := _PLAIN.get(format_.name):
+        return plain.encode(value, columns)
+    serde = serde_for(format_, columns, side)
+    return serde.encode(row_of(value, columns, is_unwrapped(format_, columns, side)))
 
 
 def _encode_as_registered(
@@ -82,7 +78,7 @@ def _encode_as_registered(
     found, registry = driver.latest(topic, side), driver.registry
     if found is None:
         raise Mismatch(f"no schema is registered for the {side}s of topic {topic}")
-    full_name = format_.schema_full_name if format_.name == "PROTOBUF" else None
+    full_name = format_.schema_full_name
     looks = shape(found.schema, registry, full_name)
     row = row_of(value, looks.columns, looks.alone)
     return looks.serde(registry, found.id, full_name).encode(row)
@@ -177,25 +173,18 @@ def decode(
     """What the bytes say, in the form that expectations have."""
     if data is None:
         return None
-    match format_.name:
-        case "JSON":
-            return _typed(
-                tokens.parse(data.decode()), columns, is_unwrapped(format_, columns, side)
-            )
-        case "DELIMITED":
-            return data.decode()
-        case "KAFKA":
-            return _decode_kafka(data, columns)
-        case "NONE":
-            raise Mismatch(f"a {side} was written although its format is NONE: {data!r}")
-        case "PROTOBUF_NOSR":
-            row = serde_for(format_, columns, side).decode(data)
-            return shown_row(row, columns, is_unwrapped(format_, columns, side))
-        case "AVRO" | "PROTOBUF" | "JSON_SR":
-            if written is None:
-                raise NoRegistry(format_.name)
-            looks, row = written.read(data)
-            return shown_row(row, looks.columns, looks.alone)
+    info = capabilities(format_.name)
+    if info.empty:
+        raise Mismatch(f"a {side} was written although its format is {info.name}: {data!r}")
+    if info.infers:
+        if written is None:
+            raise NoRegistry(format_.name)
+        looks, row = written.read(data)
+        return shown_row(row, looks.columns, looks.alone)
+    alone = is_unwrapped(format_, columns, side)
+    if plain := _PLAIN.get(format_.name):
+        return plain.decode(data, columns, alone)
+    return shown_row(serde_for(format_, columns, side).decode(data), columns, alone)
 
 
 def shown_row(row: tuple[Any, ...] | None, columns: tuple[Column, ...], alone: bool) -> Any:
@@ -269,6 +258,26 @@ def _decode_kafka(data: bytes, columns: tuple[Column, ...]) -> Any:
             return tokens.Number(java_double(_DOUBLE.unpack(data)[0]))
         case _:
             return data.decode()
+
+
+class _Plain(NamedTuple):
+    """Values as a test's author would write the bytes, without the product's own serde."""
+
+    encode: Callable[[Any, tuple[Column, ...]], bytes]
+    decode: Callable[[bytes, tuple[Column, ...], bool], Any]
+
+
+_PLAIN: Final[dict[str, _Plain]] = {
+    "JSON": _Plain(
+        lambda value, _columns: tokens.dump(value).encode(),
+        lambda data, columns, alone: _typed(tokens.parse(data.decode()), columns, alone),
+    ),
+    "DELIMITED": _Plain(
+        lambda value, _columns: str(value).encode(), lambda data, _columns, _alone: data.decode()
+    ),
+    "KAFKA": _Plain(_encode_kafka, lambda data, columns, _alone: _decode_kafka(data, columns)),
+}
+"""Other formats are written and read by the product's serde."""
 
 
 def raw(record: Record, driver: Stage) -> RawInput:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.ident import did_you_mean
 from ksql.engine.errors import BadProperty, InvalidConfiguration, InvalidValue, MissingFormat
-from ksql.formats.schemas import avro_key_name
+from ksql.formats.schemas import key_schema_name
 from ksql.formats.table import UnsupportedProperties, configured_wrap
 from ksql.java.timeformat import timestamp_parser
 from ksql.syntax import ast
@@ -345,7 +345,7 @@ def format_of(
 ) -> Format:
     """One side's format; what is inheritable comes from ``inherited`` if the name is the same.
 
-    ``key_of`` is the source whose key it is: AVRO names the key's record after it.
+    ``key_of`` is the source whose key it is: the key's schema may be named after it.
 
     Raises: MissingFormat if no name is given anywhere.
     """
@@ -357,8 +357,8 @@ def format_of(
         raise UnsupportedProperties(name, ["delimiter"])
     delimiter = clause.delimiter or (same.delimiter if same else ",")
     full_name = clause.schema_full_name
-    if key_of is not None and name == "AVRO":
-        full_name = full_name or avro_key_name(key_of)
+    if key_of is not None:
+        full_name = full_name or key_schema_name(name, key_of)
     return Format(
         name,  # type: ignore[arg-type] # is among CAPABILITIES
         delimiter=delimiter,

@@ -18,6 +18,8 @@ from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Failed, Row,
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ksql.formats.implementation import Wanted
+    from ksql.formats.kind import Kind
     from ksql.formats.schema_registry import Registry
 
     RowReader = Callable[[bytes], Row | None]
@@ -110,17 +112,10 @@ class _Writer:
     """The writer of our schema, which is looked up or registered at the first row."""
 
     def __init__(
-        self,
-        registry: Registry,
-        subject: str,
-        schema_id: int | None,
-        ours: Callable[[], Schema],
-        build: Callable[[Schema, bytes], RowWriter],
+        self, wanted: Wanted, kind: Kind, build: Callable[[Schema, bytes], RowWriter]
     ) -> None:
-        self._registry = registry
-        self._subject = subject
-        self._schema_id = schema_id
-        self._ours = ours
+        self._wanted = wanted
+        self._kind = kind
         self._build = build
         self._known: RowWriter | None = None
 
@@ -130,21 +125,21 @@ class _Writer:
         Raises: RegistryUnreachable, SchemaRejected, SchemaNotFound.
         """
         if self._known is None:
-            if self._schema_id is not None:
-                chosen, schema = self._schema_id, self._registry.by_id(self._schema_id)
+            registry, format_ = self._wanted.registry, self._wanted.format
+            if format_.schema_id is not None:
+                chosen, schema = format_.schema_id, registry.by_id(format_.schema_id)
             else:
-                schema = self._ours()
-                chosen = self._registry.register(self._subject, schema)
+                columns, wrapped = self._wanted.columns, self._wanted.wrapped
+                schema = self._kind.schema_for(columns, format_, wrapped=wrapped)
+                chosen = registry.register(self._wanted.subject, schema)
             self._known = self._build(schema, framed(chosen))
         return self._known
 
 
 def registered_serde(
-    registry: Registry,
-    subject: str,
+    wanted: Wanted,
+    kind: Kind,
     *,
-    schema_id: int | None,
-    ours: Callable[[], Schema],
     reader: Callable[[Schema], RowReader],
     writer: Callable[[Schema, bytes], RowWriter],
     faults: tuple[type[Exception], ...],
@@ -156,8 +151,8 @@ def registered_serde(
     Beyond the usual errors the serde raises RegistryUnreachable: no record is to blame for that.
     """
     caught: tuple[type[Exception], ...] = (*faults, RecursionError)
-    reading = _Reading(_Readers(registry, reader), hint, caught)
-    ours_writer = _Writer(registry, subject, schema_id, ours, writer)
+    reading = _Reading(_Readers(wanted.registry, reader), hint, caught)
+    ours_writer = _Writer(wanted, kind, writer)
 
     def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
         write = ours_writer.get()

@@ -11,7 +11,8 @@ from typing import Final, Literal, Protocol
 from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.formats.serde import DecodeError
 
-SchemaKind = Literal["AVRO", "PROTOBUF", "JSON"]
+UNNAMED: Final = "AVRO"
+"""The kind of schemas that registries do not name, since old clients know no other."""
 
 MAGIC: Final = b"\0"
 PREFIX_BYTES: Final = 5
@@ -29,9 +30,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema as a registry keeps it."""
+    """A schema as a registry keeps it; ``kind`` is the registry's name of it."""
 
-    kind: SchemaKind
+    kind: str
     text: str
     references: tuple[Reference, ...] = ()
 

@@ -5,42 +5,49 @@ Source: docs/schema-registry.md#with-statements.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
-from ksql.formats.avro import schema as avro_schema
 from ksql.formats.connect import ConnectType, Group, NotInferable, sql_type
-from ksql.formats.json_sr import schema as json_schema
-from ksql.formats.json_sr import serde as json_sr
-from ksql.formats.protobuf import schema as proto_schema
-from ksql.formats.schema_registry import (
-    Registry,
-    Schema,
-    SchemaKind,
-    SchemaNotFound,
-    referenced,
-    subject_name,
-)
-from ksql.formats.table import Columns, Side, is_unwrapped, serde_for
+from ksql.formats.kind import whole
+from ksql.formats.schema_registry import Registry, Schema, SchemaNotFound, subject_name
+from ksql.formats.table import FORMATS, Columns, Side, is_unwrapped, serde_for
 from ksql.types.format import capabilities
 from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:
+    from ksql.formats.kind import Kind, Part
     from ksql.formats.serde import Serde
     from ksql.types.format import Format, FormatName
 
-FORMAT_OF: Final[dict[SchemaKind, FormatName]] = {
-    "AVRO": "AVRO",
-    "PROTOBUF": "PROTOBUF",
-    "JSON": "JSON_SR",
+FORMAT_OF: Final[dict[str, FormatName]] = {
+    made.kind.name: capabilities(name).name for name, made in FORMATS.items() if made.kind
 }
-KINDS: Final[dict[str, SchemaKind]] = {name: kind for kind, name in FORMAT_OF.items()}
+"""The format of each kind of registered schemas."""
+KINDS: Final[dict[str, str]] = {name: kind for kind, name in FORMAT_OF.items()}
 
 JSON_SR_CONVERTER: Final = "ksql.json_sr.converter.deserializer.enabled"
 ROWKEY: Final = "ROWKEY"
 ROWVAL: Final = "ROWVAL"
 _ROLES: Final[dict[Side, Role]] = {"key": Role.KEY, "value": Role.VALUE}
+
+
+class UnknownKind(KsqlError):
+    """A schema of a kind that none of our formats has."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"Schemas of type {kind} are not supported")
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of schemas that registries call so.
+
+    Raises: UnknownKind.
+    """
+    found = FORMATS[FORMAT_OF[name]].kind if name in FORMAT_OF else None
+    if found is None:
+        raise UnknownKind(name)
+    return found
 
 
 class SchemaMissing(StatementError):
@@ -62,10 +69,10 @@ class SchemaMissing(StatementError):
 class WrongSchemaKind(StatementError):
     """The registered schema belongs to another format."""
 
-    def __init__(self, topic: str, side: Side, format_: str, found: SchemaKind) -> None:
+    def __init__(self, topic: str, side: Side, format_: str, found: str) -> None:
         super().__init__(
             f"{side.capitalize()} schema is not in the expected format. "
-            f"You may want to set {side.upper()}_FORMAT to '{FORMAT_OF[found]}'.",
+            f"You may want to set {side.upper()}_FORMAT to '{FORMAT_OF.get(found, found)}'.",
             detail=f"topic: {topic}\nsubject: {subject_name(topic, side)}\n"
             f"expected format: {format_}\nactual format from Schema Registry: {found}",
         )
@@ -116,36 +123,19 @@ def topic_serde(
 ) -> Serde:
     """The serde of a side of a topic; only formats with schemas look at topic and registry.
 
-    ``lenient``: JSON_SR is read as JSON is, whatever its schema says.
-
-    Raises: StatementError, RegistryMissing; see ``serde_for``.
+    Raises: StatementError, RegistryMissing; see ``serde_for``, also for ``lenient``.
     """
     if not capabilities(format_.name).infers:
         return serde_for(format_, columns, side)
-    subject = subject_name(topic, side)
-    found = serde_for(format_, columns, side, registry, subject)
-    if not lenient or format_.name != "JSON_SR" or not columns:
-        return found
-    wrapped = not is_unwrapped(format_, columns, side)
-    reader = json_sr.lenient(columns, wrapped=wrapped)
-    return replace(found, decode=reader.decode, decode_many=reader.decode_many)
+    return serde_for(format_, columns, side, registry, subject_name(topic, side), lenient=lenient)
 
 
-def connect_type(schema: Schema, registry: Registry, full_name: str | None = None) -> ConnectType:
-    """A registered schema as Connect sees it; ``full_name`` chooses among several messages.
+def connect_type(schema: Schema, registry: Registry, part: Part = None) -> ConnectType:
+    """A registered schema as Connect sees it; ``part`` chooses among several messages.
 
     Raises: KsqlError for broken schemas, MessageNotFound, SeveralMessages, RegistryUnreachable.
     """
-    imported = referenced(registry, schema)
-    match schema.kind:
-        case "AVRO":
-            return avro_schema.connect_type(avro_schema.parse(schema.text, imported.values()))
-        case "PROTOBUF":
-            messages = proto_schema.load(schema.text, imported)
-            _, message = messages.chosen(full_name)
-            return proto_schema.connect_type(messages, message)
-        case "JSON":
-            return json_schema.connect_type(schema.text, imported)
+    return kind_of(schema.kind).connect_type(whole(schema, registry), part)
 
 
 def inferred_columns(
@@ -251,17 +241,14 @@ def schema_for(format_: Format, columns: Columns, side: Side) -> Schema:
 
     Raises: NotAvro, NotProtobuf for columns that the format cannot name or nest.
     """
-    wrapped, name = not is_unwrapped(format_, columns, side), format_.schema_full_name
-    match KINDS[format_.name]:
-        case "AVRO":
-            return Schema("AVRO", avro_schema.text_for(columns, wrapped=wrapped, full_name=name))
-        case "PROTOBUF":
-            return Schema("PROTOBUF", proto_schema.text_for(columns, format_))
-        case "JSON":
-            return Schema("JSON", json_schema.text_for(columns, wrapped=wrapped, full_name=name))
+    wrapped = not is_unwrapped(format_, columns, side)
+    return kind_of(KINDS[format_.name]).schema_for(columns, format_, wrapped=wrapped)
 
 
-def avro_key_name(source: str) -> str:
-    """The record name of a source's AVRO key: ``MY_STREAM`` gives ``...MyStreamKey``."""
-    camel = "".join(part.capitalize() for part in source.split("_"))
-    return f"{avro_schema.NAMESPACE}.{camel}Key"
+def key_schema_name(format_name: str, source: str) -> str | None:
+    """The name that the schema of a source's key has; None where it gets none.
+
+    Raises: UnknownFormat.
+    """
+    kind = FORMATS[capabilities(format_name).name].kind
+    return None if kind is None else kind.key_name(source)

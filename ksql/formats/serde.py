@@ -96,6 +96,26 @@ def serde_of(decode: Callable[[bytes], Row | None], encode: Callable[[Row], byte
     )
 
 
+def _nothing(_data: bytes | None) -> Row:
+    return ()
+
+
+def _no_bytes(_row: Row | None) -> None:
+    return None
+
+
+def _nothings(items: Sequence[bytes | None], _failed: Failed) -> list[Row | Skip | None]:
+    return [()] * len(items)
+
+
+def _no_byteses(rows: Sequence[Row | None]) -> list[bytes | None]:
+    return [None] * len(rows)
+
+
+NOTHING: Final = Serde(_nothing, _no_bytes, _nothings, _no_byteses)
+"""The serde of no columns: whatever the bytes are, the row is empty."""
+
+
 class Bad(Exception):
     """A value that cannot be read as its declared type; the path grows while it travels up."""
 

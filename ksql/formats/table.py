@@ -1,38 +1,41 @@
-"""The formats: what each can do, whether it can hold given columns, and its serde.
+"""The formats: whether each can hold given columns, and its serde.
 
-Adding a format is a row in ``FORMATS`` and a folder beside this module.
+Adding a format is a folder beside this module, a row in ``FORMATS`` and one that tells what it can
+do, in ``ksql.types.format``.
 Source: docs/formats.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.base import codegen
-from ksql.base.errors import RegistryMissing, StatementError
+from ksql.base.errors import StatementError
 from ksql.formats.avro import serde as avro
 from ksql.formats.delimited import serde as delimited
+from ksql.formats.implementation import Columns, Implementation, NoRegistry, Wanted, within
 from ksql.formats.json import serde as json
 from ksql.formats.json_sr import serde as json_sr
 from ksql.formats.kafka import serde as kafka
 from ksql.formats.none import serde as none
 from ksql.formats.protobuf import serde as protobuf
 from ksql.formats.protobuf_nosr import serde as protobuf_nosr
-from ksql.formats.serde import SKIP, DecodeError, EncodeError, Row, Serde, Skip
+from ksql.formats.serde import NOTHING, SKIP, DecodeError, EncodeError, Row, Serde, Skip
 from ksql.types import model
 from ksql.types.format import Capabilities, Side, capabilities
-from ksql.types.schema import Column
 
 if TYPE_CHECKING:
     from ksql.formats.schema_registry import Registry
     from ksql.types.format import Format
-    from ksql.types.model import SqlType
+    from ksql.types.schema import Column
 
 __all__ = [
+    "FORMATS",
     "SKIP",
+    "Columns",
     "DecodeError",
     "EncodeError",
+    "NoRegistry",
     "Row",
     "Serde",
     "Side",
@@ -44,87 +47,17 @@ __all__ = [
     "validate",
 ]
 
-Columns = tuple[Column, ...]
-TypeRule = Callable[[str, Column], "str | None"]
-"""Why a format cannot hold a column, or None."""
-
-
-def _only(types: frozenset[SqlType], *, decimals: bool, name_column: bool) -> TypeRule:
-    """The format holds just these types."""
-
-    def check(name: str, column: Column) -> str | None:
-        if column.type in types or (decimals and isinstance(column.type, model.Decimal)):
-            return None
-        place = f", column: `{column.name}`" if name_column else ""
-        return f"The '{name}' format does not support type '{_base(column.type)}'{place}"
-
-    return check
-
-
-def _string_map_keys(message: str) -> TypeRule:
-    """The format holds every type, but of maps only those from STRING."""
-
-    def check(_name: str, column: Column) -> str | None:
-        wrong = any(
-            isinstance(type_, model.Map) and type_.key != model.STRING
-            for type_ in _within(column.type)
-        )
-        return message if wrong else None
-
-    return check
-
-
-def _base(type_: SqlType) -> str:
-    """The name of the type without its parameters."""
-    match type_:
-        case model.Primitive(kind):
-            return kind.value
-        case model.Decimal():
-            return "DECIMAL"
-        case model.Array():
-            return "ARRAY"
-        case model.Map():
-            return "MAP"
-        case model.Struct():
-            return "STRUCT"
-
-
-def _within(type_: SqlType) -> list[SqlType]:
-    """The type and all types in it."""
-    match type_:
-        case model.Array(item):
-            return [type_, *_within(item)]
-        case model.Map(key, value):
-            return [type_, *_within(key), *_within(value)]
-        case model.Struct(fields):
-            return [type_, *(inner for field in fields for inner in _within(field.type))]
-        case _:
-            return [type_]
-
-
-_JSON_MAPS = _string_map_keys("JSON only supports MAP types with STRING keys")
-_AVRO_MAPS = _string_map_keys("Avro only supports MAPs with STRING keys")
-_PROTOBUF_MAPS = _string_map_keys("PROTOBUF only supports MAP types with STRING keys")
-
-TYPES: dict[str, TypeRule] = {
-    "JSON": _JSON_MAPS,
-    "JSON_SR": _JSON_MAPS,
-    "AVRO": _AVRO_MAPS,
-    "PROTOBUF": _PROTOBUF_MAPS,
-    "PROTOBUF_NOSR": _PROTOBUF_MAPS,
-    "DELIMITED": _only(delimited.SUPPORTED, decimals=True, name_column=True),
-    "KAFKA": _only(frozenset(kafka.PRIMITIVES), decimals=False, name_column=False),
-    "NONE": lambda _name, _column: None,
+FORMATS: Final[dict[str, Implementation]] = {
+    "JSON": json.FORMAT,
+    "JSON_SR": json_sr.FORMAT,
+    "PROTOBUF": protobuf.FORMAT,
+    "PROTOBUF_NOSR": protobuf_nosr.FORMAT,
+    "AVRO": avro.FORMAT,
+    "DELIMITED": delimited.FORMAT,
+    "KAFKA": kafka.FORMAT,
+    "NONE": none.FORMAT,
 }
-
-
-class NoRegistry(RegistryMissing):
-    """A format that needs a schema registry where none is configured."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"Format {name} needs a schema registry", hint="Set ksql.schema.registry.url."
-        )
+"""Registries list the kinds of schemas in this order."""
 
 
 class UnfitSchema(StatementError):
@@ -215,21 +148,21 @@ def validate(format_: Format, columns: Columns, side: Side) -> None:
     Raises: StatementError with ksqlDB's wording.
     Source: docs/formats.md; messages as the compatibility corpora expect them.
     """
-    info = capabilities(format_.name)
+    info, made = capabilities(format_.name), FORMATS[format_.name]
     _validate_properties(format_, info)
     if side == "value":
         _validate_wrap(format_, columns, info)
     else:
         for column in columns:
-            if any(isinstance(type_, model.Map) for type_ in _within(column.type)):
+            if any(isinstance(type_, model.Map) for type_ in within(column.type)):
                 raise MapInKey(column)
     if info.most_columns is not None and len(columns) > info.most_columns:
         raise UnfitSchema(format_, columns, side, _too_many(info, columns))
     for column in columns:
-        if reason := TYPES[info.name](info.name, column):
+        if reason := made.unfit(info.name, column):
             raise UnfitSchema(format_, columns, side, reason)
-    if info.name == "PROTOBUF_NOSR":
-        protobuf_nosr.text_for(columns, format_)
+    if made.check is not None:
+        made.check(columns, format_)
 
 
 def _validate_properties(format_: Format, info: Capabilities) -> None:
@@ -263,46 +196,20 @@ def serde_for(
     side: Side,
     registry: Registry | None = None,
     subject: str = "",
+    *,
+    lenient: bool = False,
 ) -> Serde:
     """The serde of one side of a topic.
 
-    Keys without columns are neither read nor written, whatever their format. ``registry`` and
-    ``subject`` (where our schema is registered) matter to registry formats only.
+    Keys without columns are neither read nor written, whatever their format. ``registry``,
+    ``subject`` (where our schema is registered) and ``lenient`` (records are read whatever their
+    schema says, where a format can) matter to formats with registered schemas only.
 
     Raises: StatementError as ``validate`` does, RegistryMissing.
     """
     validate(format_, columns, side)
     if side == "key" and not columns:
-        return none.serde()
-    info = capabilities(format_.name)
+        return NOTHING
     wrapped = not is_unwrapped(format_, columns, side)
-    if info.infers:
-        if registry is None:
-            raise NoRegistry(info.name)
-        return _REGISTERED[info.name](
-            columns,
-            wrapped=wrapped,
-            registry=registry,
-            subject=subject,
-            format_=format_,
-        )
-    match format_.name:
-        case "JSON":
-            return json.serde(columns, wrapped=wrapped)
-        case "DELIMITED":
-            return delimited.serde(columns, format_.delimiter)
-        case "KAFKA":
-            return kafka.serde(columns[0]) if columns else none.serde()
-        case "NONE":
-            return none.serde()
-        case "PROTOBUF_NOSR":
-            return protobuf_nosr.serde(columns, format_, wrapped=wrapped)
-        case _:
-            raise UnfitSchema(format_, columns, side, f"{format_.name} is not supported yet")
-
-
-_REGISTERED: dict[str, Callable[..., Serde]] = {
-    "AVRO": avro.serde,
-    "PROTOBUF": protobuf.serde,
-    "JSON_SR": json_sr.serde,
-}
+    wanted = Wanted(format_, columns, wrapped, registry, subject, lenient)
+    return FORMATS[format_.name].serde(wanted)

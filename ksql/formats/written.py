@@ -8,16 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.formats.connect import ConnectType, Group
-from ksql.formats.protobuf import schema as proto_schema
-from ksql.formats.protobuf.serde import message_path
-from ksql.formats.schema_registry import Registry, Schema, SchemaKind, frame_id, referenced
-from ksql.formats.schemas import FORMAT_OF, columns_of, connect_type
-from ksql.formats.serde import DecodeError, Row, Serde
+from ksql.formats.connect import Group
+from ksql.formats.schema_registry import Registry, Schema, frame_id
+from ksql.formats.schemas import FORMAT_OF, columns_of, connect_type, kind_of
 from ksql.formats.table import Columns, serde_for
 from ksql.types.format import Format, FormatName
 
 if TYPE_CHECKING:
+    from ksql.formats.kind import Part
+    from ksql.formats.serde import Row, Serde
     from ksql.types.schema import Column
 
 
@@ -41,12 +40,14 @@ def shape(schema: Schema, registry: Registry, full_name: str | None = None) -> S
 
     Raises: NotInferable and what broken schemas raise.
     """
-    return _shape(schema.kind, connect_type(schema, registry, full_name))
+    return _shape(schema, registry, full_name)
 
 
-def _shape(kind: SchemaKind, found: ConnectType) -> Shape:
+def _shape(schema: Schema, registry: Registry, part: Part) -> Shape:
+    found = connect_type(schema, registry, part)
     alone = not isinstance(found, Group)
-    return Shape(FORMAT_OF[kind], columns_of(found, "value", alone=alone, upper=False), alone)
+    columns = columns_of(found, "value", alone=alone, upper=False)
+    return Shape(FORMAT_OF[schema.kind], columns, alone)
 
 
 class Written:
@@ -54,7 +55,7 @@ class Written:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: dict[tuple[int, tuple[int, ...]], tuple[Shape, Serde]] = {}
+        self._known: dict[tuple[int, Part], tuple[Shape, Serde]] = {}
 
     def read(self, data: bytes) -> tuple[Shape, Row | None]:
         """The shape and the row of a record.
@@ -63,30 +64,16 @@ class Written:
         """
         schema_id = frame_id(data)
         schema = self._registry.by_id(schema_id)
-        path = self._path(schema, data)
-        found = self._known.get((schema_id, path))
+        part = kind_of(schema.kind).part_of(data)
+        found = self._known.get((schema_id, part))
         if found is None:
-            made = self._shape(schema, path)
-            found = self._known[schema_id, path] = (made, made.serde(self._registry, schema_id))
+            made = _shape(schema, self._registry, part)
+            found = self._known[schema_id, part] = (made, made.serde(self._registry, schema_id))
         return found[0], found[1].decode(data)
 
     def kind(self, data: bytes) -> FormatName:
         """The format of a record."""
         return FORMAT_OF[self._registry.by_id(frame_id(data)).kind]
-
-    def _path(self, schema: Schema, data: bytes) -> tuple[int, ...]:
-        if schema.kind != "PROTOBUF":
-            return ()
-        try:
-            return message_path(data)[0]
-        except (IndexError, ValueError) as error:
-            raise DecodeError(f"Not a Protobuf message: {error}") from error
-
-    def _shape(self, schema: Schema, path: tuple[int, ...]) -> Shape:
-        if schema.kind != "PROTOBUF":
-            return shape(schema, self._registry)
-        messages = proto_schema.load(schema.text, referenced(self._registry, schema))
-        return _shape("PROTOBUF", proto_schema.connect_type(messages, messages.by_path(path)))
 
 
 def named(columns: tuple[Column, ...], row: Row) -> dict[str, object]:

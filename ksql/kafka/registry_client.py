@@ -11,11 +11,11 @@ from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClien
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from ksql.formats.schema_registry import (
+    UNNAMED,
     Reference,
     Registered,
     RegistryUnreachable,
     Schema,
-    SchemaKind,
     SchemaNotFound,
     SchemaRejected,
 )
@@ -151,5 +151,4 @@ def _schema(answer: ClientSchema) -> Schema:
     references = tuple(
         Reference(r.name or "", r.subject or "", r.version or 0) for r in answer.references or ()
     )
-    kind: SchemaKind = answer.schema_type or "AVRO"  # type: ignore[assignment]
-    return Schema(kind, answer.schema_str or "", references)
+    return Schema(answer.schema_type or UNNAMED, answer.schema_str or "", references)

@@ -12,16 +12,13 @@ from typing import Final
 import orjson
 
 from ksql.base.errors import KsqlError
-from ksql.formats.avro import compat as avro_compat
-from ksql.formats.avro import printer as avro_print
-from ksql.formats.avro import strict as avro
 from ksql.formats.difference import BACKWARD, FORWARD, Difference, Roles, told
-from ksql.formats.protobuf import compat as proto_compat
-from ksql.formats.protobuf import resolved as proto
-from ksql.formats.schema_registry import Schema, SchemaKind
+from ksql.formats.kind import Whole
+from ksql.formats.schema_registry import Schema
+from ksql.formats.schemas import FORMAT_OF, kind_of
 from ksql.registry.errors import InvalidSchema
 
-KINDS: Final[tuple[SchemaKind, ...]] = ("JSON", "PROTOBUF", "AVRO")
+KINDS: Final = tuple(FORMAT_OF)
 _OF_A_HASH: Final = 5  # the version of UUIDs that follow from content
 
 
@@ -60,11 +57,14 @@ class Checked:
     imported: Mapping[str, str]
 
     @property
+    def whole(self) -> Whole:
+        """The text with what it imports."""
+        return Whole(self.schema.text, self.imported)
+
+    @property
     def guid(self) -> str:
         """What stands for the content everywhere: equal schemas have the same."""
-        said = self.schema.text
-        if self.schema.kind == "PROTOBUF":
-            said = proto.identity(said)
+        said = kind_of(self.schema.kind).identity(self.schema.text)
         references = [(one.name, one.subject, one.version) for one in self.schema.references]
         content = orjson.dumps([self.schema.kind, said, references])
         digest = hashlib.sha256(content).digest()[:16]
@@ -79,7 +79,8 @@ def checked(schema: Schema, imported: Mapping[str, str], *, normalize: bool = Fa
     if not schema.text.strip():
         raise InvalidSchema("")
     try:
-        text = _canonical(schema, imported, normalize=normalize)
+        kind = kind_of(schema.kind)
+        text = kind.canonical(Whole(schema.text, imported), normalize=normalize)
     except KsqlError as error:
         raise InvalidSchema(error.message) from error
     except (RecursionError, orjson.JSONEncodeError) as error:
@@ -88,22 +89,6 @@ def checked(schema: Schema, imported: Mapping[str, str], *, normalize: bool = Fa
     if normalize:
         references = tuple(sorted(references, key=lambda one: one.name))
     return Checked(Schema(schema.kind, text, references), imported)
-
-
-def _canonical(schema: Schema, imported: Mapping[str, str], *, normalize: bool) -> str:
-    match schema.kind:
-        case "AVRO":
-            type_ = avro.parse(schema.text, imported.values())
-            return avro_print.canonical_text(type_, normalize=normalize)
-        case "JSON":
-            # brings a validator, which would cost every start a tenth of a second
-            from ksql.formats.json_sr import model as json_model  # noqa: PLC0415
-
-            json_model.parse(schema.text, imported)
-            return json_model.canonical_text(schema.text, normalize=normalize)
-        case "PROTOBUF":
-            proto.parse(schema.text, imported)
-            return proto.canonical_text(schema.text, imported, normalize=normalize)
 
 
 def faults(level: Level, new: Checked, old: Checked) -> list[str]:
@@ -124,23 +109,9 @@ def faults(level: Level, new: Checked, old: Checked) -> list[str]:
 
 
 def _differences(reader: Checked, writer: Checked, roles: Roles) -> list[Difference]:
-    texts = reader.schema.text, writer.schema.text
-    match reader.schema.kind:
-        case "AVRO":
-            types = (
-                avro.parse(texts[0], reader.imported.values()),
-                avro.parse(texts[1], writer.imported.values()),
-            )
-            return avro_compat.differences(*types, roles)
-        case "JSON":
-            from ksql.formats.json_sr import compat as json_compat  # noqa: PLC0415 - see above
-            from ksql.formats.json_sr import model as json_model  # noqa: PLC0415 - see above
+    return kind_of(reader.schema.kind).differences(reader.whole, writer.whole, roles)
 
-            documents = (
-                json_model.parse(texts[0], reader.imported),
-                json_model.parse(texts[1], writer.imported),
-            )
-            return json_compat.differences(*documents, roles)
-        case "PROTOBUF":
-            files = proto.parse(texts[0], reader.imported), proto.parse(texts[1], writer.imported)
-            return proto_compat.differences(*files, roles)
+
+def serialized(schema: Schema, imported: Mapping[str, str]) -> str:
+    """The schema for clients that do not read its text."""
+    return kind_of(schema.kind).serialized(Whole(schema.text, imported))

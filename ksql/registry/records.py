@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import orjson
 
-from ksql.formats.schema_registry import Reference, Schema, SchemaKind
+from ksql.formats.schema_registry import UNNAMED, Reference, Schema
 from ksql.registry.errors import StoreFailed
 
 
@@ -158,7 +158,7 @@ def _version_value(change: VersionSet) -> dict[str, Any]:
         "id": change.id,
         **change.more,
     }
-    if schema.kind != "AVRO":
+    if schema.kind != UNNAMED:
         found["schemaType"] = schema.kind
     if schema.references:
         found["references"] = [
@@ -216,7 +216,7 @@ def _version(value: dict[str, Any]) -> VersionSet:
         Reference(one["name"], one["subject"], one["version"])
         for one in value.get("references") or ()
     )
-    kind = cast("SchemaKind", value.get("schemaType") or "AVRO")
+    kind = value.get("schemaType") or UNNAMED
     return VersionSet(
         value["subject"],
         value["version"],

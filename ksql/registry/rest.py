@@ -16,7 +16,6 @@ from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 
 from ksql.base.access import Access
-from ksql.formats.protobuf import resolved as proto
 from ksql.formats.schema_registry import Schema
 from ksql.registry.errors import (
     BadRequest,
@@ -27,7 +26,7 @@ from ksql.registry.errors import (
     RegistryError,
 )
 from ksql.registry.guarded import guard
-from ksql.registry.kinds import KINDS
+from ksql.registry.kinds import KINDS, serialized
 from ksql.registry.steps import LATEST, MODES, Mode
 from ksql.registry.subjects import Subjects
 from ksql.registry.wire import (
@@ -179,8 +178,8 @@ def _schemas(subjects: Subjects) -> APIRouter:
     routes = APIRouter(prefix="/schemas")
 
     def shown(schema: Schema, wanted: str) -> str:
-        if wanted == _SERIALIZED and schema.kind == "PROTOBUF":
-            return proto.serialized(schema.text, subjects.imported(schema))
+        if wanted == _SERIALIZED:
+            return serialized(schema, subjects.imported(schema))
         return schema.text
 
     @routes.get("")
@@ -305,9 +304,8 @@ def _subjects(subjects: Subjects) -> APIRouter:
     ) -> Json:
         found = subjects.version(subject, _version(version), deleted=deleted)
         out = entry_json(found)
-        if wanted == _SERIALIZED and found.schema.kind == "PROTOBUF":
-            imported = subjects.imported(found.schema)
-            out["schema"] = proto.serialized(found.schema.text, imported)
+        if wanted == _SERIALIZED:
+            out["schema"] = serialized(found.schema, subjects.imported(found.schema))
         return out
 
     @routes.delete(its_version)

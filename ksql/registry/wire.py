@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ksql.formats.schema_registry import Reference, Schema
+from ksql.formats.schema_registry import UNNAMED, Reference, Schema
 from ksql.registry.errors import InvalidCompatibility, InvalidSchema, NotOffered
 from ksql.registry.kinds import KINDS, Level
 from ksql.registry.steps import Config, Entry
@@ -57,14 +57,13 @@ class SchemaBody(_Body):
             raise NotOffered("A rule set of a schema")
         if self.tags_to_add or self.tags_to_remove:
             raise NotOffered("Tagging of a schema")
-        kind = self.kind or "AVRO"
-        for known in KINDS:
-            if kind == known:
-                references = tuple(
-                    Reference(one.name, one.subject, one.version) for one in self.references or ()
-                )
-                return Schema(known, self.schema_text or "", references)
-        raise InvalidSchema(f"schema type {kind} is not supported")
+        kind = self.kind or UNNAMED
+        if kind not in KINDS:
+            raise InvalidSchema(f"schema type {kind} is not supported")
+        references = tuple(
+            Reference(one.name, one.subject, one.version) for one in self.references or ()
+        )
+        return Schema(kind, self.schema_text or "", references)
 
 
 def _says_something(part: Json | None) -> bool:
@@ -110,9 +109,9 @@ class ModeBody(_Body):
 
 
 def schema_json(schema: Schema, guid: str) -> Json:
-    """A schema; AVRO is not named, since old clients know nothing else."""
+    """A schema; the kind that needs no name has none, since old clients know nothing else."""
     out: Json = {"guid": guid}
-    if schema.kind != "AVRO":
+    if schema.kind != UNNAMED:
         out["schemaType"] = schema.kind
     if schema.references:
         out["references"] = [

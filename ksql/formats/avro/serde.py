@@ -8,17 +8,17 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from ksql.formats.avro import schema as avro_schema
+from ksql.formats.avro.kind import AVRO, node
 from ksql.formats.avro.read import row_reader
 from ksql.formats.avro.write import row_writer
+from ksql.formats.implementation import Implementation, string_map_keys
 from ksql.formats.registered import registered_serde
-from ksql.formats.schema_registry import Schema, referenced
 
 if TYPE_CHECKING:
-    from ksql.formats.schema_registry import Registry
+    from ksql.formats.avro.schema import Node
+    from ksql.formats.implementation import Wanted
+    from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde
-    from ksql.types.format import Format
-    from ksql.types.schema import Column
 
 _FAULTS = (
     AttributeError,
@@ -32,29 +32,22 @@ _FAULTS = (
 )
 
 
-def serde(
-    columns: tuple[Column, ...],
-    *,
-    wrapped: bool,
-    registry: Registry,
-    subject: str,
-    format_: Format,
-) -> Serde:
+def serde(wanted: Wanted) -> Serde:
     """The serde of the columns; our schema is looked up or registered at the first write."""
+    columns, wrapped = wanted.columns, wanted.wrapped
 
-    def nodes(schema: Schema) -> avro_schema.Node:
-        return avro_schema.parse(schema.text, referenced(registry, schema).values())
-
-    def ours() -> Schema:
-        text = avro_schema.text_for(columns, wrapped=wrapped, full_name=format_.schema_full_name)
-        return Schema("AVRO", text)
+    def nodes(schema: Schema) -> Node:
+        return node(wanted.whole(schema))
 
     return registered_serde(
-        registry,
-        subject,
-        schema_id=format_.schema_id,
-        ours=ours,
+        wanted,
+        AVRO,
         reader=lambda schema: row_reader(nodes(schema), columns, wrapped=wrapped),
         writer=lambda schema, prefix: row_writer(nodes(schema), columns, prefix, wrapped=wrapped),
         faults=_FAULTS,
     )
+
+
+FORMAT = Implementation(
+    serde, string_map_keys("Avro only supports MAPs with STRING keys"), kind=AVRO
+)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ksql.base import codegen
+from ksql.formats.implementation import Implementation, only
 from ksql.formats.serde import (
     SKIP,
     BadText,
@@ -36,6 +37,7 @@ from ksql.types.render import java_double
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ksql.formats.implementation import Wanted
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 
@@ -246,8 +248,9 @@ def _writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[Row], str]
     return codegen.define("DELIMITED writer", source, names)["line"]  # type: ignore[no-any-return]
 
 
-def serde(columns: tuple[Column, ...], delimiter: str) -> Serde:
+def serde(wanted: Wanted) -> Serde:
     """The serde of the columns; a single null column is written as an empty text."""
+    columns, delimiter = wanted.columns, wanted.format.delimiter
     row = _reader(columns, delimiter)["row"]
     line = _writer(columns, delimiter)
 
@@ -289,3 +292,6 @@ def serde(columns: tuple[Column, ...], delimiter: str) -> Serde:
         decode_many=decode_many,
         encode_many=encode_many,
     )
+
+
+FORMAT = Implementation(serde, only(SUPPORTED, decimals=True, name_column=True))

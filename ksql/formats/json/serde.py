@@ -5,17 +5,23 @@ Source: docs/formats.md#json.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ksql.formats.implementation import Implementation, string_map_keys
 from ksql.formats.json.rows import reader, writer
 from ksql.formats.serde import Serde
 
 if TYPE_CHECKING:
-    from ksql.types.schema import Column
+    from ksql.formats.implementation import Wanted
+
+MAP_KEYS: Final = "JSON only supports MAP types with STRING keys"
 
 
-def serde(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
+def serde(wanted: Wanted) -> Serde:
     """The JSON serde of the columns; not wrapped: the document is the value of the only column."""
-    decode, decode_many = reader(columns, wrapped=wrapped)
-    encode, encode_many = writer(columns, wrapped=wrapped)
+    decode, decode_many = reader(wanted.columns, wrapped=wanted.wrapped)
+    encode, encode_many = writer(wanted.columns, wrapped=wanted.wrapped)
     return Serde(decode, encode, decode_many, encode_many)
+
+
+FORMAT = Implementation(serde, string_map_keys(MAP_KEYS))

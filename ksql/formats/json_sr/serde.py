@@ -21,10 +21,12 @@ from ksql.formats.connect import (
     scalar_conversion,
     sql_type,
 )
+from ksql.formats.implementation import Implementation, string_map_keys
 from ksql.formats.json.rows import reader, writer
-from ksql.formats.json_sr import schema as json_schema
+from ksql.formats.json.serde import MAP_KEYS
+from ksql.formats.json_sr.kind import JSON
 from ksql.formats.registered import registered_serde
-from ksql.formats.schema_registry import PREFIX_BYTES, Schema, frame_id, referenced
+from ksql.formats.schema_registry import PREFIX_BYTES, frame_id
 from ksql.formats.serde import EncodeError, serde_of
 from ksql.types import model
 
@@ -32,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.formats.connect import Convert
-    from ksql.formats.schema_registry import Registry
+    from ksql.formats.implementation import Wanted
+    from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Row, Serde, Value
-    from ksql.types.format import Format
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 
@@ -164,7 +166,7 @@ def _reader(
     return read
 
 
-def lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
+def _lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
     """Reads the JSON behind the id as the columns say; writing is not its business."""
     decode, _ = reader(columns, wrapped=wrapped)
 
@@ -178,20 +180,13 @@ def lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
     return serde_of(read, write)
 
 
-def serde(
-    columns: tuple[Column, ...],
-    *,
-    wrapped: bool,
-    registry: Registry,
-    subject: str,
-    format_: Format,
-) -> Serde:
+def serde(wanted: Wanted) -> Serde:
     """The serde of the columns; not wrapped: the document is the value of the only column."""
+    columns, wrapped = wanted.columns, wanted.wrapped
     encode, _ = writer(columns, wrapped=wrapped)
 
     def read(schema: Schema) -> Callable[[bytes], Row | None]:
-        found = json_schema.connect_type(schema.text, referenced(registry, schema))
-        return _reader(found, columns, wrapped=wrapped)
+        return _reader(JSON.connect_type(wanted.whole(schema)), columns, wrapped=wrapped)
 
     def write(_schema: Schema, prefix: bytes) -> Callable[[Row], bytes | None]:
         def text(row: Row) -> bytes | None:
@@ -200,16 +195,13 @@ def serde(
 
         return text
 
-    return registered_serde(
-        registry,
-        subject,
-        schema_id=format_.schema_id,
-        ours=lambda: Schema(
-            "JSON",
-            json_schema.text_for(columns, wrapped=wrapped, full_name=format_.schema_full_name),
-        ),
-        reader=read,
-        writer=write,
-        faults=(ValueError,),
-        hint=_HINT,
+    found = registered_serde(
+        wanted, JSON, reader=read, writer=write, faults=(ValueError,), hint=_HINT
     )
+    if not wanted.lenient or not columns:
+        return found
+    reading = _lenient(columns, wrapped=wrapped)
+    return replace(found, decode=reading.decode, decode_many=reading.decode_many)
+
+
+FORMAT = Implementation(serde, string_map_keys(MAP_KEYS), kind=JSON)

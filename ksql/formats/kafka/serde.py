@@ -8,15 +8,16 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.formats.serde import DecodeError, EncodeError, Serde, Value, serde_of
+from ksql.formats.implementation import Implementation, only
+from ksql.formats.serde import NOTHING, DecodeError, EncodeError, Serde, Value, serde_of
 from ksql.types import model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.formats.implementation import Wanted
     from ksql.formats.serde import Row
     from ksql.types.model import SqlType
-    from ksql.types.schema import Column
 
 
 class _Primitive(NamedTuple):
@@ -56,8 +57,11 @@ PRIMITIVES: dict[SqlType, _Primitive] = {
 _SIZES: dict[SqlType, int] = {model.INTEGER: 4, model.BIGINT: 8, model.DOUBLE: 8}
 
 
-def serde(column: Column) -> Serde:
-    """The serde of the column; its null is no bytes at all."""
+def serde(wanted: Wanted) -> Serde:
+    """The serde of the column, if there is one; its null is no bytes at all."""
+    if not wanted.columns:
+        return NOTHING
+    column = wanted.columns[0]
     read, write, reader = PRIMITIVES[column.type]
     size = _SIZES.get(column.type, 0)
 
@@ -75,3 +79,6 @@ def serde(column: Column) -> Serde:
             raise EncodeError(f"Cannot write {column.name} as {column.type}: {error}") from error
 
     return serde_of(decode, encode)
+
+
+FORMAT = Implementation(serde, only(frozenset(PRIMITIVES), decimals=False, name_column=False))

@@ -78,6 +78,7 @@ _SCALARS: Final[Mapping[int, ConnectType]] = {
     _F.TYPE_BYTES: connect.BYTES,
 }
 _DEFAULT_PRECISION: Final = 64
+MAP_KEYS: Final = "PROTOBUF only supports MAP types with STRING keys"
 
 
 class MessageNotFound(StatementError):

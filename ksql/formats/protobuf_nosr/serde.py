@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError as BrokenMessage
 
+from ksql.formats.implementation import Implementation, string_map_keys
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
+from ksql.formats.protobuf.schema import MAP_KEYS
 from ksql.formats.serde import Bad, DecodeError, EncodeError, serde_of
 
 if TYPE_CHECKING:
+    from ksql.formats.implementation import Wanted
     from ksql.formats.serde import Row, Serde
     from ksql.types.format import Format
     from ksql.types.schema import Column
@@ -30,12 +33,13 @@ def text_for(columns: tuple[Column, ...], format_: Format) -> str:
     return proto_schema.text_for(columns, replace(format_, schema_full_name=None))
 
 
-def serde(columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> Serde:
+def serde(wanted: Wanted) -> Serde:
     """The serde of the columns; fields are numbered in their order.
 
     Not wrapped: a single null is no bytes at all. Raises: NotProtobuf.
     """
-    messages = proto_schema.load(text_for(columns, format_))
+    columns, wrapped = wanted.columns, wanted.wrapped
+    messages = proto_schema.load(text_for(columns, wanted.format))
     _, message = messages.chosen(None)
     row = proto_rows.row_reader(messages, message, columns)
     write = proto_rows.row_writer(messages, message, columns, b"")
@@ -57,3 +61,6 @@ def serde(columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> Ser
             raise EncodeError(f"Cannot write as Protobuf: {error}") from error
 
     return serde_of(decode, encode)
+
+
+FORMAT = Implementation(serde, string_map_keys(MAP_KEYS), check=text_for)

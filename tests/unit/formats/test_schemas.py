@@ -148,7 +148,10 @@ def test_what_we_register(format_, kind, part):
 
 
 def test_names_of_keys():
-    assert schemas.avro_key_name("MY_STREAM") == "io.confluent.ksql.avro_schemas.MyStreamKey"
+    named = schemas.key_schema_name("AVRO", "MY_STREAM")
+    assert named == "io.confluent.ksql.avro_schemas.MyStreamKey"
+    assert schemas.key_schema_name("PROTOBUF", "MY_STREAM") is None
+    assert schemas.key_schema_name("KAFKA", "MY_STREAM") is None
 
 
 def test_the_registry_in_memory():

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ksql.formats.delimited import serde as delimited
+from ksql.formats.delimited.serde import serde
+from ksql.formats.implementation import Wanted
 from ksql.formats.table import SKIP, DecodeError, EncodeError
 from ksql.types import model
+from ksql.types.format import Format
 from tests.unit.formats import columns as c
 
 D = Decimal
@@ -60,8 +62,12 @@ REFUSED = [
 ]
 
 
+def delimited(columns, delimiter):
+    return serde(Wanted(Format("DELIMITED", delimiter=delimiter), columns, wrapped=True))
+
+
 def two(type_, delimiter=","):
-    return delimited.serde((c.value("V", type_), c.value("N", INT)), delimiter)
+    return delimited((c.value("V", type_), c.value("N", INT)), delimiter)
 
 
 @pytest.mark.parametrize(("type_", "text", "expected"), READ)
@@ -89,7 +95,7 @@ def test_only_the_first_record_counts_but_all_must_be_sound():
 @pytest.mark.parametrize("data", [b"", b"\n\r\n"])
 def test_no_fields(data):
     with pytest.raises(DecodeError, match="No fields in record"):
-        delimited.serde((c.value("V", INT),), ",").decode(data)
+        delimited((c.value("V", INT),), ",").decode(data)
 
 
 WRITTEN = [
@@ -119,12 +125,12 @@ WRITTEN = [
 
 @pytest.mark.parametrize(("type_", "value", "first", "later"), WRITTEN)
 def test_writes(type_, value, first, later):
-    serde = delimited.serde((c.value("A", type_), c.value("B", type_)), ",")
+    serde = delimited((c.value("A", type_), c.value("B", type_)), ",")
     assert serde.encode((value, value)) == f"{first},{later}".encode()
 
 
 def test_nulls():
-    serde = delimited.serde((c.value("A", INT),), ",")
+    serde = delimited((c.value("A", INT),), ",")
     assert serde.encode_many([(None,), None, (1,)]) == [b"", None, b"1"]
     assert serde.decode(None) is None
     failures = c.Failures()
@@ -135,7 +141,7 @@ def test_nulls():
 @pytest.mark.parametrize("delimiter", [" ", "\t", ";", "|", ".", "-", "^", "]", "\\", "1", "e"])
 def test_delimiters(delimiter):
     columns = tuple(c.value(n, t) for n, t in (("A", DOUBLE), ("B", STRING), ("C", INT)))
-    serde = delimited.serde(columns, delimiter)
+    serde = delimited(columns, delimiter)
     row = (-1.5e-7, f"a{delimiter}b", -11)
     assert serde.decode(serde.encode(row)) == row
 
@@ -150,7 +156,7 @@ def test_what_cannot_be_written_says_where():
 @given(c.rows(c.scalar_types()), st.sampled_from(",; \t|"))
 def test_round_trip(table, delimiter):
     columns, rows = table
-    serde = delimited.serde(columns, delimiter)
+    serde = delimited(columns, delimiter)
     empty_is_null = [tuple(None if v in ("", b"") else v for v in row) for row in rows]
     encoded = serde.encode_many(rows)
     failures = c.Failures()
@@ -163,5 +169,5 @@ def test_round_trip(table, delimiter):
 @given(c.rows(c.scalar_types()), st.lists(st.binary() | st.text('",\r\n 1.-ax').map(str.encode)))
 def test_nothing_but_decode_errors(table, noise):
     failures = c.Failures()
-    found = delimited.serde(table[0], ",").decode_many(noise, failures)
+    found = delimited(table[0], ",").decode_many(noise, failures)
     assert len(failures) == found.count(SKIP)

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ksql.formats.json import serde as json
+from ksql.formats.implementation import Wanted
+from ksql.formats.json.serde import serde
 from ksql.formats.table import SKIP, DecodeError, EncodeError
 from ksql.types import model
+from ksql.types.format import Format
 from ksql.types.model import Array, Field, Map, Struct
 from tests.unit.formats import columns as c
 
@@ -131,33 +133,37 @@ REFUSED = [
 ]
 
 
+def json(columns, *, wrapped):
+    return serde(Wanted(Format("JSON"), columns, wrapped))
+
+
 @pytest.mark.parametrize(("type_", "text", "expected"), READ)
 def test_reads(type_, text, expected):
-    wrapped = json.serde((c.value("V", type_),), wrapped=True)
+    wrapped = json((c.value("V", type_),), wrapped=True)
     data = f'{{"V": {text}}}'.encode()
     assert c.same(wrapped.decode(data), (expected,))
     assert c.same(wrapped.decode_many([data, None], c.fail), [(expected,), None])
-    bare = json.serde((c.value("V", type_),), wrapped=False)
+    bare = json((c.value("V", type_),), wrapped=False)
     assert c.same(bare.decode(text.encode()), (expected,))
     assert c.same(bare.decode_many([text.encode(), None], c.fail), [(expected,), None])
 
 
 @pytest.mark.parametrize(("type_", "text", "path", "message"), REFUSED)
 def test_refuses(type_, text, path, message):
-    serde = json.serde((c.value("K", STRING), c.value("V", type_)), wrapped=True)
+    serde = json((c.value("K", STRING), c.value("V", type_)), wrapped=True)
     with pytest.raises(DecodeError, match=r".") as found:
         serde.decode(f'{{"V": {text}}}'.encode())
     assert found.value.path == path
     assert message in found.value.message
     assert found.value.message.endswith(f", path: {path}")
-    bare = json.serde((c.value("V", type_),), wrapped=False)
+    bare = json((c.value("V", type_),), wrapped=False)
     with pytest.raises(DecodeError) as found:
         bare.decode(text.encode())
     assert found.value.path == path.replace("$.V", "$")
 
 
 def test_names_match_exactly_then_in_upper_case():
-    serde = json.serde((c.value("ID", INT), c.value("name", STRING)), wrapped=True)
+    serde = json((c.value("ID", INT), c.value("name", STRING)), wrapped=True)
     assert serde.decode(b'{"id": 1, "name": "a"}') == (1, "a")
     assert serde.decode(b'{"id": 1, "ID": 2, "Id": 3}') == (2, None)
     assert serde.decode(b'{"id": 1, "Id": 3, "NAME": "b"}') == (3, None)
@@ -165,13 +171,13 @@ def test_names_match_exactly_then_in_upper_case():
 
 
 def test_shapes_are_forgotten_when_there_are_too_many():
-    serde = json.serde((c.value("ID", INT),), wrapped=True)
+    serde = json((c.value("ID", INT),), wrapped=True)
     for n in range(1000):
         assert serde.decode(b'{"id": 1, "x%d": 2}' % n) == (1,)
 
 
 def test_a_document_must_be_an_object_or_null():
-    serde = json.serde((c.value("ID", INT),), wrapped=True)
+    serde = json((c.value("ID", INT),), wrapped=True)
     failures = c.Failures()
     items: list[bytes | None] = [
         b"null",
@@ -194,13 +200,13 @@ def test_a_document_must_be_an_object_or_null():
 
 
 def test_what_the_listener_raises_goes_through():
-    serde = json.serde((c.value("ID", INT),), wrapped=True)
+    serde = json((c.value("ID", INT),), wrapped=True)
     with pytest.raises(AssertionError):
         serde.decode_many([b"["], c.fail)
 
 
 def test_exact_digits_in_a_batch_with_decimals():
-    serde = json.serde((c.value("A", model.Decimal(20, 2)), c.value("S", STRING)), wrapped=True)
+    serde = json((c.value("A", model.Decimal(20, 2)), c.value("S", STRING)), wrapped=True)
     rows = serde.decode_many([b'{"A":1.10,"S":1.10}', b'{"A":123456789012345678.91}'], c.fail)
     assert c.same(rows, [(D("1.10"), "1.10"), (D("123456789012345678.91"), None)])
 
@@ -236,23 +242,23 @@ WRITTEN = [
 
 @pytest.mark.parametrize(("type_", "value", "text"), WRITTEN)
 def test_writes(type_, value, text):
-    wrapped = json.serde((c.value("V", type_), c.value("N", INT)), wrapped=True)
+    wrapped = json((c.value("V", type_), c.value("N", INT)), wrapped=True)
     expected = f'{{"V":{text},"N":null}}'.encode()
     assert wrapped.encode((value, None)) == expected
     assert wrapped.encode_many([(value, None), None, (value, None)]) == [expected, None, expected]
-    bare = json.serde((c.value("V", type_),), wrapped=False)
+    bare = json((c.value("V", type_),), wrapped=False)
     assert bare.encode((value,)) == text.encode()
     assert bare.encode_many([(value,), (None,), None]) == [text.encode(), None, None]
 
 
 def test_no_columns_are_an_empty_object():
-    serde = json.serde((), wrapped=True)
+    serde = json((), wrapped=True)
     assert serde.encode_many([(), None]) == [b"{}", None]
     assert serde.decode(b'{"x": 1}') == ()
 
 
 def test_what_cannot_be_written_says_where():
-    serde = json.serde((c.value("V", BIGINT),), wrapped=True)
+    serde = json((c.value("V", BIGINT),), wrapped=True)
     with pytest.raises(EncodeError) as found:
         serde.encode_many([(1,), None, (2**70,)])
     assert found.value.index == 2
@@ -262,7 +268,7 @@ def test_what_cannot_be_written_says_where():
 
 
 def test_documents_in_a_batch_are_parted_by_what_no_document_holds():
-    serde = json.serde((c.value("V", STRING),), wrapped=False)
+    serde = json((c.value("V", STRING),), wrapped=False)
     nasty = [",\n,", '"},{"', "\n", "", ",\\n,"]
     encoded = serde.encode_many([(text,) for text in nasty])
     assert serde.decode_many(encoded, c.fail) == [(text,) for text in nasty]
@@ -274,7 +280,7 @@ def test_round_trip(table, single):
     columns, rows = table
     if single:
         columns, rows = columns[:1], [row[:1] for row in rows]
-    serde = json.serde(columns, wrapped=not single)
+    serde = json(columns, wrapped=not single)
     expected = [None if single and row[0] is None else row for row in rows]
     encoded = serde.encode_many(rows)
     assert encoded == [serde.encode(row) for row in rows]
@@ -292,7 +298,7 @@ NOISE = st.binary(max_size=40) | st.text('{}[]",:\\u0eE+-.tfnd \n', max_size=40)
 @given(c.rows(), st.lists(NOISE, max_size=3), st.data())
 def test_nothing_but_decode_errors(table, noise, data):
     columns, rows = table
-    serde = json.serde(columns, wrapped=True)
+    serde = json(columns, wrapped=True)
     mutated = [item for item in serde.encode_many(rows) if item]
     for item in mutated:
         at = data.draw(st.integers(0, len(item) - 1))

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.formats.kafka import serde as kafka
-from ksql.formats.none import serde as none
+from ksql.formats.implementation import Wanted
+from ksql.formats.kafka.serde import serde
 from ksql.formats.table import DecodeError, EncodeError
 from ksql.types import model
+from ksql.types.format import Format
 from tests.unit.formats import columns as c
 
 CASES = [
@@ -22,9 +23,13 @@ CASES = [
 ]
 
 
+def kafka(*columns):
+    return serde(Wanted(Format("KAFKA"), columns, wrapped=False))
+
+
 @pytest.mark.parametrize(("type_", "value", "data"), CASES)
 def test_primitives(type_, value, data):
-    serde = kafka.serde(c.value("V", type_))
+    serde = kafka(c.value("V", type_))
     assert serde.encode((value,)) == data
     assert serde.decode(data) == (value,)
     assert serde.encode_many([(None,), None, (value,)]) == [None, None, data]
@@ -41,31 +46,31 @@ def test_primitives(type_, value, data):
 )
 def test_wrong_sizes(type_, data, message):
     with pytest.raises(DecodeError, match=message):
-        kafka.serde(c.value("V", type_)).decode(data)
+        kafka(c.value("V", type_)).decode(data)
 
 
 def test_broken_text_is_replaced():
-    assert kafka.serde(c.value("V", model.STRING)).decode(b"a\xff") == ("a\ufffd",)
-    assert kafka.serde(c.value("V", model.STRING)).encode(("a\ud800",)) == b"a?"
+    assert kafka(c.value("V", model.STRING)).decode(b"a\xff") == ("a\ufffd",)
+    assert kafka(c.value("V", model.STRING)).encode(("a\ud800",)) == b"a?"
 
 
 def test_wrong_values():
-    serde = kafka.serde(c.value("V", model.INTEGER))
+    serde = kafka(c.value("V", model.INTEGER))
     with pytest.raises(EncodeError) as found:
         serde.encode_many([(1,), (2**31,)])
     assert found.value.index == 1
     with pytest.raises(EncodeError):
-        kafka.serde(c.value("V", model.STRING)).encode((1,))
+        kafka(c.value("V", model.STRING)).encode((1,))
 
 
 @given(st.sampled_from([model.INTEGER, model.BIGINT, model.DOUBLE, model.STRING]), st.binary())
 def test_nothing_but_decode_errors(type_, data):
     with contextlib.suppress(DecodeError):
-        kafka.serde(c.value("V", type_)).decode(data)
+        kafka(c.value("V", type_)).decode(data)
 
 
-def test_none():
-    serde = none.serde()
+def test_no_column_is_no_bytes():
+    serde = kafka()
     assert serde.decode(b"x") == ()
     assert serde.decode_many([b"x", None], c.fail) == [(), ()]
     assert serde.encode(()) is None

@@ -1,0 +1,50 @@
+"""Avro's schemas for topics and registries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.formats.avro import compat, printer, strict
+from ksql.formats.avro import schema as avro_schema
+from ksql.formats.kind import Kind
+
+if TYPE_CHECKING:
+    from ksql.formats.connect import ConnectType
+    from ksql.formats.difference import Difference, Roles
+    from ksql.formats.kind import Part, Whole
+    from ksql.types.format import Format
+    from ksql.types.schema import Column
+
+
+class _Avro(Kind):
+    name = "AVRO"
+
+    def connect_type(self, schema: Whole, _part: Part = None) -> ConnectType:
+        return avro_schema.connect_type(node(schema))
+
+    def text_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> str:
+        full_name = format_.schema_full_name
+        return avro_schema.text_for(columns, wrapped=wrapped, full_name=full_name)
+
+    def key_name(self, source: str) -> str:
+        """``MY_STREAM`` gives ``...MyStreamKey``."""
+        camel = "".join(part.capitalize() for part in source.split("_"))
+        return f"{avro_schema.NAMESPACE}.{camel}Key"
+
+    def canonical(self, schema: Whole, *, normalize: bool) -> str:
+        return printer.canonical_text(_type(schema), normalize=normalize)
+
+    def differences(self, reader: Whole, writer: Whole, roles: Roles) -> list[Difference]:
+        return compat.differences(_type(reader), _type(writer), roles)
+
+
+AVRO = _Avro()
+
+
+def node(schema: Whole) -> avro_schema.Node:
+    """The schema to read or write records with."""
+    return avro_schema.parse(schema.text, schema.imported.values())
+
+
+def _type(schema: Whole) -> strict.Type:
+    return strict.parse(schema.text, schema.imported.values())

@@ -1,0 +1,85 @@
+"""A kind of registered schemas: what its format's folder gives to topics and to registries."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ksql.formats.schema_registry import Schema, referenced
+
+if TYPE_CHECKING:
+    from ksql.formats.connect import ConnectType
+    from ksql.formats.difference import Difference, Roles
+    from ksql.formats.schema_registry import Registry
+    from ksql.types.format import Format
+    from ksql.types.schema import Column
+
+Part = str | tuple[int, ...] | None
+"""One of a schema's types: by its full name, by its place, or the only one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A schema's text, and by name the texts of all that it imports."""
+
+    text: str
+    imported: Mapping[str, str]
+
+
+def whole(schema: Schema, registry: Registry) -> Whole:
+    """The schema with what it imports.
+
+    Raises: SchemaNotFound, RegistryUnreachable.
+    """
+    return Whole(schema.text, referenced(registry, schema))
+
+
+class Kind(ABC):
+    """The schemas of one format; every method may raise KsqlError for a broken one."""
+
+    name: ClassVar[str]
+    """What registries call the kind."""
+
+    @abstractmethod
+    def connect_type(self, schema: Whole, part: Part = None) -> ConnectType:
+        """The schema, or a part of it, as Connect sees it."""
+
+    @abstractmethod
+    def text_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> str:
+        """The text of the schema that rows of the columns are written with.
+
+        Raises: StatementError for columns that the format cannot name or nest.
+        """
+
+    def schema_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> Schema:
+        """The schema that rows of the columns are written with; see ``text_for``."""
+        return Schema(self.name, self.text_for(columns, format_, wrapped=wrapped))
+
+    def part_of(self, _data: bytes) -> Part:
+        """The part of its schema that a record is written with.
+
+        Raises: DecodeError.
+        """
+        return None
+
+    def key_name(self, _source: str) -> str | None:
+        """The name in the schema of a source's key; None: it has none of its own."""
+        return None
+
+    @abstractmethod
+    def canonical(self, schema: Whole, *, normalize: bool) -> str:
+        """The text in the form that a registry keeps; ``normalize`` brings it into one order."""
+
+    @abstractmethod
+    def differences(self, reader: Whole, writer: Whole, roles: Roles) -> list[Difference]:
+        """All reasons why ``reader`` cannot read what ``writer`` wrote."""
+
+    def identity(self, text: str) -> str:
+        """A text that schemas with one meaning have in common."""
+        return text
+
+    def serialized(self, schema: Whole) -> str:
+        """The schema for clients that do not read its text."""
+        return schema.text

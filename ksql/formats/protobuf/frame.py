@@ -1,0 +1,59 @@
+"""Where a record says which of its schema's messages it is.
+
+Source: Confluent's wire format.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ksql.formats.schema_registry import PREFIX_BYTES
+
+_MOST_NESTED: Final = 100
+
+
+def _number(data: bytes, place: int) -> tuple[int, int]:
+    """A zigzag number and the place behind it."""
+    found = shift = 0
+    while True:
+        byte = data[place]
+        place += 1
+        found |= (byte & 127) << shift
+        if byte < 128:
+            return (found >> 1) ^ -(found & 1), place
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number has more than ten bytes")
+
+
+def message_path(data: bytes) -> tuple[tuple[int, ...], int]:
+    """Which message it is, and where it begins; a lone zero is short for the first message."""
+    count, place = _number(data, PREFIX_BYTES)
+    if count == 0:
+        return (0,), place
+    if not 0 < count <= _MOST_NESTED:
+        raise ValueError("the path to the message is broken")
+    path = []
+    for _ in range(count):
+        index, place = _number(data, place)
+        if index < 0:
+            raise ValueError("the path to the message is broken")
+        path.append(index)
+    return tuple(path), place
+
+
+def path_bytes(path: tuple[int, ...]) -> bytes:
+    """The path as it stands before a message."""
+    if path == (0,):
+        return b"\0"
+    return b"".join(map(_zigzag, (len(path), *path)))
+
+
+def _zigzag(value: int) -> bytes:
+    number = value << 1
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
