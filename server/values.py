@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from ksql.formats.json.values import mended
+from ksql.java.text import mended
 from ksql.types import model, times
 from ksql.types.model import Kind, SqlType
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 # What String.trim removes: every character up to and including the space.
 JAVA_SPACES = "".join(map(chr, range(33)))
 _BEYOND = "\uffff"
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def is_simple(text: str) -> bool:
@@ -54,3 +56,16 @@ def in_units(function: Callable[..., Any]) -> Callable[..., Any]:
         return from_units(found) if isinstance(found, str) else found
 
     return run
+
+
+def mended(value: Any) -> Any:
+    """A value of JSON, lone halves of surrogate pairs replaced as Java writes them in UTF-8."""
+    match value:
+        case str():
+            return _SURROGATE.sub("?", value)
+        case list():
+            return [mended(item) for item in value]
+        case dict():
+            return {mended(key): mended(item) for key, item in value.items()}
+        case _:
+            return value

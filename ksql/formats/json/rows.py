@@ -19,6 +19,7 @@ from ksql.base.codegen import Draft, indent
 from ksql.formats.json import values as json_values
 from ksql.formats.json.values import NameMatch, NeedExact, decimal_reader, wrong_kind
 from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Row, Skip, Value
+from ksql.java.text import mended
 from ksql.types import model
 from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from ksql.types.render import java_double
@@ -323,7 +324,7 @@ def _print(document: Value, index: int = 0) -> bytes:
     except TypeError:
         pass
     try:
-        return orjson.dumps(json_values.mended(document))
+        return orjson.dumps(mended(document))
     except (TypeError, RecursionError) as error:
         raise EncodeError(f"Cannot write as JSON: {error}", index) from error
 

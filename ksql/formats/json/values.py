@@ -7,7 +7,6 @@ Source: docs/formats.md#json.
 from __future__ import annotations
 
 import json
-import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -25,6 +24,7 @@ from ksql.formats.serde import (
     parse_int,
     parse_long,
 )
+from ksql.java.text import mended
 from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, wrap32, wrap64
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ def _refuse_constant(name: str) -> NoReturn:
 
 _exact = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 _BLANKS = " \t\r\n"
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _DIGITS = bytes(ord("0") if chr(byte) in "0123456789." else 0 for byte in range(256))
 _LONG_NUMBER = b"0" * 16
 
@@ -66,19 +65,6 @@ def load_short(data: bytes) -> Value:
     if _LONG_NUMBER in data.translate(_DIGITS):
         raise NeedExact
     return orjson.loads(data)
-
-
-def mended(value: Value) -> Value:
-    """The value with halves of surrogate pairs replaced as Java does when it writes UTF-8."""
-    match value:
-        case str():
-            return _SURROGATE.sub("?", value)
-        case list():
-            return [mended(item) for item in value]
-        case dict():
-            return {mended(key): mended(item) for key, item in value.items()}
-        case _:
-            return value
 
 
 def node_name(value: Value) -> str:

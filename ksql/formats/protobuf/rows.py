@@ -14,9 +14,9 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from ksql.base.codegen import Draft
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
-from ksql.formats.json.values import mended
 from ksql.formats.protobuf.schema import DECIMAL, WRAPPERS, Messages, field_type, is_map, item_type
 from ksql.formats.serde import Bad, EncodeError, Value
+from ksql.java.text import mended
 from ksql.types import model
 from ksql.types.ints import INT_MAX, INT_MIN, wrap64
 from ksql.types.times import DAY_MS, civil, epoch_day
