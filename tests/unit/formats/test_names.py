@@ -1,0 +1,69 @@
+"""A format is its folder and two rows: nobody else asks which one it is."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import ksql
+import qtt
+import server
+from ksql.formats.table import FORMATS
+from ksql.types.format import CAPABILITIES
+
+ROOT = Path(ksql.__file__).parent.parent
+MODULES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for package in (ksql, qtt, server)
+    for path in Path(package.__file__).parent.rglob("*.py")
+)
+OTHER_MEANING = {
+    "server/cli/forms.py": "how the terminal prints its answers",
+    "server/cli/terminal.py": "how the terminal prints its answers",
+}
+"""Modules in which the texts are no formats of records."""
+
+
+def asked(tree: ast.Module) -> list[tuple[int, str]]:
+    """Line and name for each comparison with a format's name, operators and ``match`` alike."""
+    places = (node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.MatchValue))
+    return [
+        (inner.lineno, inner.value)
+        for place in places
+        for inner in ast.walk(place)
+        if isinstance(inner, ast.Constant) and inner.value in CAPABILITIES
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a.name == 'AVRO'", [(1, "AVRO")]),
+        ("if not x in ('JSON', 'B'): pass", [(1, "JSON")]),
+        ("match x:\n  case A(name='KAFKA' | 'NONE'): pass", [(2, "KAFKA"), (2, "NONE")]),
+        ("x = 'AVRO'; y = Format('JSON'); z = a == 'AVROS'", []),
+    ],
+)
+def test_comparisons_are_found(text, found):
+    assert asked(ast.parse(text)) == found
+
+
+def test_nobody_asks_for_a_formats_name():
+    folders = tuple(f"ksql/formats/{name.lower()}/" for name in FORMATS)
+    own = [m for m in MODULES if not m.startswith(folders) and m != "ksql/types/format.py"]
+    found = {m: asked(ast.parse((ROOT / m).read_text())) for m in own}
+    asking = {module: places for module, places in found.items() if places}
+    assert {m: places for m, places in asking.items() if m not in OTHER_MEANING} == {}
+    assert asking.keys() == OTHER_MEANING.keys()
+
+
+def test_each_format_has_its_folder_and_its_rows():
+    assert FORMATS.keys() == CAPABILITIES.keys()
+    assert all((ROOT / "ksql/formats" / name.lower() / "serde.py").is_file() for name in FORMATS)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_with_registered_schemas_have_a_kind_of_them(name):
+    assert (FORMATS[name].kind is not None) == CAPABILITIES[name].infers
