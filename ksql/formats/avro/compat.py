@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.formats.avro.strict import (
+from ksql.formats.avro.tree import (
     Array,
     Enum,
-    FieldType,
+    Field,
     Fixed,
     Map,
     Named,
+    Node,
     Primitive,
     Record,
-    Type,
     Union,
 )
 from ksql.formats.difference import Difference, Roles
@@ -34,7 +34,7 @@ _WIDENED: Final[Mapping[str, frozenset[str]]] = {
 """What a reader of the type takes besides the type itself."""
 
 
-def differences(reader: Type, writer: Type, roles: Roles) -> list[Difference]:
+def differences(reader: Node, writer: Node, roles: Roles) -> list[Difference]:
     """All reasons why ``reader`` cannot read what ``writer`` wrote."""
     return _Comparison(roles, _Comparison(roles)).compare(reader, writer, "")
 
@@ -48,9 +48,9 @@ class _Comparison:
     def __init__(self, roles: Roles, prober: _Comparison | None = None) -> None:
         self._roles = roles
         self._prober = prober or self
-        self._known: dict[tuple[Type, Type], list[Difference]] = {}
+        self._known: dict[tuple[Node, Node], list[Difference]] = {}
 
-    def compare(self, reader: Type, writer: Type, path: str) -> list[Difference]:
+    def compare(self, reader: Node, writer: Node, path: str) -> list[Difference]:
         """The differences, with the paths at which the pair was met first."""
         pair = (reader, writer)
         if pair not in self._known:
@@ -58,7 +58,7 @@ class _Comparison:
             self._known[pair] = list(dict.fromkeys(self._compare(reader, writer, path)))
         return self._known[pair]
 
-    def _compare(self, reader: Type, writer: Type, path: str) -> Iterator[Difference]:
+    def _compare(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         match reader, writer:
             case (Union(), _) | (_, Union()):
                 yield from self._unions(reader, writer, path)
@@ -75,7 +75,7 @@ class _Comparison:
             case _:
                 yield self._type_mismatch(reader, writer, path)
 
-    def _unions(self, reader: Type, writer: Type, path: str) -> Iterator[Difference]:
+    def _unions(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         match reader, writer:
             case Union(), Union():
                 for index, branch in enumerate(writer.branches):
@@ -90,10 +90,10 @@ class _Comparison:
             case _:
                 return
 
-    def _some_branch_reads(self, reader: Union, writer: Type) -> bool:
+    def _some_branch_reads(self, reader: Union, writer: Node) -> bool:
         return any(not self._prober.compare(one, writer, "") for one in reader.branches)
 
-    def _named(self, reader: Type, writer: Type, path: str) -> Iterator[Difference]:
+    def _named(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         if isinstance(reader, Named) and isinstance(writer, Named):
             same = reader.short == writer.short or writer.name in reader.aliases
             if not same:
@@ -146,7 +146,7 @@ class _Comparison:
                 f"[{', '.join(missing)}]",
             )
 
-    def _missing_branch(self, writer: Type, path: str) -> Difference:
+    def _missing_branch(self, writer: Node, path: str) -> Difference:
         place = path or "/"
         return Difference(
             "MISSING_UNION_BRANCH",
@@ -156,7 +156,7 @@ class _Comparison:
             f"reader union lacking writer type: {writer.kind.upper()}",
         )
 
-    def _type_mismatch(self, reader: Type, writer: Type, path: str) -> Difference:
+    def _type_mismatch(self, reader: Node, writer: Node, path: str) -> Difference:
         place = path or "/"
         return Difference(
             "TYPE_MISMATCH",
@@ -168,7 +168,7 @@ class _Comparison:
         )
 
 
-def _written_field(reader: FieldType, written: Mapping[str, FieldType]) -> FieldType | None:
+def _written_field(reader: Field, written: Mapping[str, Field]) -> Field | None:
     for name in (reader.name, *reader.aliases):
         if name in written:
             return written[name]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.formats.avro import compat, printer, strict
+from ksql.formats.avro import compat, parser, printer, strict
 from ksql.formats.avro import schema as avro_schema
 from ksql.formats.kind import Kind
 
 if TYPE_CHECKING:
+    from ksql.formats.avro.tree import Node
     from ksql.formats.connect import ConnectType
     from ksql.formats.difference import Difference, Roles
     from ksql.formats.kind import Part, Whole
@@ -41,10 +42,10 @@ class _Avro(Kind):
 AVRO = _Avro()
 
 
-def node(schema: Whole) -> avro_schema.Node:
+def node(schema: Whole) -> Node:
     """The schema to read or write records with."""
-    return avro_schema.parse(schema.text, schema.imported.values())
+    return parser.parse(schema.text, schema.imported.values())
 
 
-def _type(schema: Whole) -> strict.Type:
+def _type(schema: Whole) -> Node:
     return strict.parse(schema.text, schema.imported.values())

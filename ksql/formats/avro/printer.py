@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from ksql.formats.avro.strict import (
+from ksql.formats.avro.tree import (
     Array,
     Enum,
-    FieldType,
+    Field,
     Fixed,
     Json,
     Map,
+    Node,
     Primitive,
     Record,
-    Type,
     Union,
 )
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def canonical_text(type_: Type, *, normalize: bool = False) -> str:
+def canonical_text(type_: Node, *, normalize: bool = False) -> str:
     """The type as text, its attributes in Avro's order; ``normalize`` sorts the extra ones too."""
     return orjson.dumps(_Printer(normalize).json(type_, "")).decode()
 
@@ -37,7 +37,7 @@ class _Printer:
         self._normalize = normalize
         self._seen: set[str] = set()
 
-    def json(self, type_: Type, space: str) -> Json:
+    def json(self, type_: Node, space: str) -> Json:
         match type_:
             case Primitive(kind, props):
                 return {"type": kind, **self._props(props)} if props else kind
@@ -77,7 +77,7 @@ class _Printer:
             ]
         return out
 
-    def _field(self, one: FieldType, space: str) -> Json:
+    def _field(self, one: Field, space: str) -> Json:
         out: dict[str, Json] = {"name": one.name, "type": self.json(one.type, space)}
         if one.doc is not None:
             out["doc"] = one.doc

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, assert_never
 from ksql.base.codegen import Draft, indent
 from ksql.formats import connect
 from ksql.formats.avro import schema as avro_schema
-from ksql.formats.avro.schema import (
+from ksql.formats.avro.schema import connect_type
+from ksql.formats.avro.tree import (
     Array,
     Enum,
-    FieldNode,
+    Field,
     Fixed,
-    Leaf,
     Map,
     Node,
+    Primitive,
     Record,
     Union,
-    connect_type,
     is_null,
 )
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
@@ -147,19 +147,21 @@ class _Reader(Draft):
                 return [f"{var}, p = {self._entries(entries, value, path)}(data, p)"]
             case model.Struct() if isinstance(node, Record):
                 return [f"{var}, p = {self._struct(node, wanted, path)}(data, p)"]
-            case model.Primitive() | model.Decimal() if isinstance(node, Leaf | Fixed | Enum):
+            case model.Primitive() | model.Decimal() if isinstance(node, Primitive | Fixed | Enum):
                 return self._scalar(node, var, wanted, path)
             case _:
                 raise mismatch(connect_type(node), wanted, path)
 
-    def _scalar(self, node: Leaf | Fixed | Enum, var: str, wanted: SqlType, path: str) -> list[str]:
+    def _scalar(
+        self, node: Primitive | Fixed | Enum, var: str, wanted: SqlType, path: str
+    ) -> list[str]:
         type_: ConnectType | None = connect.STRING
         match node:
-            case Leaf(kind, type_):
+            case Primitive(kind=kind, connect=type_):
                 lines = _leaf(kind, var)
-            case Fixed(size, type_):
+            case Fixed(size=size, connect=type_):
                 lines = [f"{var} = data[p : p + {size}]; p += {size}"]
-            case Enum(symbols, _):
+            case Enum(symbols=symbols):
                 lines = [*_size(), f"{var} = {self.add(symbols)}[n]"]
             case _:
                 assert_never(node)
@@ -219,12 +221,12 @@ class _Reader(Draft):
         record, key, item = entries
         one: list[str] = []
         for field in record.fields:
-            if field.node is key:
+            if field.type is key:
                 one += self.read(key, "k", model.STRING, f"{path}.key")
-            elif field.node is item:
+            elif field.type is item:
                 one += self.read(item, "x", value, f"{path}.value")
             else:
-                one += self.skip(field.node)
+                one += self.skip(field.type)
         loop = ["for _ in range(c):", *indent([*one, "out[k] = x"])]
         return self._blocks('out = {}; k = ""', loop, '    raise bad.under(f".{k}.value")')
 
@@ -262,17 +264,17 @@ class _Reader(Draft):
                 readers.setdefault(source, []).append((var, name, type_))
         for field in node.fields:
             found = readers.get(field.name)
-            lines += self._member(field, found, path) if found else self.skip(field.node)
+            lines += self._member(field, found, path) if found else self.skip(field.type)
         return lines, variables
 
     def _member(
-        self, field: FieldNode, readers: list[tuple[str, str, SqlType]], path: str
+        self, field: Field, readers: list[tuple[str, str, SqlType]], path: str
     ) -> list[str]:
         """Several columns may match one field by upper case; the bytes are read for each."""
         lines: list[str] = ["q = p"] if len(readers) > 1 else []
         for index, (var, name, type_) in enumerate(readers):
             lines += ["p = q"] if index else []
-            read = self.read(field.node, var, type_, f"{path}.{name}")
+            read = self.read(field.type, var, type_, f"{path}.{name}")
             lines += ["try:", *indent(read), "except Bad as bad:"]
             lines.append(f"    raise bad.under({'.' + name!r})")
         return lines
@@ -280,9 +282,9 @@ class _Reader(Draft):
     def skip(self, node: Node) -> list[str]:
         """Lines that pass over a value."""
         match node:
-            case Leaf(kind, _):
+            case Primitive(kind):
                 return _SKIP_LEAF[kind]
-            case Fixed(size, _):
+            case Fixed(size=size):
                 return [f"p += {size}"]
             case Enum():
                 return _SKIP_LONG
@@ -295,8 +297,8 @@ class _Reader(Draft):
             return self._skips[node]
         name = self._skips[node] = self.add(None)
         match node:
-            case Record(_, fields):
-                body = [line for field in fields for line in self.skip(field.node)]
+            case Record(fields=fields):
+                body = [line for field in fields for line in self.skip(field.type)]
             case Union(branches):
                 body = [*_long("n")]
                 for index, branch in enumerate(branches):
@@ -345,7 +347,7 @@ _SKIP_BLOCK = [
 def _entries(node: Node) -> tuple[Record, Node, Node] | None:
     """Record, key and value of an array that stands for a map."""
     if isinstance(node, Array) and isinstance(node.items, Record):
-        fields = {field.name: field.node for field in node.items.fields}
+        fields = {field.name: field.type for field in node.items.fields}
         if set(fields) == {"key", "value"}:
             return node.items, fields["key"], fields["value"]
     return None

@@ -15,7 +15,7 @@ from ksql.formats.implementation import Implementation, string_map_keys
 from ksql.formats.registered import registered_serde
 
 if TYPE_CHECKING:
-    from ksql.formats.avro.schema import Node
+    from ksql.formats.avro.tree import Node
     from ksql.formats.implementation import Wanted
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde

@@ -12,17 +12,17 @@ from math import copysign, inf
 from typing import TYPE_CHECKING, Any
 
 from ksql.base.codegen import Draft
-from ksql.formats.avro.schema import (
+from ksql.formats.avro.schema import branch_name
+from ksql.formats.avro.tree import (
     Array,
     Enum,
-    FieldNode,
+    Field,
     Fixed,
-    Leaf,
     Map,
     Node,
+    Primitive,
     Record,
     Union,
-    branch_name,
     is_null,
 )
 from ksql.formats.connect import Number, find_name
@@ -151,23 +151,23 @@ class _Writer(Draft):
     def present(self, node: Node, type_: SqlType, var: str, name: str) -> str:
         """The same for a value that is there."""
         match node:
-            case Leaf(kind, written):
+            case Primitive(kind=kind, connect=written):
                 if isinstance(written, Number):
                     return f"{self.add(partial(_decimal_bytes, written.scale))}({var})"
                 return _LEAF_WRITERS[kind].format(var)
-            case Fixed(size, Number(_, scale)):
+            case Fixed(size=size, connect=Number(_, scale)):
                 return f"{self.add(partial(_fixed_decimal, scale, size))}({var})"
-            case Fixed(size, _):
+            case Fixed(size=size):
                 return f"{self.add(partial(_fixed_bytes, size))}({var})"
-            case Enum(symbols, _):
+            case Enum(symbols=symbols):
                 return f"{self.add(partial(_symbol, symbols))}({var})"
             case Array(items) if isinstance(type_, model.Array):
                 item = self.value(items, type_.item, "x", name, None)
                 return self._items(var, f"{item} for x in v")
-            case Array(Record(_, fields)) if isinstance(type_, model.Map):
+            case Array(Record(fields=fields)) if isinstance(type_, model.Map):
                 both = {"key": ("k", model.STRING), "value": ("x", type_.value)}
                 parts = [
-                    self.value(f.node, both[f.name][1], both[f.name][0], name, None) for f in fields
+                    self.value(f.type, both[f.name][1], both[f.name][0], name, None) for f in fields
                 ]
                 return self._items(var, f"{' + '.join(parts)} for k, x in v.items()")
             case Map(values) if isinstance(type_, model.Map):
@@ -199,11 +199,11 @@ class _Writer(Draft):
         )
         return function
 
-    def field(self, field: FieldNode, type_: SqlType | None, var: str) -> str:
+    def field(self, field: Field, type_: SqlType | None, var: str) -> str:
         """The bytes of a field; of its default if no column fills it."""
         default = default_bytes(field)
         if type_ is not None:
-            return self.value(field.node, type_, var, field.name, default)
+            return self.value(field.type, type_, var, field.name, default)
         return f"missing({field.name!r})" if default is None else repr(default)
 
 
@@ -248,9 +248,9 @@ def _fitting_branch(node: Union, type_: SqlType) -> tuple[int, Node | None]:
     """The branch of a union that a value of the type is written as."""
     for index, branch in enumerate(node.branches):
         match branch, type_:
-            case Leaf(_, Number()) | Fixed(_, Number()), model.Decimal():
+            case ((Primitive(connect=Number()) | Fixed(connect=Number())), model.Decimal()):
                 return index, branch
-            case Leaf(kind, _), model.Primitive() if kind in _WRITES[type_]:
+            case Primitive(kind), model.Primitive() if kind in _WRITES[type_]:
                 return index, branch
             case (Enum(), model.STRING) | (Fixed(), model.BYTES):
                 return index, branch
@@ -263,12 +263,12 @@ def _fitting_branch(node: Union, type_: SqlType) -> tuple[int, Node | None]:
     return -1, None
 
 
-def default_bytes(field: FieldNode) -> bytes | None:
+def default_bytes(field: Field) -> bytes | None:
     """What a field without a value is written as; None if it must have one."""
     if field.has_default:
-        return _literal(field.node, field.default)
-    if isinstance(field.node, Union):
-        for index, branch in enumerate(field.node.branches):
+        return _literal(field.type, field.default)
+    if isinstance(field.type, Union):
+        for index, branch in enumerate(field.type.branches):
             if is_null(branch):
                 return _write_long(index)
     return None
@@ -279,13 +279,13 @@ def _literal(node: Node, value: Any) -> bytes:
     match node:
         case Union(branches):
             return _write_long(0) + _literal(branches[0], value)
-        case Leaf("bytes", _):
+        case Primitive("bytes"):
             return _write_bytes(str(value).encode("latin-1", "replace"))
-        case Leaf(kind, _):
+        case Primitive(kind):
             return _LITERALS[kind](value)
-        case Fixed(size, _):
+        case Fixed(size=size):
             return str(value).encode("latin-1", "replace")[:size].ljust(size, b"\0")
-        case Enum(symbols, _):
+        case Enum(symbols=symbols):
             return _symbol(symbols, str(value))
         case Array(items):
             found = b"".join(_literal(items, one) for one in value)
@@ -293,9 +293,9 @@ def _literal(node: Node, value: Any) -> bytes:
         case Map(values):
             pairs = (_write_text(k) + _literal(values, one) for k, one in value.items())
             return _write_long(len(value)) + b"".join(pairs) + b"\0" if value else b"\0"
-        case Record(_, fields):
+        case Record(fields=fields):
             return b"".join(
-                _literal(f.node, value[f.name]) if f.name in value else default_bytes(f) or b""
+                _literal(f.type, value[f.name]) if f.name in value else default_bytes(f) or b""
                 for f in fields
             )
 

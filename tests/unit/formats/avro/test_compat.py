@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ksql.formats.avro import strict as avro
 from ksql.formats.avro.compat import differences
 from ksql.formats.avro.printer import canonical_text
-from ksql.formats.avro.schema import BrokenAvro
+from ksql.formats.avro.tree import PRIMITIVES, BrokenAvro
 from ksql.formats.difference import BACKWARD, told
 
 
@@ -160,7 +160,7 @@ NAMES = st.sampled_from(["a", "b", "c", "d"])
 
 @st.composite
 def types(draw, depth=2):
-    plain = st.sampled_from(sorted(avro.PRIMITIVES))
+    plain = st.sampled_from(sorted(PRIMITIVES))
     if depth == 0:
         return draw(plain)
     inner = types(depth=depth - 1)

@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ksql.base.errors import RegistryMissing
-from ksql.formats.avro.schema import BrokenAvro, NotAvro, connect_type, parse
+from ksql.formats.avro.parser import parse
+from ksql.formats.avro.schema import NotAvro, connect_type
+from ksql.formats.avro.tree import BrokenAvro
 from ksql.formats.connect import NotInferable, sql_type
 from ksql.formats.schema_registry import MemoryRegistry, Reference, Schema, framed
 from ksql.formats.table import SKIP, DecodeError, EncodeError, serde_for

@@ -1,0 +1,228 @@
+"""Texts of Avro schemas as trees.
+
+What a schema must keep besides its structure is a matter of ``Rules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from ksql.formats.avro.tree import (
+    PRIMITIVES,
+    Array,
+    BrokenAvro,
+    Enum,
+    Field,
+    Fixed,
+    Json,
+    Map,
+    Node,
+    Primitive,
+    Record,
+    Union,
+    decimal_of,
+)
+
+_RESERVED: Final = frozenset(
+    {
+        *("type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size"),
+        *("items", "values"),
+    }
+)
+_DECLARED: Final = frozenset({*PRIMITIVES, "array", "map", "record", "error", "enum", "fixed"})
+_FIELD_RESERVED: Final = frozenset({"name", "type", "doc", "default", "order", "aliases"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is asked of a schema besides its structure.
+
+    ``check`` raises BrokenAvro for a part that was made of a JSON document; fields are checked
+    before their record. ``redefines``: a name may be defined again, and then means the last.
+    """
+
+    check: Callable[[Node | Field, Json], None]
+    redefines: bool
+
+
+def _readable(made: Node | Field, _schema: Json) -> None:
+    if isinstance(made, Fixed) or (isinstance(made, Primitive) and made.kind == "bytes"):
+        decimal_of(made.props)
+
+
+READING: Final = Rules(_readable, redefines=True)
+"""Whoever reads records takes every schema that it can follow."""
+
+
+def parse(text: str, imported: Iterable[str] = (), rules: Rules = READING) -> Node:
+    """The type that a text declares; ``imported`` are the texts whose names it may use.
+
+    Raises: BrokenAvro.
+    """
+    try:
+        reader = _Reader(rules)
+        waiting = [document(one) for one in imported]
+        for _ in range(len(waiting)):  # in an order in which each finds the names it needs
+            waiting = [one for one in waiting if not reader.knows(one)]
+        return reader.node(document(text), "")
+    except RecursionError as error:
+        raise BrokenAvro("it is nested too deeply") from error
+
+
+def document(text: str) -> Json:
+    """A schema's text as JSON; the bare name of a primitive type is a schema too.
+
+    Raises: BrokenAvro.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if text.strip() in PRIMITIVES:
+            return text.strip()
+        raise BrokenAvro(str(error)) from error
+
+
+class _Reader:
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._named: dict[str, Fixed | Enum | Record] = {}
+
+    def knows(self, schema: Json) -> bool:
+        before = dict(self._named)
+        try:
+            self.node(schema, "")
+        except BrokenAvro:
+            self._named = before
+            return False
+        for one in self._named.values():
+            one.imported = True
+        return True
+
+    def node(self, schema: Json, space: str) -> Node:
+        made: Node
+        if isinstance(schema, str):
+            return self._by_name(schema, space)
+        if isinstance(schema, list):
+            made = Union(tuple(self.node(one, space) for one in schema))
+        elif not isinstance(schema, dict) or "type" not in schema:
+            raise BrokenAvro(f"no type in {shown(schema)}")
+        elif not isinstance(schema["type"], str) or schema["type"] not in _DECLARED:
+            return self.node(schema["type"], space)
+        else:
+            made = self._declared(schema, space)
+        self._rules.check(made, schema)
+        return made
+
+    def _declared(self, schema: dict[str, Json], space: str) -> Node:
+        props = {key: value for key, value in schema.items() if key not in _RESERVED}
+        match schema["type"]:
+            case kind if kind in PRIMITIVES:
+                return Primitive(kind, props)
+            case "array":
+                return Array(self.node(_needed(schema, "items"), space), props)
+            case "map":
+                return Map(self.node(_needed(schema, "values"), space), props)
+            case "record" | "error":
+                return self._record(schema, space, props)
+            case "enum":
+                default = props.pop("default", None)
+                symbols = tuple(map(str, _listed(schema, "symbols")))
+                return self._define(
+                    Enum(*_named(schema, space), props, symbols=symbols, default=default)
+                )
+            case _:
+                size = _needed(schema, "size")
+                if not isinstance(size, int) or size < 0:
+                    raise BrokenAvro(f"a fixed type has the size {shown(size)}")
+                return self._define(Fixed(*_named(schema, space), props, size=size))
+
+    def _by_name(self, name: str, space: str) -> Node:
+        if name in PRIMITIVES:
+            return Primitive(name)
+        full = _full(name, space)
+        found = self._named.get(full) or self._named.get(name)
+        if found is None:
+            raise BrokenAvro(f'"{full}" is not defined')
+        return found
+
+    def _record(self, schema: dict[str, Json], space: str, props: dict[str, Json]) -> Node:
+        record = Record(*_named(schema, space), props)
+        self._define(record)
+        record.fields += (self._field(one, record) for one in _listed(schema, "fields"))
+        return record
+
+    def _field(self, schema: Json, record: Record) -> Field:
+        if not isinstance(schema, dict):
+            raise BrokenAvro(f'a field of "{record.name}" is no object')
+        made = Field(
+            _text(schema, "name"),
+            self.node(_needed(schema, "type"), record.space),
+            "default" in schema,
+            schema.get("default"),
+            _texts(schema, "aliases"),
+            _doc(schema),
+            schema.get("order", "ascending"),
+            {key: value for key, value in schema.items() if key not in _FIELD_RESERVED},
+        )
+        self._rules.check(made, schema)
+        return made
+
+    def _define(self, made: Fixed | Enum | Record) -> Node:
+        if made.name in self._named and not self._rules.redefines:
+            raise BrokenAvro(f'"{made.name}" is defined twice')
+        self._named[made.name] = made
+        return made
+
+
+def shown(schema: Json) -> str:
+    """The beginning of a document, for messages."""
+    return orjson.dumps(schema).decode()[:100]
+
+
+def _needed(schema: dict[str, Json], key: str) -> Json:
+    if key not in schema:
+        raise BrokenAvro(f'"{key}" is missing in {shown(schema)}')
+    return schema[key]
+
+
+def _listed(schema: dict[str, Json], key: str) -> list[Json]:
+    found = _needed(schema, key)
+    if not isinstance(found, list):
+        raise BrokenAvro(f'the {key} of "{schema.get("name")}" are no list')
+    return found
+
+
+def _text(schema: dict[str, Json], key: str) -> str:
+    found = _needed(schema, key)
+    if not isinstance(found, str):
+        raise BrokenAvro(f"{shown(found)} is no {key}")
+    return found
+
+
+def _texts(schema: dict[str, Json], key: str) -> tuple[str, ...]:
+    found = schema.get(key)
+    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+
+
+def _doc(schema: dict[str, Json]) -> str | None:
+    found = schema.get("doc")
+    return found if isinstance(found, str) else None
+
+
+def _full(name: str, space: Json) -> str:
+    return name if "." in name or not space else f"{space}.{name}"
+
+
+def _named(schema: dict[str, Json], space: str) -> tuple[str, str, tuple[str, ...], str | None]:
+    """The full name of a named type, its kind, its aliases, its documentation."""
+    name, given = _text(schema, "name"), schema.get("namespace", space)
+    if not name:
+        raise BrokenAvro(f"{shown(name)} is no name")
+    full = _full(name, given)
+    inner = full.rpartition(".")[0]
+    aliases = tuple(_full(one, inner) for one in _texts(schema, "aliases"))
+    return full, schema["type"], aliases, _doc(schema)
