@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError
 from ksql.formats.schema_registry import MAGIC, PREFIX_BYTES
+from ksql.formats.schemas import FORMAT_OF
 from ksql.formats.table import serde_for
 from ksql.formats.written import Written
 from ksql.query.feed import Feed
@@ -120,7 +121,7 @@ def _registered(data: bytes, written: Written | None) -> str | None:
 _GUESSES = (
     ("JSON", _is_json),
     ("KAFKA_STRING", lambda data: _is_text(data) and not _is_json(data)),
-    ("AVRO or PROTOBUF or JSON_SR", _is_tagged),
+    (" or ".join(reversed(FORMAT_OF.values())), _is_tagged),
     ("KAFKA_INT", lambda data: len(data) == _INT_BYTES and not _is_text(data)),
     (
         "KAFKA_BIGINT or KAFKA_DOUBLE",

@@ -19,7 +19,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT7
 
-from ksql.formats.json_sr.schema import BrokenJsonSchema
+from ksql.formats.json_sr.schema import BrokenJsonSchema, document
 
 Json = Any
 """A parsed JSON document."""
@@ -182,10 +182,7 @@ class Document:
 
 
 def _resource(text: str) -> Resource[Json]:
-    try:
-        contents = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise BrokenJsonSchema(str(error)) from error
+    contents = document(text)
     if not isinstance(contents, dict | bool):
         raise BrokenJsonSchema("a schema is an object, true or false")
     return Resource.from_contents(contents, default_specification=DRAFT7)
@@ -221,17 +218,17 @@ def parse(text: str, imported: Mapping[str, str]) -> Document:
         schema = _resource(text).contents
         draft = cast("type[Draft7Validator]", validator_for(schema, default=Draft7Validator))
         draft.check_schema(schema, _NO_FORMATS)
-        document = Document(text, imported)
-        document.check()
+        made = Document(text, imported)
+        made.check()
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path))
         raise BrokenJsonSchema(f"{error.message} at #/{place}") from error
     except RecursionError as error:
         raise BrokenJsonSchema("it is nested too deeply") from error
-    return document
+    return made
 
 
 def canonical_text(text: str, *, normalize: bool = False) -> str:
     """The text without white space; ``normalize`` sorts the keywords too."""
     option = orjson.OPT_SORT_KEYS if normalize else None
-    return orjson.dumps(orjson.loads(text), option=option).decode()
+    return orjson.dumps(document(text), option=option).decode()

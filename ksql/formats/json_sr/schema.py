@@ -54,15 +54,19 @@ def connect_type(text: str, imported: Mapping[str, str] | None = None) -> Connec
 
     Raises: BrokenJsonSchema.
     """
-    documents = {name: _document(one) for name, one in (imported or {}).items()}
-    root = _document(text)
+    documents = {name: document(one) for name, one in (imported or {}).items()}
+    root = document(text)
     try:
         return _Reader(root, documents).type(root, root, ())
     except RecursionError as error:
         raise BrokenJsonSchema("it is nested too deeply") from error
 
 
-def _document(text: str) -> Json:
+def document(text: str) -> Json:
+    """A schema's text as JSON.
+
+    Raises: BrokenJsonSchema.
+    """
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
