@@ -66,4 +66,6 @@ def test_each_format_has_its_folder_and_its_rows():
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats_with_registered_schemas_have_a_kind_of_them(name):
-    assert (FORMATS[name].kind is not None) == CAPABILITIES[name].infers
+    info = CAPABILITIES[name]
+    assert (FORMATS[name].kind is not None) == info.infers
+    assert ({"schemaId", "fullSchemaName"} <= info.properties) == info.infers
