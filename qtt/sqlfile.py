@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, NotSupportedYet, StatementError
 from ksql.compile.constants import constant_value
-from ksql.engine.ddl import columns_of
+from ksql.engine.columns import columns_of
 from ksql.engine.properties import With
 from ksql.formats.schemas import key_schema_name, topic_serde
 from ksql.formats.table import NoRegistry

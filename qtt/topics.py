@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.base.errors import KsqlError
 from ksql.catalog.topic import Topic
-from ksql.engine.ddl import columns_of
+from ksql.engine.columns import columns_of
 from ksql.engine.properties import With, configured_formats, with_configured_wrap
 from ksql.formats.schema_registry import Schema
 from ksql.formats.schemas import schema_for

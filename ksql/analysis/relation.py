@@ -58,19 +58,29 @@ def bind_relation(
     """
     match relation:
         case ast.SourceRef():
-            found = (_from(relation, catalog),)
+            found = sources_of(relation, catalog)
             return Relation(found, None, scope_of(found, later=later))
         case ast.Join():
             return _joined(relation, catalog, functions, later)
+
+
+def sources_of(relation: ast.Relation, catalog: Catalog) -> tuple[FromSource, ...]:
+    """Return the sources that FROM names, in the order of the text.
+
+    Raises: UnknownFromSource.
+    """
+    refs: list[ast.SourceRef] = []
+    while isinstance(relation, ast.Join):
+        refs.append(relation.right)
+        relation = relation.left
+    return tuple(_from(ref, catalog) for ref in (relation, *reversed(refs)))
 
 
 def _joined(
     join: ast.Join, catalog: Catalog, functions: Functions, later: frozenset[str]
 ) -> Relation:
     all_steps = chains.steps(join)
-    first = all_steps[0].left
-    assert isinstance(first, ast.SourceRef)  # noqa: S101 - a chain begins with a source
-    found = tuple(_from(ref, catalog) for ref in (first, *(step.right for step in all_steps)))
+    found = sources_of(join, catalog)
     scope = scope_of(found, later=later)
     for step in all_steps:
         _check_qualifiers(step.criteria, found)

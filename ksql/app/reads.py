@@ -12,7 +12,7 @@ from ksql.analysis.bound import type_of
 from ksql.base.errors import KsqlError, StatementError, UnknownName
 from ksql.dataflow import rights
 from ksql.dataflow.starts import read_topics
-from ksql.engine.queries import transient_plan
+from ksql.engine.plan_queries import transient_plan
 from ksql.plan.build import build
 from ksql.processors.bounded import SETTING
 from ksql.query.printing import PrintQuery

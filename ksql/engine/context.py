@@ -1,4 +1,4 @@
-"""What preparing a statement may look at."""
+"""The state of the server that a statement is prepared against, and the prepared statement."""
 
 from __future__ import annotations
 
@@ -16,33 +16,41 @@ from ksql.functions.registry import Functions
 from ksql.upgrade.verdict import Verdict
 
 
-@dataclass(frozen=True)
-class Context:
-    """The catalog of this moment, the functions, the request's settings, the topics.
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """The values that planning a statement may use; nothing in here reaches outside.
 
-    ``offset`` is the offset that the statement's command would get; ``parallelism`` how many tasks
-    run at once; ``registry`` is the schema registry, if there is one. ``generation`` is a number
-    that no other attempt to replace a query has.
+    ``offset`` is the offset that the statement's command would get; ``parallelism`` is the number
+    of tasks that run at once. ``generation`` is a number that no other attempt to replace a query
+    has.
     """
 
     catalog: Catalog
     functions: Functions
     settings: Settings
-    topics: Topics
     offset: int
     parallelism: int = 2
-    registry: Registry | None = None
     generation: int = 0
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A statement that may be executed.
+@dataclass(frozen=True, kw_only=True)
+class Context(Moment):
+    """A moment together with Kafka's topics and, if there is one, the schema registry.
 
-    ``changes`` is all that follows from it; ``new_topics`` and ``registrations`` are made in Kafka
-    and in the schema registry before it counts; ``message`` is what the user is told; ``warning``
-    that nothing is to be done (IF NOT EXISTS). ``verdict`` is the upgrade's, with the plans before
-    and after in ``plans``.
+    Only resolving a statement uses these two.
+    """
+
+    topics: Topics
+    registry: Registry | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """The effects of a statement, as data.
+
+    ``new_topics`` and ``registrations`` are made in Kafka and in the schema registry before the
+    command counts; ``message`` is shown to the user. A ``warning`` says why there is nothing to do
+    (IF NOT EXISTS). ``verdict`` is the upgrade's; ``plans`` holds the plans before and after.
     """
 
     command_id: str = ""
@@ -57,16 +65,16 @@ class Prepared:
 
     @property
     def doomed_topics(self) -> tuple[str, ...]:
-        """The topics that it deletes."""
+        """Return the topics that it deletes."""
         return tuple(each.name for each in self.changes if isinstance(each, DeleteTopic))
 
     @property
     def doomed_subjects(self) -> tuple[str, ...]:
-        """The subjects that it deletes."""
+        """Return the subjects that it deletes."""
         return tuple(each.subject for each in self.changes if isinstance(each, DeleteSubject))
 
 
 def command_id(type_: str, entity: str, action: str) -> str:
-    """The id of a command: ``stream/`S`/create``."""
+    """Return the id of a command: ``stream/`S`/create``."""
     shown = entity if type_ in ("terminate", "pause", "resume", "type") else f"`{entity}`"
     return f"{type_}/{shown}/{action}"

@@ -95,14 +95,14 @@ class Engine:
     def context(self, settings: Settings, offset: int = -1) -> Context:
         """What a statement sees now; for everything that only looks."""
         return Context(
-            self.catalog,
-            self.functions,
-            settings,
-            self.topics,
-            offset,
-            self.parallelism,
-            self.registry,
-            self.new_generation(),
+            catalog=self.catalog,
+            functions=self.functions,
+            settings=settings,
+            topics=self.topics,
+            offset=offset,
+            parallelism=self.parallelism,
+            registry=self.registry,
+            generation=self.new_generation(),
         )
 
     def dry_run(self, statement: ast.Statement, text: str, settings: Settings) -> Prepared:

@@ -26,12 +26,26 @@ class AlreadyExists(StatementError):
         )
 
 
+class NotReplaceable(StatementError):
+    """A CREATE OR REPLACE of, or by, a source that is read-only."""
+
+    def __init__(self, kind: SourceKind, name: str) -> None:
+        noun = kind.lower()
+        super().__init__(
+            f"Cannot add {noun} '{name}': CREATE OR REPLACE is not supported on source {noun}s."
+        )
+
+
 class DoesNotExist(StatementError):
     """A stream, table, query or type that a statement names is not there."""
 
 
 class BadProperty(ParseError):
-    """A WITH clause that cannot be; it is found while the statement is read."""
+    """A WITH clause with an unknown, duplicate, missing or wrong property.
+
+    It is a ``ParseError``, and its text begins like one, because ksqlDB checks the clause in its
+    parser; here it is found when the statement is resolved.
+    """
 
     def __init__(self, message: str, *, hint: str = "", span: Span | None = None) -> None:
         super().__init__(PREPARING + message, hint=hint, span=span)

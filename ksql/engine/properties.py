@@ -67,7 +67,7 @@ _COMMON = frozenset(
 _DDL_ONLY = frozenset({"WINDOW_TYPE", "WINDOW_SIZE", "SOURCE_CONNECTOR", "SOURCED_BY_CONNECTOR"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FormatClause:
     """What a WITH clause says of one side's format; None where it says nothing.
 
@@ -147,12 +147,12 @@ class With:
         if name is not None:
             capabilities(name)
         return FormatClause(
-            name,
-            own is not None,
-            self._delimiter(side),
-            self.number(f"{side}_SCHEMA_ID"),
-            self._full_name(side),
-            self._nullable_representation(side),
+            name=name,
+            own=own is not None,
+            delimiter=self._delimiter(side),
+            schema_id=self.number(f"{side}_SCHEMA_ID"),
+            schema_full_name=self._full_name(side),
+            nullable_representation=self._nullable_representation(side),
         )
 
     def _full_name(self, side: Literal["KEY", "VALUE"]) -> str | None:
@@ -335,39 +335,50 @@ def _window_size(text: str) -> int:
     raise InvalidConfiguration("WINDOW_SIZE", f"Invalid duration: '{text}'. {wrong}", "10 SECONDS")
 
 
-def format_of(
-    clause: FormatClause,
-    default: str | None,
-    inherited: Format | None,
-    *,
-    wrap: bool | None = None,
-    key_of: str | None = None,
-) -> Format:
-    """One side's format; what is inheritable comes from ``inherited`` if the name is the same.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatWish:
+    """One side's format as a statement wants it, together with all defaults.
 
-    ``key_of`` is the source whose key it is: the key's schema may be named after it.
-
-    Raises: MissingFormat if no name is given anywhere.
+    Format and properties that the clause does not state come from ``inherited``, the latter if the
+    name is the same. ``key_of`` is the source whose key it is: the key's schema may be named after
+    it.
     """
-    name = clause.name or (inherited.name if inherited else default)
-    if not name:
-        raise MissingFormat("value" if key_of is None else "key")
-    same = inherited if inherited is not None and inherited.name == name else None
-    if clause.delimiter is not None and "delimiter" not in capabilities(name).properties:
-        raise UnsupportedProperties(name, ["delimiter"])
-    delimiter = clause.delimiter or (same.delimiter if same else ",")
-    full_name = clause.schema_full_name
-    if key_of is not None:
-        full_name = full_name or key_schema_name(name, key_of)
-    return Format(
-        name,  # type: ignore[arg-type] # is among CAPABILITIES
-        delimiter=delimiter,
-        wrap=wrap,
-        schema_id=clause.schema_id,
-        schema_full_name=full_name,
-        nullable_representation=clause.nullable_representation
-        or (same.nullable_representation if same else None),
-    )
+
+    clause: FormatClause
+    default: str | None = None
+    inherited: Format | None = None
+    wrap: bool | None = None
+    key_of: str | None = None
+
+    @property
+    def name(self) -> str | None:
+        """Return the format's name; nothing if none is given anywhere."""
+        return self.clause.name or (self.inherited.name if self.inherited else self.default)
+
+    def format(self) -> Format:
+        """Return the format.
+
+        Raises: MissingFormat, UnsupportedProperties.
+        """
+        name, clause = self.name, self.clause
+        if not name:
+            raise MissingFormat("value" if self.key_of is None else "key")
+        found = self.inherited
+        same = found if found is not None and found.name == name else None
+        if clause.delimiter is not None and "delimiter" not in capabilities(name).properties:
+            raise UnsupportedProperties(name, ["delimiter"])
+        full_name = clause.schema_full_name
+        if self.key_of is not None:
+            full_name = full_name or key_schema_name(name, self.key_of)
+        return Format(
+            name,  # type: ignore[arg-type] # is among CAPABILITIES
+            delimiter=clause.delimiter or (same.delimiter if same else ","),
+            wrap=self.wrap,
+            schema_id=clause.schema_id,
+            schema_full_name=full_name,
+            nullable_representation=clause.nullable_representation
+            or (same.nullable_representation if same else None),
+        )
 
 
 def with_configured_wrap(value: Format, columns: int, settings: Settings) -> Format:
@@ -380,16 +391,18 @@ def with_configured_wrap(value: Format, columns: int, settings: Settings) -> For
 
 
 def declared_formats(options: With, settings: Settings, name: str) -> tuple[Format, Format]:
-    """The formats of a declared source, its columns aside."""
-    default = settings.text("ksql.persistence.default.format.key")
-    key = format_of(options.clause("KEY"), default, None, key_of=name)
-    value = format_of(
-        options.clause("VALUE"),
-        settings.text("ksql.persistence.default.format.value"),
-        None,
+    """Return the formats of a declared source, its columns aside."""
+    key = FormatWish(
+        clause=options.clause("KEY"),
+        default=settings.text("ksql.persistence.default.format.key"),
+        key_of=name,
+    )
+    value = FormatWish(
+        clause=options.clause("VALUE"),
+        default=settings.text("ksql.persistence.default.format.value"),
         wrap=options.wrap,
     )
-    return key, value
+    return key.format(), value.format()
 
 
 def configured_formats(

@@ -6,19 +6,28 @@ Source: docs/schema-registry.md#with-statements.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ServerError, StatementError
 from ksql.engine.changes import DeleteSubject
-from ksql.engine.properties import With, declared_formats
+from ksql.engine.properties import FormatWish, With, declared_formats
 from ksql.formats.schema_registry import Schema, subject_name
-from ksql.formats.schemas import check_given_schema, inferred_columns, schema_for
+from ksql.formats.schemas import (
+    FoundSchema,
+    check_given_schema,
+    inferred_columns,
+    look_up,
+    schema_for,
+)
 from ksql.formats.table import Columns, NoRegistry, Side
 from ksql.syntax import ast
 from ksql.types.format import capabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from ksql.catalog.model import DataSource
     from ksql.engine.context import Context
     from ksql.formats.schema_registry import Registry
@@ -84,11 +93,26 @@ class SchemaIdDiffers(StatementError):
         )
 
 
-# --- columns from schemas
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """The state of the schema registry, as far as it concerns one topic.
+
+    ``given`` holds the schemas that the statement names by id, ``present`` the sides whose subject
+    has a schema already. ``there`` is False without a registry.
+    """
+
+    there: bool
+    given: Mapping[Side, FoundSchema] = field(default_factory=dict)
+    present: frozenset[Side] = frozenset()
 
 
-def completed(stmt: ast.CreateSource, options: With, context: Context) -> ast.CreateSource:
-    """The statement with the columns that the registry knows for it.
+# --- looking up, while a statement is resolved
+
+
+def completed(
+    stmt: ast.CreateSource, options: With, context: Context
+) -> tuple[ast.CreateSource, Registered]:
+    """Give the statement the columns that the registry knows for it.
 
     A side's columns come from there if a schema id names them, or if none are declared and the
     format has schemas.
@@ -96,6 +120,7 @@ def completed(stmt: ast.CreateSource, options: With, context: Context) -> ast.Cr
     Raises: StatementError, RegistryMissing, RegistryUnreachable.
     """
     key_format, value_format = declared_formats(options, context.settings, stmt.name)
+    topic = options.topic or ""
     primary: ast.ColumnMark = "PRIMARY KEY" if stmt.kind == "TABLE" else "KEY"
     has_key = any(each.mark in ("KEY", "PRIMARY KEY") for each in stmt.columns)
     has_value = any(each.mark == "" for each in stmt.columns)
@@ -103,12 +128,75 @@ def completed(stmt: ast.CreateSource, options: With, context: Context) -> ast.Cr
         ("key", key_format, has_key, primary),
         ("value", value_format, has_value, ""),
     )
-    found: list[ast.ColumnDef] = []
+    columns: list[ast.ColumnDef] = []
+    given: dict[Side, FoundSchema] = {}
     for side, format_, declared, mark in sides:
-        if _infers(format_, side, declared=declared):
-            columns = _inferred(format_, side, options.topic or "", context)
-            found += [ast.ColumnDef(each.name, each.type, mark) for each in columns]
-    return replace(stmt, columns=(*stmt.columns, *found)) if found else stmt
+        if not _infers(format_, side, declared=declared):
+            continue
+        registry = _required(context.registry, format_, topic)
+        inferred, found = inferred_columns(format_, side, topic, registry)
+        columns += [ast.ColumnDef(each.name, each.type, mark) for each in inferred]
+        if format_.schema_id is not None:
+            given[side] = found
+    present = _present(topic, (("key", key_format), ("value", value_format)), context.registry)
+    registered = Registered(there=context.registry is not None, given=given, present=present)
+    whole = replace(stmt, columns=(*stmt.columns, *columns)) if columns else stmt
+    return whole, registered
+
+
+def _infers(format_: Format, side: Side, *, declared: bool) -> bool:
+    check_id(format_, side)
+    if format_.schema_id is not None and declared:
+        raise IdAndColumns(side)
+    return capabilities(format_.name).infers and not declared
+
+
+def _present(
+    topic: str, sides: Iterable[tuple[Side, Format]], registry: Registry | None
+) -> frozenset[Side]:
+    """Return the sides whose subject has a schema already."""
+    if registry is None:
+        return frozenset()
+    return frozenset(
+        side
+        for side, format_ in sides
+        if format_.schema_id is None
+        and capabilities(format_.name).infers
+        and registry.latest(subject_name(topic, side)) is not None
+    )
+
+
+def given(
+    topic: str, wishes: Iterable[tuple[Side, FormatWish]], registry: Registry | None
+) -> Registered:
+    """Look up the schemas that the wishes for a result's formats name by id.
+
+    Raises: StatementError, RegistryUnreachable.
+    """
+    found: dict[Side, FoundSchema] = {}
+    for side, wish in wishes:
+        if wish.clause.schema_id is None or registry is None or not wish.name:
+            continue
+        if capabilities(wish.name).infers:
+            found[side] = look_up(wish.format(), side, topic, registry)
+    return Registered(there=registry is not None, given=found)
+
+
+def _required(registry: Registry | None, format_: Format, topic: str) -> Registry:
+    if registry is None:
+        raise NoRegistryForTopic(format_.name, topic)
+    return registry
+
+
+def deletions(source: DataSource, context: Context) -> list[DeleteSubject]:
+    """Return the changes that delete the subjects of a source's topic as they are now."""
+    if context.registry is None:
+        return []
+    found = [context.registry.latest(subject) for subject in subjects_of(source)]
+    return [DeleteSubject(each.subject, each.id, each.version) for each in found if each]
+
+
+# --- schemas from columns
 
 
 def check_id(format_: Format, side: Side) -> None:
@@ -120,45 +208,48 @@ def check_id(format_: Format, side: Side) -> None:
         raise IdNeedsSchemas(side, format_.name)
 
 
-def _infers(format_: Format, side: Side, *, declared: bool) -> bool:
-    check_id(format_, side)
-    if format_.schema_id is not None and declared:
-        raise IdAndColumns(side)
-    return capabilities(format_.name).infers and not declared
+def of_declared(source: DataSource, registered: Registered) -> tuple[Registration, ...]:
+    """Return the schemas of a declared source that the topic's subjects do not have yet.
 
-
-def _inferred(format_: Format, side: Side, topic: str, context: Context) -> Columns:
-    columns, _ = inferred_columns(format_, side, topic, _registry(format_, topic, context))
-    return columns
-
-
-def _registry(format_: Format, topic: str, context: Context) -> Registry:
-    if context.registry is None:
-        raise NoRegistryForTopic(format_.name, topic)
-    return context.registry
-
-
-# --- schemas from columns
-
-
-def of_declared(source: DataSource, context: Context) -> tuple[Registration, ...]:
-    """What a declared source registers: its schemas where the topic's subject has none yet.
-
-    Raises: StatementError, RegistryMissing, RegistryUnreachable.
+    Raises: StatementError, RegistryMissing.
     """
-    return _registrations(source, context, always=False)
+    return tuple(
+        each
+        for each in _registrations(source, registered)
+        if each.schema_id is not None or each.side not in registered.present
+    )
 
 
-def of_sink(source: DataSource, context: Context) -> tuple[Registration, ...]:
-    """What a query's sink registers, always: the registry is to see that it is compatible.
+def of_sink(source: DataSource, registered: Registered) -> tuple[Registration, ...]:
+    """Return the schemas of a query's result; all, so that the registry checks each of them.
 
     Raises: StatementError also where the columns do not fit the schema given by id.
     """
-    topic = source.topic
     for side, format_, columns in _sides(source):
         if format_.schema_id is not None:
-            check_given_schema(format_, side, columns, topic, _registry(format_, topic, context))
-    return _registrations(source, context, always=True)
+            found = _given(registered, side, format_, source.topic)
+            check_given_schema(format_, side, columns, source.topic, found)
+    return tuple(_registrations(source, registered))
+
+
+def _registrations(source: DataSource, registered: Registered) -> Iterator[Registration]:
+    topic = source.topic
+    for side, format_, columns in _sides(source):
+        if not columns or not capabilities(format_.name).infers:
+            continue
+        if not registered.there:
+            raise NoRegistryForTopic(format_.name, topic)
+        if format_.schema_id is not None:
+            schema = _given(registered, side, format_, topic).schema
+            yield Registration(topic, side, schema, format_.schema_id)
+        else:
+            yield Registration(topic, side, schema_for(format_, columns, side))
+
+
+def _given(registered: Registered, side: Side, format_: Format, topic: str) -> FoundSchema:
+    if not registered.there:
+        raise NoRegistryForTopic(format_.name, topic)
+    return registered.given[side]
 
 
 def _sides(source: DataSource) -> tuple[tuple[Side, Format, Columns], ...]:
@@ -166,24 +257,6 @@ def _sides(source: DataSource) -> tuple[tuple[Side, Format, Columns], ...]:
         ("key", source.key_format, source.schema.key),
         ("value", source.value_format, source.schema.value),
     )
-
-
-def _registrations(
-    source: DataSource, context: Context, *, always: bool
-) -> tuple[Registration, ...]:
-    topic, found = source.topic, []
-    for side, format_, columns in _sides(source):
-        if not columns or not capabilities(format_.name).infers:
-            continue
-        registry = _registry(format_, topic, context)
-        if format_.schema_id is not None:
-            schema = registry.by_id(format_.schema_id)
-            found.append(Registration(topic, side, schema, format_.schema_id))
-            continue
-        ours = Registration(topic, side, schema_for(format_, columns, side))
-        if always or registry.latest(ours.subject) is None:
-            found.append(ours)
-    return tuple(found)
 
 
 def subjects_of(source: DataSource) -> tuple[str, ...]:
@@ -195,12 +268,7 @@ def subjects_of(source: DataSource) -> tuple[str, ...]:
     )
 
 
-def deletions(source: DataSource, context: Context) -> list[DeleteSubject]:
-    """What deletes the subjects of a source's topic as they are now."""
-    if context.registry is None:
-        return []
-    found = [context.registry.latest(subject) for subject in subjects_of(source)]
-    return [DeleteSubject(each.subject, each.id, each.version) for each in found if each]
+# --- carrying out
 
 
 def register(wanted: tuple[Registration, ...], registry: Registry | None) -> list[str]:

@@ -5,6 +5,7 @@ Source: docs/schema-registry.md#with-statements.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
@@ -140,29 +141,57 @@ def connect_type(schema: Schema, registry: Registry, part: Part = None) -> Conne
 
 def inferred_columns(
     format_: Format, side: Side, topic: str, registry: Registry
-) -> tuple[Columns, Schema]:
-    """The columns of a side of a topic, and the schema they come from.
+) -> tuple[Columns, FoundSchema]:
+    """Return the columns of a side of a topic, and the schema that they come from.
 
-    They come from the schema that the format names by id, whose names keep their case, else from
-    the latest one of the topic's subject, in upper case.
+    Raises: the errors of ``look_up`` and of ``columns_in``.
+    """
+    found = look_up(format_, side, topic, registry)
+    return columns_in(found, format_, side, topic), found
 
-    Raises: SchemaMissing, WrongSchemaKind, UnfitForColumns, SeveralKeyFields, RegistryUnreachable.
+
+@dataclass(frozen=True, slots=True)
+class FoundSchema:
+    """A registered schema and its content."""
+
+    schema: Schema
+    type: ConnectType
+
+
+def look_up(format_: Format, side: Side, topic: str, registry: Registry) -> FoundSchema:
+    """Find the schema that the format names by id, else the latest one of the topic's subject.
+
+    Raises: SchemaMissing, WrongSchemaKind, UnfitForColumns, RegistryUnreachable.
     """
     schema = _found(format_, side, topic, registry)
     if schema.kind != KINDS.get(format_.name):
         raise WrongSchemaKind(topic, side, format_.name, schema.kind)
-    upper = format_.schema_id is None
-    alone = capabilities(format_.name).unwraps_keys if side == "key" else format_.wrap is False
     try:
-        found = connect_type(schema, registry, format_.schema_full_name)
-        columns = columns_of(found, side, alone=alone, upper=upper)
+        return FoundSchema(schema, connect_type(schema, registry, format_.schema_full_name))
     except ServerError:
         raise
     except KsqlError as error:
         raise UnfitForColumns(topic, side, error.text(), schema) from error
+
+
+def columns_in(found: FoundSchema, format_: Format, side: Side, topic: str) -> Columns:
+    """Return the columns of a side of a topic that has this schema.
+
+    Names keep their case if the format names the schema by id, else they are in upper case.
+
+    Raises: UnfitForColumns, SeveralKeyFields.
+    """
+    upper = format_.schema_id is None
+    alone = capabilities(format_.name).unwraps_keys if side == "key" else format_.wrap is False
+    try:
+        columns = columns_of(found.type, side, alone=alone, upper=upper)
+    except ServerError:
+        raise
+    except KsqlError as error:
+        raise UnfitForColumns(topic, side, error.text(), found.schema) from error
     if side == "key" and len(columns) != 1:
-        raise SeveralKeyFields(topic, schema)
-    return columns, schema
+        raise SeveralKeyFields(topic, found.schema)
+    return columns
 
 
 def _found(format_: Format, side: Side, topic: str, registry: Registry) -> Schema:
@@ -197,15 +226,15 @@ def columns_of(found: ConnectType, side: Side, *, alone: bool, upper: bool) -> C
 
 
 def check_given_schema(
-    format_: Format, side: Side, columns: Columns, topic: str, registry: Registry
+    format_: Format, side: Side, columns: Columns, topic: str, given: FoundSchema
 ) -> None:
     """Check result columns against the schema that the format names by id.
 
     Each must be there by name, type and position; the schema may have more behind them.
 
-    Raises: SchemaDiffers and what ``inferred_columns`` does.
+    Raises: SchemaDiffers and the errors of ``columns_in``.
     """
-    found, _ = inferred_columns(format_, side, topic, registry)
+    found = columns_in(given, format_, side, topic)
     if side == "key" and len(columns) == len(found) == 1 and found[0].name == ROWKEY:
         found = (Column(columns[0].name, found[0].type, found[0].role),)
     wrong = tuple(

@@ -11,7 +11,7 @@ from ksql.base.ident import near
 from ksql.dataflow.generated import generated_code
 from ksql.dataflow.starts import plan_of
 from ksql.engine.errors import UpgradeRefused
-from ksql.engine.queries import transient_plan
+from ksql.engine.plan_queries import transient_plan
 from ksql.plan import codec
 from ksql.plan.build import build
 from ksql.statements import entities as e

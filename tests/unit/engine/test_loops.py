@@ -88,7 +88,7 @@ def test_a_result_whose_query_is_gone_may_be_declared_wider():
 def test_a_result_that_was_declared_wider_before_this_was_refused(monkeypatch):
     world = World(A, B)
     with monkeypatch.context() as patch:
-        patch.setattr("ksql.engine.ddl.check_growth", lambda *_: [])
+        patch.setattr("ksql.engine.compare.check_growth", lambda *_: [])
         world.run(WIDER)
     error = world.refuse("CREATE OR REPLACE STREAM B AS SELECT * FROM A;")
     assert "missing or reordered: [`M` INTEGER]" in error.message

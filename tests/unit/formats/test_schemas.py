@@ -7,7 +7,7 @@ import pytest
 from ksql.base.errors import StatementError
 from ksql.formats import schemas
 from ksql.formats.schema_registry import MemoryRegistry, Reference, Schema, SchemaNotFound
-from ksql.formats.schemas import check_given_schema, inferred_columns, schema_for
+from ksql.formats.schemas import check_given_schema, inferred_columns, look_up, schema_for
 from ksql.types import model
 from ksql.types.format import Format
 from tests.unit.formats import columns as c
@@ -113,24 +113,26 @@ def test_result_columns_against_a_given_schema():
     registry.register("a", Schema("AVRO", json.dumps(record(c1="int", c2="double"))))
     registry.register("b", Schema("AVRO", '"int"'))
     given = Format("AVRO", schema_id=1)
+    schema = look_up(given, "value", "t", registry)
     c1, c2 = c.value("c1", model.INTEGER), c.value("c2", model.DOUBLE)
-    check_given_schema(given, "value", (c1,), "t", registry)
-    check_given_schema(given, "value", (c1, c2), "t", registry)
+    check_given_schema(given, "value", (c1,), "t", schema)
+    check_given_schema(given, "value", (c1, c2), "t", schema)
     for wrong, shown in (
         ((c.value("c1", model.STRING),), "`c1` STRING"),
         ((c2, c1), "`c2` DOUBLE, `c1` INTEGER"),
         ((c1, c2, c.value("c3", model.STRING)), "`c3` STRING"),
     ):
         with pytest.raises(StatementError) as found:
-            check_given_schema(given, "value", wrong, "t", registry)
+            check_given_schema(given, "value", wrong, "t", schema)
         assert found.value.message == (
             f"The following value columns are changed, missing or reordered: [{shown}]. "
             "Schema from schema registry is [`c1` INTEGER, `c2` DOUBLE]"
         )
     key = Format("AVRO", schema_id=2)
-    check_given_schema(key, "key", (c.key("ANY", model.INTEGER),), "t", registry)
+    schema = look_up(key, "key", "t", registry)
+    check_given_schema(key, "key", (c.key("ANY", model.INTEGER),), "t", schema)
     with pytest.raises(StatementError):
-        check_given_schema(key, "key", (c.key("ANY", model.STRING),), "t", registry)
+        check_given_schema(key, "key", (c.key("ANY", model.STRING),), "t", schema)
 
 
 @pytest.mark.parametrize(

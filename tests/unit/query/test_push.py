@@ -7,7 +7,7 @@ import pytest
 
 from ksql.analysis.bound import type_of
 from ksql.base.errors import StatementError
-from ksql.engine.queries import transient_plan
+from ksql.engine.plan_queries import transient_plan
 from ksql.kafka.client import RawRecord
 from ksql.plan.build import build
 from ksql.processors.bounded import TooMuchState

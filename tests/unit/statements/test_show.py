@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.dataflow.rights import matching
-from ksql.engine.queries import transient_plan
+from ksql.engine.plan_queries import transient_plan
 from ksql.functions.registry import BUILTINS
 from ksql.plan.build import build
 from ksql.statements import entities as e

@@ -1,24 +1,90 @@
-"""May a source take another's place? The metastore's check.
+"""Step 3 of a replacement, *compare*: may the new source or query take the old one's place?
 
+``check_replacement`` is ksqlDB's own check of sources, in its words; ``ksql.upgrade`` judges plans.
 Source: docs/upgrades.md#what-is-refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from ksql.engine.errors import UpgradeRefused
+from ksql.plan import codec
+from ksql.plan.nodes import QueryPlan
 from ksql.types.format import Format, as_written, capabilities
 from ksql.types.schema import Column, Role
+from ksql.upgrade.settings import inherited, notes
+from ksql.upgrade.validate import validate
+from ksql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from ksql.catalog.catalog import Catalog
     from ksql.catalog.model import DataSource
+    from ksql.engine.context import Moment
+    from ksql.engine.plan_queries import PlannedQuery
+    from ksql.engine.resolve import ResolvedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The plan as it is to run; for a replacement with its verdict and the old plan."""
+
+    plan: QueryPlan
+    verdict: Verdict | None = None
+    old_plan: str | None = None
+
+
+def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> Compared:
+    """Put the new plan on the old one's id and state, if there is an old one.
+
+    Raises: UpgradeRefused, with all reasons at once.
+    """
+    existing, writer = resolved.existing, resolved.writer
+    if existing is None:
+        return Compared(planned.plan)
+    stems = check_replacement(existing, planned.source)
+    if writer is None:
+        if stems:
+            raise UpgradeRefused(existing.name, stems, None)
+        return Compared(planned.plan)
+    overrides = moment.settings.overrides
+    old = codec.loads(writer.plan, moment.functions)
+    plan = inherited(planned.plan, old, overrides)
+    verdict, aligned = validate(old, plan, moment.functions, moment.generation)
+    verdict = replace(verdict, inherited=notes(planned.plan, plan))
+    if stems or not verdict.accepted:
+        raise UpgradeRefused(existing.name, stems, verdict)
+    return Compared(aligned, verdict, writer.plan)
+
+
+def sources(existing: DataSource | None, new: DataSource, catalog: Catalog) -> DataSource:
+    """Let a declared source take another's place, if there is one.
+
+    Raises: UpgradeRefused.
+    """
+    if existing is None:
+        return new
+    stems = check_replacement(existing, new)
+    stems += check_growth(existing, new, catalog.queries)
+    if stems:
+        raise UpgradeRefused(new.name, stems, None)
+    return replace(new, created_by=existing.created_by, derived_from=existing.derived_from)
+
+
+def growth(old: DataSource, new: DataSource, catalog: Catalog) -> None:
+    """Compare a source with what an ALTER makes of it.
+
+    Raises: UpgradeRefused.
+    """
+    if stems := check_growth(old, new, catalog.queries):
+        raise UpgradeRefused(old.name, stems, None)
 
 
 def check_replacement(old: DataSource, new: DataSource) -> list[str]:
-    """Every reason why not, in ksqlDB's words; empty if nothing stands against it."""
+    """Return every reason against it, in ksqlDB's words; empty if there is none."""
     stems = []
     if old.kind != new.kind:
         stems.append(
@@ -39,9 +105,9 @@ def check_replacement(old: DataSource, new: DataSource) -> list[str]:
 
 
 def check_growth(old: DataSource, new: DataSource, queries: Container[str]) -> list[str]:
-    """Why a declaration may not add the columns that it adds; empty if nothing stands against it.
+    """Return every reason against the columns that a declaration adds; empty if there is none.
 
-    ``queries`` are the ids of those that are there.
+    ``queries`` are the ids of all queries.
     """
     known = {column.name for column in old.schema.columns}
     added = ", ".join(str(c) for c in new.schema.columns if c.name not in known)

@@ -1,0 +1,254 @@
+"""Step 2 of a statement with a query, *plan*: from the resolved statement to the query's plan.
+
+Pure: nothing is asked for and nothing is changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ksql.analysis import keys
+from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.catalog.model import DataSource
+from ksql.dataflow import rights
+from ksql.engine import schemas, topics
+from ksql.engine.columns import check_timestamp
+from ksql.engine.fitting import check_result, columns, fitted
+from ksql.engine.loops import check_loop
+from ksql.engine.properties import with_configured_wrap
+from ksql.formats.table import validate
+from ksql.plan.build import Built, build
+from ksql.plan.nodes import Aggregate, QueryPlan, Sink
+from ksql.plan.walk import nodes
+from ksql.types.format import Format, capabilities
+from ksql.types.schema import Column, Role, Schema
+from ksql.upgrade.settings import LISTED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.catalog.topic import Topic
+    from ksql.engine.context import Moment
+    from ksql.engine.resolve import ResolvedInsert, ResolvedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedInsert:
+    """The plan of an INSERT INTO, and the names of the sources that it reads."""
+
+    plan: QueryPlan
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """The plan of a CREATE .. AS SELECT, its result as a source, and that one's topic."""
+
+    plan: QueryPlan
+    source: DataSource
+    settled: topics.SettledTopic
+
+
+def created_as(resolved: ResolvedQuery, moment: Moment) -> PlannedQuery:
+    """Plan a CREATE .. AS SELECT.
+
+    Raises: StatementError for everything that the language refuses; NotSupportedYet.
+    """
+    stmt = resolved.statement
+    built = _built(resolved, moment)
+    if built.kind != stmt.kind:
+        raise keys.wrong_kind(built.kind)
+    key_format, value_format = _formats(resolved, built, moment)
+    schemas.check_id(key_format, "key")
+    schemas.check_id(value_format, "value")
+    _check_states(built)
+    key, value = columns(built.key, Role.KEY), columns(built.value, Role.VALUE)
+    validate(key_format, key, "key")
+    validate(value_format, value, "value")
+    if resolved.timestamp is not None:
+        check_timestamp(resolved.timestamp.name, resolved.timestamp.pattern, (*key, *value))
+    settled = _topic(resolved, built, moment)
+    sink = Sink(
+        source=built.plan,
+        name=stmt.name,
+        kind=stmt.kind,
+        topic=settled.topic.name,
+        key=key,
+        value=value,
+        key_format=key_format,
+        value_format=value_format,
+        timestamp=resolved.timestamp,
+        window=built.window,
+    )
+    check_loop(stmt.name, settled.topic.name, built.sources, moment.catalog)
+    plan = query_plan(resolved.query_id, sink, _read(built), moment)
+    return PlannedQuery(plan, _result(resolved, plan, settled.topic, _names(built)), settled)
+
+
+def inserted(resolved: ResolvedInsert, moment: Moment) -> PlannedInsert:
+    """Plan an INSERT INTO .. SELECT.
+
+    Raises: StatementError, NotSupportedYet.
+    """
+    stmt, target = resolved.statement, resolved.target
+    built = build(stmt.query, moment.catalog, moment.functions, sink=stmt.name)
+    check_result(built, target)
+    built = fitted(built, target)
+    check_loop(target.name, target.topic, built.sources, moment.catalog)
+    sink = Sink(
+        source=built.plan,
+        name=target.name,
+        kind="STREAM",
+        topic=target.topic,
+        key=target.schema.key,
+        value=target.schema.value,
+        key_format=target.key_format,
+        value_format=target.value_format,
+        timestamp=None,
+        window=target.window,
+    )
+    plan = query_plan(resolved.query_id, sink, _read(built), moment)
+    return PlannedInsert(plan, _names(built))
+
+
+def transient_plan(query_id: str, built: Built, moment: Moment) -> QueryPlan:
+    """Plan a push query: its rows go to the client, not to a topic.
+
+    All columns are in the value; those of the key are there twice, for the deletions of a table.
+    """
+    sink = Sink(
+        source=built.plan,
+        name=query_id,
+        kind=built.kind,
+        topic=None,
+        key=columns(built.key, Role.KEY),
+        value=columns(built.value, Role.VALUE),
+        key_format=Format("NONE"),
+        value_format=Format("JSON"),
+        timestamp=None,
+        window=None,
+    )
+    return query_plan(query_id, sink, _read(built), moment)
+
+
+def query_plan(
+    query_id: str, sink: Sink, sources: Sequence[DataSource], moment: Moment
+) -> QueryPlan:
+    """Add the settings that change results to the plan below a sink.
+
+    Raises: InternalTopic for a source that may not be read.
+    """
+    settings = moment.settings
+    wanted = settings.number("ksql.query.shuffle.partitions")
+    most = max(source.partitions for source in sources)
+    for source in sources:
+        rights.check_read(source.topic)
+    return QueryPlan(
+        query_id=query_id,
+        sink=sink,
+        buckets=wanted or min(most, moment.parallelism),
+        every_change=settings.number("cache.max.bytes.buffering") == 0,
+        settings=tuple((name, settings.text(name)) for name in LISTED)
+        + tuple(sorted(settings.functions())),
+    )
+
+
+def _built(resolved: ResolvedQuery, moment: Moment) -> Built:
+    """Plan the query; a TIMESTAMP column that does not exist comes before a missing key."""
+    stmt = resolved.statement
+    try:
+        built = build(
+            stmt.query,
+            moment.catalog,
+            moment.functions,
+            sink=stmt.name,
+            keys_as_written=moment.settings.flag("ksql.new.query.planner.enabled"),
+        )
+        validate(Format("JSON"), built.exchanged, "key")  # no format may have these types as a key
+        return built
+    except keys.KeyMissing as error:
+        timestamp = resolved.timestamp
+        if timestamp is not None:
+            found = columns(error.found, Role.VALUE)
+            check_timestamp(timestamp.name, timestamp.pattern, found)
+        raise
+
+
+def _formats(resolved: ResolvedQuery, built: Built, moment: Moment) -> tuple[Format, Format]:
+    """Fit the formats to the result: one without key columns has no key format."""
+    if built.key:
+        key = resolved.key.format()
+    else:
+        clause = resolved.key.clause
+        if clause.own and not (clause.name and capabilities(clause.name).empty):
+            raise StatementError("Key format specified for stream without key columns.")
+        key = Format("NONE")
+    value = resolved.value.format()
+    return key, with_configured_wrap(value, len(built.value), moment.settings)
+
+
+def _check_states(built: Built) -> None:
+    """Refuse states that do not fit the source's value format, as in Kafka Streams' topics.
+
+    Raises: StatementError.
+    """
+    format_ = replace(built.sources[0].source.value_format, wrap=None)
+    for state in built.states:
+        try:
+            validate(format_, (Column("STATE", state),), "value")
+        except StatementError as error:
+            raise StatementError(
+                "One of the functions used in the statement has an intermediate type "
+                "that the value format can not handle. "
+                "Please remove the function or change the format.",
+                detail=error.message,
+            ) from error
+
+
+def _topic(resolved: ResolvedQuery, built: Built, moment: Moment) -> topics.SettledTopic:
+    windows = [n.window for n in nodes(built.plan) if isinstance(n, Aggregate) and n.window]
+    settled = topics.settled(
+        resolved.topic,
+        resolved.statement.kind,
+        moment.settings,
+        windowed=built.window is not None,
+        window_ms=max((window.retention_ms for window in windows), default=0),
+    )
+    rights.check_write(settled.topic.name, moment.settings)
+    return settled
+
+
+def _result(
+    resolved: ResolvedQuery, plan: QueryPlan, topic: Topic, reads: tuple[str, ...]
+) -> DataSource:
+    sink = plan.sink
+    return DataSource(
+        name=sink.name,
+        kind=sink.kind,
+        topic=topic.name,
+        schema=Schema((*sink.key, *sink.value)),
+        key_format=sink.key_format,
+        value_format=sink.value_format,
+        partitions=topic.partitions,
+        replicas=topic.replicas,
+        timestamp=sink.timestamp,
+        window=sink.window,
+        created_by=resolved.query_id,
+        derived_from=reads,
+        statement=resolved.text,
+    )
+
+
+def _names(built: Built) -> tuple[str, ...]:
+    return tuple(each.source.name for each in built.sources)
+
+
+def _read(built: Built) -> list[DataSource]:
+    """Return the sources of a query that can be run.
+
+    Raises: NotSupportedYet.
+    """
+    if built.pending:
+        raise NotSupportedYet(built.pending)
+    return [each.source for each in built.sources]
