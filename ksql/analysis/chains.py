@@ -1,6 +1,5 @@
 """Joins of all kinds and lengths: whether they are legal, and which columns make the result's key.
 
-What is legal but not run yet is told apart only when everything else about the query is right.
 Source: docs/sql/joins.md.
 """
 
@@ -8,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis import trees
@@ -18,38 +16,43 @@ from ksql.analysis.infer import bind
 from ksql.analysis.joins import InvalidJoin, check_sources, check_stream_table, kind_of, qualified
 from ksql.analysis.scope import Scope, joined_name
 from ksql.analysis.sources import FromSource
-from ksql.base.errors import NotSupportedYet
 from ksql.functions.registry import Functions
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
-
-if TYPE_CHECKING:
-    from ksql.syntax.ast import SourceKind
+from ksql.syntax.ast import SourceKind
 
 KeyOption = tuple["b.Column", str]
-"""A column that gives the result's key, and how messages call it."""
+"""A column that gives the result's key, and its name in messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """A legal join: the sides of its last step, and what the result's key can be made of.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundJoin:
+    """One join of a chain with its keys bound, and the columns that can make its rows' key.
 
-    ``equal`` are all expressions that have one value in each row of the result, ``options`` the
-    columns among them; without any the key is synthetic. With ``foreign`` the key is
-    that table's whole primary key. ``pending`` names what is not run yet; empty for a stream-table
-    join.
+    ``left_key`` reads the rows so far, ``right_key`` the source that is joined to them. All
+    expressions in ``equal`` have one value in each row of the result; ``options`` are the columns
+    among them, without any the key is synthetic. With ``foreign`` the key is that table's whole
+    primary key.
     """
 
+    kind: ast.JoinKind
+    left: SourceKind
+    right: SourceKind
     left_key: Bound
     right_key: Bound
+    within: ast.Within | None
     equal: tuple[Bound, ...]
     options: tuple[KeyOption, ...]
     foreign: FromSource | None
-    pending: str
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether no column of a source gives the key."""
+        return not self.options and self.foreign is None
 
 
 def steps(join: ast.Join) -> list[ast.Join]:
-    """The joins of a chain in the order of the text."""
+    """Return the joins of a chain in the order of the text."""
     found = [join]
     while isinstance(found[0].left, ast.Join):
         found.insert(0, found[0].left)
@@ -58,22 +61,19 @@ def steps(join: ast.Join) -> list[ast.Join]:
 
 def bind_chain(
     join: ast.Join, sources: Sequence[FromSource], scope: Scope, functions: Functions
-) -> Chain:
-    """Check each join of the chain.
+) -> tuple[BoundJoin, ...]:
+    """Bind each join of the chain.
 
     Raises: InvalidJoin; StatementError for names that are not known.
     """
-    chain: Chain | None = None
-    all_steps = steps(join)
     for place in range(1, len(sources)):
         _check_names(sources[:place], sources[place])
-    for place, step in enumerate(all_steps, start=1):
-        chain = _Step(step, sources[:place], sources[place], scope, functions, chain).bound()
-    if chain is None:
-        raise NotSupportedYet("a join of nothing", span=join.span)
-    if len(all_steps) > 1:
-        return replace(chain, pending="joining more than two sources")
-    return chain
+    found: list[BoundJoin] = []
+    for place, step in enumerate(steps(join), start=1):
+        before = found[-1] if found else None
+        bound = _Step(step, sources[:place], sources[place], scope, functions, before).bound()
+        found.append(bound)
+    return tuple(found)
 
 
 def _check_names(known: Sequence[FromSource], new: FromSource) -> None:
@@ -99,9 +99,9 @@ class _Step:
     new: FromSource
     scope: Scope
     functions: Functions
-    before: Chain | None
+    before: BoundJoin | None
 
-    def bound(self) -> Chain:
+    def bound(self) -> BoundJoin:
         left, left_expr, right_expr = self._sides()
         kind: SourceKind = self.known[0].source.kind
         if kind == "TABLE" and self.new.source.kind == "STREAM":
@@ -118,10 +118,18 @@ class _Step:
         foreign = kind == "TABLE" and not self._on_left_key(left, left_expr)
         if foreign:
             self._check_foreign()
-        names = f"{kind.lower()}-{self.new.source.kind.lower()}"
         equal, options = ((), ()) if foreign else self._key(left, left_expr, right_expr)
-        pending = "" if names == "stream-table" else f"a {names} join"
-        return Chain(left_expr, right_expr, equal, options, left if foreign else None, pending)
+        return BoundJoin(
+            kind=self.join.kind,
+            left=kind,
+            right=self.new.source.kind,
+            left_key=left_expr,
+            right_key=right_expr,
+            within=self.join.within,
+            equal=equal,
+            options=options,
+            foreign=left if foreign else None,
+        )
 
     def _sides(self) -> tuple[FromSource, Bound, Bound]:
         """The source that the new one is joined to, and both expressions, that one's first."""

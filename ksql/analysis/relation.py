@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ksql.analysis import chains
-from ksql.analysis.bound import Bound, type_of
-from ksql.analysis.chains import Chain
+from ksql.analysis.bound import type_of
+from ksql.analysis.chains import BoundJoin
 from ksql.analysis.errors import UnknownSource
 from ksql.analysis.scope import Scope, Source
 from ksql.analysis.sources import FromSource
@@ -27,26 +27,17 @@ SYNTHETIC = "ROWKEY"
 
 
 @dataclass(frozen=True, slots=True)
-class BoundJoin:
-    """A join with its keys bound.
-
-    ``left_key`` reads the stream, ``right_key`` the table. A join that is legal but not run yet
-    has its ``chain``.
-    """
-
-    kind: str
-    left_key: Bound
-    right_key: Bound
-    chain: Chain | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Relation:
-    """What FROM gives: its sources in order, a join, the scope of the query's expressions."""
+    """FROM with all names resolved; ``joins`` adds one source after the other to the first."""
 
     sources: tuple[FromSource, ...]
-    join: BoundJoin | None
+    joins: tuple[BoundJoin, ...]
     scope: Scope
+
+    @property
+    def join(self) -> BoundJoin | None:
+        """Return the last join; its rows are those of FROM."""
+        return self.joins[-1] if self.joins else None
 
 
 def bind_relation(
@@ -59,7 +50,7 @@ def bind_relation(
     match relation:
         case ast.SourceRef():
             found = sources_of(relation, catalog)
-            return Relation(found, None, scope_of(found, later=later))
+            return Relation(found, (), scope_of(found, later=later))
         case ast.Join():
             return _joined(relation, catalog, functions, later)
 
@@ -79,17 +70,14 @@ def sources_of(relation: ast.Relation, catalog: Catalog) -> tuple[FromSource, ..
 def _joined(
     join: ast.Join, catalog: Catalog, functions: Functions, later: frozenset[str]
 ) -> Relation:
-    all_steps = chains.steps(join)
     found = sources_of(join, catalog)
     scope = scope_of(found, later=later)
-    for step in all_steps:
+    for step in chains.steps(join):
         _check_qualifiers(step.criteria, found)
-    chain = chains.bind_chain(join, found, scope, functions)
-    if not chain.pending:
-        return Relation(found, BoundJoin(join.kind, chain.left_key, chain.right_key), scope)
-    if not chain.options and chain.foreign is None:
-        scope = replace(scope, extras={SYNTHETIC: type_of(chain.left_key)})
-    return Relation(found, BoundJoin(join.kind, chain.left_key, chain.right_key, chain), scope)
+    joins = chains.bind_chain(join, found, scope, functions)
+    if joins[-1].synthetic:
+        scope = replace(scope, extras={SYNTHETIC: type_of(joins[-1].left_key)})
+    return Relation(found, joins, scope)
 
 
 def _check_qualifiers(criteria: ex.Expr, found: tuple[FromSource, ...]) -> None:

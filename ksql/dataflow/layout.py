@@ -6,16 +6,21 @@ from dataclasses import dataclass, field
 
 from ksql.analysis.bound import Bound, type_of
 from ksql.dataflow.flow import Entry, Flow, entering, exploded, extend
+from ksql.dataflow.lowering import check_runs
 from ksql.plan.nodes import (
     Aggregate,
+    EmitFinal,
     Explode,
     Filter,
+    ForeignKeyJoin,
     Plan,
     Rekey,
     Select,
     Sink,
     Source,
+    StreamStreamJoin,
     StreamTableJoin,
+    TableTableJoin,
 )
 from ksql.plan.walk import nodes
 from ksql.types.model import BIGINT, SqlType
@@ -56,7 +61,11 @@ class Layout:
 
 
 def layout(sink: Sink) -> Layout:
-    """Cut the plan below a sink."""
+    """Cut the plan below a sink.
+
+    Raises: NotSupportedYet.
+    """
+    check_runs(sink)
     result = Layout()
     flow = _flow(sink.source, result)
     names = {item.name: item.expr for item in flow.items}
@@ -94,6 +103,8 @@ def _flow(plan: Plan, out: Layout) -> Flow:
             return _join_flow(plan, out)
         case Sink():
             return _flow(plan.source, out)
+        case EmitFinal() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            raise AssertionError(f"{type(plan).__name__} was not refused")
 
 
 def _source_flow(source: Source, out: Layout) -> Flow:

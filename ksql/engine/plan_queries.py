@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ksql.analysis import keys
-from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.base.errors import StatementError
 from ksql.catalog.model import DataSource
 from ksql.dataflow import rights
+from ksql.dataflow.lowering import check_runs
 from ksql.engine import schemas, topics
 from ksql.engine.columns import check_timestamp
 from ksql.engine.fitting import check_result, columns, fitted
@@ -82,7 +83,7 @@ def created_as(resolved: ResolvedQuery, moment: Moment) -> PlannedQuery:
         window=built.window,
     )
     check_loop(stmt.name, settled.topic.name, built.sources, moment.catalog)
-    plan = query_plan(resolved.query_id, sink, _read(built), moment)
+    plan = query_plan(resolved.query_id, sink, _sources(built), moment)
     return PlannedQuery(plan, _result(resolved, plan, settled.topic, _names(built)), settled)
 
 
@@ -108,7 +109,7 @@ def inserted(resolved: ResolvedInsert, moment: Moment) -> PlannedInsert:
         timestamp=None,
         window=target.window,
     )
-    plan = query_plan(resolved.query_id, sink, _read(built), moment)
+    plan = query_plan(resolved.query_id, sink, _sources(built), moment)
     return PlannedInsert(plan, _names(built))
 
 
@@ -129,7 +130,7 @@ def transient_plan(query_id: str, built: Built, moment: Moment) -> QueryPlan:
         timestamp=None,
         window=None,
     )
-    return query_plan(query_id, sink, _read(built), moment)
+    return query_plan(query_id, sink, _sources(built), moment)
 
 
 def query_plan(
@@ -137,8 +138,9 @@ def query_plan(
 ) -> QueryPlan:
     """Add the settings that change results to the plan below a sink.
 
-    Raises: InternalTopic for a source that may not be read.
+    Raises: NotSupportedYet; InternalTopic for a source that may not be read.
     """
+    check_runs(sink)
     settings = moment.settings
     wanted = settings.number("ksql.query.shuffle.partitions")
     most = max(source.partitions for source in sources)
@@ -240,15 +242,9 @@ def _result(
     )
 
 
+def _sources(built: Built) -> list[DataSource]:
+    return [each.source for each in built.sources]
+
+
 def _names(built: Built) -> tuple[str, ...]:
     return tuple(each.source.name for each in built.sources)
-
-
-def _read(built: Built) -> list[DataSource]:
-    """Return the sources of a query that can be run.
-
-    Raises: NotSupportedYet.
-    """
-    if built.pending:
-        raise NotSupportedYet(built.pending)
-    return [each.source for each in built.sources]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis import keys, projection
@@ -13,23 +13,23 @@ from ksql.analysis.describe import describe
 from ksql.analysis.errors import CannotInfer, NotBoolean, UnknownColumn
 from ksql.analysis.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
-from ksql.analysis.relation import SYNTHETIC, Relation, bind_relation
-from ksql.analysis.scope import joined_name
+from ksql.analysis.relation import Relation, bind_relation
 from ksql.analysis.sources import FromSource
 from ksql.analysis.tables import BoundTableCall, TableCalls, has_table_functions
 from ksql.analysis.windows import sizes
 from ksql.base.errors import StatementError
 from ksql.functions.instantiate import instantiate_aggregate
+from ksql.plan.clauses import check_tables, check_windows
+from ksql.plan.joined import exchanged, key_parts, read
 from ksql.plan.nodes import (
     Aggregate,
+    EmitFinal,
     Explode,
     Filter,
     Fold,
     Plan,
     Rekey,
     Select,
-    Source,
-    StreamTableJoin,
     TableCall,
     TimeWindow,
 )
@@ -40,10 +40,9 @@ from ksql.syntax.ast import SourceKind
 from ksql.syntax.walk import collect, transform
 from ksql.types.format import KeyWindow, capabilities
 from ksql.types.model import BOOLEAN, INTEGER, SqlType, holds_null
-from ksql.types.schema import WINDOW_COLUMNS, Column, Role
+from ksql.types.schema import WINDOW_COLUMNS, Column
 
 if TYPE_CHECKING:
-    from ksql.analysis.chains import Chain
     from ksql.analysis.scope import Scope
     from ksql.catalog.catalog import Catalog
     from ksql.functions.registry import Functions
@@ -59,9 +58,8 @@ class Built:
     """A query without its sink: what it computes and the shape of the result.
 
     ``states`` are the types that the aggregates keep. ``key`` is empty for keyless streams. All
-    columns of a transient query are in ``value``; a table's keys are told in ``key`` as well.
-    ``pending`` names what is legal but not run yet: the plan stands for its meaning only.
-    ``exchanged`` is the key under which both sides of a join must meet.
+    columns of a transient query are in ``value``; a table's keys are in ``key`` as well.
+    ``exchanged`` are the keys under which the sides of the joins meet.
     """
 
     plan: Plan
@@ -72,7 +70,6 @@ class Built:
     sources: tuple[FromSource, ...]
     keyless: bool = False
     states: tuple[SqlType, ...] = ()
-    pending: str = ""
     exchanged: tuple[Column, ...] = ()
 
 
@@ -89,8 +86,8 @@ def build(
 
     The result's keys come in the order of the source or GROUP BY, unless ``keys_as_written``.
 
-    Raises: StatementError for everything that the language refuses. What is legal but not run yet
-    is told in ``pending``.
+    Raises: StatementError for everything that the language refuses. What is legal but does not run
+    yet is refused later, by lowering.
     """
     return _Builder(query, catalog, functions, sink, persistent, keys_as_written).build()
 
@@ -107,7 +104,6 @@ class _Builder:
     ) -> None:
         self.query = query
         self.keys_as_written = keys_as_written
-        self.pending = ""
         self.functions = functions
         self.sink = sink
         self.persistent = persistent
@@ -117,7 +113,7 @@ class _Builder:
 
     def build(self) -> Built:
         self._check_clauses()
-        plan = self._filtered(self._read())
+        plan = self._filtered(read(self.relation))
         grouped = self._is_grouped()
         tables = has_table_functions(self._selected(), self.functions)
         if grouped:
@@ -128,41 +124,17 @@ class _Builder:
             raise StatementError("Table source is not supported with table functions")
         else:
             found = self._plain(plan)
-        join = self.relation.join
-        if join is None or join.chain is None:
-            return replace(found, pending=self.pending)
-        kind: SourceKind = "TABLE" if grouped else self.relation.sources[0].source.kind
-        name = join.left_key.name if isinstance(join.left_key, b.Column) else SYNTHETIC
-        exchanged = Column(name, type_of(join.left_key), Role.KEY)
-        return replace(found, kind=kind, pending=join.chain.pending, exchanged=(exchanged,))
-
-    # --- clauses that do not go together
+        met = tuple(map(exchanged, self.relation.joins))
+        return replace(found, exchanged=met)
 
     def _check_clauses(self) -> None:
-        query = self.query
+        query, sources = self.query, self.relation.sources
         if query.window is not None and query.group_by is None:
             self._is_grouped()
-            raise StatementError("WINDOW clause requires a GROUP BY clause.")
-        if query.emit == "FINAL":
-            if query.window is None:
-                raise StatementError("EMIT FINAL is only supported for windowed aggregations.")
-            self.pending = "EMIT FINAL"
+        check_windows(query)
         if query.having is not None and query.group_by is None and not self._aggregates():
             raise StatementError("HAVING requires a GROUP BY clause.")
-        table = self.relation.sources[0].source.kind == "TABLE"
-        if query.partition_by is not None and table and len(self.relation.sources) == 1:
-            asked = ", ".join(map(describe, query.partition_by))
-            key = ", ".join(c.name for c in self.relation.sources[0].source.schema.key)
-            raise StatementError(
-                "Cannot repartition a TABLE source. If this is a join, make sure that the criteria "
-                f"uses the TABLE's key column {key} instead of {asked}.",
-                hint="To change a table's key, use GROUP BY with an aggregate function.",
-            )
-        if self.persistent and table and self.relation.sources[0].source.window is not None:
-            raise StatementError(
-                "KSQL does not support persistent queries on windowed tables.",
-                hint="Read its topic through a stream with WINDOW_TYPE instead.",
-            )
+        check_tables(query, sources, persistent=self.persistent)
 
     def _aggregates(self) -> list[ex.Call]:
         return [
@@ -206,41 +178,6 @@ class _Builder:
 
     # --- FROM, WHERE
 
-    def _read(self) -> Plan:
-        sources = self.relation.sources
-        joined = self.relation.join
-        plans = [self._source(each, prefixed=joined is not None) for each in sources]
-        if joined is None:
-            return plans[0]
-        if joined.chain is not None:  # as far as columns and types go any join will do
-            return StreamTableJoin(
-                plans[0], plans[1], "INNER", joined.left_key, joined.right_key, SYNTHETIC
-            )
-        kind: Literal["INNER", "LEFT"] = "LEFT" if joined.kind == "LEFT" else "INNER"
-        return StreamTableJoin(
-            plans[0], plans[1], kind, joined.left_key, joined.right_key, self._join_key_name()
-        )
-
-    def _join_key_name(self) -> str:
-        assert self.relation.join is not None  # noqa: S101 - only called for joins
-        key = self.relation.join.left_key
-        return key.name if isinstance(key, b.Column) else "ROWKEY"
-
-    @staticmethod
-    def _source(each: FromSource, *, prefixed: bool) -> Source:
-        source = each.source
-        return Source(
-            source.name,
-            source.kind,
-            source.topic,
-            f"{each.alias}_" if prefixed else "",
-            source.schema.columns,
-            source.key_format,
-            source.value_format,
-            source.timestamp,
-            source.window,
-        )
-
     def _row_scope(self, clause: str) -> Scope:
         """The scope of a clause that looks at single rows: no aggregate may stand there."""
         scope = replace(self.scope, clause=clause)
@@ -275,25 +212,25 @@ class _Builder:
 
     def _is_keyed_by(self, parts: Sequence[keys.KeyPart]) -> bool:
         """Whether the rows are partitioned so already: by their key, in its order."""
-        if self.relation.join is not None:
-            key: list[Bound] = [self.relation.join.left_key]
-        else:
-            source = self.relation.sources[0].source
-            key = [b.Column(column.name, column.type) for column in source.schema.key]
+        join = self.relation.join
+        key = [join.left_key] if join and not join.foreign else self._source_key()
         return bool(parts) and [part.exprs[0] for part in parts] == key
+
+    def _source_key(self) -> list[Bound]:
+        """Return the key columns of the first source."""
+        columns = self.relation.sources[0].source.schema.key
+        return [b.Column(column.name, column.type) for column in columns]
 
     def _plain_key(self) -> tuple[list[keys.KeyPart], keys.KeyOrigin, bool]:
         if self.query.partition_by is not None:
             parts = self._partition_parts(self.query.partition_by)
             return parts, "partitioning expression", not parts
-        if self.relation.join is not None and self.relation.join.chain is not None:
-            return self._chain_parts(self.relation.join.chain), "join expression", False
         if self.relation.join is not None:
-            return [self._join_part()], "join expression", False
+            return key_parts(self.relation.join), "join expression", False
         source = self.relation.sources[0].source
         parts = [
-            keys.KeyPart((b.Column(column.name, column.type),), (column.name,))
-            for column in source.schema.key
+            keys.KeyPart((key,), (column.name,))
+            for key, column in zip(self._source_key(), source.schema.key, strict=True)
         ]
         return parts, "key column", not parts
 
@@ -322,7 +259,7 @@ class _Builder:
         source = self.relation.sources[0].source
         if source.window is None or self.relation.join is not None:
             return
-        if found != [b.Column(column.name, column.type) for column in source.schema.key]:
+        if found != self._source_key():
             raise StatementError(
                 "Implicit repartitioning of windowed sources is not supported. "
                 "See https://github.com/confluentinc/ksql/issues/4385."
@@ -359,31 +296,6 @@ class _Builder:
         expr = part.exprs[0]
         return expr.name if isinstance(expr, b.Column) else part.shown[0]
 
-    def _join_part(self) -> keys.KeyPart:
-        assert self.relation.join is not None  # noqa: S101 - only called for joins
-        left, right = self.relation.join.left_key, self.relation.join.right_key
-        table = self.relation.sources[1]
-        right_name = f"{table.alias}.{table.source.schema.key[0].name}"
-        if isinstance(left, b.Column):
-            stream = self.relation.sources[0]
-            left_name = f"{stream.alias}.{left.name.removeprefix(stream.alias + '_')}"
-            return keys.KeyPart((left, right), (left_name, right_name))
-        return keys.KeyPart((left, right), (right_name,))
-
-    @staticmethod
-    def _chain_parts(chain: Chain) -> list[keys.KeyPart]:
-        if chain.foreign is not None:
-            alias, key = chain.foreign.alias, chain.foreign.source.schema.key
-            return [
-                keys.KeyPart((b.Column(joined_name(alias, c.name), c.type),), (c.name,))
-                for c in key
-            ]
-        if not chain.options:
-            synthetic = b.Column(SYNTHETIC, type_of(chain.left_key))
-            return [keys.KeyPart((synthetic,), (SYNTHETIC,))]
-        columns, shown = zip(*chain.options, strict=True)
-        return [keys.KeyPart(columns, shown)]
-
     def _without_bounds(self, value: tuple[Named, ...]) -> tuple[Named, ...]:
         """A windowed source's own bounds live in the key; they are not repeated in the value."""
         return tuple(named for named in value if named.name not in WINDOW_COLUMNS)
@@ -413,6 +325,8 @@ class _Builder:
         plan = Aggregate(plan, named or (_EVERYTHING,), folds, window, len(folds))
         if having is not None:
             plan = Filter(plan, having, "HAVING")
+        if self.query.emit == "FINAL":
+            plan = EmitFinal(plan)
         parts = [
             keys.KeyPart((b.Column(key.name, type_of(key.expr)),), (shown,)) for key, shown in group
         ]
@@ -481,8 +395,6 @@ class _Builder:
         if self.query.window is None:
             return None
         found = sizes(self.query.window)
-        if found.kind == "SESSION":
-            self.pending = "a SESSION window"
         return TimeWindow(
             found.kind, found.size_ms, found.advance_ms, found.grace_ms, found.retention_ms
         )
@@ -492,11 +404,11 @@ class _Builder:
     def _split(
         self, projected: list[Named], parts: list[keys.KeyPart], origin: keys.KeyOrigin
     ) -> tuple[tuple[Named, ...], tuple[Named, ...]]:
-        chain = self.relation.join.chain if self.relation.join else None
-        if chain is not None and chain.foreign is not None and origin == "join expression":
+        foreign = self.relation.join.foreign if self.relation.join else None
+        if foreign is not None and origin == "join expression":
             present = {named.expr for named in projected}
             if any(part.exprs[0] not in present for part in parts):
-                raise keys.foreign_missing(projected, parts, chain.foreign.alias)
+                raise keys.foreign_missing(projected, parts, foreign.alias)
             origin = "key column"
         key, value = keys.split(projected, parts, origin, self.sink)
         if self.keys_as_written:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from ksql.analysis.show import show, show_call
 from ksql.plan.nodes import (
     Aggregate,
+    EmitFinal,
     Explode,
     Filter,
+    ForeignKeyJoin,
+    Join,
     Plan,
     Rekey,
     Select,
     Sink,
     Source,
+    StreamStreamJoin,
     StreamTableJoin,
+    TableTableJoin,
 )
 from ksql.plan.walk import children
 
@@ -47,9 +52,11 @@ def _line(plan: Plan) -> str:
             folds = ", ".join(show_call(fold.function, fold.args) for fold in plan.folds)
             window = f", {plan.window.kind} {plan.window.size_ms} ms" if plan.window else ""
             return f"[ AGGREGATE ] {folds} GROUP BY {group}{window}"
-        case StreamTableJoin():
+        case EmitFinal():
+            return "[ EMIT FINAL ]"
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
             on = f"{show(plan.left_key)} = {show(plan.right_key)}"
-            return f"[ JOIN ] {plan.kind} stream-table ON {on}"
+            return f"[ JOIN ] {plan.kind} {_sides(plan)} ON {on}"
         case Sink():
             columns = ", ".join(map(str, (*plan.key, *plan.value)))
             if plan.topic is None:
@@ -57,3 +64,15 @@ def _line(plan: Plan) -> str:
             formats = f"{plan.key_format.name} / {plan.value_format.name}"
             target = f"topic {plan.topic}, {formats}"
             return f"[ SINK ] {plan.kind.lower()} {plan.name} ({columns}) -> {target}"
+
+
+def _sides(join: Join) -> str:
+    match join:
+        case StreamTableJoin():
+            return "stream-table"
+        case StreamStreamJoin():
+            return "stream-stream"
+        case TableTableJoin():
+            return "table-table"
+        case ForeignKeyJoin():
+            return "foreign-key table-table"

@@ -10,6 +10,9 @@ A closed union, so mypy lists every ``match`` that a new node concerns. Every fi
 ``child``   the plan below, compared in its turn
 ``derived`` follows from other fields or from the running service; not compared
 
+Nodes that do not run yet are refused by ``ksql.dataflow.lowering``; they are never stored and have
+no stored form.
+
 Rows between nodes are columns by name. A source's columns carry ``prefix`` (``A_`` in a join).
 Besides its own columns every row has ROWTIME, and rows of sources ROWPARTITION and ROWOFFSET;
 windowed rows have WINDOWSTART and WINDOWEND.
@@ -22,7 +25,7 @@ from typing import Any, Literal
 
 from ksql.analysis.bound import Bound, Named
 from ksql.functions.identity import OverloadKey
-from ksql.syntax.ast import SourceKind
+from ksql.syntax.ast import JoinKind, SourceKind
 from ksql.types.format import Format, KeyWindow, TimestampColumn
 from ksql.types.model import SqlType
 from ksql.types.schema import Column
@@ -178,6 +181,58 @@ class StreamTableJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinWindow:
+    """WITHIN: how much earlier and later than a left record the right one may be."""
+
+    before_ms: int
+    after_ms: int
+    grace_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStreamJoin:
+    """Each record meets those of the other side that are near in time. Does not run yet."""
+
+    left: Plan = on_upgrade("child")
+    right: Plan = on_upgrade("child")
+    kind: JoinKind = on_upgrade("match", "topology", "JOIN")
+    left_key: Bound = on_upgrade("match", "topology", "ON")
+    right_key: Bound = on_upgrade("match", "topology", "ON")
+    window: JoinWindow = on_upgrade("match", "topology", "WITHIN")
+    key_name: str = on_upgrade("derived")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableTableJoin:
+    """The rows of two tables under one primary key. Does not run yet."""
+
+    left: Plan = on_upgrade("child")
+    right: Plan = on_upgrade("child")
+    kind: JoinKind = on_upgrade("match", "topology", "JOIN")
+    left_key: Bound = on_upgrade("match", "topology", "ON")
+    right_key: Bound = on_upgrade("match", "topology", "ON")
+    key_name: str = on_upgrade("derived")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKeyJoin:
+    """Each row of the left table meets the right one whose key it holds. Does not run yet."""
+
+    left: Plan = on_upgrade("child")
+    right: Plan = on_upgrade("child")
+    kind: Literal["INNER", "LEFT"] = on_upgrade("match", "topology", "JOIN")
+    left_key: Bound = on_upgrade("match", "topology", "ON")
+    right_key: Bound = on_upgrade("match", "topology", "ON")
+
+
+@dataclass(frozen=True, slots=True)
+class EmitFinal:
+    """EMIT FINAL: the result of a window once, when it is closed. Does not run yet."""
+
+    source: Plan = on_upgrade("child")
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """The topic that the query writes; ``topic`` None for transient queries."""
 
@@ -193,7 +248,8 @@ class Sink:
     window: KeyWindow | None = on_upgrade("derived")
 
 
-Plan = Source | Filter | Rekey | Explode | Select | Aggregate | StreamTableJoin | Sink
+Join = StreamTableJoin | StreamStreamJoin | TableTableJoin | ForeignKeyJoin
+Plan = Source | Filter | Rekey | Explode | Select | Aggregate | EmitFinal | Join | Sink
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 
 from ksql.plan.nodes import (
     Aggregate,
+    EmitFinal,
     Explode,
     Filter,
+    ForeignKeyJoin,
     Plan,
     Rekey,
     Select,
     Sink,
     Source,
+    StreamStreamJoin,
     StreamTableJoin,
+    TableTableJoin,
 )
 
 if TYPE_CHECKING:
@@ -27,9 +31,9 @@ def children(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Source():
             return ()
-        case Filter() | Rekey() | Explode() | Select() | Aggregate() | Sink():
+        case Filter() | Rekey() | Explode() | Select() | Aggregate() | EmitFinal() | Sink():
             return (plan.source,)
-        case StreamTableJoin():
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
             return (plan.left, plan.right)
 
 
@@ -50,11 +54,11 @@ def result_kind(plan: Plan) -> SourceKind:
     match plan:
         case Source() | Sink():
             return plan.kind
-        case Aggregate():
+        case Aggregate() | TableTableJoin() | ForeignKeyJoin():
             return "TABLE"
-        case StreamTableJoin():
+        case StreamTableJoin() | StreamStreamJoin():
             return "STREAM"
-        case Filter() | Rekey() | Explode() | Select():
+        case Filter() | Rekey() | Explode() | Select() | EmitFinal():
             return result_kind(plan.source)
 
 

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
 
 from ksql.plan.nodes import (
     Aggregate,
+    EmitFinal,
     Explode,
     Filter,
     Fold,
+    ForeignKeyJoin,
+    Join,
     Plan,
     QueryPlan,
     Rekey,
     Select,
     Sink,
     Source,
+    StreamStreamJoin,
     StreamTableJoin,
+    TableTableJoin,
 )
 from ksql.plan.walk import generations, nodes
 from ksql.upgrade.filters import with_leftovers
 from ksql.upgrade.naming import named_as
-
-N = TypeVar("N", Aggregate, StreamTableJoin)
 
 
 def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
@@ -45,7 +47,7 @@ def _aligned(plan: Plan, old: Plan, generation: int) -> Plan:
         case Source():
             return plan
         case Aggregate():
-            running = _first(Aggregate, old)
+            running = next((node for node in nodes(old) if isinstance(node, Aggregate)), None)
             if running is None:
                 return replace(plan, source=_aligned(plan.source, old, generation))
             folds, next_slot = _slots(plan.folds, running)
@@ -56,21 +58,16 @@ def _aligned(plan: Plan, old: Plan, generation: int) -> Plan:
                 next_slot=next_slot,
                 generations=_generations(running, next_slot, generation),
             )
-        case StreamTableJoin():
-            join = _first(StreamTableJoin, old)
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            join = next((node for node in nodes(old) if isinstance(node, Join)), None)
             sides = (join.left, join.right) if join else (old, old)
             left, right = (
                 _aligned(side, running_side, generation)
                 for side, running_side in zip((plan.left, plan.right), sides, strict=True)
             )
             return replace(plan, left=left, right=right)
-        case Filter() | Rekey() | Explode() | Select() | Sink():
+        case Filter() | Rekey() | Explode() | Select() | EmitFinal() | Sink():
             return replace(plan, source=_aligned(plan.source, old, generation))
-
-
-def _first(kind: type[N], plan: Plan) -> N | None:
-    """The topmost node of that class."""
-    return next((node for node in nodes(plan) if isinstance(node, kind)), None)
 
 
 def _slots(folds: tuple[Fold, ...], running: Aggregate) -> tuple[tuple[Fold, ...], int]:

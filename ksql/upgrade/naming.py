@@ -16,16 +16,21 @@ from ksql.analysis.bound import Named
 from ksql.analysis.show import show_call
 from ksql.plan.nodes import (
     Aggregate,
+    EmitFinal,
     Explode,
     Filter,
     Fold,
+    ForeignKeyJoin,
+    Join,
     Plan,
     Rekey,
     Select,
     Sink,
     Source,
+    StreamStreamJoin,
     StreamTableJoin,
     TableCall,
+    TableTableJoin,
 )
 from ksql.plan.walk import nodes, sources
 from ksql.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS, Role
@@ -86,9 +91,9 @@ class _Naming:
                 return replace(plan, source=below, key=key, value=value), {}
             case Aggregate():
                 return self._aggregate(plan)
-            case StreamTableJoin():
+            case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
                 return self._join(plan)
-            case Sink():
+            case EmitFinal() | Sink():
                 below, names = self.visit(plan.source)
                 return replace(plan, source=below), names
 
@@ -111,7 +116,7 @@ class _Naming:
             changed[before.name] = twins.get(fold.name, fold.name)
         return replace(plan, source=below, group=group, folds=folds), changed
 
-    def _join(self, plan: StreamTableJoin) -> tuple[Plan, Names]:
+    def _join(self, plan: Join) -> tuple[Plan, Names]:
         left, left_names = self.visit(plan.left)
         right, right_names = self.visit(plan.right)
         joined = replace(
@@ -120,8 +125,9 @@ class _Naming:
             right=right,
             left_key=_renamed(plan.left_key, left_names),
             right_key=_renamed(plan.right_key, right_names),
-            key_name=left_names.get(plan.key_name, plan.key_name),
         )
+        if not isinstance(joined, ForeignKeyJoin):  # its rows have the left table's key
+            joined = replace(joined, key_name=left_names.get(joined.key_name, joined.key_name))
         return joined, {**left_names, **right_names}
 
     def _named(

@@ -12,7 +12,20 @@ from ksql.analysis import bound as b
 from ksql.analysis import trees
 from ksql.base.config import FUNCTION_PREFIX, PLAN_PROPERTIES, PROPERTIES, canonical
 from ksql.functions.instantiate import function_settings
-from ksql.plan.nodes import Aggregate, Filter, Rekey, StreamTableJoin
+from ksql.plan.nodes import (
+    Aggregate,
+    EmitFinal,
+    Explode,
+    Filter,
+    ForeignKeyJoin,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
 from ksql.plan.walk import nodes, result_kind
 from ksql.types.model import STRING
 from ksql.upgrade.texts import shown_fold
@@ -134,9 +147,9 @@ def _remembered(plan: Plan) -> Iterator[Bound]:
                 yield from (node.predicate for node in below if isinstance(node, Filter))
         case Rekey():
             yield from (named.expr for named in plan.keys)
-        case StreamTableJoin():
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
             yield from (plan.left_key, plan.right_key)
-        case _:
+        case Source() | Filter() | Explode() | Select() | EmitFinal() | Sink():
             return
 
 

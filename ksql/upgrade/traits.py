@@ -8,7 +8,23 @@ from typing import TYPE_CHECKING, Any
 from ksql.analysis import bound
 from ksql.functions.identity import find_overload
 from ksql.functions.spec import Scalar
-from ksql.plan.nodes import Aggregate, Plan, QueryPlan, Source, StreamTableJoin
+from ksql.plan.nodes import (
+    Aggregate,
+    EmitFinal,
+    Explode,
+    Filter,
+    ForeignKeyJoin,
+    Join,
+    Plan,
+    QueryPlan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
 from ksql.plan.walk import nodes
 from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
 
@@ -23,8 +39,8 @@ def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
     found: list[Trait] = []
     all_nodes = list(nodes(plan.sink))
     aggregates = [node for node in all_nodes if isinstance(node, Aggregate)]
-    joins = [node for node in all_nodes if isinstance(node, StreamTableJoin)]
-    stages = _stages(all_nodes)
+    joins = any(isinstance(node, Join) for node in all_nodes)
+    stages = _stages(plan.sink)
     if stages:
         found.append("stateful")
     if any(node.window for node in aggregates) or plan.sink.window:
@@ -40,19 +56,25 @@ def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
 
 def keeps_state(plan: Plan) -> bool:
     """Whether a query of this plan remembers anything but its offsets."""
-    return _stages(list(nodes(plan))) > 0
+    return _stages(plan) > 0
 
 
-def _stages(all_nodes: list[Plan]) -> int:
-    steps = [node for node in all_nodes if isinstance(node, Aggregate | StreamTableJoin)]
-    return len(steps) + _remembering_sources(all_nodes)
+def _stages(plan: Plan, *, kept: bool = False) -> int:
+    """Count the steps that remember anything; ``kept``: the step above keeps the plan's rows.
 
-
-def _remembering_sources(all_nodes: list[Plan]) -> int:
-    """Tables keep the rows that their changes replace; for a join's right side the join does."""
-    joined = [node.right for node in all_nodes if isinstance(node, StreamTableJoin)]
-    tables = [node for node in all_nodes if isinstance(node, Source) and node.kind == "TABLE"]
-    return sum(all(table is not each for each in joined) for table in tables)
+    Tables keep the rows that their changes replace; for a join's right side the join does.
+    """
+    match plan:
+        case Source():
+            return int(plan.kind == "TABLE" and not kept)
+        case Aggregate():
+            return 1 + _stages(plan.source)
+        case StreamTableJoin():
+            return 1 + _stages(plan.left) + _stages(plan.right, kept=True)
+        case StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            return 1 + _stages(plan.left, kept=True) + _stages(plan.right, kept=True)
+        case Filter() | Rekey() | Explode() | Select() | EmitFinal() | Sink():
+            return _stages(plan.source)
 
 
 def _calls(value: Any) -> Iterator[bound.Call]:

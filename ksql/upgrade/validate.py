@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ksql.analysis import trees
 from ksql.analysis.bound import Column, Named
@@ -17,15 +17,19 @@ from ksql.analysis.show import show, show_call
 from ksql.base.ident import quote
 from ksql.plan.nodes import (
     Aggregate,
+    EmitFinal,
     Explode,
     Filter,
+    ForeignKeyJoin,
     Plan,
     QueryPlan,
     Rekey,
     Select,
     Sink,
     Source,
+    StreamStreamJoin,
     StreamTableJoin,
+    TableTableJoin,
     TimeWindow,
     UpgradeKind,
 )
@@ -47,11 +51,8 @@ if TYPE_CHECKING:
     from ksql.plan.nodes import Fold
     from ksql.types import schema
 
-_CLAUSES: dict[type, str] = {
-    Aggregate: "GROUP BY",
-    Rekey: "PARTITION BY",
-    StreamTableJoin: "JOIN",
-}
+Step = Literal["GROUP BY", "PARTITION BY", "EMIT", "JOIN"]
+_STEPS: tuple[Step, ...] = get_args(Step)
 _ORDER: tuple[UpgradeClass, ...] = (
     "data selection",
     "schema evolution",
@@ -136,20 +137,36 @@ def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Change]:
         yield from _compare(before, after, undone=takes_back)
 
 
+def _step(node: Plan) -> Step | None:
+    """Return the clause that makes the node, if it is a step that cannot come or go."""
+    match node:
+        case Aggregate():
+            return "GROUP BY"
+        case Rekey():
+            return "PARTITION BY"
+        case EmitFinal():
+            return "EMIT"
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            return "JOIN"
+        case Source() | Filter() | Explode() | Select() | Sink():
+            return None
+
+
 def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
     """The steps below differ in kind: which were removed, added or put into another order."""
     lost, won = (Counter(map(type, nodes(plan))) for plan in (old, new))
+    steps = {type(node): _step(node) for plan in (old, new) for node in nodes(plan)}
     for counts, verb in ((lost - won, "removed"), (won - lost, "added")):
-        for cls, clause in _CLAUSES.items():
-            if not counts[cls]:
+        changed = {steps[cls] for cls in counts}
+        for clause in _STEPS:
+            if clause not in changed:
                 continue
-            if cls is StreamTableJoin:
+            if clause == "JOIN":
                 yield _refused("source modifying", clause, f"a join was {verb}")
             else:
                 yield _refused("topology", clause, f"the clause was {verb}")
     if lost == won:
-        clause = _CLAUSES.get(type(new), "FROM")
-        yield _refused("topology", clause, "the order of the steps changed")
+        yield _refused("topology", _step(new) or "FROM", "the order of the steps changed")
     before, after = ({s.name for s in sources(plan)} for plan in (old, new))
     for name in sorted(before - after):
         yield _refused("source modifying", "FROM", f"{quote(name)} is no longer read")

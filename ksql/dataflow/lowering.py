@@ -1,0 +1,52 @@
+"""Which plans can run: what lowering does not know yet is refused here, before anything is made."""
+
+from __future__ import annotations
+
+from ksql.base.errors import NotSupportedYet
+from ksql.plan.nodes import (
+    Aggregate,
+    EmitFinal,
+    Explode,
+    Filter,
+    ForeignKeyJoin,
+    Join,
+    Plan,
+    Rekey,
+    Select,
+    Sink,
+    Source,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
+from ksql.plan.walk import children
+
+
+def check_runs(plan: Plan) -> None:
+    """Refuse a plan with a node that does not run yet, the lowest first.
+
+    Raises: NotSupportedYet.
+    """
+    if isinstance(plan, Join) and isinstance(plan.left, Join):
+        raise NotSupportedYet("joining more than two sources")
+    for child in children(plan):
+        check_runs(child)
+    missing = _missing(plan)
+    if missing:
+        raise NotSupportedYet(missing)
+
+
+def _missing(node: Plan) -> str:
+    """Name the part of the language that the node needs and that does not run yet."""
+    match node:
+        case StreamStreamJoin():
+            return "a stream-stream join"
+        case TableTableJoin() | ForeignKeyJoin():
+            return "a table-table join"
+        case EmitFinal():
+            return "EMIT FINAL"
+        case Aggregate():
+            is_session = node.window is not None and node.window.kind == "SESSION"
+            return "a SESSION window" if is_session else ""
+        case Source() | Filter() | Rekey() | Explode() | Select() | StreamTableJoin() | Sink():
+            return ""

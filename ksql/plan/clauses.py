@@ -1,0 +1,48 @@
+"""Clauses that do not go together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.analysis.describe import describe
+from ksql.base.errors import StatementError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.analysis.sources import FromSource
+    from ksql.syntax import ast
+
+
+def check_windows(query: ast.Query) -> None:
+    """Refuse a WINDOW without GROUP BY, and EMIT FINAL without a WINDOW.
+
+    Raises: StatementError.
+    """
+    if query.window is not None and query.group_by is None:
+        raise StatementError("WINDOW clause requires a GROUP BY clause.")
+    if query.emit == "FINAL" and query.window is None:
+        raise StatementError("EMIT FINAL is only supported for windowed aggregations.")
+
+
+def check_tables(query: ast.Query, sources: Sequence[FromSource], *, persistent: bool) -> None:
+    """Refuse PARTITION BY of a table, and persistent queries on windowed tables.
+
+    Raises: StatementError.
+    """
+    first = sources[0].source
+    if first.kind != "TABLE":
+        return
+    if query.partition_by is not None and len(sources) == 1:
+        asked = ", ".join(map(describe, query.partition_by))
+        key = ", ".join(c.name for c in first.schema.key)
+        raise StatementError(
+            "Cannot repartition a TABLE source. If this is a join, make sure that the criteria "
+            f"uses the TABLE's key column {key} instead of {asked}.",
+            hint="To change a table's key, use GROUP BY with an aggregate function.",
+        )
+    if persistent and first.window is not None:
+        raise StatementError(
+            "KSQL does not support persistent queries on windowed tables.",
+            hint="Read its topic through a stream with WINDOW_TYPE instead.",
+        )

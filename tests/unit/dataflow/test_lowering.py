@@ -1,0 +1,76 @@
+"""What does not run yet is refused by lowering, in one order."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.base.errors import NotSupportedYet
+from ksql.dataflow.layout import layout
+from ksql.dataflow.lowering import check_runs
+from ksql.functions.registry import BUILTINS
+from ksql.plan.build import build
+from ksql.plan.nodes import Sink
+from ksql.types.format import Format
+from tests.unit.world import World
+
+WORLD = World(
+    """
+CREATE STREAM S (K INT KEY, V INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE STREAM R (K INT KEY, V INT) WITH (KAFKA_TOPIC='r', PARTITIONS=1);
+CREATE TABLE T (ID INT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
+CREATE TABLE U (ID INT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='u', PARTITIONS=1);
+"""
+)
+BOTH = "FROM S JOIN R WITHIN 1 HOUR ON S.K = R.K"
+SESSION, TUMBLING = "WINDOW SESSION (1 SECOND)", "WINDOW TUMBLING (SIZE 1 SECOND)"
+
+
+def sink(text):
+    """The query below a sink without columns."""
+    found = build(WORLD.parse(f"{text};"), WORLD.catalog, BUILTINS, sink="OUT")
+    return Sink(
+        source=found.plan,
+        name="OUT",
+        kind=found.kind,
+        topic="out",
+        key=(),
+        value=(),
+        key_format=Format("NONE"),
+        value_format=Format("JSON"),
+        timestamp=None,
+        window=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        (f"SELECT * {BOTH}", "a stream-stream join"),
+        ("SELECT * FROM T JOIN U ON T.ID = U.ID", "a table-table join"),
+        ("SELECT * FROM T JOIN U ON T.V = U.ID", "a table-table join"),
+        ("SELECT * FROM S JOIN T ON S.K = T.ID JOIN U ON S.K = U.ID",
+         "joining more than two sources"),
+        (f"SELECT * {BOTH} JOIN U ON S.K = U.ID", "joining more than two sources"),
+        (f"SELECT K, COUNT(*) FROM S {SESSION} GROUP BY K", "a SESSION window"),
+        (f"SELECT K, COUNT(*) FROM S {TUMBLING} GROUP BY K EMIT FINAL", "EMIT FINAL"),
+        (f"SELECT K, COUNT(*) FROM S {SESSION} GROUP BY K EMIT FINAL", "a SESSION window"),
+        (f"SELECT S.K, COUNT(*) {BOTH} {SESSION} GROUP BY S.K EMIT FINAL", "a stream-stream join"),
+    ],
+)  # fmt: skip
+def test_what_does_not_run_yet(text, missing):
+    for lower in (check_runs, layout):
+        with pytest.raises(NotSupportedYet) as caught:
+            lower(sink(text))
+        assert caught.value.message == f"{missing} is not supported yet"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM S JOIN T ON S.K = T.ID",
+        f"SELECT K, COUNT(*) FROM S {TUMBLING} GROUP BY K",
+        "SELECT S.V, COUNT(*) FROM S LEFT JOIN T ON S.K = T.ID GROUP BY S.V",
+    ],
+)
+def test_what_runs(text):
+    assert layout(sink(text)).exit is not None
