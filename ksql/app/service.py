@@ -29,11 +29,9 @@ from ksql.app.watch import Watch, kafka_answers
 from ksql.base.aside import Aside
 from ksql.base.config import Settings, check
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
-from ksql.base.ids import Millis, Offset
 from ksql.base.lease import NotInCharge
 from ksql.commands.log import KafkaCommandLog
 from ksql.commands.quarantine import SKIP, CommandTrouble, offsets_of
-from ksql.commands.record import VERSION, encode_catalog
 from ksql.engine.engine import Engine
 from ksql.functions.registry import BUILTINS
 from ksql.kafka.admin import Admin
@@ -44,7 +42,6 @@ from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
 from ksql.kafka.topics import KafkaTopics
 from ksql.ledger.database import default_url
-from ksql.ledger.entries import CatalogSnapshot
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.materialize import Materializer
 from ksql.spark.runner import SparkRunner
@@ -59,7 +56,6 @@ from ksql.statements.services import Services
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.catalog.catalog import Catalog
     from ksql.engine.ports import Command
     from ksql.ledger.entries import UpgradeEntry
     from ksql.query.results import ResultStream, TextStream
@@ -262,7 +258,6 @@ class KsqlService:
         )
         self.book = LedgerBook(self.ledger, service_id, self._now_ms, upgrades)
         self.engine.book = self.book
-        self.engine.on_command = self._snapshot
         self._closers.append(self._stop_queries)
         settler = Settler(self.engine)
         self.engine.on_doubt = settler.wake
@@ -314,18 +309,6 @@ class KsqlService:
     def _replay(self, offset: int, command: Command) -> None:
         """The engine is made after the log that it replays."""
         self.engine.replay(offset, command)
-
-    def _snapshot(self, offset: int, catalog: Catalog) -> None:
-        """Remember the catalog with the command offset that it stands for."""
-        self.ledger.save_snapshot(
-            CatalogSnapshot(
-                self.settings.text("ksql.service.id"),
-                Offset(offset + 1),
-                VERSION,
-                encode_catalog(catalog),
-                Millis(self._now_ms()),
-            )
-        )
 
     def _stop_queries(self) -> None:
         if not self._replaying:

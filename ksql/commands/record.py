@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ksql.base import stored
 from ksql.base.errors import KsqlError, StatementError
@@ -22,9 +22,6 @@ from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, StepOver
 from ksql.engine.ports import Command
 from ksql.plan.codec import DAMAGE, UnreadablePlan, loads
 from ksql.types.forms import FORMS as TYPES
-
-if TYPE_CHECKING:
-    from ksql.catalog.catalog import Catalog
 
 VERSION = 2
 """1: what a command does to the catalog. 2: also which topics and subjects it deletes."""
@@ -78,16 +75,6 @@ def check_size(command: Command) -> None:
     size = sum(map(len, encode(command)))
     if size > LARGEST_BYTES:
         raise CommandTooLarge(size)
-
-
-def encode_catalog(catalog: Catalog) -> str:
-    """A snapshot of a catalog as JSON."""
-    body = {
-        "sources": STRUCTS.plain(tuple(catalog.sources.values())),
-        "queries": STRUCTS.plain(tuple(catalog.queries.values())),
-        "types": {name: STRUCTS.plain(type_) for name, type_ in catalog.types.items()},
-    }
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
 def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:

@@ -114,17 +114,6 @@ class RecordedUpgrade:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogSnapshot:
-    """The catalog after all commands before ``command_offset``, as JSON text of that format."""
-
-    service_id: str
-    command_offset: Offset
-    format_version: int
-    catalog: str
-    taken_ms: Millis
-
-
-@dataclass(frozen=True, slots=True)
 class LedgerHealth:
     """How the ledger does, for the health check; ``where`` is its URL without the password."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base.ids import Millis
-from ksql.ledger.entries import CatalogSnapshot, UpgradeEntry, UpgradeId, UpgradeOutcome
+from ksql.ledger.entries import UpgradeEntry, UpgradeId, UpgradeOutcome
 from ksql.ledger.errors import EntryRefused
 
 if TYPE_CHECKING:
@@ -46,19 +46,11 @@ class CloseBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class Save:
-    """A catalog."""
-
-    snapshot: CatalogSnapshot
-    keep: int
-
-
-@dataclass(frozen=True, slots=True)
 class Check:
     """Nothing to write: the ledger is to be looked at, and opened again if need be."""
 
 
-Job = Record | Finish | Rebuild | CloseBegun | Save | Check
+Job = Record | Finish | Rebuild | CloseBegun | Check
 
 
 def write(ledger: Ledger, job: Job) -> None:
@@ -75,21 +67,13 @@ def write(ledger: Ledger, job: Job) -> None:
             ledger.rebuild(entries)
         case CloseBegun(service_id, now_ms):
             ledger.close_begun(service_id, now_ms)
-        case Save(snapshot, keep):
-            ledger.save_snapshot(snapshot, keep=keep)
         case Check():
             ledger.check()
 
 
 def replaces(new: Job, old: Job) -> bool:
     """Whether ``old`` need not be written because ``new`` follows."""
-    match new, old:
-        case Save(), Save():
-            return new.snapshot.service_id == old.snapshot.service_id
-        case Check(), Check():
-            return True
-        case _:
-            return False
+    return isinstance(new, Check) and isinstance(old, Check)
 
 
 def _finish(ledger: Ledger, job: Finish) -> None:

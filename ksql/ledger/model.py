@@ -104,18 +104,6 @@ class UpgradeRow(Base):
     finished_ms: Mapped[int | None] = mapped_column(BigInteger)
 
 
-class SnapshotRow(Base):
-    """The catalog as it stood at one command offset."""
-
-    __tablename__ = "catalog_snapshots"
-
-    service_id: Mapped[str] = mapped_column(String(255), primary_key=True)
-    command_offset: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    format_version: Mapped[int] = mapped_column(Integer)
-    catalog: Mapped[str] = mapped_column(JsonText)
-    taken_ms: Mapped[int] = mapped_column(BigInteger)
-
-
 class SchemaRow(Base):
     """A schema of the embedded registry; never deleted, so that no id is given twice."""
 

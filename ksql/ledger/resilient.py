@@ -17,15 +17,14 @@ from ksql.base.errors import KsqlError, StartError
 from ksql.ledger.database import parse_url, set_aside, sqlite_path
 from ksql.ledger.entries import LedgerHealth
 from ksql.ledger.errors import EntryRefused, LedgerDamaged, LedgerUnavailable
-from ksql.ledger.jobs import Check, CloseBegun, Finish, Job, Rebuild, Record, Save, replaces, write
+from ksql.ledger.jobs import Check, CloseBegun, Finish, Job, Rebuild, Record, replaces, write
 from ksql.ledger.store import Ledger, new_upgrade_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ksql.base.ids import Millis, Offset, QueryId
+    from ksql.base.ids import Millis, QueryId
     from ksql.ledger.entries import (
-        CatalogSnapshot,
         LedgerState,
         RecordedUpgrade,
         UpgradeEntry,
@@ -133,10 +132,6 @@ class ResilientLedger:
         """Takes that attempts were cut short by the server's end; behind ``rebuild``."""
         self._submit(CloseBegun(service_id, now_ms))
 
-    def save_snapshot(self, snapshot: CatalogSnapshot, *, keep: int = 10) -> None:
-        """Takes a catalog; of several that wait, only the newest is written."""
-        self._submit(Save(snapshot, keep))
-
     def upgrades(
         self,
         query_id: QueryId | None = None,
@@ -148,12 +143,6 @@ class ResilientLedger:
         return self._read(
             lambda ledger: ledger.upgrades(query_id, limit, service_id=service_id), ()
         )
-
-    def latest_snapshot(
-        self, service_id: str, max_offset: Offset | None = None
-    ) -> CatalogSnapshot | None:
-        """The newest catalog saved, or of at most that offset; None while the ledger is away."""
-        return self._read(lambda ledger: ledger.latest_snapshot(service_id, max_offset), None)
 
     def health(self) -> LedgerHealth:
         """How the ledger does."""

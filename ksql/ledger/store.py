@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from ksql.ledger import snapshots, upgrades
+from ksql.ledger import upgrades
 from ksql.ledger.database import Database, parse_url
 from ksql.ledger.entries import UpgradeId
 from ksql.ledger.errors import LedgerDamaged, LedgerUnavailable
@@ -15,9 +15,8 @@ from ksql.ledger.migrate import migrate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.base.ids import Millis, Offset, QueryId
+    from ksql.base.ids import Millis, QueryId
     from ksql.ledger.entries import (
-        CatalogSnapshot,
         RecordedUpgrade,
         UpgradeEntry,
         UpgradeOutcome,
@@ -106,18 +105,6 @@ class Ledger:
         """The latest upgrades, newest first; of one query, of one service, or all."""
         with self._database.reading() as session:
             return upgrades.read(session, query_id, service_id, limit)
-
-    def save_snapshot(self, snapshot: CatalogSnapshot, *, keep: int = 10) -> None:
-        """Saves a catalog; older ones than the newest ``keep`` of the service are deleted."""
-        with self._database.writing() as session:
-            snapshots.save(session, snapshot, keep)
-
-    def latest_snapshot(
-        self, service_id: str, max_offset: Offset | None = None
-    ) -> CatalogSnapshot | None:
-        """The newest catalog saved, or the newest of at most that command offset."""
-        with self._database.reading() as session:
-            return snapshots.latest(session, service_id, max_offset)
 
     def check(self) -> None:
         """Looks whether the ledger can be written to and is whole.

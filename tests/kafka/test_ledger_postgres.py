@@ -42,7 +42,7 @@ def locked(url):
     @contextmanager
     def lock():
         with psycopg.connect(url) as holder:
-            holder.execute("LOCK TABLE upgrades, catalog_snapshots IN ACCESS EXCLUSIVE MODE")
+            holder.execute("LOCK TABLE upgrades IN ACCESS EXCLUSIVE MODE")
             yield
             holder.rollback()
 

@@ -25,7 +25,6 @@ from tests.unit.ledger.samples import (
     ROLLED_BACK,
     SWITCHED,
     accepted,
-    snapshot,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -173,29 +172,6 @@ class LedgerContract:
             ledger.record_upgrade(accepted(1, plan_new="{"))
         ledger.record_upgrade(accepted(1))
 
-    def test_the_newest_snapshot_up_to_an_offset(self, ledger):
-        assert ledger.latest_snapshot("default_") is None
-        for offset in (3, 9, 6):
-            ledger.save_snapshot(snapshot(offset))
-        ledger.save_snapshot(snapshot(20, service_id="other_"))
-        assert ledger.latest_snapshot("default_") == snapshot(9)
-        assert ledger.latest_snapshot("default_", 8) == snapshot(6)
-        assert ledger.latest_snapshot("default_", 3) == snapshot(3)
-        assert ledger.latest_snapshot("default_", 2) is None
-
-    def test_a_snapshot_of_the_same_offset_replaces_the_old_one(self, ledger):
-        ledger.save_snapshot(snapshot(3))
-        ledger.save_snapshot(snapshot(3, catalog='{"new":[1]}'))
-        assert ledger.latest_snapshot("default_") == snapshot(3, catalog='{"new":[1]}')
-
-    def test_old_snapshots_go(self, ledger):
-        ledger.save_snapshot(snapshot(1, service_id="other_"))
-        for offset in range(1, 6):
-            ledger.save_snapshot(snapshot(offset), keep=2)
-        assert ledger.latest_snapshot("default_", 4) == snapshot(4)
-        assert ledger.latest_snapshot("default_", 3) is None
-        assert ledger.latest_snapshot("other_") == snapshot(1, service_id="other_")
-
     def test_it_lasts(self, url):
         first = Ledger.open(url)
         first.record_upgrade(ACCEPTED)
@@ -221,13 +197,13 @@ class LedgerContract:
             with pytest.raises(NewerLedger, match="9999"):
                 opening(url)
 
-    def test_an_older_schema_is_brought_up_to_date(self, url):
+    @pytest.mark.parametrize("before", ["0001", "0004"])
+    def test_an_older_schema_is_brought_up_to_date(self, url, before):
         database = Database(parse_url(url), busy_ms=5000)
         database.make_directory()
-        migrate(database, "0001")
+        migrate(database, before)
         database.close()
         ledger = Ledger.open(url)
-        ledger.save_snapshot(snapshot(1))
         for _ in range(2):
             ledger.record_upgrade(accepted(3))
         assert len(ledger.upgrades()) == 2
@@ -291,12 +267,10 @@ class ResilientContract:
         refused_id = resilient.record_upgrade(REFUSED)
         resilient.rebuild([accepted(1), ACCEPTED])
         resilient.rebuild([])
-        resilient.save_snapshot(snapshot(4))
         assert resilient.flush(SOON)
         told = {t.id: t.status for t in resilient.upgrades()}
         assert told.pop(refused_id) == "refused"
         assert told == {upgrade_id: "switched", "default_/CSAS_BAR_7/1/log": "switched"}
-        assert resilient.latest_snapshot("default_") == snapshot(4)
         health = resilient.health()
         assert (health.state, health.pending, health.dropped, health.failures) == ("up", 0, 0, 0)
 
@@ -306,19 +280,16 @@ class ResilientContract:
             resilient = ResilientLedger.open(url, patience=EAGER)
             upgrade_id = resilient.record_upgrade(ACCEPTED)
             resilient.finish_upgrade(upgrade_id, SWITCHED)
-            resilient.save_snapshot(snapshot(1))
-            resilient.save_snapshot(snapshot(2))
             await_down(resilient)
             health = resilient.health()
             assert (health.state, health.dropped) == ("down", 0)
             assert health.failures > 0
-            assert health.pending == 3  # of two catalogs only the newest waits
+            assert health.pending == 2
             assert health.last_error
-            assert resilient.latest_snapshot("other_") is None
+            assert resilient.upgrades() == ()
         assert resilient.flush(SOON)
         (told,) = resilient.upgrades()
         assert told.outcome == SWITCHED
-        assert resilient.latest_snapshot("default_") == snapshot(2)
         assert resilient.health().state == "up"
         assert resilient.close() == 0
         assert [r.message for r in caplog.records if r.levelname == "WARNING"] == [

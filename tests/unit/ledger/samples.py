@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ksql.base.ids import Millis, Offset, QueryId
-from ksql.ledger.entries import CatalogSnapshot, UpgradeEntry, UpgradeOutcome
+from ksql.ledger.entries import UpgradeEntry, UpgradeOutcome
 from ksql.upgrade.verdict import Guarantee
 
 ACCEPTED = UpgradeEntry(
@@ -46,7 +46,3 @@ ROLLED_BACK = UpgradeOutcome(
 
 def accepted(offset, **changes):
     return replace(ACCEPTED, command_offset=Offset(offset), **changes)
-
-
-def snapshot(offset, service_id="default_", catalog='{"sources":[]}'):
-    return CatalogSnapshot(service_id, Offset(offset), 1, catalog, Millis(5))

@@ -20,7 +20,7 @@ from ksql.ledger.resilient import Patience, ResilientLedger
 from ksql.ledger.store import Ledger
 from ksql.upgrade.verdict import Change, Verdict
 from tests.unit.ledger.contract import EAGER, SOON, LedgerContract, ResilientContract, await_down
-from tests.unit.ledger.samples import ACCEPTED, REFUSED, SWITCHED, accepted, snapshot
+from tests.unit.ledger.samples import ACCEPTED, REFUSED, SWITCHED, accepted
 
 
 @pytest.fixture
@@ -148,10 +148,10 @@ class TestResilient(ResilientContract):
             resilient.record_upgrade(accepted(2))
             assert resilient.flush(SOON)
             _damage(path)
-        resilient.save_snapshot(snapshot(1))
+        resilient.record_upgrade(accepted(3))
         resilient.upgrades()
         assert resilient.flush(SOON)
-        assert [t.entry.command_offset for t in resilient.upgrades()] == [1]
+        assert [t.entry.command_offset for t in resilient.upgrades()] == [3, 1]
         assert path.with_name("ledger.db.damaged-1").exists()
         assert "ledger_damaged" in caplog.messages
         assert resilient.health().state == "up"
