@@ -1,85 +1,36 @@
-"""What Tab offers: keywords, and the names that the server knows, by what stands before."""
+"""What Tab offers: the commands, words and names that fit the place."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
 from server.cli.client import Client, ServerFailure, Unreachable
-from server.cli.words import KEYWORDS
+from server.cli.context import Candidate, candidates, texts
+from server.cli.names import Names, fetch_names
+from server.cli.place import Place, tokens_of
+from server.cli.split import Split, split
+from server.cli.words import KEYWORDS, TYPES, WITH_PROPERTIES
 
-_WORD = re.compile(r"[\w@`-]*\Z")
-_LAST_TOKENS = re.compile(r"[\w@-]+|[^\s\w]")
-_BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What exists on the server."""
-
-    sources: tuple[str, ...] = ()
-    functions: tuple[str, ...] = ()
-    queries: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
-
-
-def fetch_names(client: Client) -> Names:
-    """Ask the server for all names.
-
-    Raises: ServerFailure, Unreachable.
-    """
-    text = "SHOW STREAMS; SHOW TABLES; SHOW FUNCTIONS; SHOW QUERIES; SHOW TOPICS;"
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for entity in client.execute(text):
-        for key in ("streams", "tables", "functions", "queries", "topics"):
-            found[key] += [item.get("name") or item["id"] for item in entity.get(key) or ()]
-    return Names(
-        sources=tuple(_quoted(name) for name in (*found["streams"], *found["tables"])),
-        functions=tuple(found["functions"]),
-        queries=tuple(found["queries"]),
-        topics=tuple(found["topics"]),
-    )
-
-
-def _quoted(name: str) -> str:
-    bare = _BARE.match(name) and name not in KEYWORDS
-    return name if bare else "`" + name.replace("`", "``") + "`"
-
-
-_BY_CONTEXT: dict[str, Callable[[Names], Iterable[str]]] = {
-    "FROM": lambda names: names.sources,
-    "JOIN": lambda names: names.sources,
-    "INTO": lambda names: names.sources,
-    "DESCRIBE": lambda names: (
-        *names.sources,
-        *("FUNCTION", "STREAMS", "TABLES", "CONNECTOR"),
-    ),
-    "DROP STREAM": lambda names: names.sources,
-    "DROP TABLE": lambda names: names.sources,
-    "ALTER STREAM": lambda names: names.sources,
-    "ALTER TABLE": lambda names: names.sources,
-    "TERMINATE": lambda names: (*names.queries, "ALL"),
-    "PAUSE": lambda names: (*names.queries, "ALL"),
-    "RESUME": lambda names: (*names.queries, "ALL"),
-    "EXPLAIN": lambda names: (*names.queries, "SELECT", "CREATE"),
-    "PRINT": lambda names: names.topics,
-    "FUNCTION": lambda names: names.functions,
-}
+_WORD = re.compile(r"[\w@]*\Z")
+_CHOICE = re.compile(r"\b[A-Z]{2,}\b")
+_CLOSING = {"'": "'", "`": "", '"': ""}
+_MAY_BE_LOWER = KEYWORDS | {*TYPES, *WITH_PROPERTIES}
 
 
 class SqlCompleter(Completer):
     """Completes the word before the cursor; the names are fetched in the background."""
 
-    def __init__(self, commands: Iterable[str] = ()) -> None:
+    def __init__(self, commands: Mapping[str, str] | None = None) -> None:
+        """Take the terminal's own commands: the name of each, and how it is written."""
         self.names = Names()
-        self._commands = tuple(commands)
+        self._commands = commands or {}
+        self._paths = PathCompleter(expanduser=True)
 
     def refresh(self, client: Client) -> threading.Thread:
         """Fetch the names anew; a server that does not answer leaves the old ones."""
@@ -95,27 +46,65 @@ class SqlCompleter(Completer):
         thread.start()
         return thread
 
-    def get_completions(self, document: Document, _event: CompleteEvent) -> Iterator[Completion]:
-        """What could stand here."""
+    def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
+        """Offer what could stand at the cursor."""
         before = document.text_before_cursor
-        found = _WORD.search(before)
+        cut = split(before)
+        if cut.open_quote:
+            return self._in_quotes(cut, document, event)
+        if not split(f"{before}x").rest.text.endswith("x"):
+            return iter(())  # in a comment
+        return self._outside(cut.rest.text, document)
+
+    def _outside(self, statement: str, document: Document) -> Iterator[Completion]:
+        found = _WORD.search(document.text_before_cursor)
         word = found[0] if found else ""
-        lower = word.islower()
-        for candidate in self._candidates(before[: len(before) - len(word)], word):
-            shown = candidate.lower() if lower and candidate in KEYWORDS else candidate
-            yield Completion(shown, start_position=-len(word))
+        head = statement[: len(statement) - len(word)]
+        yield from self._of_commands(f"{head}{word}" if word else f"{head} ".lstrip(), word)
+        place = _place(head, document)
+        yield from _matching(word, candidates(place, self.names))
 
-    def _candidates(self, before: str, word: str) -> Iterator[str]:
-        tokens = [token.upper() for token in _LAST_TOKENS.findall(before)[-2:]]
-        for context in (" ".join(tokens), *tokens[-1:]):
-            if context in _BY_CONTEXT:
-                return _matching(word, _BY_CONTEXT[context](self.names))
-        everything = (*KEYWORDS, *self.names.functions, *self.names.sources)
-        if not before.strip():
-            everything = (*self._commands, *everything)
-        return _matching(word, everything) if word else iter(())
+    def _of_commands(self, typed: str, word: str) -> Iterator[Completion]:
+        """The rest of a command, or what it may be given."""
+        plain = typed.lower()
+        for name, usage in self._commands.items():
+            if name.startswith(plain):
+                start = plain.rfind(" ") + 1
+                yield Completion(name[start:], start - len(plain), display_meta="command")
+            elif plain == f"{name} {word.lower()}":
+                choices = _CHOICE.findall(usage.removeprefix(name))
+                yield from _matching(word, (Candidate(choice.lower()) for choice in choices))
+
+    def _in_quotes(
+        self, cut: Split, document: Document, event: CompleteEvent
+    ) -> Iterator[Completion]:
+        quote, statement = cut.open_quote, cut.rest.text
+        if quote not in _CLOSING:
+            return  # in a comment
+        head = statement[: cut.open_at]
+        word = document.text_before_cursor.rpartition(quote)[2]
+        if "<file>" in self._commands.get(" ".join(head.lower().split()), ""):
+            yield from self._paths.get_completions(Document(word), event)
+            return
+        place = _place(head, document)
+        if quote == "'":
+            is_closed = document.text_after_cursor.startswith(quote)
+            end = "" if is_closed else quote
+            yield from _matching(word, (Candidate(text + end) for text in texts(place, self.names)))
+        else:
+            quoted = (c for c in candidates(place, self.names) if c.text.startswith(quote))
+            yield from _matching(quote + word, quoted)
 
 
-def _matching(word: str, names: Iterable[str]) -> Iterator[str]:
-    start = word.upper().lstrip("`")
-    return iter(sorted({n for n in names if n.upper().lstrip("`").startswith(start)}))
+def _place(head: str, document: Document) -> Place:
+    rest = document.text_after_cursor.partition(";")[0]
+    return Place(tokens_of(head), tokens_of(f"{head} {rest}"))
+
+
+def _matching(word: str, found: Iterable[Candidate]) -> Iterator[Completion]:
+    start, is_lower = word.upper().lstrip("`"), word.islower()
+    for candidate in found:
+        text = candidate.text
+        if text.upper().lstrip("`'").startswith(start):
+            shown = text.lower() if is_lower and text in _MAY_BE_LOWER else text
+            yield Completion(shown, -len(word), display_meta=candidate.about)

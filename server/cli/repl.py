@@ -65,7 +65,7 @@ class Repl:
         history: History | None = None,
     ) -> None:
         self._terminal = terminal
-        self._completer = SqlCompleter(COMMANDS)
+        self._completer = SqlCompleter({name: entry.usage for name, entry in COMMANDS.items()})
         self._fetching: Thread | None = None
         past = history or _history()
         self._prompt: PromptSession[str] = PromptSession(

@@ -7,27 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from ksql.statements.entities import (
-    Entity,
-    FunctionName,
-    FunctionNames,
-    KafkaTopics,
-    Queries,
-    QueryInfo,
-    SourceInfo,
-    Streams,
-    Tables,
-    TopicInfo,
-)
-from server.cli.client import Client
 from server.cli.colours import SqlColours
-from server.cli.complete import Names, SqlCompleter, fetch_names
+from server.cli.names import ASKED
 from server.cli.repl import Memory, Repl, _continuation, history_file
 from tests.unit.cli.desk import Desk
 from tests.unit.server.fakes import FakeService, created
@@ -43,13 +29,13 @@ def desk(url: str, service: FakeService) -> Iterator[Desk]:
 
 def typed(desk: Desk, service: FakeService, keys: str) -> list[str]:
     """The statements that reach the server when these keys are pressed, then Ctrl-D."""
-    service.answer = lambda text: [] if text.startswith("SHOW STREAMS; ") else [created()]
+    service.answer = lambda text: [] if text == ASKED else [created()]
     with create_pipe_input() as source:
         source.send_text(keys + CTRL_D)
         desk.terminal.interactive = True
         history = InMemoryHistory()
         Repl(desk.terminal, source=source, sink=DummyOutput(), history=history).run()
-    return [call[0] for call in service.calls if not call[0].startswith("SHOW STREAMS; ")]
+    return [call[0] for call in service.calls if call[0] != ASKED]
 
 
 def test_a_statement_goes_on_until_its_semicolon(desk: Desk, service: FakeService) -> None:
@@ -85,64 +71,6 @@ def test_an_unreachable_server_is_told_and_the_prompt_stays(service: FakeService
     with closing(Desk("http://127.0.0.1:1")) as desk:
         typed(desk, service, f"A;{ENTER}")
         assert desk.errors().count("no answer from the server") == 2
-
-
-# --- completion ----------------------------------------------------------------------------------
-
-NAMES = Names(
-    sources=("FLIGHTS", "`my stream`", "FLOWS"),
-    functions=("UCASE", "FLOOR"),
-    queries=("CSAS_A_1",),
-    topics=("flights", "Delays"),
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "offered"),
-    [
-        ("select * from FL", ["FLIGHTS", "FLOWS"]),
-        ("SELECT * FROM `my", ["`my stream`"]),
-        ("select * from a join fl", ["FLIGHTS", "FLOWS"]),
-        ("SELECT FL", ["FLIGHTS", "FLOOR", "FLOWS"]),
-        ("selec", ["select"]),
-        ("SELEC", ["SELECT"]),
-        ("select uc", ["UCASE"]),
-        ("PRINT ", ["Delays", "flights"]),
-        ("terminate c", ["CSAS_A_1"]),
-        ("drop stream flo", ["FLOWS"]),
-        ("describe function f", ["FLOOR"]),
-        ("describe flo", ["FLOWS"]),
-        ("spoo", ["spool"]),
-        ("select ", []),
-    ],
-)
-def test_completion_knows_what_stands_before(text: str, offered: list[str]) -> None:
-    completer = SqlCompleter(["spool"])
-    completer.names = NAMES
-    found = completer.get_completions(Document(text), CompleteEvent())
-    assert [completion.text for completion in found] == offered
-
-
-def test_names_come_from_the_server(client: Client, service: FakeService) -> None:
-    answer: list[Entity] = [
-        Streams(statement_text="", streams=(SourceInfo("STREAM", "S", "s", "KAFKA", "JSON"),)),
-        Tables(statement_text="", tables=(SourceInfo("TABLE", "t", "t", "KAFKA", "JSON"),)),
-        FunctionNames(statement_text="", functions=(FunctionName("F", "SCALAR"),)),
-        Queries(
-            statement_text="",
-            queries=(QueryInfo("", (), (), "Q_1", {}, "PERSISTENT", "RUNNING"),),
-        ),
-        KafkaTopics(statement_text="", topics=(TopicInfo("s", (1,)),)),
-    ]
-    service.answer = answer
-    names = Names(("S", "`t`"), ("F",), ("Q_1",), ("s",))
-    assert fetch_names(client) == names
-    completer = SqlCompleter()
-    completer.refresh(client).join()
-    assert completer.names == names
-    with closing(Client("http://127.0.0.1:1")) as nobody:
-        completer.refresh(nobody).join()
-    assert completer.names == names
 
 
 def test_colours() -> None:

@@ -1,0 +1,71 @@
+"""What exists on the server: sources with their columns, functions, queries, topics, properties."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+from server.cli.cells import type_text
+from server.cli.client import Client, JsonObject
+from server.cli.words import RESERVED
+
+ASKED = (
+    "DESCRIBE STREAMS; DESCRIBE TABLES; SHOW FUNCTIONS; SHOW QUERIES; SHOW TOPICS; "
+    "SHOW PROPERTIES; SHOW TYPES;"
+)
+_BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream or table; names as they must be written, columns with their types."""
+
+    name: str
+    kind: str = "STREAM"
+    columns: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What may be named in a statement."""
+
+    sources: tuple[Source, ...] = ()
+    functions: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+def fetch_names(client: Client) -> Names:
+    """Ask the server for all names.
+
+    Raises: ServerFailure, Unreachable.
+    """
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    sources: list[Source] = []
+    for entity in client.execute(ASKED):
+        sources += map(_source, entity.get("sourceDescriptions") or ())
+        for key in ("functions", "queries", "topics", "properties"):
+            found[key] += [item.get("name") or item["id"] for item in entity.get(key) or ()]
+        found["types"] += entity.get("types") or ()
+    return Names(
+        sources=tuple(sources),
+        functions=tuple(found["functions"]),
+        queries=tuple(found["queries"]),
+        topics=tuple(found["topics"]),
+        properties=tuple(sorted(set(found["properties"]))),
+        types=tuple(map(quoted, found["types"])),
+    )
+
+
+def _source(description: JsonObject) -> Source:
+    columns = [(quoted(f["name"]), type_text(f["schema"])) for f in description["fields"]]
+    return Source(quoted(description["name"]), description["type"], tuple(columns))
+
+
+def quoted(name: str) -> str:
+    """The name as it must be written in a statement."""
+    bare = _BARE.match(name) and name not in RESERVED
+    return name if bare else "`" + name.replace("`", "``") + "`"
