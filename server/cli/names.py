@@ -47,8 +47,9 @@ def fetch_names(client: Client) -> Names:
     sources: list[Source] = []
     for entity in client.execute(ASKED):
         sources += map(_source, entity.get("sourceDescriptions") or ())
-        for key in ("functions", "queries", "topics", "properties"):
+        for key in ("functions", "queries", "topics"):
             found[key] += [item.get("name") or item["id"] for item in entity.get(key) or ()]
+        found["properties"] += map(_setting, filter(_may_be_set, entity.get("properties") or ()))
         found["types"] += entity.get("types") or ()
     return Names(
         sources=tuple(sources),
@@ -58,6 +59,15 @@ def fetch_names(client: Client) -> Names:
         properties=tuple(sorted(set(found["properties"]))),
         types=tuple(map(quoted, found["types"])),
     )
+
+
+def _may_be_set(item: JsonObject) -> bool:
+    return bool(item.get("editable", True))
+
+
+def _setting(item: JsonObject) -> str:
+    """The name of a property, without the prefix that SET does not need."""
+    return str(item["name"]).removeprefix("ksql.streams.")
 
 
 def _source(description: JsonObject) -> Source:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -40,12 +41,15 @@ class Screen:
         errors: TextIO | None = None,
         *,
         pager: Pager | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._out = _console(out or sys.stdout)
         self._errors = _console(errors or sys.stderr)
         self._spool: Console | None = None
         self._pager = pager or _UserPager()
+        self._clock = clock
         self.paging = False
+        self.paged_s = 0.0  # how long the user has read in the pager
 
     @property
     def width(self) -> int | None:
@@ -80,7 +84,9 @@ class Screen:
         text = "\n".join(lines) + "\n"
         is_long = len(lines) > console.height - _ROOM_FOR_PROMPT
         if self.paging and console is self._out and console.is_terminal and is_long:
+            began = self._clock()
             self._pager.show(text)
+            self.paged_s += self._clock() - began
             return
         console.file.write(text)
         console.file.flush()

@@ -25,8 +25,7 @@ _QUERY = re.compile(r"(SELECT|PRINT)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`")
 _GOES_ON = re.compile(r"\bEMIT\s+(?:CHANGES|FINAL)\b", re.IGNORECASE)
 _NOTHING_YET = (
-    "A result follows its sources after a moment. "
-    "To wait for rows: SELECT .. EMIT CHANGES LIMIT <n>;"
+    "A result follows its sources after a moment: ask again, or watch it with EMIT CHANGES."
 )
 Command = Callable[["Terminal", str], None]
 Find = Callable[[str], "tuple[Command, str] | None"]
@@ -160,12 +159,14 @@ class Terminal:
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
-        began = self._clock()
+        """Show how long a statement took, the reading in the pager left out."""
+        began = self._clock() - self.screen.paged_s
         try:
             yield
         finally:
             if self.session.timing:
-                self.screen.note(f"Time: {_duration(self._clock() - began)}")
+                took = self._clock() - self.screen.paged_s - began
+                self.screen.note(f"Time: {_duration(took)}")
 
     def _tell(self, error: Exception, statement: Statement) -> bool:
         if isinstance(error, ServerFailure):

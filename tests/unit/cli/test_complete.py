@@ -172,6 +172,12 @@ def test_a_type_is_shown_beside_a_column(completer: SqlCompleter) -> None:
     assert [completion.display_meta_text for completion in found] == ["INTEGER"]
 
 
+PROPERTIES = (
+    PropertyInfo("ksql.streams.p", "KAFKA", "1", editable=True),
+    PropertyInfo("listeners", "KSQL", "1", editable=False),
+)
+
+
 def description(name: str, kind: str, *fields: FieldInfo) -> SourceDescription:
     return SourceDescription(name, kind, fields, "KAFKA", "JSON", name)
 
@@ -187,7 +193,7 @@ def test_names_come_from_the_server(client: Client, service: FakeService) -> Non
         FunctionNames(statement_text="", functions=(FunctionName("F", "SCALAR"),)),
         Queries(statement_text="", queries=(query,)),
         KafkaTopics(statement_text="", topics=(TopicInfo("s", (1,)),)),
-        Properties(statement_text="", properties=(PropertyInfo("p", "KSQL", "1"),)),
+        Properties(statement_text="", properties=PROPERTIES),
         TypeList(statement_text="", types={"T": model.INTEGER}),
     ]
     service.answer = answer

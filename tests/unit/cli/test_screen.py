@@ -38,7 +38,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_long_answer_goes_through_the_pager(pages: _Pages) -> None:
     out = _Tty()
-    screen = Screen(out, pager=pages)
+    screen = Screen(out, pager=pages, clock=iter((1.0, 3.0, 5.0, 5.5)).__next__)
     screen.paging = True
     screen.page(["x"] * 4)
     assert out.getvalue() == "x\n" * 4
@@ -46,6 +46,7 @@ def test_a_long_answer_goes_through_the_pager(pages: _Pages) -> None:
     screen.show(Text("z\n" * 5))
     assert pages.seen == ["y\n" * 5, "z\n" * 5 + "\n"]
     assert out.getvalue() == "x\n" * 4
+    assert screen.paged_s == 2.5
 
 
 @pytest.mark.parametrize("paging", [True, False])
