@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from ksql.base.access import Access
-from ksql.registry.guarded import guard
+from ksql.web.access import Access
+from ksql.web.guarded import guard
 from server import errors
 from server.context import Door
 from server.facade import Service

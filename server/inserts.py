@@ -12,7 +12,7 @@ from fastapi import Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from ksql.base.access import BodyTooLong
+from ksql.web.access import BodyTooLong
 from server.context import Door
 from server.errors import streamed_body
 from server.facade import Delivery, RowWriter, UnknownField

@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ksql.base.access import is_loopback
 from ksql.base.config import PROPERTIES, comma_list
 from ksql.base.errors import StartError
+from ksql.web.access import is_loopback
+from ksql.web.sockets import listen, url
 
 DEFAULT = "http://127.0.0.1:8088"
 DEFAULT_PORT = 8088
 REGISTRY = "schema registry"
 _REGISTRY_LISTENER = "ksql.schema.registry.listener"
-_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - recognised, not bound
 
 
 class BadListener(StartError):
@@ -57,16 +57,16 @@ def parse_listeners(text: str) -> tuple[Listener, ...]:
 
 
 def _parse(text: str) -> Listener:
-    url = urlsplit(text)
-    if url.scheme == "https":
+    parts = urlsplit(text)
+    if parts.scheme == "https":
         raise BadListener(text, "asks for TLS, which is not supported yet")
-    if url.scheme != "http":
+    if parts.scheme != "http":
         raise BadListener(text, "is not a URL that starts with http://")
     try:
-        port = url.port
+        port = parts.port
     except ValueError as error:
         raise BadListener(text, "has no valid port") from error
-    return Listener(url.hostname or "", DEFAULT_PORT if port is None else port)
+    return Listener(parts.hostname or "", DEFAULT_PORT if port is None else port)
 
 
 def bind(listeners: Sequence[Listener]) -> list[socket.socket]:
@@ -87,15 +87,7 @@ def bind(listeners: Sequence[Listener]) -> list[socket.socket]:
 
 def _bind(listener: Listener) -> socket.socket:
     try:
-        found = socket.getaddrinfo(
-            listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        family, _, _, _, address = found[0]
-        place = str(address[0]), int(address[1])
-        sock = socket.create_server(place, family=family, backlog=2048)
-        # connections inherit it; without it every answer waits 40 ms for an acknowledgement
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return sock
+        return listen(listener.host, listener.port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise PortInUse(listener.host, listener.port) from error
@@ -107,9 +99,7 @@ def _bind(listener: Listener) -> socket.socket:
 def url_of(sock: socket.socket) -> str:
     """How a client on this machine reaches the socket."""
     host, port = sock.getsockname()[:2]
-    if host in _EVERYWHERE:
-        host = "localhost"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return url(host, port)
 
 
 def registry_host(configuration: Mapping[str, str]) -> str:

@@ -16,17 +16,16 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-import uvicorn
-
-from ksql.base.access import Access
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
+from ksql.web.access import Access
+from ksql.web.hosting import HttpServer
+from server.app import create_app
 from server.context import Door
 from server.ending import LastResort
 from server.facade import Service
-from server.hosting import http_config
 from server.listeners import (
     REGISTRY,
     bind,
@@ -50,15 +49,6 @@ def build_service(configuration: Mapping[str, str]) -> Service:
     """The real service; imported late, because it brings Spark."""
     service: Service = importlib.import_module("ksql.app").create_service(configuration)
     return service
-
-
-class _HttpServer(uvicorn.Server):
-    """uvicorn, with the stop left to ``_serve``: signals must not end the process half way."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
 
 
 def run_server(configuration: Mapping[str, str], build: Build = build_service) -> None:
@@ -87,19 +77,19 @@ async def _serve(
     door = Door(service, "INITIALIZING")
     hosts = [each.host for each in parse_listeners(Settings(configuration).text("listeners"))]
     access = Access.of(Settings(configuration), hosts)
-    http = _HttpServer(http_config(door, GRACE_S, access))
+    http = HttpServer(create_app(door=door, access=access), sockets, GRACE_S)
     urls = [url_of(sock) for sock in sockets]
     reach = {"REST": hosts, REGISTRY: [registry_host(configuration)]}
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop_or_die, stop, last)
-    answering = asyncio.create_task(http.serve(list(sockets)))
+    answering = asyncio.create_task(http.serve())
     try:
         await _run(service, door, stop, lambda: _say_ready(service, urls, reach, began))
     finally:
         door.shut()
-        http.should_exit = True
+        http.end()
         await answering
         await _in_thread(service.stop)
         door.release()

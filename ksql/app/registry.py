@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from ksql.base.access import Access
 from ksql.base.errors import StartError
 from ksql.formats.schema_registry import Registry
 from ksql.kafka.registry_client import RegistrySettings, registry_of
@@ -20,6 +19,7 @@ from ksql.registry.moving import move_in
 from ksql.registry.server import RegistryServer
 from ksql.registry.store import SchemaLog, SchemaStore
 from ksql.registry.subjects import Subjects
+from ksql.web.access import Access
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,6 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 
-from ksql.base.access import Access
 from ksql.formats.schema_registry import Schema
 from ksql.registry.errors import (
     BadRequest,
@@ -25,7 +24,6 @@ from ksql.registry.errors import (
     NotOffered,
     RegistryError,
 )
-from ksql.registry.guarded import guard
 from ksql.registry.kinds import KINDS, serialized
 from ksql.registry.steps import LATEST, MODES, Mode
 from ksql.registry.subjects import Subjects
@@ -39,6 +37,8 @@ from ksql.registry.wire import (
     entry_json,
     schema_json,
 )
+from ksql.web.access import Access
+from ksql.web.guarded import guard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import socket
-import threading
 from typing import TYPE_CHECKING, Final
-
-import uvicorn
 
 from ksql.base.errors import StartError
 from ksql.registry.rest import create_app
+from ksql.web.hosting import HttpServer
+from ksql.web.sockets import listen, url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import socket
     from pathlib import Path
 
-    from ksql.base.access import Access
     from ksql.registry.subjects import Subjects
+    from ksql.web.access import Access
 
 _GRACE_S: Final = 2
-_EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - recognised, not bound
 
 
 class RegistryPortInUse(StartError):
@@ -33,15 +30,6 @@ class RegistryPortInUse(StartError):
             hint="Choose another address in ksql.schema.registry.listener, "
             "or name a registry in ksql.schema.registry.url.",
         )
-
-
-class _Quiet(uvicorn.Server):
-    """uvicorn without its signal handlers, which belong to the service."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
 
 
 class RegistryServer:
@@ -63,8 +51,7 @@ class RegistryServer:
         self._host = host
         self._port = port
         self._port_file = port_file
-        self._server: uvicorn.Server | None = None
-        self._thread: threading.Thread | None = None
+        self._server: HttpServer | None = None
 
     def start(self) -> str:
         """Start it; the URL at which clients find it, who may connect at once.
@@ -72,47 +59,27 @@ class RegistryServer:
         Raises: RegistryPortInUse.
         """
         sock = self._bound()
-        self._server = _Quiet(
-            uvicorn.Config(
-                create_app(self._subjects, self._access),
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                timeout_graceful_shutdown=_GRACE_S,
-            )
-        )
-        self._thread = threading.Thread(
-            target=self._server.run, args=([sock],), name="schema-registry", daemon=True
-        )
-        self._thread.start()
+        self._server = HttpServer(create_app(self._subjects, self._access), [sock], _GRACE_S)
         port = int(sock.getsockname()[1])
         self._port_file.write_text(str(port), encoding="utf-8")
-        host = "localhost" if self._host in _EVERYWHERE else self._host
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self._server.start("schema-registry")
+        return url(self._host, port)
 
     def stop(self) -> None:
         """End it, the running requests first; harmless when it does not run."""
-        if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
-            self._thread.join()
-        self._server = self._thread = None
+        if self._server is not None:
+            self._server.stop()
+        self._server = None
 
     def _bound(self) -> socket.socket:
         if self._port == 0 and (former := self._former_port()):
             with contextlib.suppress(OSError):
-                return self._listening(former)
+                return listen(self._host, former)
         try:
-            return self._listening(self._port)
+            return listen(self._host, self._port)
         except OSError as error:
             reason = error.strerror or str(error)
             raise RegistryPortInUse(self._host, self._port, reason) from error
-
-    def _listening(self, port: int) -> socket.socket:
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        sock = socket.create_server((self._host, port), family=family, backlog=256)
-        # connections inherit it; without it every answer waits 40 ms for an acknowledgement
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return sock
 
     def _former_port(self) -> int:
         try:

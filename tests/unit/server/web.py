@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import uvicorn
 from fastapi import FastAPI
 
+from ksql.web.hosting import HttpServer
+from ksql.web.sockets import listen
 from server.app import create_app
 from tests.unit.server.fakes import FakeService
+
+GRACE_S = 5
 
 
 def ask(
@@ -38,15 +39,12 @@ def ask(
 def serving(service: FakeService) -> Iterator[tuple[str, FastAPI]]:
     """The application on a real socket; gives its URL."""
     app = create_app(service)
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        config = uvicorn.Config(app, log_level="error", lifespan="off")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([sock])))
-        thread.start()
+    with listen("127.0.0.1", 0) as sock:
+        server = HttpServer(app, [sock], GRACE_S)
+        server.start("http")
         try:
             yield f"http://127.0.0.1:{sock.getsockname()[1]}", app
         finally:
             app.state.door.shut()
-            server.should_exit = True
-            thread.join()
+            server.stop()
             app.state.door.release()

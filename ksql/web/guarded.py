@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from starlette.middleware.cors import CORSMiddleware
 
-from ksql.base.access import Guard
+from ksql.web.access import Guard
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from ksql.base.access import Access
+    from ksql.web.access import Access
 
 
 def guard(app: FastAPI, access: Access) -> None:

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from ksql.base.access import Access, ForeignHost, ForeignOrigin, Guard, is_loopback
 from ksql.base.config import Settings
+from ksql.web.access import Access, ForeignHost, ForeignOrigin, Guard, is_loopback
 
 OWN = Access(machine="box")
 

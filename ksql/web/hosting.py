@@ -1,0 +1,92 @@
+"""The server behind which every application stands: uvicorn, over sockets that listen already."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from ksql.web.either import EitherHttp
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Iterator, Sequence
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the process decides what a signal means."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.accepting = threading.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections, and let waiting threads know."""
+        await super().startup(sockets)
+        self.accepting.set()
+
+
+class HttpServer:
+    """One application on some sockets, in a running event loop or in a thread of its own.
+
+    ``grace_s`` is how long running answers may take to end at a stop; with ``tls`` all sockets
+    speak it.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        sockets: Sequence[socket.socket],
+        grace_s: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._sockets = list(sockets)
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                http=EitherHttp,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                timeout_graceful_shutdown=grace_s,
+                ssl_context_factory=None if tls is None else lambda *_: tls,
+            )
+        )
+        self._thread: threading.Thread | None = None
+
+    async def serve(self) -> None:
+        """Answer until ``end``, then until the running answers have ended."""
+        await self._server.serve(self._sockets)
+
+    def end(self) -> None:
+        """Accept no more requests; safe to call from any thread."""
+        self._server.should_exit = True
+
+    def start(self, name: str) -> None:
+        """Answer in a thread of that name; returns once connections are accepted."""
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+        self._server.accepting.wait()
+
+    def stop(self) -> None:
+        """End the thread, the running answers first; harmless when there is none."""
+        self.end()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self.serve())
+        finally:
+            self._server.accepting.set()  # a failed start must not leave ``start`` waiting

@@ -1,0 +1,195 @@
+"""One request and its answer on an HTTP/2 connection, as ASGI has them.
+
+Both directions are bounded: a body that the application has not read is not credited to the
+client, and the application waits while the client has given no credit for more of the answer.
+Source: ASGI specification, HTTP; RFC 9113, flow control.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import h2.errors
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, MutableMapping
+
+    from ksql.web.http2 import Http2
+
+_log: Final = logging.getLogger("uvicorn.error")
+# of HTTP/1.1's connection, which an application may still name
+_OF_CONNECTIONS: Final = frozenset(
+    (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
+)
+
+
+def scope_of(
+    headers: Iterable[tuple[bytes, bytes]], transport: asyncio.Transport
+) -> dict[str, Any]:
+    """A request's head for the application; the authority becomes the header ``host``."""
+    pseudo = {name: value for name, value in headers if name.startswith(b":")}
+    plain = [(name, value) for name, value in headers if not name.startswith(b":")]
+    authority = pseudo.get(b":authority")
+    if authority is not None and all(name != b"host" for name, _ in plain):
+        plain.insert(0, (b"host", authority))
+    path, _, query = pseudo.get(b":path", b"/").partition(b"?")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "2",
+        "server": get_local_addr(transport),
+        "client": get_remote_addr(transport),
+        "scheme": "https" if is_ssl(transport) else "http",
+        "method": pseudo[b":method"].decode("latin-1"),
+        "root_path": "",
+        "path": unquote(path.decode("latin-1")),
+        "raw_path": path,
+        "query_string": query,
+        "headers": plain,
+        "state": {},
+    }
+
+
+class Stream:
+    """A request; ``run`` gives it to the application."""
+
+    def __init__(self, connection: Http2, number: int, scope: dict[str, Any]) -> None:
+        self.number = number
+        self._connection = connection
+        self._scope = scope
+        self._body = bytearray()
+        self._uncredited = 0
+        self._whole = False  # the request has been received
+        self._gone = False  # the client has left, or the answer was broken off
+        self._started = False
+        self._complete = False
+        self._news = asyncio.Event()
+        self._credit = asyncio.Event()
+
+    # --- what the connection calls --------------------------------------------------------------
+
+    def feed(self, data: bytes, length: int) -> bool:
+        """Take a part of the body, ``length`` bytes of credit; False if nobody will read it."""
+        if self._complete or self._gone:
+            return False
+        self._body += data
+        self._uncredited += length
+        self._news.set()
+        return True
+
+    def request_ended(self) -> None:
+        """The body is whole."""
+        self._whole = True
+        self._news.set()
+
+    def credited(self) -> None:
+        """The client takes more of the answer."""
+        self._credit.set()
+
+    def left(self) -> None:
+        """The client does not want the answer any more."""
+        self._gone = True
+        self._news.set()
+        self._credit.set()
+
+    # --- the application ------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Let the application answer; if it fails, the client learns that it did."""
+        try:
+            await self._connection.app(self._scope, self._receive, self._send)
+            if not self._complete and not self._gone:
+                _log.error("ASGI callable returned without completing response.")
+                self._break_off()
+        except Exception as error:  # noqa: BLE001 - the last one who can tell the client
+            _log.exception("Exception in ASGI application\n", exc_info=error)
+            await self._fail()
+        except asyncio.CancelledError:
+            self._break_off()
+            raise
+        finally:
+            self._credit_rest()
+            self._connection.answered(self)
+
+    async def _receive(self) -> dict[str, Any]:
+        while not (self._gone or self._complete or self._news.is_set()):
+            await self._news.wait()
+        if self._gone or self._complete:
+            return {"type": "http.disconnect"}
+        self._news.clear()
+        body = bytes(self._body)
+        self._body.clear()
+        self._credit_rest()
+        return {"type": "http.request", "body": body, "more_body": not self._whole}
+
+    async def _send(self, message: MutableMapping[str, Any]) -> None:
+        if self._gone:
+            return
+        if message["type"] == "http.response.start":
+            self._start(message["status"], message.get("headers", ()))
+            await self._connection.writable.wait()
+        else:
+            body = b"" if self._scope["method"] == "HEAD" else message.get("body", b"")
+            await self._write(body, last=not message.get("more_body", False))
+
+    def _start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        head = [(b":status", str(status).encode())]
+        for name, value in (*self._connection.default_headers, *headers):
+            if (lowered := name.lower()) not in _OF_CONNECTIONS:
+                head.append((lowered, value))
+        self._connection.frames.send_headers(self.number, head)
+        self._started = True
+        self._connection.flush()
+
+    async def _write(self, body: bytes, *, last: bool) -> None:
+        """Send as much as the client has credited, and wait for more credit till all is sent."""
+        frames = self._connection.frames
+        rest = memoryview(body)
+        while rest or last:
+            await self._connection.writable.wait()
+            if self._gone:
+                return
+            room = min(
+                frames.local_flow_control_window(self.number), frames.max_outbound_frame_size
+            )
+            if rest and room <= 0:
+                self._credit.clear()
+                await self._credit.wait()
+                continue
+            piece, rest = rest[:room], rest[room:]
+            ends = last and not rest
+            frames.send_data(self.number, bytes(piece), end_stream=ends)
+            if ends:
+                self._end()
+            self._connection.flush()
+            if ends:
+                return
+
+    def _end(self) -> None:
+        """The answer is whole; what the client has not sent yet is not wanted."""
+        self._complete = True
+        self._news.set()
+        if not self._whole:
+            self._connection.reset(self.number, h2.errors.ErrorCodes.NO_ERROR)
+
+    async def _fail(self) -> None:
+        if self._started or self._gone:
+            self._break_off()
+            return
+        self._start(500, [(b"content-type", b"text/plain; charset=utf-8")])
+        await self._write(b"Internal Server Error", last=True)
+
+    def _break_off(self) -> None:
+        if not self._complete and not self._gone:
+            self._gone = True
+            self._connection.reset(self.number, h2.errors.ErrorCodes.INTERNAL_ERROR)
+
+    def _credit_rest(self) -> None:
+        """Let the client send as much again as has been read."""
+        credit, self._uncredited = self._uncredited, 0
+        if credit:
+            self._connection.credit(self.number, credit)
