@@ -21,6 +21,7 @@ from typing import Final
 from ksql.base import stored
 from ksql.base.errors import ServerError
 from ksql.base.files import write_whole
+from ksql.spark import schemapaths
 from ksql.spark.checkpoint import CheckpointDamaged
 
 _log = logging.getLogger(__name__)
@@ -103,14 +104,15 @@ def life_of(checkpoint: Path) -> Life | None:
 
 
 def require(query_id: str, checkpoint: Path) -> Life:
-    """The life with which a query that is not new goes on.
+    """The life with which a query that is not new goes on, wherever its checkpoint was written.
 
-    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint.
+    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, StateMetadataUnknown.
     """
     _bring_home(checkpoint)
     found = life_of(checkpoint)
     if found is None:
         raise CheckpointMissing(query_id, checkpoint)
+    schemapaths.lead_home(checkpoint)
     return found
 
 

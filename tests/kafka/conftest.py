@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.scene import Scene
 from tests.kafka.servers import Hosted
 from tests.kafka.wires import unique
 
@@ -57,3 +58,9 @@ def server(broker, runtime, tmp_path_factory):
 def http(server):
     """The REST interface of the file's service."""
     return server.http
+
+
+@pytest.fixture
+def scene(broker, runtime, tmp_path):
+    """A service that counts, to be started and stopped by the test."""
+    return Scene(broker.bootstrap, runtime, tmp_path)

@@ -23,7 +23,6 @@ LATER = [
     (who, {"N": n, "PLACE": {"CITY": f"c{n}", "ZIP": n}})
     for who, n in (("ann", 10), ("dan", 20), ("bob", 30))
 ]
-FROZEN_AT = "file:/var/lib/ksql/"
 COMMANDS = f"_confluent-ksql-{directory.SERVICE_ID}_command_topic"
 
 
@@ -36,10 +35,6 @@ def settled_in(root, bootstrap):
     )
     found["command.topic.id"] = Admin(KafkaSettings(bootstrap)).topic_id(COMMANDS) or ""
     marker.write_text(json.dumps(found), "utf-8")
-    for file in root.glob("*/queries/*/state/*/_metadata/v2/*"):
-        text = file.read_text("utf-8")  # Spark finds its schemas by their whole paths
-        assert FROZEN_AT in text
-        file.write_text(text.replace(FROZEN_AT, f"file:{root}/"), "utf-8")
 
 
 @pytest.fixture(scope="module")

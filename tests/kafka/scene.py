@@ -1,0 +1,50 @@
+"""A service that counts, on a directory and a topic of its own."""
+
+from __future__ import annotations
+
+from tests.kafka.servers import hosted
+from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
+
+
+class Scene:
+    """A service that counts what is in a topic of its own."""
+
+    def __init__(self, bootstrap, runtime, folder):
+        self.bootstrap, self.runtime, self.folder = bootstrap, runtime, folder
+        self.service_id = unique("identity") + "_"
+        self.src, self.dst = unique("src").upper(), unique("dst").upper()
+        self.sent = 0
+        create_topic(bootstrap, self.src)
+
+    def served(self, state="state", bootstrap=None, **properties):
+        return hosted(
+            bootstrap or self.bootstrap,
+            self.runtime,
+            self.folder / state,
+            self.service_id,
+            **properties,
+        )
+
+    def declare(self, http):
+        http.ksql(
+            f"CREATE STREAM {self.src} (K STRING KEY, N INT) "
+            f"WITH (KAFKA_TOPIC='{self.src}', VALUE_FORMAT='JSON');"
+            f"CREATE TABLE {self.dst} AS SELECT K, COUNT(*) AS C FROM {self.src} GROUP BY K;"
+        )
+
+    def count(self):
+        """One more record, and the count that it makes."""
+        seen = len(read_all(self.bootstrap, self.dst))
+        produce(self.bootstrap, self.src, [("k", {"N": self.sent})])
+        self.sent += 1
+        found = await_true(
+            "a count", lambda: (all_ := read_all(self.bootstrap, self.dst))[seen:] and all_
+        )
+        return found[-1].value["C"]
+
+    def checkpoints(self, state="state"):
+        return sorted(p.name for p in (self.folder / state / self.service_id / "queries").iterdir())
+
+    @property
+    def command_topic(self):
+        return f"_confluent-ksql-{self.service_id}_command_topic"

@@ -1,0 +1,65 @@
+"""A directory that was moved, or restored at another place, is gone on from where it lies now."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.kafka.wires import await_true
+
+
+def counted_twice(scene, state):
+    with scene.served(state) as http:
+        scene.declare(http)
+        assert [scene.count(), scene.count()] == [1, 2]
+    return scene.folder / state
+
+
+def goes_on(scene, state):
+    """Whether the state is as it was, and counting needs no second try."""
+    with scene.served(state) as http:
+        assert scene.count() == 3
+        pull = f"SELECT K, C FROM {scene.dst};"
+        await_true("the table's store", lambda: http.rows(pull) == [["k", 3]])
+        (query,) = http.queries()
+        told = http.one(f"EXPLAIN {query};")["queryDescription"]
+        assert told["queryErrors"] == []
+    return query
+
+
+@pytest.mark.parametrize("place", ["elsewhere", "with blank+ü %41"])
+def test_counting_goes_on_in_a_directory_that_was_renamed(scene, place):
+    counted_twice(scene, "state").rename(scene.folder / place)
+    goes_on(scene, place)
+    assert not (scene.folder / "state").exists()
+
+
+def test_counting_goes_on_in_a_copy_and_does_not_touch_its_original(scene):
+    """A path into the original would work as long as that is there."""
+    original = counted_twice(scene, "state")
+    held = files(original)
+    shutil.copytree(original, scene.folder / "restored")
+    goes_on(scene, "restored")
+    assert files(original) == held
+
+
+def test_a_count_comes_home_from_where_an_earlier_version_let_spark_write_it(scene):
+    """That version gave Spark the path with its escapes, and kept its own files at the path."""
+    escaped = counted_twice(scene, "with%20blank")
+    home = escaped.rename(scene.folder / "with blank")
+    (mine,) = home.glob("*/queries/*/life.json")
+    sparks = escaped / mine.parent.relative_to(home)
+    sparks.mkdir(parents=True)
+    for entry in mine.parent.iterdir():
+        if entry != mine:
+            entry.rename(sparks / entry.name)
+    query = goes_on(scene, "with blank")
+    assert mine.parent.name == query
+    assert list(sparks.parent.iterdir()) == []
+
+
+def files(folder):
+    """Every file of the queries and its content."""
+    found = (path for path in folder.glob("*/queries/**/*") if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in found}
