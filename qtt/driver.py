@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.processors.base import Headers
+from ksql.base.records import Headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

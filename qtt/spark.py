@@ -47,12 +47,12 @@ from qtt.served import served
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ksql.base.records import Headers
     from ksql.catalog.catalog import Catalog
     from ksql.catalog.model import PersistentQuery
     from ksql.catalog.topic import Topic
     from ksql.formats.schema_registry import Registered, Registry, Schema
     from ksql.formats.table import Side
-    from ksql.processors.base import Headers
     from qtt.compare import Actual
     from qtt.model import Case
 

@@ -34,7 +34,7 @@ from ksql.kafka.client import (
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
-    from ksql.kafka.client import RawRecord
+    from ksql.base.records import RawRecord
     from ksql.kafka.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.base import codegen
 from ksql.base.codegen import indent
+from ksql.base.records import Row
 from ksql.compile.emit import Code
 from ksql.compile.errors import Log, TooDeep, reporter
 from ksql.compile.generate import Generator
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
     from ksql.functions.registry import Functions
 
-Row = tuple[Any, ...]
 _DROP = "<drop>"
 _LIMIT = "too many"  # nested brackets or blocks, says Python
 _MAX_UNPACKED = 64

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import struct
 from itertools import compress, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import type_of
 from ksql.base.errors import QueryFailed
+from ksql.base.records import Headers, OutRecord, Row
 from ksql.compile.compile import Stage, compile_predicate, compile_stage
 from ksql.dataflow.explode import LABEL, Exploder
 from ksql.dataflow.flow import Flow, conjunction
+from ksql.dataflow.results import Results
 from ksql.dataflow.timestamps import extractor
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError
-from ksql.processors.base import BadResult, Headers, LogError, Row
+from ksql.processors.base import BadResult, LogError
 from ksql.processors.keys import pack
 from ksql.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP
 from ksql.types.schema import PSEUDO_COLUMNS, WINDOWEND, WINDOWSTART
@@ -25,14 +27,14 @@ if TYPE_CHECKING:
 
     from ksql.analysis.bound import Bound
     from ksql.dataflow.layout import Arm, Exit
+    from ksql.dataflow.results import Result
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import Sink
 
 _LONG = struct.Struct(">q")
 _NO_PSEUDO = (None,) * len(PSEUDO_COLUMNS)
-Encoded = tuple[bytes | None, bytes | None, int, Headers | None]
-Keyed = tuple[bytes, "Row | None"]
+Keyed = tuple[bytes, Row | None]
 
 
 class Code:
@@ -129,39 +131,6 @@ class KeyedArm:
         return pack(key), None
 
 
-Emitted = tuple["Row | None", "Row | None", int, "Headers | None", "tuple[int, int] | None"]
-"""A result row on its way out: key columns, value columns, time, headers, window.
-
-No value columns at all (None) is a deletion.
-"""
-
-
-class Emission(NamedTuple):
-    """Result rows column by column; no headers or no windows at all: None."""
-
-    keys: Sequence[Row | None]
-    values: Sequence[Row | None]
-    times: Sequence[int]
-    headers: Sequence[Headers | None] | None
-    windows: Sequence[tuple[int, int] | None] | None
-
-    @classmethod
-    def of(cls, rows: Sequence[Emitted]) -> Emission:
-        """The columns of single results."""
-        if not rows:
-            return cls((), (), (), None, None)
-        return cls(*zip(*rows, strict=True))
-
-    def rows(self) -> list[Emitted]:
-        """The single results."""
-        nothing = repeat(None)
-        return list(
-            zip(  # noqa: B905 - constants repeat without end
-                self.keys, self.values, self.times, self.headers or nothing, self.windows or nothing
-            )
-        )
-
-
 class ExitArm:
     """Rows on their way to the sink: projected; then encoded in batches."""
 
@@ -193,7 +162,7 @@ class ExitArm:
             index = [c.name for c in columns].index(sink.timestamp.name)
             self._extract = extractor(index, columns[index].type, sink.timestamp.pattern)
 
-    def emit(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Emitted | None:
+    def emit(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Result | None:
         """A row's result, None if a condition drops it."""
         out = self._run(row, log)
         if out is None:
@@ -212,7 +181,7 @@ class ExitArm:
         times: Sequence[int],
         headers: Sequence[Headers | None] | None,
         log: LogError,
-    ) -> Emission:
+    ) -> Results:
         """The results of many rows, without those that the conditions drop."""
         if self._exploder is not None:
             rows, places = self._exploder.rows(rows, log)
@@ -229,7 +198,7 @@ class ExitArm:
             headers = None if headers is None else list(compress(headers, found))
         width, end = self._width, self._values
         kept = [row for row in found if row]
-        return Emission(
+        return Results(
             [row[:width] for row in kept],
             [row[width:end] for row in kept],
             times,
@@ -237,11 +206,11 @@ class ExitArm:
             [(row[-2], row[-1]) for row in kept] if self._windowed else None,
         )
 
-    def without_key(self, emitted: Emitted) -> Emitted:
+    def without_key(self, emitted: Result) -> Result:
         """A record that came without a key leaves without one, unless PARTITION BY made it."""
         return emitted if self._rekeyed else (None, *emitted[1:])
 
-    def delete(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Emitted:
+    def delete(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Result:
         """The record without value for the key that the row has.
 
         Pseudo columns belong to the value: PARTITION BY finds NULL in them, as in all value
@@ -280,7 +249,7 @@ class Encoder:
         self._windowed = sink.window is not None
         self._single = len(sink.key) <= 1
 
-    def encode(self, rows: Emission) -> list[Encoded]:
+    def encode(self, rows: Results) -> list[OutRecord]:
         """The records.
 
         Raises: Unwritable for a row that the format cannot write.
@@ -294,7 +263,7 @@ class Encoder:
                 at_key = keys is None
                 row = rows.keys[0] if at_key else rows.values[0]
                 raise Unwritable(error, BadResult("key" if at_key else "value", row)) from error
-            single = map(Emission.of, ([row] for row in rows.rows()))
+            single = map(Results.of, ([row] for row in rows.each()))
             return [record for row in single for record in self.encode(row)]
         if self._windowed and rows.windows is not None:
             keys = list(map(self._with_window, keys, rows.windows))

@@ -12,11 +12,12 @@ from ksql.functions.instantiate import instantiate_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ksql.base.records import Row
     from ksql.compile.compile import Stage
     from ksql.dataflow.flow import Explosion
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import TableCall
-    from ksql.processors.base import LogError, Row
+    from ksql.processors.base import LogError
 
 LABEL = "FlatMap"
 

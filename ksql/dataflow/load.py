@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ksql.analysis.bound import type_of
 from ksql.base.errors import KsqlError
-from ksql.dataflow.arms import Code, Emission, Emitted, Encoder, ExitArm, KeyedArm
+from ksql.dataflow.arms import Code, Encoder, ExitArm, KeyedArm
 from ksql.dataflow.extensions import unpacked
 from ksql.dataflow.layout import Layout, Stateful, key_places, layout, right_width, source_columns
 from ksql.dataflow.program import RawBatch
 from ksql.dataflow.reading import Arrivals, Reader
+from ksql.dataflow.results import Result, Results
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan import codec
 from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
 from ksql.plan.walk import generations
 from ksql.processors import aggregate as aggregates
 from ksql.processors import keys
-from ksql.processors.base import Headers, LogError, Processor, Record, Store
+from ksql.processors.base import LogError, Processor, Record, Store
 from ksql.processors.combine import Combine, Combiner, compile_combine
 from ksql.processors.folds import Slot, compile_folds
 from ksql.processors.joins import StreamTableJoin as JoinProcessor
@@ -30,6 +31,7 @@ from ksql.processors.windows import Windows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ksql.base.records import Headers
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
 
@@ -114,20 +116,20 @@ class Compiled:
             return [*passing, *arm_records(arm, results, log)]
         return self.encoded(self._exits(list(results), log))
 
-    def encoded(self, rows: Emission) -> Sequence[Any]:
+    def encoded(self, rows: Results) -> Sequence[Any]:
         """The records, if the program writes a topic; else the rows."""
-        return rows.rows() if self.encoder is None else self.encoder.encode(rows)
+        return rows.each() if self.encoder is None else self.encoder.encode(rows)
 
     def _after_stage(self, stage: int) -> KeyedArm | None:
         found = self.arms_from("stage", stage)
         return found[0] if found else None
 
-    def _exits(self, results: Sequence[Record], log: LogError) -> Emission:
+    def _exits(self, results: Sequence[Record], log: LogError) -> Results:
         """The results' rows; where nothing can be deleted, all at once."""
         exit_ = self.exit
         rows = [record.row for record in results]
         if not all(rows) or (exit_.table and exit_.filtered):
-            return Emission.of(self._exits_singly(results, log))
+            return Results.of(self._exits_singly(results, log))
         width = exit_.columns
         if rows and len(rows[0]) != width:  # type: ignore[arg-type] # all are there
             rows = [_whole(record.row, record, width) for record in results]
@@ -135,8 +137,8 @@ class Compiled:
         headers = [record.headers for record in results]
         return exit_.emit_all(rows, times, headers if any(headers) else None, log)  # type: ignore[arg-type] # all are there
 
-    def _exits_singly(self, results: Sequence[Record], log: LogError) -> list[Emitted]:
-        out: list[Emitted] = []
+    def _exits_singly(self, results: Sequence[Record], log: LogError) -> list[Result]:
+        out: list[Result] = []
         exit_ = self.exit
         for record in results:
             row = _whole(record.row, record, exit_.columns)
@@ -275,23 +277,23 @@ class Ingest:
                 out.append(Record(port, *keyed, time, number, partitions[i], offsets[i], header))
         return out
 
-    def _emitted(self, index: int, batch: RawBatch, log: LogError) -> Emission:
+    def _emitted(self, index: int, batch: RawBatch, log: LogError) -> Results:
         """What leaves at once; where no record can be a deletion or lose its key, all together."""
         exit_ = self._program.exit
         found = self._program.readers[index].read(batch, log)
         if exit_.explodes or (exit_.filtered and not exit_.table):
             found = found.alive()
         if exit_.table or found.dead or found.keyless:
-            return Emission.of(self._emitted_singly(found, batch, log))
+            return Results.of(self._emitted_singly(found, batch, log))
         headers = picked(batch.headers, found.places) if batch.headers else None
         return exit_.emit_all(found.rows, found.times, headers, log)
 
-    def _emitted_singly(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Emitted]:
+    def _emitted_singly(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Result]:
         exit_, headers = self._program.exit, batch.headers
         if exit_.explodes:
             return self._exploded_singly(found, headers, log)
         emit, table, filtered = exit_.emit, exit_.table, exit_.filtered
-        out: list[Emitted] = []
+        out: list[Result] = []
         for i, row, time, keyless, dead in found.each():
             header = headers[i] if headers else None
             if table and keyless:
@@ -310,12 +312,12 @@ class Ingest:
 
     def _exploded_singly(
         self, found: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
-    ) -> list[Emitted]:
+    ) -> list[Result]:
         """Records of which some have no key: what follows from those has none either."""
         exit_ = self._program.exit
-        out: list[Emitted] = []
+        out: list[Result] = []
         for i, row, time, keyless, _dead in found.each():
-            rows = exit_.emit_all([row], [time], [headers[i]] if headers else None, log).rows()
+            rows = exit_.emit_all([row], [time], [headers[i]] if headers else None, log).each()
             out += map(exit_.without_key, rows) if keyless else rows
         return out
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.processors.base import Headers, LogError, Record, Store
+    from ksql.base.records import Headers, OutRecord
+    from ksql.processors.base import LogError, Record, Store
 
 
 class RawBatch(NamedTuple):
@@ -27,22 +28,13 @@ class RawBatch(NamedTuple):
     headers: Sequence[Headers | None] | None = None
 
 
-class Output(NamedTuple):
-    """An encoded record for the sink topic."""
-
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Headers | None = None
-
-
 class Ingest(Protocol):
     """The ingest step of one task: batches in, records for stage 0 out.
 
     If there is no stage, what comes out are outputs.
     """
 
-    def add(self, batch: RawBatch, log: LogError) -> Sequence[Record] | Sequence[Output]:
+    def add(self, batch: RawBatch, log: LogError) -> Sequence[Record] | Sequence[OutRecord]:
         """What follows from this batch already."""
 
     def finish(self) -> Sequence[Record]:
@@ -65,5 +57,5 @@ class Program(Protocol):
 
     def step(
         self, stage: int, records: Sequence[Record], store: Store, log: LogError
-    ) -> Iterable[Record] | Iterable[Output]:
+    ) -> Iterable[Record] | Iterable[OutRecord]:
         """One bucket's records of one micro-batch, in no order yet (the step restores it)."""

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.base import codegen
 from ksql.base.errors import QueryFailed
+from ksql.base.records import Headers, Row
 from ksql.dataflow.layout import source_columns
 from ksql.dataflow.timestamps import extractor
 from ksql.formats.schemas import JSON_SR_CONVERTER, topic_serde
-from ksql.processors.base import BadRecord, Headers, LogError, Row
+from ksql.processors.base import BadRecord, LogError
 from ksql.types.schema import Role
 
 if TYPE_CHECKING:

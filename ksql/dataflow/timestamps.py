@@ -14,7 +14,8 @@ from ksql.types.model import STRING, SqlType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.processors.base import LogError, Row
+    from ksql.base.records import Row
+    from ksql.processors.base import LogError
 
 
 class BadTimestamp(QueryFailed):

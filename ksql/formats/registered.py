@@ -13,11 +13,12 @@ from ksql.formats.schema_registry import (
     frame_id,
     framed,
 )
-from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Failed, Row, Serde, Skip
+from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Failed, Serde, Skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ksql.base.records import Row
     from ksql.formats.implementation import Wanted
     from ksql.formats.kind import Kind
     from ksql.formats.schema_registry import Registry

@@ -11,13 +11,13 @@ from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperatio
 from typing import Any, Final
 
 from ksql.base.errors import KsqlError
+from ksql.base.records import Row
 from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from ksql.types.times import DAY_MS
 
 Value = Any
 """A value of a SQL type at run time; see ``ksql.types.model``."""
 
-Row = tuple[Value, ...]
 Failed = Callable[[int, "DecodeError"], None]
 """Told about a record of a batch that does not decode."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.base import codegen
 from ksql.base.errors import StatementError
+from ksql.base.records import Row
 from ksql.formats.avro import serde as avro
 from ksql.formats.delimited import serde as delimited
 from ksql.formats.implementation import Columns, Implementation, NoRegistry, Wanted, within
@@ -20,7 +21,7 @@ from ksql.formats.kafka import serde as kafka
 from ksql.formats.none import serde as none
 from ksql.formats.protobuf import serde as protobuf
 from ksql.formats.protobuf_nosr import serde as protobuf_nosr
-from ksql.formats.serde import NOTHING, SKIP, DecodeError, EncodeError, Row, Serde, Skip
+from ksql.formats.serde import NOTHING, SKIP, DecodeError, EncodeError, Serde, Skip
 from ksql.types import model
 from ksql.types.format import Capabilities, Side, capabilities
 

@@ -15,8 +15,9 @@ from ksql.formats.table import Columns, serde_for
 from ksql.types.format import Format, FormatName
 
 if TYPE_CHECKING:
+    from ksql.base.records import Row
     from ksql.formats.kind import Part
-    from ksql.formats.serde import Row, Serde
+    from ksql.formats.serde import Serde
     from ksql.types.schema import Column
 
 

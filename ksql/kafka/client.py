@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from ksql.base.errors import KsqlError, ServerError
+from ksql.base.records import RawRecord
 from ksql.kafka.admin import Admin, Offsets, Partition
 from ksql.kafka.epoch import send_at_epoch
 from ksql.kafka.errors import (
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from ksql.base.records import Headers
     from ksql.kafka.settings import KafkaSettings
-    from ksql.processors.base import Headers
 
 BEGINNING: Final = -2
 END: Final = -1
@@ -40,18 +41,6 @@ _FULL_WAIT_S: Final = 0.05
 _STEP_S: Final = 0.1
 _BATCH: Final = 5000
 _SETTLE_S: Final = 0.005
-
-
-class RawRecord(NamedTuple):
-    """A record as it lies in a topic."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers | None = None
 
 
 class WriteFailed(ServerError):

@@ -15,7 +15,7 @@ from ksql.base.errors import ServerError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.processors.base import Headers
+    from ksql.base.records import Headers
 
 _TIMEOUT_S = 30.0
 _TOO_LARGE = "Broker: Message size too large"

@@ -18,7 +18,8 @@ from ksql.types.model import Array, Field, Struct
 from ksql.types.schema import Column
 
 if TYPE_CHECKING:
-    from ksql.formats.serde import DecodeError, EncodeError, Row
+    from ksql.base.records import Row
+    from ksql.formats.serde import DecodeError, EncodeError
     from ksql.types.format import Side
 
 Message = Mapping[str, object]

@@ -13,10 +13,7 @@ from ksql.kafka.epoch import EpochTooLarge, send_at_epoch
 from ksql.kafka.processing_log import SINK
 
 if TYPE_CHECKING:
-    from ksql.processors.base import Headers
-
-Encoded = tuple[bytes | None, bytes | None, int, "Headers | None"]
-"""An encoded record: key, value, timestamp (ms), headers."""
+    from ksql.base.records import OutRecord
 
 Rejected = Callable[[str], None]
 """Told about a record that no retry can deliver (too large); the message says why."""
@@ -96,7 +93,7 @@ class WorkerProducer:
         self._config = dict(config)
         self._producer = Producer({**DEFAULTS, **config, "on_delivery": self._report})
 
-    def send(self, topic: str, records: Iterable[Encoded], rejected: Rejected) -> int:
+    def send(self, topic: str, records: Iterable[OutRecord], rejected: Rejected) -> int:
         """Hand over the records; returns how many were accepted."""
         produce = self._producer.produce
         count = 0
@@ -116,7 +113,7 @@ class WorkerProducer:
         self._producer.poll(0)
         return count
 
-    def _at_epoch(self, topic: str, record: Encoded, rejected: Rejected) -> bool:
+    def _at_epoch(self, topic: str, record: OutRecord, rejected: Rejected) -> bool:
         """After what is under way already, so that the order stays; False if it never can be."""
         key, value, _, headers = record
         if len(self._producer):
@@ -128,7 +125,7 @@ class WorkerProducer:
             return False
         return True
 
-    def _retry(self, problem: Exception, topic: str, record: Encoded, rejected: Rejected) -> bool:
+    def _retry(self, problem: Exception, topic: str, record: OutRecord, rejected: Rejected) -> bool:
         """Wait for room in the queue; False if the record can never be sent."""
         key, value, timestamp, headers = record
         while isinstance(problem, BufferError):

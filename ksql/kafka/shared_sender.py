@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from ksql.base.records import Headers
     from ksql.kafka.settings import Config, KafkaSettings
-    from ksql.processors.base import Headers
 
 Fit = tuple[tuple[str, str], ...]
 """What a topic asks of its producer, as client settings."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from ksql.base.records import OutRecord
 from ksql.kafka.calls import in_time
 from ksql.kafka.errors import FENCED, error_of, is_retriable
 from ksql.kafka.producer import DeliveryFailed, WorkerProducer
@@ -29,7 +30,8 @@ from ksql.kafka.turn import Turn
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.kafka.producer import Encoded, Rejected
+    from ksql.base.records import OutRecord
+    from ksql.kafka.producer import Rejected
 
 _CALL_S: Final = 30.0
 _AFTER_EPOCH_MS: Final = 1
@@ -106,7 +108,7 @@ class TaskTransactions(WorkerProducer):
         except KafkaException as problem:
             raise self._failure(problem) from problem
 
-    def _at_epoch(self, topic: str, record: Encoded, rejected: Rejected) -> bool:
+    def _at_epoch(self, topic: str, record: OutRecord, rejected: Rejected) -> bool:
         """One millisecond later: the client that can write 0 knows nothing of the transaction."""
         key, value, _, headers = record
         later = (key, value, _AFTER_EPOCH_MS, headers)

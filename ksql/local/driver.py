@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.base.ids import QueryId
+    from ksql.base.records import Headers
     from ksql.catalog.model import PersistentQuery
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
-    from ksql.processors.base import Headers
 
 
 class Stored(NamedTuple):

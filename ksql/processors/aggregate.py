@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import QueryFailed
 from ksql.processors import keys
-from ksql.processors.base import LogError, Record, Row, Store
+from ksql.processors.base import LogError, Record, Store
 from ksql.processors.folds import Folds, State
 from ksql.processors.order import in_order
 from ksql.processors.windows import Clock, Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from ksql.base.records import Row
 
 GROUPS = b"g"
 Place = tuple[bytes, bytes, int, Record]

@@ -9,10 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from ksql.base.records import Headers, Row
     from ksql.types.format import Side
-
-Row = tuple[Any, ...]
-Headers = list[tuple[str, bytes | None]]
 
 
 class Record(NamedTuple):

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.base import codegen
 from ksql.base.errors import QueryFailed
-from ksql.processors.base import LogError, Record, Row
+from ksql.processors.base import LogError, Record
 from ksql.processors.folds import Slot, State, change, fresh, functions_of, size_of
 from ksql.processors.keys import pack
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+    from ksql.base.records import Row
 
 _SOURCE = """\
 def combine(rows, times, states, log):

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ksql.base import codegen
+from ksql.base.records import Row
 from ksql.functions.spec import Aggregate
-from ksql.processors.base import Row
 
 State = list[Any]
 

@@ -10,7 +10,8 @@ from ksql.processors.order import in_order
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.processors.base import LogError, Record, Row, Store
+    from ksql.base.records import Row
+    from ksql.processors.base import LogError, Record, Store
 
 _ROWS = b"s"
 

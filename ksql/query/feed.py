@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ksql.kafka.client import RawRecord, Reader
+from ksql.kafka.client import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ksql.base.records import RawRecord
     from ksql.kafka.settings import KafkaSettings
 
 _POLL_S = 0.25

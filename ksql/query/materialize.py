@@ -20,7 +20,7 @@ from ksql.base.errors import KsqlError
 from ksql.base.ids import Offset
 from ksql.catalog.model import DataSource
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import RawRecord, Reader
+from ksql.kafka.client import Reader
 from ksql.query.retention import retention_ms
 from ksql.stores.base import Change, NewerStore, Store, StoreDamaged, recover
 from ksql.stores.disk import DiskStore, StoreBudget
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.base.aside import Aside
+    from ksql.base.records import RawRecord
     from ksql.catalog.catalog import Catalog
     from ksql.kafka.settings import KafkaSettings
 

@@ -21,8 +21,8 @@ from ksql.types.format import Format
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ksql.base.records import RawRecord
     from ksql.formats.schema_registry import Registry
-    from ksql.kafka.client import RawRecord
     from ksql.kafka.settings import KafkaSettings
 
 

@@ -25,7 +25,7 @@ from ksql.formats.table import DecodeError, Serde
 from ksql.query import where
 from ksql.query.results import ResultRow
 from ksql.stores import windowed
-from ksql.stores.base import Row, Store
+from ksql.stores.base import Store, StoredRow
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import collect
@@ -88,7 +88,7 @@ class PullQuery:
             if found is not None:
                 yield ResultRow(found)
 
-    def _stored(self, key_serde: Serde) -> Iterator[Row]:
+    def _stored(self, key_serde: Serde) -> Iterator[StoredRow]:
         if self.keys is None:
             for store in self.stores.values():
                 yield from store.scan()
@@ -98,13 +98,13 @@ class PullQuery:
             if key is not None:
                 yield from self._of_key(key)
 
-    def _of_key(self, key: bytes) -> Iterator[Row]:
+    def _of_key(self, key: bytes) -> Iterator[StoredRow]:
         window = self.source.window
         for store in self.stores.values():
             if window is None:
                 found = store.get(key)
                 if found is not None:
-                    yield Row(key, found.value, found.timestamp)
+                    yield StoredRow(key, found.value, found.timestamp)
             else:
                 suffix = 16 if window.size_ms is None else 8
                 yield from (r for r in store.prefix(key) if len(r.key) == len(key) + suffix)
@@ -115,7 +115,7 @@ def _ignore(_operator: str, _message: str, _row: object) -> None:
 
 
 def _decoded(
-    source: DataSource, stored: Row, serdes: tuple[Serde, Serde]
+    source: DataSource, stored: StoredRow, serdes: tuple[Serde, Serde]
 ) -> tuple[Any, ...] | None:
     key = stored.key
     bounds: tuple[int | None, ...] = ()

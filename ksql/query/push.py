@@ -18,9 +18,9 @@ from ksql.query.results import ResultRow
 from ksql.query.where import MORE
 
 if TYPE_CHECKING:
+    from ksql.base.records import RawRecord
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
-    from ksql.kafka.client import RawRecord
     from ksql.kafka.settings import KafkaSettings
     from ksql.plan.nodes import QueryPlan
     from ksql.syntax import ast

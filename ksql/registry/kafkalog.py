@@ -18,8 +18,8 @@ from ksql.registry.records import UnreadableRecord, decode, encode
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ksql.base.records import RawRecord
     from ksql.kafka.admin import TopicInfo
-    from ksql.kafka.client import RawRecord
     from ksql.kafka.settings import KafkaSettings
     from ksql.registry.records import Change
 

@@ -12,7 +12,7 @@ from ksql.dataflow.program import RawBatch
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
 
-    from ksql.processors.base import Headers
+    from ksql.base.records import Headers
 
 SOURCE_COLUMNS = (
     "topic",

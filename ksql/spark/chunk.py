@@ -13,11 +13,13 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
-from ksql.processors.base import Record, Row
+from ksql.processors.base import Record
 from ksql.spark.packing import pack, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from ksql.base.records import Row
 
 RECORDS_PER_CHUNK = 10_000
 _VERSION = 1

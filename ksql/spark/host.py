@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
-    from ksql.dataflow.program import Output
+    from ksql.base.records import OutRecord
     from ksql.processors.base import Record
     from ksql.spark.shipment import Shipment
 
@@ -65,7 +65,7 @@ class StageHost(StatefulProcessor):
         last = self.stage == program.stages - 1
         # both consume the results, and only then the state is complete
         out = list(
-            self._tally(cast("Iterable[Output]", results))
+            self._tally(cast("Iterable[OutRecord]", results))
             if last
             else self._chunks(cast("Iterable[Record]", results), label)
         )
@@ -84,7 +84,7 @@ class StageHost(StatefulProcessor):
         for bucket, chunk in (*writer.add(results), *writer.finish()):
             yield Row(B=labels[bucket], ERRORS=self._log.untold(), BLOB=chunk)
 
-    def _tally(self, results: Iterable[Output]) -> Iterator[Row]:
+    def _tally(self, results: Iterable[OutRecord]) -> Iterator[Row]:
         sink = self._task_sink()
         before = sink.written
         sink.write(results)

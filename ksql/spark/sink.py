@@ -24,7 +24,7 @@ from ksql.spark.tasklog import TaskLog, log_records
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ksql.dataflow.program import Output
+    from ksql.base.records import OutRecord
     from ksql.spark.shipment import Shipment
 
 
@@ -48,7 +48,7 @@ class TaskSink:
         self._open: WorkerProducer | None = None
         self.written = 0
 
-    def write(self, outputs: Iterable[Output]) -> None:
+    def write(self, outputs: Iterable[OutRecord]) -> None:
         """Send records to the sink topic."""
         if self._topic is not None:
             self._ship.await_right()
@@ -91,7 +91,7 @@ class TransactionSink(TaskSink):
         self._transaction: TaskTransactions | None = None
         self._written_before = False
 
-    def write(self, outputs: Iterable[Output]) -> None:
+    def write(self, outputs: Iterable[OutRecord]) -> None:
         """Send records, unless an earlier run of this batch has."""
         records = list(outputs)
         if not records or self._written_before:

@@ -13,7 +13,7 @@ from ksql.processors.base import BadRecord, BadResult
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.kafka.producer import Encoded
+    from ksql.base.records import OutRecord
     from ksql.spark.shipment import Shipment
 
 _MORE: Final = "and {} more errors in this task"
@@ -60,7 +60,7 @@ class TaskLog:
         return count
 
 
-def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[Encoded]:
+def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[OutRecord]:
     """The entries as records of the processing log's topic."""
     for operator, message, row in log.entries:
         logger = plog.logger_name(ship.query_id, operator)

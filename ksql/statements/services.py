@@ -11,7 +11,7 @@ from ksql.engine.engine import Engine
 from ksql.plan.nodes import QueryPlan
 
 if TYPE_CHECKING:
-    from ksql.processors.base import Headers
+    from ksql.base.records import Headers
 
 Offsets = Mapping[str, Mapping[int, int]]
 

@@ -22,7 +22,7 @@ class Stored(NamedTuple):
     timestamp: int
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """One key with what is known of it."""
 
     key: bytes
@@ -82,13 +82,13 @@ class Store(Protocol):
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
         """The rows of those keys, in their order, read together."""
 
-    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[Row]:
+    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order; None leaves that side open."""
 
-    def scan(self) -> Iterator[Row]:
+    def scan(self) -> Iterator[StoredRow]:
         """All rows in order."""
 
-    def prefix(self, prefix: bytes) -> Iterator[Row]:
+    def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
         """Rows whose key starts with those bytes, in order."""
 
     def position(self) -> Offset | None:

@@ -39,12 +39,12 @@ from ksql.stores import values
 from ksql.stores.base import (
     Change,
     NewerStore,
-    Row,
     Store,
     StoreBusy,
     StoreClosed,
     Stored,
     StoreDamaged,
+    StoredRow,
     after,
     check_forward,
 )
@@ -167,7 +167,7 @@ class DiskStore(Store):
             raise self._failure(error) from error
         return [None if data is None else self._unpacked(data) for data in found]
 
-    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[Row]:
+    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order."""
         reading = ReadOptions()
         reading.set_iterate_upper_bound(_AFTER_ROWS if hi is None else _ROW + hi)
@@ -177,11 +177,11 @@ class DiskStore(Store):
             raise self._failure(error) from error
         return _rows(items, reading, self._path)
 
-    def scan(self) -> Iterator[Row]:
+    def scan(self) -> Iterator[StoredRow]:
         """All rows in order."""
         return self.range()
 
-    def prefix(self, prefix: bytes) -> Iterator[Row]:
+    def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
         """Rows whose key starts with those bytes, in order."""
         return self.range(prefix, after(prefix))
 
@@ -253,11 +253,11 @@ def _number(db: Rdict, key: bytes) -> int | None:
     return None if stored is None else int(_NUMBER.unpack(stored)[0])
 
 
-def _rows(items: Iterable[tuple[Any, Any]], _held: ReadOptions, path: Path) -> Iterator[Row]:
+def _rows(items: Iterable[tuple[Any, Any]], _held: ReadOptions, path: Path) -> Iterator[StoredRow]:
     """Reads an iterator of RocksDB, which points into the options' bounds without owning them."""
     try:
         for key, data in items:
-            yield Row(key[1:], *values.unpack(data))
+            yield StoredRow(key[1:], *values.unpack(data))
     except ValueError as error:
         raise StoreDamaged(str(path), str(error)) from error
 

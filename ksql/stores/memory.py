@@ -6,7 +6,7 @@ import threading
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from ksql.stores.base import Change, Row, Store, StoreClosed, Stored, after, check_forward
+from ksql.stores.base import Change, Store, StoreClosed, Stored, StoredRow, after, check_forward
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +36,7 @@ class MemoryStore(Store):
             rows = self._live()
             return [rows.get(key) for key in keys]
 
-    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[Row]:
+    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order."""
         with self._lock:
             rows = self._live()
@@ -44,13 +44,13 @@ class MemoryStore(Store):
                 self._order = sorted(rows)
             start = 0 if lo is None else bisect_left(self._order, lo)
             stop = len(self._order) if hi is None else bisect_left(self._order, hi)
-            return iter([Row(key, *rows[key]) for key in self._order[start:stop]])
+            return iter([StoredRow(key, *rows[key]) for key in self._order[start:stop]])
 
-    def scan(self) -> Iterator[Row]:
+    def scan(self) -> Iterator[StoredRow]:
         """All rows in order."""
         return self.range()
 
-    def prefix(self, prefix: bytes) -> Iterator[Row]:
+    def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
         """Rows whose key starts with those bytes, in order."""
         return self.range(prefix, after(prefix))
 

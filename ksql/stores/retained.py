@@ -14,7 +14,7 @@ import itertools
 import struct
 from typing import TYPE_CHECKING
 
-from ksql.stores.base import Change, Row, Store, Stored
+from ksql.stores.base import Change, Store, Stored, StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,19 +64,19 @@ class Retained(Store):
         found = self._store.get_many(keys)
         return [row if self._is_kept(key) else None for key, row in zip(keys, found, strict=True)]
 
-    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[Row]:
+    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order."""
         return self._kept(self._store.range(lo, hi))
 
-    def scan(self) -> Iterator[Row]:
+    def scan(self) -> Iterator[StoredRow]:
         """All rows in order."""
         return self._kept(self._store.scan())
 
-    def prefix(self, prefix: bytes) -> Iterator[Row]:
+    def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
         """Rows whose key starts with those bytes, in order."""
         return self._kept(self._store.prefix(prefix))
 
-    def _kept(self, rows: Iterator[Row]) -> Iterator[Row]:
+    def _kept(self, rows: Iterator[StoredRow]) -> Iterator[StoredRow]:
         horizon = self._horizon(self._store.clock())
         if horizon is None:
             return rows

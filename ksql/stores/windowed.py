@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ksql.stores.base import Row, Store
+    from ksql.stores.base import Store, StoredRow
 
 LAST_TIME = 2**48 - 1
 """The latest time that a scan looks for by default, in the year 10889.
@@ -49,13 +49,13 @@ def session_key(key: bytes, start: int, end: int) -> bytes:
     return key + _SPAN.pack(end, start)
 
 
-def time_window(row: Row) -> Window:
+def time_window(row: StoredRow) -> Window:
     """Reads a row of a table with time windows."""
     (start,) = _TIME.unpack_from(row.key, len(row.key) - _TIME.size)
     return Window(row.key[: -_TIME.size], start, None, row.value, row.timestamp)
 
 
-def session(row: Row) -> Window:
+def session(row: StoredRow) -> Window:
     """Reads a row of a table with session windows."""
     end, start = _SPAN.unpack_from(row.key, len(row.key) - _SPAN.size)
     return Window(row.key[: -_SPAN.size], start, end, row.value, row.timestamp)
@@ -74,5 +74,5 @@ def sessions(store: Store, key: bytes, first: int = 0, last: int = LAST_TIME) ->
     return (session(row) for row in _of_length(rows, len(key) + _SPAN.size))
 
 
-def _of_length(rows: Iterable[Row], length: int) -> Iterator[Row]:
+def _of_length(rows: Iterable[StoredRow], length: int) -> Iterator[StoredRow]:
     return (row for row in rows if len(row.key) == length)

@@ -14,8 +14,8 @@ from ksql.app.reads import Reads
 from ksql.app.teardown import end_cluster
 from ksql.base.config import check
 from ksql.base.errors import KsqlError
+from ksql.base.records import RawRecord
 from ksql.formats.schema_registry import MemoryRegistry
-from ksql.kafka.client import RawRecord
 from ksql.statements import execute
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
 from ksql.statements.entities import CommandStatus

@@ -9,7 +9,6 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-from ksql.dataflow.program import Output
 from ksql.processors.base import Record
 
 
@@ -47,7 +46,7 @@ class Ingest:
                 "value": value.decode(),
             }
             text = json.dumps(seen).encode()
-            out.append(Output(batch.keys[i], text, batch.timestamps[i], headers[i]))
+            out.append((batch.keys[i], text, batch.timestamps[i], headers[i]))
         return out
 
     def _maybe_fail(self, batch):
@@ -85,7 +84,7 @@ class Program:
                 state["last"] = record.row[0]
             store.put(b"counts", record.key, state)
             text = json.dumps({**state, "tag": self.plan.get("tag")}).encode()
-            out.append(Output(record.key, text, record.timestamp))
+            out.append((record.key, text, record.timestamp, None))
         return out
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ksql.kafka.producer import DeliveryFailed, Encoded, fitting
+from ksql.base.records import OutRecord
+from ksql.kafka.producer import DeliveryFailed, fitting
 from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
 from ksql.spark.spec import State
 from tests.spark.test_failures import await_state
@@ -146,7 +147,7 @@ def test_a_client_refuses_whatever_the_broker_would_refuse_in_a_transaction(desk
     for size in range(1800, 2010):
         some: list[tuple[bytes | None, Any]] = [(None, None), (b"k" * 50, [("name", b"v" * 50)])]
         for key, headers in some:
-            record: Encoded = (key, b"x" * (size - (100 if key else 0)), 1, headers)
+            record: OutRecord = (key, b"x" * (size - (100 if key else 0)), 1, headers)
             accepted += opened.send(topic, [record], told.append)
     assert told
     opened.commit(refuse)

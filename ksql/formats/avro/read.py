@@ -36,8 +36,8 @@ from ksql.types import model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.base.records import Row
     from ksql.formats.connect import ConnectType
-    from ksql.formats.serde import Row
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 

@@ -32,7 +32,7 @@ from ksql.types import model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.formats.serde import Row
+    from ksql.base.records import Row
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 

@@ -19,7 +19,6 @@ from ksql.formats.serde import (
     BadText,
     DecodeError,
     EncodeError,
-    Row,
     Serde,
     Skip,
     Value,
@@ -37,6 +36,7 @@ from ksql.types.render import java_double
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ksql.base.records import Row
     from ksql.formats.implementation import Wanted
     from ksql.types.model import SqlType
     from ksql.types.schema import Column

@@ -18,7 +18,7 @@ import orjson
 from ksql.base.codegen import Draft, indent
 from ksql.formats.json import values as json_values
 from ksql.formats.json.values import NameMatch, NeedExact, decimal_reader, wrong_kind
-from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Row, Skip, Value
+from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Skip, Value
 from ksql.java.text import mended
 from ksql.types import model
 from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
@@ -28,6 +28,7 @@ from ksql.types.times import DAY_MS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ksql.base.records import Row
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 

@@ -33,10 +33,11 @@ from ksql.types import model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.base.records import Row
     from ksql.formats.connect import Convert
     from ksql.formats.implementation import Wanted
     from ksql.formats.schema_registry import Schema
-    from ksql.formats.serde import Row, Serde, Value
+    from ksql.formats.serde import Serde, Value
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 

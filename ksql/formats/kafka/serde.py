@@ -15,8 +15,8 @@ from ksql.types import model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ksql.base.records import Row
     from ksql.formats.implementation import Wanted
-    from ksql.formats.serde import Row
     from ksql.types.model import SqlType
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.descriptor import Descriptor, EnumDescriptor
 
-    from ksql.formats.serde import Row
+    from ksql.base.records import Row
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 

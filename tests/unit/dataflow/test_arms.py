@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.dataflow.arms import Emission, Encoder, Unwritable
+from ksql.dataflow.arms import Encoder, Unwritable
+from ksql.dataflow.results import Results
 from ksql.processors.base import BadResult
 from tests.unit.world import World
 
@@ -18,7 +19,7 @@ CREATE STREAM O AS SELECT * FROM S;
 )
 def test_a_result_that_cannot_be_written_is_told_with_its_side(key, value, target, row):
     encoder = Encoder(World(SETUP).plan("O").sink)
-    rows = Emission.of([((5,), (6,), 1, None, None), (key, value, 2, None, None)])
+    rows = Results.of([((5,), (6,), 1, None, None), (key, value, 2, None, None)])
     with pytest.raises(Unwritable, match="Unable to serialize record") as caught:
         encoder.encode(rows)
     assert caught.value.entry is not None

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from ksql.kafka.client import RawRecord
+from ksql.base.records import RawRecord
 from server.demo import topics
 
 

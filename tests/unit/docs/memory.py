@@ -7,8 +7,8 @@ import itertools
 from ksql.app.reads import Reads
 from ksql.base.config import Settings, check
 from ksql.base.errors import KsqlError
+from ksql.base.records import RawRecord
 from ksql.formats.schema_registry import MemoryRegistry
-from ksql.kafka.client import RawRecord
 from ksql.query import printing, push
 from ksql.statements.answers import ServerInfo
 from ksql.statements.execute import session

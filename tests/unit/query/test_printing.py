@@ -4,10 +4,10 @@ from decimal import Decimal
 
 import pytest
 
+from ksql.base.records import RawRecord
 from ksql.formats.schema_registry import MemoryRegistry, framed
 from ksql.formats.table import serde_for
 from ksql.formats.written import Written
-from ksql.kafka.client import RawRecord
 from ksql.query.printing import _line, _shown, guess
 from ksql.types import model
 from ksql.types.format import Format

@@ -7,8 +7,8 @@ import pytest
 
 from ksql.analysis.bound import type_of
 from ksql.base.errors import StatementError
+from ksql.base.records import RawRecord
 from ksql.engine.plan_queries import transient_plan
-from ksql.kafka.client import RawRecord
 from ksql.plan.build import build
 from ksql.processors.bounded import TooMuchState
 from ksql.query.push import PushQuery, check_limit

@@ -9,7 +9,6 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from ksql.base import lease
 from ksql.base.errors import QueryFailed
-from ksql.dataflow.program import Output
 from ksql.kafka.producer import DeliveryFailed
 from ksql.processors.base import BadResult, Record
 from ksql.spark import sink
@@ -47,7 +46,7 @@ def written(monkeypatch, *, strict):
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
     ship = Shipment("Q_1", "app", "", (), (), log_topic="l", strict=strict)
     task = sink.open_sink(ship, "t", TaskLog(), "task")
-    task.write([Output(None, LARGE, 1, None), Output(None, b"y", 2, None)])
+    task.write([(None, LARGE, 1, None), (None, b"y", 2, None)])
     return task, producer, ship
 
 
@@ -141,7 +140,7 @@ def leased(tmp_path, monkeypatch):
     return ship, lose
 
 
-RECORD = [Output(None, b"y", 2, None)]
+RECORD = [(None, b"y", 2, None)]
 
 
 @pytest.mark.parametrize("point", ["write", "close"])

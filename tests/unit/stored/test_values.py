@@ -19,7 +19,7 @@ from ksql.spark import checkpoint, lives, trial
 from ksql.spark.packing import pack, unpack
 from ksql.spark.pages import PagedStore
 from ksql.stores import values, windowed
-from ksql.stores.base import Row
+from ksql.stores.base import StoredRow
 from ksql.stores.disk import DiskStore, StoreBudget
 from tests.stored import make
 from tests.stored.lines import read_lines
@@ -71,7 +71,7 @@ def test_rows_of_tables(line):
         assert values.unpack(stored) == (value, line["timestamp"])
         assert values.pack(value, line["timestamp"]) == stored
         return
-    row, key = Row(stored, b"v", 3), bytes.fromhex(line["key"])
+    row, key = StoredRow(stored, b"v", 3), bytes.fromhex(line["key"])
     if "end" in line:
         assert windowed.session(row) == (key, line["start"], line["end"], b"v", 3)
         assert windowed.session_key(key, line["start"], line["end"]) == stored

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ksql.base.ids import Offset
-from ksql.stores.base import Row, StoreClosed, Stored, after, recover
+from ksql.stores.base import StoreClosed, Stored, StoredRow, after, recover
 from ksql.stores.disk import DiskStore
 from ksql.stores.memory import MemoryStore
 
@@ -28,9 +28,9 @@ def test_a_commit_is_read_back_with_its_timestamps_and_position(store):
     assert store.get(b"a") == Stored(b"1", 10)
     assert store.get_many([b"b", b"x", b""]) == [Stored(b"", -5), None, Stored(b"no key", 2**62)]
     assert list(store.scan()) == [
-        Row(b"", b"no key", 2**62),
-        Row(b"a", b"1", 10),
-        Row(b"b", b"", -5),
+        StoredRow(b"", b"no key", 2**62),
+        StoredRow(b"a", b"1", 10),
+        StoredRow(b"b", b"", -5),
     ]
     assert store.position() == 7
 
@@ -38,7 +38,7 @@ def test_a_commit_is_read_back_with_its_timestamps_and_position(store):
 def test_the_last_change_of_a_key_counts_and_none_deletes(store):
     store.commit([(b"a", b"1", 1), (b"b", b"1", 1), (b"a", b"2", 2)], Offset(3))
     store.commit([(b"b", None, 4), (b"unknown", None, 4)], Offset(5))
-    assert list(store.scan()) == [Row(b"a", b"2", 2)]
+    assert list(store.scan()) == [StoredRow(b"a", b"2", 2)]
 
 
 def test_a_commit_without_changes_moves_the_position(store):
@@ -88,7 +88,7 @@ def test_an_iterator_shows_the_rows_as_they_were(store):
     store.commit([(b"a", b"1", 1), (b"b", b"1", 1)], Offset(1))
     rows = store.scan()
     store.commit([(b"a", None, 2), (b"b", b"2", 2), (b"c", b"2", 2)], Offset(2))
-    assert list(rows) == [Row(b"a", b"1", 1), Row(b"b", b"1", 1)]
+    assert list(rows) == [StoredRow(b"a", b"1", 1), StoredRow(b"b", b"1", 1)]
 
 
 def test_clear_forgets_rows_and_position(store):

@@ -1,0 +1,30 @@
+"""The shapes in which rows and records travel, one of each for all layers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Row = tuple[Any, ...]
+"""A row's values in the order of its columns; see ``ksql.types.model`` for their types."""
+
+Headers = list[tuple[str, bytes | None]]
+"""A record's headers; a name may occur more than once."""
+
+
+class RawRecord(NamedTuple):
+    """A record as it lies in a topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None = None
+
+
+OutRecord = tuple[bytes | None, bytes | None, int, Headers | None]
+"""A record to be written: key, value, timestamp in milliseconds, headers.
+
+A plain tuple: each record that a query writes is one, and ``zip`` makes these for nothing.
+"""
