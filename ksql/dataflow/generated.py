@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.codegen import gathered
-from ksql.dataflow.load import Compiled
+from ksql.dataflow.compiled import answering, writing
 
 if TYPE_CHECKING:
     from ksql.formats.schema_registry import Registry
@@ -20,6 +20,6 @@ def generated_code(plan: QueryPlan, functions: Functions, registry: Registry | N
     first record with that schema comes.
     """
     with gathered() as found:
-        Compiled(plan, functions, rows=plan.sink.topic is None, registry=registry)
+        (answering if plan.sink.topic is None else writing)(plan, functions, registry)
     texts = dict.fromkeys((each.subject, each.text) for each in found)
     return "\n\n".join(f"# {subject}\n{text.rstrip()}" for subject, text in texts)

@@ -1,19 +1,23 @@
-"""The running form of a plan: what each stage does with a batch.
+"""The running form of a plan: what each step does with a batch.
 
-Spark, a push query or the memory hosts it. A program has one
-ingest step (decode, filter, project, key; per input partition) and zero or more stateful stages,
-each fed by an exchange over buckets. The last step gives encoded records for the sink.
+Spark, a push query or the memory hosts it. A program without stages turns a batch into its results
+at once. One with stages has an ingest (decode, filter, project, key; per input partition) and
+stateful stages, each fed by an exchange over buckets; the last one gives the results. Results are
+encoded records for the sink topic, or rows for a client.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.base.records import Headers, OutRecord
+    from ksql.base.records import Headers
     from ksql.processors.base import LogError, Record, Store
+
+Out = TypeVar("Out")
+Out_co = TypeVar("Out_co", covariant=True)
 
 
 class RawBatch(NamedTuple):
@@ -29,19 +33,16 @@ class RawBatch(NamedTuple):
 
 
 class Ingest(Protocol):
-    """The ingest step of one task: batches in, records for stage 0 out.
+    """The ingest of one task: batches in, records for the stages out."""
 
-    If there is no stage, what comes out are outputs.
-    """
+    def add(self, batch: RawBatch, log: LogError) -> Iterable[Record]:
+        """The records that follow from this batch already."""
 
-    def add(self, batch: RawBatch, log: LogError) -> Sequence[Record] | Sequence[OutRecord]:
-        """What follows from this batch already."""
-
-    def finish(self) -> Sequence[Record]:
-        """What was held back until the end of the task (combined aggregates); empty otherwise."""
+    def finish(self) -> Iterable[Record]:
+        """The records that were held back until the end of the task (combined aggregates)."""
 
 
-class Program(Protocol):
+class Program(Protocol[Out_co]):
     """A compiled plan, thread-safe.
 
     It is built once per process and plan text (``load``) and used by many tasks.
@@ -52,10 +53,32 @@ class Program(Protocol):
     stages: int  # how many stateful stages
     sink_topic: str | None  # None for transient queries
 
+    def straight(self, batch: RawBatch, log: LogError) -> Iterable[Out_co]:
+        """The results of a batch, of a program without stages."""
+
     def ingest(self) -> Ingest:
-        """A fresh ingest step for one task."""
+        """A fresh ingest for one task, of a program with stages."""
 
     def step(
         self, stage: int, records: Sequence[Record], store: Store, log: LogError
-    ) -> Iterable[Record] | Iterable[OutRecord]:
-        """One bucket's records of one micro-batch, in no order yet (the step restores it)."""
+    ) -> Iterable[Record]:
+        """A stage before the last one: records for later stages.
+
+        ``records`` are those of one bucket and micro-batch, in no order: the program restores it.
+        """
+
+    def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Out_co]:
+        """The last stage: the results; ``records`` as in ``step``."""
+
+
+def through(
+    program: Program[Out], batch: RawBatch, stores: Sequence[Store], log: LogError
+) -> Iterable[Out]:
+    """The results of a batch in this process, with a store for each stage."""
+    if not stores:
+        return program.straight(batch, log)
+    ingest = program.ingest()
+    records = [*ingest.add(batch, log), *ingest.finish()]
+    for stage, store in enumerate(stores[:-1]):
+        records = list(program.step(stage, records, store, log)) if records else []
+    return program.last_step(records, stores[-1], log) if records else ()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ksql.base.records import OutRecord
 from ksql.catalog.topic import Topic
-from ksql.dataflow.load import Compiled, program_of
+from ksql.dataflow.load import program_of
 from ksql.dataflow.ports import Switch
-from ksql.dataflow.program import RawBatch
+from ksql.dataflow.program import Program, RawBatch, through
 from ksql.dataflow.starts import read_topics
 from ksql.functions.registry import BUILTINS
 from ksql.plan import codec
@@ -85,7 +86,7 @@ class MemoryTopics:
 
 @dataclass
 class _Running:
-    program: Compiled
+    program: Program[OutRecord]
     stores: list[MemoryStore]
     positions: dict[str, int]
     errors: list[tuple[str, str]] = field(default_factory=list)
@@ -131,7 +132,7 @@ class MemoryRunner:
         for query in queries:
             self.start(query)
 
-    def _program(self, query: PersistentQuery) -> Compiled:
+    def _program(self, query: PersistentQuery) -> Program[OutRecord]:
         plan = codec.loads(query.plan, self._functions)
         return program_of(plan, self._functions, self._registry)
 
@@ -195,12 +196,8 @@ class MemoryRunner:
             [record.value],
             [record.headers] if record.headers else None,
         )
-        ingest = query.program.ingest()
-        flowing: list[Any] = [*ingest.add(batch, query.log), *ingest.finish()]
-        for stage, store in enumerate(query.stores):
-            if flowing:
-                flowing = list(query.program.step(stage, flowing, store, query.log))
+        results = through(query.program, batch, query.stores, query.log)
         sink = query.program.sink_topic
         if sink is not None:
-            for key, value, timestamp, headers in flowing:
+            for key, value, timestamp, headers in results:
                 self._topics.append(sink, key, value, timestamp, headers)

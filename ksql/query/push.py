@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.errors import KsqlError, StatementError
-from ksql.dataflow.load import Compiled
-from ksql.dataflow.program import RawBatch
+from ksql.dataflow.compiled import answering
+from ksql.dataflow.program import RawBatch, through
 from ksql.processors.bounded import BoundedStore
 from ksql.query.feed import Feed
 from ksql.query.results import ResultRow
@@ -56,7 +56,7 @@ class PushQuery:
         self.query_id = plan.query_id
         self.columns = columns
         self.final_message: str | None = None
-        self._program = Compiled(plan, functions, rows=True, registry=registry)
+        self._program = answering(plan, functions, registry)
         names = [column.name for column in columns]
         self._keyed = keyed
         self._deletes = plan.sink.kind == "TABLE"  # a stream's record without value says nothing
@@ -110,14 +110,10 @@ class PushQuery:
     def _rows(self, records: list[RawRecord]) -> list[ResultRow]:
         if not records:
             return []
-        ingest = self._program.ingest()
-        flowing: list[Any] = [*ingest.add(raw_batch(records), _ignore), *ingest.finish()]
-        for stage, store in enumerate(self._stores):
-            if flowing:
-                flowing = list(self._program.step(stage, flowing, store, _ignore))
+        results = through(self._program, raw_batch(records), self._stores, _ignore)
         return [
             self._tombstone(key) if value is None else ResultRow(value)
-            for key, value, _, _, _ in flowing
+            for key, value, _, _, _ in results
             if (value is not None or self._deletes) and not (self._keyed and key is None)
         ]
 

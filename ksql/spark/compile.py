@@ -64,6 +64,6 @@ def shipment(spec: QuerySpec) -> Shipment:
         log_topic=spec.log_topic,
         log_rows=spec.log_rows,
         strict=spec.strict,
-        program=spec.program,
+        loader=spec.loader,
         lease=spec.lease,
     )

@@ -7,7 +7,7 @@ left.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql import Row
@@ -61,14 +61,11 @@ class StageHost(StatefulProcessor):
         program = self.ship.load()
         records = unpack_chunks(chunks)
         store = PagedStore(backend_of(self._state))
-        results = program.step(self.stage, records, store, self._log)
-        last = self.stage == program.stages - 1
-        # both consume the results, and only then the state is complete
-        out = list(
-            self._tally(cast("Iterable[OutRecord]", results))
-            if last
-            else self._chunks(cast("Iterable[Record]", results), label)
-        )
+        # both ways consume what the stage gives, and only then its state is complete
+        if self.stage == program.stages - 1:
+            out = [self._tally(program.last_step(records, store, self._log))]
+        else:
+            out = list(self._chunks(program.step(self.stage, records, store, self._log), label))
         store.flush()
         return out
 
@@ -84,11 +81,11 @@ class StageHost(StatefulProcessor):
         for bucket, chunk in (*writer.add(results), *writer.finish()):
             yield Row(B=labels[bucket], ERRORS=self._log.untold(), BLOB=chunk)
 
-    def _tally(self, results: Iterable[OutRecord]) -> Iterator[Row]:
+    def _tally(self, results: Iterable[OutRecord]) -> Row:
         sink = self._task_sink()
         before = sink.written
         sink.write(results)
-        yield Row(produced=sink.written - before, errors=self._log.untold())
+        return Row(produced=sink.written - before, errors=self._log.untold())
 
     def _task_sink(self) -> TaskSink:
         if self._sink is None:

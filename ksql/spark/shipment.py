@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol
 
 from ksql.base.lease import Lease
+from ksql.dataflow.load import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from ksql.base.records import OutRecord
     from ksql.dataflow.program import Program
 
-DEFAULT_PROGRAM = "ksql.dataflow.load:load"
+
+class Loader(Protocol):
+    """Makes a program of a stored plan; a function of a module, so that it can be pickled."""
+
+    def __call__(self, text: str, /) -> Program[OutRecord]:
+        """The program; made once per process and text."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Shipment:
     Attributes:
         query_id: The persistent query's id.
         application_id: The query's name towards Kafka, unique among all services of a cluster.
-        plan_json: The plan; ``program`` compiles it.
+        plan_json: The plan; ``loader`` compiles it.
         topics: The source topics, in the order of their indices.
         buckets: Row labels of the exchange; empty for a stateless query.
         producer: Kafka client configuration, as sorted pairs.
@@ -33,7 +36,7 @@ class Shipment:
         log_topic: Where processing errors go; None drops them.
         log_rows: Whether the log shows the rows that failed.
         strict: Whether a record that the broker refuses ends the query.
-        program: ``module:function`` that turns the plan into a Program.
+        loader: Turns the plan into a program.
         lease: The right to write; None: it is not asked for.
     """
 
@@ -48,7 +51,7 @@ class Shipment:
     log_topic: str | None = None
     log_rows: bool = False
     strict: bool = True
-    program: str = DEFAULT_PROGRAM
+    loader: Loader = load
     lease: Lease | None = None
 
     def await_right(self) -> None:
@@ -64,12 +67,6 @@ class Shipment:
         """Client configuration for writing to the sink; what users ask for wins."""
         return dict(self.fitting) | dict(self.producer)
 
-    def load(self) -> Program:
+    def load(self) -> Program[OutRecord]:
         """The compiled program; compiling happens once per process and plan."""
-        return _factory(self.program)(self.plan_json)
-
-
-@lru_cache
-def _factory(path: str) -> Callable[[str], Program]:
-    module, _, name = path.partition(":")
-    return cast("Callable[[str], Program]", getattr(import_module(module), name))
+        return self.loader(self.plan_json)

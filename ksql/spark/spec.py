@@ -10,7 +10,8 @@ from typing import Literal
 
 from ksql.base.errors import ServerError
 from ksql.base.lease import Lease
-from ksql.spark.shipment import DEFAULT_PROGRAM
+from ksql.dataflow.load import load
+from ksql.spark.shipment import Loader
 
 StartAt = Literal["earliest", "latest"] | Mapping[int, int]
 """Where a topic's first batch begins: at one end, or at an offset for each partition."""
@@ -47,7 +48,7 @@ class QuerySpec:
         strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
         application_id: The query's name towards Kafka: groups, transactions.
         sink_topic: Where the results go; its limits are asked for at each start.
-        program: ``module:function`` that compiles the plan.
+        loader: Compiles the plan in the workers.
         space: Tells the queries of services apart that share a session.
         incarnation: The life that the checkpoint must hold at each start; None: not looked at.
         lease: The right to write, which its tasks ask for.
@@ -70,7 +71,7 @@ class QuerySpec:
     strict: bool = True
     application_id: str = ""
     sink_topic: str | None = None
-    program: str = DEFAULT_PROGRAM
+    loader: Loader = load
     space: str = ""
     incarnation: str | None = None
     lease: Lease | None = None

@@ -14,12 +14,11 @@ from ksql.spark.sink import last_words, open_sink, write_log
 from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pyarrow import RecordBatch
 
     from ksql.dataflow.program import RawBatch
-    from ksql.processors.base import Record
     from ksql.spark.shipment import Shipment
     from ksql.spark.sink import TaskSink
 
@@ -39,7 +38,6 @@ class StatelessRoad:
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
         program = self.ship.load()
-        ingest = program.ingest()
         log = TaskLog()
         sink: TaskSink | None = None
         with no_cycle_search(), last_words(self.ship):
@@ -47,10 +45,9 @@ class StatelessRoad:
                 raw = raw_batch(batch)
                 if sink is None:
                     sink = open_sink(self.ship, program.sink_topic, log, self._task(raw))
-                sink.write(ingest.add(raw, log))  # type: ignore[arg-type] # no stages
+                sink.write(program.straight(raw, log))
             if sink is None:
                 return
-            sink.write(ingest.finish())  # type: ignore[arg-type] # no stages
             sink.close()
         yield pa.RecordBatch.from_pydict({"produced": [sink.written], "errors": [log.untold()]})
 
@@ -73,8 +70,7 @@ class IngestStage:
         log = TaskLog()
         with no_cycle_search(), last_words(self.ship):
             for batch in batches:
-                records: Iterable[Record] = ingest.add(raw_batch(batch), log)  # type: ignore[assignment]
-                yield from map(self._row, writer.add(records))
+                yield from map(self._row, writer.add(ingest.add(raw_batch(batch), log)))
             yield from map(self._row, writer.add(ingest.finish()))
             yield from map(self._row, writer.finish())
         if errors := log.untold():

@@ -16,7 +16,8 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ksql.base.config import Settings
-from ksql.dataflow.load import Compiled
+from ksql.base.records import OutRecord
+from ksql.dataflow.compiled import Compiled, writing
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.formats.schema_registry import MemoryRegistry, Registry
@@ -47,7 +48,7 @@ def compiled(
     every_change: bool = False,
     format_: str = "JSON",
     registry: Registry | None = None,
-) -> Compiled:
+) -> Compiled[OutRecord]:
     """The program of a statement over the orders."""
     topics = MemoryTopics()
     registry = registry or MemoryRegistry()
@@ -62,7 +63,7 @@ def compiled(
     )
     execute.run(text, services, Settings({}), properties, {})
     (query,) = engine.catalog.queries.values()
-    return Compiled(codec.loads(query.plan), BUILTINS, registry=registry)
+    return writing(codec.loads(query.plan), BUILTINS, registry)
 
 
 class NoWriter:
@@ -156,10 +157,9 @@ def stateless(records: int, format_: str = "JSON") -> None:
         serde = topic_serde(Format(format_), columns, "value", "orders", registry)
         encode = serde.encode_many
     meter = Meter()
-    ingest = program.ingest()
     for batch in arrow_batches(records, 10_000, encode):
         raw = meter("arrow", lambda batch=batch: raw_batch(batch))
-        meter("program", lambda raw=raw: ingest.add(raw, silent))
+        meter("program", lambda raw=raw: program.straight(raw, silent))
     meter.show("stateless" if format_ == "JSON" else format_.lower(), records)
 
 
@@ -178,7 +178,7 @@ def count(name: str, records: int, keys: int, *, every_change: bool) -> None:
 
 
 def _ingested(
-    program: Compiled, batches: Sequence[pa.RecordBatch], meter: Meter
+    program: Compiled[OutRecord], batches: Sequence[pa.RecordBatch], meter: Meter
 ) -> dict[int, list[bytes]]:
     ingest = program.ingest()
     writer = ChunkWriter(BUCKETS, 0)
@@ -199,10 +199,12 @@ def _ingested(
     return chunks
 
 
-def _staged(program: Compiled, chunks: list[bytes], backend: Backend, meter: Meter) -> None:
+def _staged(
+    program: Compiled[OutRecord], chunks: list[bytes], backend: Backend, meter: Meter
+) -> None:
     records = meter("unchunk", lambda: unpack_chunks(chunks))
     store = PagedStore(backend)
-    meter("step", lambda: list(program.step(0, records, store, silent)))
+    meter("step", lambda: list(program.last_step(records, store, silent)))
     meter("flush", store.flush)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.kafka.wires import Feeder, await_true, create_topic, produce, read_all, unique
+from tests.spark import programs
 
 PARTITIONS = 4
 
@@ -237,7 +238,7 @@ def broken_plans(server, monkeypatch):
     def spec(query):
         found = ready(query)
         broken = query.statement.startswith("CREATE OR REPLACE")
-        return replace(found, program="ksql.no_such_plan:load") if broken else found
+        return replace(found, loader=programs.no_such_plan) if broken else found
 
     monkeypatch.setattr(runner, "_spec", spec)
 

@@ -16,6 +16,7 @@ from ksql.kafka.settings import KafkaSettings
 from ksql.spark.jvm import SparkSettings
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import QuerySpec, RetryPolicy
+from tests.spark import programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,7 +95,7 @@ class Desk:
             partitions=2,
             consumer=java,
             producer={k: str(v) for k, v in self.kafka.producer().items()},
-            program="tests.spark.programs:load",
+            loader=programs.load,
             **fields,
         )
 

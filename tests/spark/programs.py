@@ -13,16 +13,13 @@ from ksql.processors.base import Record
 
 
 class Ingest:
-    """Outputs (``copy``) or records keyed by the Kafka key (``count``)."""
+    """Records keyed by the Kafka key (``count``)."""
 
     def __init__(self, plan):
         self.plan = plan
 
     def add(self, batch, log):
-        time.sleep(self.plan.get("slow_s", 0))
-        self._maybe_fail(batch)
-        if self.plan["kind"] == "copy":
-            return self._copies(batch, log)
+        begin(self.plan, batch)
         columns = zip(
             batch.keys, batch.values, batch.timestamps, batch.partitions, batch.offsets, strict=True
         )
@@ -31,7 +28,18 @@ class Ingest:
     def finish(self):
         return []
 
-    def _copies(self, batch, log):
+
+class Program:
+    def __init__(self, plan):
+        self.plan = plan
+        self.query_id = plan.get("id", "q")
+        self.sink_topic = plan["sink"]
+        self.topics = tuple(plan.get("topics", ()))
+        self.stages = {"copy": 0, "count": 1, "count2": 2}[plan["kind"]]
+
+    def straight(self, batch, log):
+        """Copies (``copy``)."""
+        begin(self.plan, batch)
         headers = batch.headers or [None] * len(batch.keys)
         out = []
         for i, value in enumerate(batch.values):
@@ -49,32 +57,14 @@ class Ingest:
             out.append((batch.keys[i], text, batch.timestamps[i], headers[i]))
         return out
 
-    def _maybe_fail(self, batch):
-        """Fail, or die, once per mark file, when a certain value comes by."""
-        for what in ("raise", "die"):
-            mark = self.plan.get(f"{what}_mark")
-            if mark and b"CRASH" in batch.values and not Path(mark).exists():
-                Path(mark).touch()
-                if what == "die":
-                    os.kill(os.getpid(), signal.SIGKILL)
-                raise ValueError("a wire came loose")
-
-
-class Program:
-    def __init__(self, plan):
-        self.plan = plan
-        self.query_id = plan.get("id", "q")
-        self.sink_topic = plan["sink"]
-        self.topics = tuple(plan.get("topics", ()))
-        self.stages = {"copy": 0, "count": 1, "count2": 2}[plan["kind"]]
-
     def ingest(self):
         return Ingest(self.plan)
 
     def step(self, stage, records, store, log):
-        if stage < self.stages - 1:
-            # to another key: the count of all keys with the same first letter
-            return [r._replace(key=r.key[:1]) for r in records]
+        """To another key: the count of all keys with the same first letter."""
+        return [r._replace(key=r.key[:1]) for r in records]
+
+    def last_step(self, records, store, log):
         store.load(b"counts", {r.key for r in records})
         out = []
         for record in sorted(records, key=lambda r: (r.partition, r.offset)):
@@ -88,9 +78,25 @@ class Program:
         return out
 
 
+def begin(plan, batch):
+    """Rest; fail, or die, once per mark file, when a certain value comes by."""
+    time.sleep(plan.get("slow_s", 0))
+    for what in ("raise", "die"):
+        mark = plan.get(f"{what}_mark")
+        if mark and b"CRASH" in batch.values and not Path(mark).exists():
+            Path(mark).touch()
+            if what == "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise ValueError("a wire came loose")
+
+
 @lru_cache
 def load(plan_json):
     plan = json.loads(plan_json)
     if plan["kind"] == "broken":
         raise ValueError("this plan cannot be compiled")
     return Program(plan)
+
+
+def no_such_plan(_plan_json):
+    raise ValueError("no_such_plan")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ksql.base.codegen import Draft, define, execute, gathered, indent
-from ksql.dataflow.load import Compiled
+from ksql.dataflow.compiled import writing
 from ksql.functions.registry import BUILTINS
 from ksql.functions.spec import Aggregate
 from ksql.functions.user.load import load_sources
@@ -64,7 +64,7 @@ def test_every_text_of_a_query_is_found_by_its_name():
     world = World("CREATE STREAM S (K STRING KEY, A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);")
     world.run("CREATE TABLE X AS SELECT A, COUNT(*) FROM S GROUP BY A EMIT CHANGES;")
     with gathered() as found:
-        program = Compiled(world.plan("X"), BUILTINS)  # the serde was made before, for the sandbox
+        program = writing(world.plan("X"), BUILTINS)  # the serde was made before, for the sandbox
     subjects = {each.file.split(": ")[1] for each in found}
     assert {"aggregates>", "combined aggregates>", "rows of s>", "JSON reader>"} <= subjects
     for each in found:

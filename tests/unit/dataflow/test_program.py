@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.dataflow.load import Compiled, load
-from ksql.dataflow.program import RawBatch
+from ksql.dataflow.compiled import writing
+from ksql.dataflow.load import load
+from ksql.dataflow.program import RawBatch, through
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.functions.registry import BUILTINS
 from ksql.processors.memory import MemoryStore
@@ -75,14 +76,8 @@ def batch_of(records, first=0):
 
 def run(program, batches):
     stores = [MemoryStore() for _ in range(program.stages)]
-    log, out = Log(), []
-    for batch in batches:
-        ingest = program.ingest()
-        flowing = [*ingest.add(batch, log), *ingest.finish()]
-        for stage, store in enumerate(stores):
-            flowing = list(program.step(stage, flowing, store, log))
-        out.append([tuple(each) for each in flowing])
-    return out, log
+    log = Log()
+    return [list(through(program, batch, stores, log)) for batch in batches], log
 
 
 def last(outputs):
@@ -121,10 +116,9 @@ def test_one_change_per_batch_ends_where_every_change_ends(query, records, cut):
 
 
 EVERY = {
-    query: Compiled(plan(query, **{"cache.max.bytes.buffering": "0"}), BUILTINS)
-    for query in QUERIES
+    query: writing(plan(query, **{"cache.max.bytes.buffering": "0"}), BUILTINS) for query in QUERIES
 }
-ONCE = {query: Compiled(plan(query), BUILTINS) for query in QUERIES if "GROUP BY" in query}
+ONCE = {query: writing(plan(query), BUILTINS) for query in QUERIES if "GROUP BY" in query}
 
 
 def test_what_a_program_tells_of_itself():
@@ -150,7 +144,7 @@ def test_tables_are_read_from_their_beginning():
 
 def test_records_that_do_not_decode_are_skipped_and_told():
     world = World(SETUP, "CREATE STREAM X AS SELECT * FROM S;")
-    program = Compiled(world.plan("X"), BUILTINS)
+    program = writing(world.plan("X"), BUILTINS)
     [out], log = run(
         program, [batch_of([("s", b"a", b"{", 1), ("s", b"b", b'{"A": 1, "B": "x"}', 2)])]
     )
@@ -166,7 +160,7 @@ def test_headers_travel():
         "CREATE STREAM H (A INT, HD BYTES HEADER('h')) WITH (KAFKA_TOPIC='h', PARTITIONS=1);",
         "CREATE STREAM X AS SELECT A, FROM_BYTES(HD, 'utf8') AS HD FROM H;",
     )
-    program = Compiled(world.plan("X"), BUILTINS)
+    program = writing(world.plan("X"), BUILTINS)
     batch = RawBatch(
         ["h", "h"], [0, 0], [0, 1], [1, 2], [None, None], [b'{"A":1}', b'{"A":2}'],
         [[("g", b"no"), ("h", b"yes")], None],

@@ -44,7 +44,7 @@ def ship():
         topics=("t",),
         producer=(),
         buckets=bucket_labels(4),
-        program=f"{__name__}:load",
+        loader=load,
     )
 
 

@@ -72,8 +72,8 @@ class Failing:
     stages = 1
     sink_topic = "t"
 
-    def step(self, stage, records, store, log):
-        del stage, records, store, log
+    def last_step(self, records, store, log):
+        del records, store, log
         entry = ("serializer", "no such key", BadResult("key", (1,)))
         raise QueryFailed("Exception caught in process", entry=entry)
 
@@ -85,9 +85,7 @@ def load(_plan):
 def test_a_stage_that_fails_tells_why(monkeypatch):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    ship = Shipment(
-        "Q", "a", "", (), (), buckets=(7,), log_topic="l", log_rows=True, program=f"{__name__}:load"
-    )
+    ship = Shipment("Q", "a", "", (), (), buckets=(7,), log_topic="l", log_rows=True, loader=load)
     tester = TwsTester(StageHost(ship, 0))
     chunk = pack_records([Record(0, b"k", (1,), 0, offset=0)], 0, 1)
     with pytest.raises(QueryFailed):

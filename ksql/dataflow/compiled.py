@@ -1,0 +1,153 @@
+"""A plan compiled: the ``Program`` that Spark's workers, push queries and memory run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Generic
+
+from ksql.dataflow import exits
+from ksql.dataflow.arms import Code, Encoder, ExitArm, KeyedArm
+from ksql.dataflow.ingest import PORTS, CombinedIngest, KeyedIngest, SourceIngest, by_topic
+from ksql.dataflow.layout import key_places, layout
+from ksql.dataflow.operators import Operator, null_keys
+from ksql.dataflow.program import Out
+from ksql.dataflow.reading import Reader
+from ksql.dataflow.results import Result, Results
+from ksql.plan.nodes import Source
+
+if TYPE_CHECKING:
+    from ksql.base.records import OutRecord
+    from ksql.dataflow.program import Ingest, RawBatch
+    from ksql.formats.schema_registry import Registry
+    from ksql.functions.registry import Functions
+    from ksql.plan.nodes import QueryPlan, Sink
+    from ksql.processors.base import LogError, Record, Store
+
+Finish = Callable[[Results], Sequence[Out]]
+"""The last thing that happens to results in a program."""
+
+
+class Compiled(Generic[Out]):
+    """A plan's program; see ``writing`` and ``answering``."""
+
+    def __init__(
+        self,
+        plan: QueryPlan,
+        functions: Functions,
+        registry: Registry | None,
+        finishing: Callable[[Sink, Registry | None], Finish[Out]],
+    ) -> None:
+        self.plan = plan
+        self.query_id = plan.query_id
+        self.sink_topic = plan.sink.topic
+        code = Code(functions, dict(plan.settings))
+        cut = layout(plan.sink)
+        assert cut.exit is not None  # noqa: S101 - layout always ends in an exit
+        self.stages = len(cut.stages)
+        self._readers = [Reader(source, registry, code.settings) for source in cut.sources]
+        self._by_topic: dict[str, list[int]] = {}
+        for index, source in enumerate(cut.sources):
+            self._by_topic.setdefault(source.topic, []).append(index)
+        self.topics = tuple(self._by_topic)
+        self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
+        self._arms = [KeyedArm(arm, code, null_keys=null_keys(arm.stage, cut)) for arm in cut.arms]
+        self._exit = ExitArm(cut.exit, plan.sink, code)
+        self._finish = finishing(plan.sink, registry)
+        self._operators = [
+            Operator(node, cut, plan, code, keep_old=self._exit.filtered) for node in cut.stages
+        ]
+        self._combine = self._operators[0].combine(self._arms[0]) if self._operators else None
+        last = cut.stages[-1] if cut.stages else None
+        table_key = key_places(last) if isinstance(last, Source) else ()
+        self._stage_exit = exits.StageExit(self._exit, table_key)
+        self._after = [self._arm_from("stage", stage) for stage in range(self.stages - 1)]
+        self._sources = {
+            topic: [self._source_ingest(topic, index) for index in indices]
+            for topic, indices in (self._by_topic.items() if self.stages else ())
+        }
+
+    def straight(self, batch: RawBatch, log: LogError) -> Sequence[Out]:
+        """The results of a batch, where there are no stages."""
+        out: list[Out] = []
+        for topic, part in by_topic(batch):
+            for index in self._by_topic.get(topic, ()):
+                out += self._finish(exits.of_source(self._exit, self._readers[index], part, log))
+        return out
+
+    def ingest(self) -> Ingest:
+        """A fresh ingest for one task."""
+        if self._combine is not None:
+            return CombinedIngest(self._sources, self._combine)
+        return KeyedIngest(self._sources)
+
+    def step(
+        self, stage: int, records: Sequence[Record], store: Store, log: LogError
+    ) -> Iterable[Record]:
+        """A stage before the last one."""
+        passing = [r for r in records if r.port // PORTS != stage]
+        results = self._processed(stage, records, store, log)
+        return [*passing, *_arm_records(self._after[stage], results, log)]
+
+    def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
+        """The last stage."""
+        results = list(self._processed(self.stages - 1, records, store, log))
+        return self._finish(self._stage_exit.results(results, log))
+
+    def _processed(
+        self, stage: int, records: Sequence[Record], store: Store, log: LogError
+    ) -> Iterable[Record]:
+        if self.stages > 1:
+            records = [r._replace(port=r.port % PORTS) for r in records if r.port // PORTS == stage]
+        return self._operators[stage].processor.process(records, store, log)
+
+    def _arm_from(self, kind: str, index: int) -> KeyedArm:
+        """The arm that starts at a source or behind a stage."""
+        return next(a for a in self._arms if (a.entry.kind, a.entry.index) == (kind, index))
+
+    def _source_ingest(self, topic: str, index: int) -> SourceIngest:
+        arm, number = self._arm_from("source", index), self.topic_numbers[topic]
+        return SourceIngest(self._readers[index], number, arm)
+
+
+def writing(
+    plan: QueryPlan, functions: Functions, registry: Registry | None = None
+) -> Compiled[OutRecord]:
+    """The program of a plan with a sink topic: its results are encoded records."""
+    return Compiled(plan, functions, registry, _encoded)
+
+
+def answering(
+    plan: QueryPlan, functions: Functions, registry: Registry | None = None
+) -> Compiled[Result]:
+    """The program of a plan that answers a client: its results are rows."""
+    return Compiled(plan, functions, registry, _as_they_are)
+
+
+def _encoded(sink: Sink, registry: Registry | None) -> Finish[OutRecord]:
+    return Encoder(sink, registry).encode
+
+
+def _as_they_are(_sink: Sink, _registry: Registry | None) -> Finish[Result]:
+    return Results.each
+
+
+def _arm_records(arm: KeyedArm, results: Iterable[Record], log: LogError) -> list[Record]:
+    """A stage's results on their way to the next one.
+
+    A table's change becomes one record if old and new row have one key, else two, the old one's
+    first (KIP-904).
+    """
+    port, width = arm.stage * PORTS + arm.port, len(arm.entry.columns)
+    out = []
+    for record in results:
+        row = exits.whole(record.row, record, width)
+        new = None if row is None else arm.project(row, log)
+        old = None if record.old is None else arm.project(record.old, log)
+        if new is not None and old is not None and new[0] == old[0]:
+            out.append(record._replace(port=port, key=new[0], row=new[1], old=old[1]))
+            continue
+        if old is not None:
+            out.append(record._replace(port=port, key=old[0], row=None, old=old[1]))
+        if new is not None:
+            out.append(record._replace(port=port, key=new[0], row=new[1], old=None))
+    return out

@@ -1,0 +1,119 @@
+"""The end of a program: rows from a source or from the last stage become results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ksql.dataflow.ingest import picked
+from ksql.dataflow.results import Result, Results
+from ksql.processors import keys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.base.records import Headers, Row
+    from ksql.dataflow.arms import ExitArm
+    from ksql.dataflow.program import RawBatch
+    from ksql.dataflow.reading import Arrivals, Reader
+    from ksql.processors.base import LogError, Record
+
+
+def of_source(exit_: ExitArm, reader: Reader, batch: RawBatch, log: LogError) -> Results:
+    """What leaves at once; where no record can be a deletion or lose its key, all together."""
+    found = reader.read(batch, log)
+    if exit_.explodes or (exit_.filtered and not exit_.table):
+        found = found.alive()
+    if exit_.table or found.dead or found.keyless:
+        singly = _exploded_singly if exit_.explodes else _source_singly
+        return Results.of(singly(exit_, found, batch.headers, log))
+    headers = picked(batch.headers, found.places) if batch.headers else None
+    return exit_.emit_all(found.rows, found.times, headers, log)
+
+
+def _source_singly(
+    exit_: ExitArm, found: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+) -> list[Result]:
+    emit, table, filtered = exit_.emit, exit_.table, exit_.filtered
+    out: list[Result] = []
+    for i, row, time, keyless, dead in found.each():
+        header = headers[i] if headers else None
+        if table and keyless:
+            log("source", "a table's record has no key", row)
+            continue
+        if dead:
+            gone = exit_.delete(row, time, header, log)
+            out.append(exit_.without_key(gone) if keyless else gone)
+            continue
+        emitted = emit(row, time, header, log)
+        if emitted is not None:
+            out.append(emitted if not keyless else exit_.without_key(emitted))
+        elif table and filtered and not exit_.passes(row, log):
+            out.append(exit_.delete(row, time, header, log))
+    return out
+
+
+def _exploded_singly(
+    exit_: ExitArm, found: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+) -> list[Result]:
+    """Records of which some have no key: what follows from those has none either."""
+    out: list[Result] = []
+    for i, row, time, keyless, _dead in found.each():
+        rows = exit_.emit_all([row], [time], [headers[i]] if headers else None, log).each()
+        out += map(exit_.without_key, rows) if keyless else rows
+    return out
+
+
+class StageExit:
+    """What leaves behind the last stage; ``table_key`` has the places of a table's key columns."""
+
+    def __init__(self, exit_: ExitArm, table_key: Sequence[int]) -> None:
+        self._exit = exit_
+        self._table_key = table_key
+
+    def results(self, records: Sequence[Record], log: LogError) -> Results:
+        """The results of the stage's records; where nothing can be deleted, all at once."""
+        exit_ = self._exit
+        rows = [record.row for record in records if record.row is not None]
+        if len(rows) < len(records) or (exit_.table and exit_.filtered):
+            return Results.of(self._singly(records, log))
+        width = exit_.columns
+        if rows and len(rows[0]) != width:
+            rows = [(*record.row, record.timestamp) for record in records if record.row is not None]
+        times = [record.timestamp for record in records]
+        headers = [record.headers for record in records]
+        return exit_.emit_all(rows, times, headers if any(headers) else None, log)
+
+    def _singly(self, records: Sequence[Record], log: LogError) -> list[Result]:
+        out: list[Result] = []
+        exit_ = self._exit
+        for record in records:
+            row = whole(record.row, record, exit_.columns)
+            emitted = None
+            if row is not None:
+                emitted = exit_.emit(row, record.timestamp, record.headers, log)
+            if emitted is not None:
+                out.append(emitted)
+            elif exit_.table and (row is None or not exit_.passes(row, log)):
+                gone = record.old if record.old is not None else self._unknown(record)
+                if gone is not None and (exit_.leftovers or exit_.passes(gone, log)):
+                    out.append(exit_.delete(gone, record.timestamp, record.headers, log))
+        return out
+
+    def _unknown(self, record: Record) -> Row | None:
+        """The row of a deletion whose old row nobody knows: just its key.
+
+        Only where nothing is filtered, or was filtered otherwise by an earlier plan.
+        """
+        if record.row is not None or (self._exit.filtered and not self._exit.leftovers):
+            return None
+        row: list[Any] = [None] * self._exit.columns
+        for place, value in zip(self._table_key, keys.unpack(record.key), strict=True):
+            row[place] = value
+        return tuple(row)
+
+
+def whole(row: Row | None, record: Record, width: int) -> Row | None:
+    """A join's row ends with its time; others have it already."""
+    if row is None or len(row) == width:
+        return row
+    return (*row, record.timestamp)

@@ -1,0 +1,139 @@
+"""The ingest of a task: from a topic's records to keyed records for the stages."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING, TypeVar
+
+from ksql.dataflow.program import RawBatch
+from ksql.processors.base import Record
+from ksql.processors.combine import Combiner
+from ksql.processors.keys import pack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ksql.dataflow.arms import KeyedArm
+    from ksql.dataflow.reading import Arrivals, Reader
+    from ksql.processors.base import LogError
+    from ksql.processors.combine import Combine
+
+Item = TypeVar("Item")
+_new = tuple.__new__
+PORTS = 8
+"""Ports are numbered through the program: stage * PORTS + the port of the stage's operator."""
+
+
+class SourceIngest:
+    """A source of a program with stages: its reader, its topic's number, its way to a stage."""
+
+    def __init__(self, reader: Reader, topic: int, arm: KeyedArm) -> None:
+        self.reader = reader
+        self.arm = arm
+        self._topic = topic
+
+    def keyed(self, batch: RawBatch, log: LogError) -> Iterable[Record]:
+        """The batch's records on their way to the stage."""
+        arm, found = self.arm, self.reader.read(batch, log)
+        if arm.table:
+            return self._keyed_changes(found, batch, log)
+        found = found.alive()
+        rows = arm.projected(found.rows, log)
+        if not all(rows):
+            found = found.kept(rows)
+        width = arm.width
+        places = found.places
+        columns = zip(
+            repeat(arm.stage * PORTS + arm.port),
+            [pack(row[:width]) for row in rows if row],
+            [row[width:] for row in rows if row],
+            found.times,
+            repeat(self._topic),
+            picked(batch.partitions, places),
+            picked(batch.offsets, places),
+            picked(batch.headers, places) if batch.headers else repeat(None),
+            repeat(None),
+        )
+        # the tuple's own constructor: the records are built without a Python-level call each
+        return map(_new, repeat(Record), columns)
+
+    def _keyed_changes(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
+        """A table's records, deletions among them, in their order."""
+        arm, topic = self.arm, self._topic
+        port = arm.stage * PORTS + arm.port
+        headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
+        out = []
+        for i, row, time, keyless, dead in found.each():
+            if keyless:
+                log("source", "a table's record has no key", row)
+                continue
+            keyed = arm.keyed(row, dead, log)
+            if keyed is not None:
+                header = headers[i] if headers else None
+                out.append(Record(port, *keyed, time, topic, partitions[i], offsets[i], header))
+        return out
+
+
+class KeyedIngest:
+    """Records leave as they come."""
+
+    def __init__(self, sources: Mapping[str, Sequence[SourceIngest]]) -> None:
+        self._sources = sources
+
+    def add(self, batch: RawBatch, log: LogError) -> list[Record]:
+        """The records of a batch, keyed."""
+        out: list[Record] = []
+        for topic, part in by_topic(batch):
+            for source in self._sources.get(topic, ()):
+                out += source.keyed(part, log)
+        return out
+
+    def finish(self) -> list[Record]:
+        """Nothing is held back."""
+        return []
+
+
+class CombinedIngest:
+    """Records are folded into their groups' states; these leave at the end."""
+
+    def __init__(self, sources: Mapping[str, Sequence[SourceIngest]], combine: Combine) -> None:
+        self._sources = sources
+        self._combiner = Combiner(combine)
+
+    def add(self, batch: RawBatch, log: LogError) -> list[Record]:
+        """Fold a batch; nothing leaves yet."""
+        for topic, part in by_topic(batch):
+            for source in self._sources.get(topic, ()):
+                found = source.reader.read(part, log).alive()
+                self._combiner.add(source.arm.projected(found.rows, log), found.times, log)
+        return []
+
+    def finish(self) -> list[Record]:
+        """A record per group."""
+        return self._combiner.finish()
+
+
+def picked(column: Sequence[Item], places: Sequence[int]) -> Sequence[Item]:
+    """The column at those places; itself if these are all."""
+    return column if len(places) == len(column) else [column[place] for place in places]
+
+
+def by_topic(batch: RawBatch) -> Iterable[tuple[str, RawBatch]]:
+    """The batch cut by topic; most batches have one."""
+    names = set(batch.topics)
+    if len(names) <= 1:
+        return [(name, batch) for name in names]
+    return [(name, _part(batch, name)) for name in sorted(names)]
+
+
+def _part(batch: RawBatch, name: str) -> RawBatch:
+    places = [place for place, topic in enumerate(batch.topics) if topic == name]
+    return RawBatch(
+        picked(batch.topics, places),
+        picked(batch.partitions, places),
+        picked(batch.offsets, places),
+        picked(batch.timestamps, places),
+        picked(batch.keys, places),
+        picked(batch.values, places),
+        None if batch.headers is None else picked(batch.headers, places),
+    )

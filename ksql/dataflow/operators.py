@@ -1,0 +1,88 @@
+"""The operator of a stage, made from its plan node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.analysis.bound import type_of
+from ksql.dataflow.layout import Layout, Stateful, right_width, source_columns
+from ksql.functions.instantiate import instantiate_aggregate
+from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
+from ksql.plan.walk import generations
+from ksql.processors import aggregate as aggregates
+from ksql.processors.combine import Combine, compile_combine
+from ksql.processors.folds import Slot, compile_folds
+from ksql.processors.joins import StreamTableJoin as JoinProcessor
+from ksql.processors.table import TableSource
+from ksql.processors.windows import Windows
+
+if TYPE_CHECKING:
+    from ksql.dataflow.arms import Code, KeyedArm
+    from ksql.processors.base import Processor
+
+
+class Operator:
+    """A stage's processor, made from its plan node."""
+
+    def __init__(
+        self, node: Stateful, cut: Layout, plan: QueryPlan, code: Code, *, keep_old: bool
+    ) -> None:
+        self._slots: list[Slot] = []
+        self._combined = False
+        self.processor: Processor
+        match node:
+            case Aggregate():
+                self._slots = _slots(node, code)
+                folds = compile_folds(self._slots, generations(node))
+                first = cut.stages[0] is node
+                self._combined = (
+                    first
+                    and not plan.every_change
+                    and node.window is None
+                    and folds.merge is not None
+                )
+                self.processor = aggregates.Aggregate(
+                    folds, _windows(node), plan.every_change, self._combined, keep_old
+                )
+            case Source():
+                self.processor = TableSource(len(source_columns(node)))
+            case StreamTableJoin():
+                self.processor = JoinProcessor(node.kind == "LEFT", right_width(node, cut))
+
+    def combine(self, arm: KeyedArm) -> Combine | None:
+        """How states are combined before the exchange, where the plan allows it."""
+        if not self._combined:
+            return None
+        return compile_combine(self._slots, arm.width, plain=arm.plain_key)
+
+
+def null_keys(stage: int, cut: Layout) -> bool:
+    """LEFT joins keep streams' records without key.
+
+    A table's key may have NULLs among its columns.
+    """
+    node = cut.stages[stage]
+    return isinstance(node, Source) or (isinstance(node, StreamTableJoin) and node.kind == "LEFT")
+
+
+def _windows(node: Aggregate) -> Windows | None:
+    window = node.window
+    if window is None:
+        return None
+    return Windows(window.size_ms, window.advance_ms, window.grace_ms, window.retention_ms)
+
+
+def _slots(node: Aggregate, code: Code) -> list[Slot]:
+    slots, place = [], 0
+    for fold in node.folds:
+        function = instantiate_aggregate(
+            code.functions.get(fold.function),
+            fold.overload,
+            [type_of(arg) for arg in fold.args],
+            fold.literals,
+            code.settings,
+        )
+        width = len(fold.args)
+        slots.append(Slot(fold.slot, function, tuple(range(place, place + width))))
+        place += width
+    return slots
