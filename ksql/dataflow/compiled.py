@@ -14,6 +14,7 @@ from ksql.dataflow.program import Out
 from ksql.dataflow.reading import Reader
 from ksql.dataflow.results import Result, Results
 from ksql.plan.nodes import Source
+from ksql.processors.order import in_order
 
 if TYPE_CHECKING:
     from ksql.base.records import OutRecord
@@ -98,7 +99,10 @@ class Compiled(Generic[Out]):
     ) -> Iterable[Record]:
         if self.stages > 1:
             records = [r._replace(port=r.port % PORTS) for r in records if r.port // PORTS == stage]
-        return self._operators[stage].processor.process(records, store, log)
+        operator = self._operators[stage]
+        if not operator.combined:  # a partial state stands for many records, in no order
+            records = in_order(records)
+        return operator.processor.process(records, store, log)
 
     def _arm_from(self, kind: str, index: int) -> KeyedArm:
         """The arm that starts at a source or behind a stage."""

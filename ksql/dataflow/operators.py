@@ -28,21 +28,21 @@ class Operator:
         self, node: Stateful, cut: Layout, plan: QueryPlan, code: Code, *, keep_old: bool
     ) -> None:
         self._slots: list[Slot] = []
-        self._combined = False
+        self.combined = False
         self.processor: Processor
         match node:
             case Aggregate():
                 self._slots = _slots(node, code)
                 folds = compile_folds(self._slots, generations(node))
                 first = cut.stages[0] is node
-                self._combined = (
+                self.combined = (
                     first
                     and not plan.every_change
                     and node.window is None
                     and folds.merge is not None
                 )
                 self.processor = aggregates.Aggregate(
-                    folds, _windows(node), plan.every_change, self._combined, keep_old
+                    folds, _windows(node), plan.every_change, self.combined, keep_old
                 )
             case Source():
                 self.processor = TableSource(len(source_columns(node)))
@@ -51,7 +51,7 @@ class Operator:
 
     def combine(self, arm: KeyedArm) -> Combine | None:
         """How states are combined before the exchange, where the plan allows it."""
-        if not self._combined:
+        if not self.combined:
             return None
         return compile_combine(self._slots, arm.width, plain=arm.plain_key)
 

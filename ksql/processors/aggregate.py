@@ -16,7 +16,6 @@ from ksql.base.errors import QueryFailed
 from ksql.processors import keys
 from ksql.processors.base import LogError, Record, Store
 from ksql.processors.folds import Folds, State
-from ksql.processors.order import in_order
 from ksql.processors.windows import Clock, Windows
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ class Aggregate:
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
         """Fold the records into their groups' states."""
-        records = records if self.combined else in_order(records)
         if self.windows is None:
             packed = [record.key for record in records]
             store.load(GROUPS, set(packed))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.processors.order import in_order
 from ksql.processors.table import fitted
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class StreamTableJoin:
         """Join the stream's records, keep the table's."""
         store.load(_ROWS, {record.key for record in records})
         nothing = (None,) * self.right_width
-        for record in in_order(records):
+        for record in records:
             if record.port == RIGHT:
                 self._remember(record, store)
                 continue

@@ -1,4 +1,7 @@
-"""The order in which records are processed: an exchange keeps none, so it is restored here."""
+"""The order in which records are processed: an exchange keeps none, so it is restored here.
+
+The program does so, once for all operators.
+"""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ksql.processors.order import in_order
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -32,7 +30,7 @@ class TableSource:
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
         """Remember the rows."""
         store.load(_ROWS, {record.key for record in records})
-        for record in in_order(records):
+        for record in records:
             stored = store.get(_ROWS, record.key)
             old = None if stored is None else fitted(stored, self.width)
             if record.row is None:

@@ -121,6 +121,37 @@ EVERY = {
 ONCE = {query: writing(plan(query), BUILTINS) for query in QUERIES if "GROUP BY" in query}
 
 
+@pytest.mark.parametrize("query", [q for q in QUERIES if EVERY[q].stages])
+@given(records=RECORDS, randoms=st.randoms())
+def test_the_order_that_an_exchange_loses_is_restored(query, records, randoms):
+    program = EVERY[query]
+    batch = batch_of([r for r in records if r[0] in program.topics])
+    assert run(Shuffled(program, randoms), [batch]) == run(program, [batch])
+
+
+class Shuffled:
+    """A program whose exchanges shuffle; what follows from one record stays together."""
+
+    def __init__(self, program, randoms):
+        self.stages = program.stages
+        self.ingest = program.ingest
+        self._program = program
+        self._randoms = randoms
+
+    def step(self, stage, records, store, log):
+        return self._program.step(stage, self._mixed(records), store, log)
+
+    def last_step(self, records, store, log):
+        return self._program.last_step(self._mixed(records), store, log)
+
+    def _mixed(self, records):
+        parts = {}
+        for record in records:
+            parts.setdefault((record.topic, record.partition, record.offset), []).append(record)
+        mixed = self._randoms.sample(list(parts.values()), len(parts))
+        return [record for part in mixed for record in part]
+
+
 def test_what_a_program_tells_of_itself():
     program = load(World(SETUP, "CREATE STREAM X AS SELECT * FROM S;").query("X").plan)
     assert (program.query_id, program.topics, program.stages, program.sink_topic) == (

@@ -43,11 +43,6 @@ def test_or_the_last_one_of_a_batch():
     assert shown(second) == [(("a", 3, 13, 6), 6)]
 
 
-def test_records_are_put_in_order_first():
-    [out] = run(operator(COUNT, SUM), [[record("a", (2,), 2, 7), record("a", (1,), 1, 6)]])
-    assert shown(out) == [(("a", 1, 1, 1), 1), (("a", 2, 3, 2), 2)]
-
-
 def test_the_row_before_where_it_is_asked_for():
     keeping = operator(COUNT, keep_old=True)
     first, second = run(

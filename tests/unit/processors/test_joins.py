@@ -4,6 +4,7 @@ import pytest
 
 from ksql.processors.joins import LEFT, RIGHT, StreamTableJoin
 from ksql.processors.memory import MemoryStore
+from ksql.processors.order import in_order
 from ksql.processors.table import TableSource
 from tests.unit.processors.support import Log, record
 
@@ -17,7 +18,7 @@ def table(key, row, time, offset=0):
 
 
 def run(processor, batch, store):
-    return [(r.row, r.timestamp) for r in processor.process(batch, store, Log())]
+    return [(r.row, r.timestamp) for r in processor.process(in_order(batch), store, Log())]
 
 
 @pytest.mark.parametrize("outer", [False, True])
