@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ksql.plan.nodes import Sink
 
 _LONG = struct.Struct(">q")
-_NO_PSEUDO = (None,) * len(PSEUDO_COLUMNS)
 Keyed = tuple[bytes, Row | None]
 
 
@@ -48,7 +47,7 @@ class Code:
         self, flow: Flow, outputs: Sequence[Bound], label: str, *, where: bool = True
     ) -> Stage:
         """The functions for a stretch; they give None for rows that its conditions drop."""
-        names = [name for name, _ in flow.entry.columns]
+        names = flow.entry.shape.names
         condition = conjunction(flow.wheres) if where else None
         return compile_stage(names, condition, outputs, self.functions, self.settings, label)
 
@@ -66,7 +65,7 @@ class Code:
         condition = conjunction(flow.wheres)
         if condition is None:
             return None
-        names = [name for name, _ in flow.entry.columns]
+        names = flow.entry.shape.names
         return compile_predicate(names, condition, self.functions, self.settings, label)
 
 
@@ -144,8 +143,11 @@ class ExitArm:
         self._exploder = code.exploder(flow)
         #: Whether a record may give several rows, or none; those without value give none.
         self.explodes = self._exploder is not None
-        #: How many columns the rows have that come here.
-        self.columns = self._exploder.width if self._exploder else len(flow.entry.columns)
+        #: The rows that come here.
+        self.shape = (
+            flow.entry.explosion.flow.entry.shape if flow.entry.explosion else flow.entry.shape
+        )
+        self._pseudo = [i for i, name in enumerate(self.shape.names) if name in PSEUDO_COLUMNS]
         self._width = len(exit_.key)
         self._rekeyed = exit_.rekeyed
         self._windowed = sink.window is not None
@@ -217,7 +219,7 @@ class ExitArm:
         columns.
         """
         if self._rekeyed:
-            row = _NO_PSEUDO + row[len(_NO_PSEUDO) :]
+            row = tuple(None if i in self._pseudo else value for i, value in enumerate(row))
         out = self._key(row, log) or ()
         window = (out[-2], out[-1]) if self._windowed else None
         return out[: self._width], None, time, headers, window

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Generic
 
 from ksql.dataflow import exits
 from ksql.dataflow.arms import Code, Encoder, ExitArm, KeyedArm
-from ksql.dataflow.ingest import PORTS, CombinedIngest, KeyedIngest, SourceIngest, by_topic
-from ksql.dataflow.layout import key_places, layout
+from ksql.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
+from ksql.dataflow.layout import layout
 from ksql.dataflow.operators import Operator, null_keys
 from ksql.dataflow.program import Out
 from ksql.dataflow.reading import Reader
 from ksql.dataflow.results import Result, Results
-from ksql.plan.nodes import Source
 from ksql.processors.order import in_order
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ class Compiled(Generic[Out]):
         self.sink_topic = plan.sink.topic
         code = Code(functions, dict(plan.settings))
         cut = layout(plan.sink)
-        assert cut.exit is not None  # noqa: S101 - layout always ends in an exit
         self.stages = len(cut.stages)
         self._readers = [Reader(source, registry, code.settings) for source in cut.sources]
         self._by_topic: dict[str, list[int]] = {}
@@ -51,16 +49,19 @@ class Compiled(Generic[Out]):
             self._by_topic.setdefault(source.topic, []).append(index)
         self.topics = tuple(self._by_topic)
         self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
-        self._arms = [KeyedArm(arm, code, null_keys=null_keys(arm.stage, cut)) for arm in cut.arms]
+        self._arms = [
+            KeyedArm(arm, code, null_keys=null_keys(stage))
+            for stage in cut.stages
+            for arm in stage.arms
+        ]
         self._exit = ExitArm(cut.exit, plan.sink, code)
         self._finish = finishing(plan.sink, registry)
         self._operators = [
-            Operator(node, cut, plan, code, keep_old=self._exit.filtered) for node in cut.stages
+            Operator(stage, plan, code, first=number == 0, keep_old=self._exit.filtered)
+            for number, stage in enumerate(cut.stages)
         ]
         self._combine = self._operators[0].combine(self._arms[0]) if self._operators else None
-        last = cut.stages[-1] if cut.stages else None
-        table_key = key_places(last) if isinstance(last, Source) else ()
-        self._stage_exit = exits.StageExit(self._exit, table_key)
+        self._stage_of = [arm.stage for arm in self._arms]
         self._after = [self._arm_from("stage", stage) for stage in range(self.stages - 1)]
         self._sources = {
             topic: [self._source_ingest(topic, index) for index in indices]
@@ -85,20 +86,22 @@ class Compiled(Generic[Out]):
         self, stage: int, records: Sequence[Record], store: Store, log: LogError
     ) -> Iterable[Record]:
         """A stage before the last one."""
-        passing = [r for r in records if r.port // PORTS != stage]
+        stage_of = self._stage_of
+        passing = [record for record in records if stage_of[record.port] != stage]
         results = self._processed(stage, records, store, log)
         return [*passing, *_arm_records(self._after[stage], results, log)]
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
         """The last stage."""
         results = list(self._processed(self.stages - 1, records, store, log))
-        return self._finish(self._stage_exit.results(results, log))
+        return self._finish(exits.of_stage(self._exit, results, log))
 
     def _processed(
         self, stage: int, records: Sequence[Record], store: Store, log: LogError
     ) -> Iterable[Record]:
         if self.stages > 1:
-            records = [r._replace(port=r.port % PORTS) for r in records if r.port // PORTS == stage]
+            stage_of = self._stage_of
+            records = [record for record in records if stage_of[record.port] == stage]
         operator = self._operators[stage]
         if not operator.combined:  # a partial state stands for many records, in no order
             records = in_order(records)
@@ -141,17 +144,15 @@ def _arm_records(arm: KeyedArm, results: Iterable[Record], log: LogError) -> lis
     A table's change becomes one record if old and new row have one key, else two, the old one's
     first (KIP-904).
     """
-    port, width = arm.stage * PORTS + arm.port, len(arm.entry.columns)
     out = []
     for record in results:
-        row = exits.whole(record.row, record, width)
-        new = None if row is None else arm.project(row, log)
+        new = None if record.row is None else arm.project(record.row, log)
         old = None if record.old is None else arm.project(record.old, log)
         if new is not None and old is not None and new[0] == old[0]:
-            out.append(record._replace(port=port, key=new[0], row=new[1], old=old[1]))
+            out.append(record._replace(port=arm.port, key=new[0], row=new[1], old=old[1]))
             continue
         if old is not None:
-            out.append(record._replace(port=port, key=old[0], row=None, old=old[1]))
+            out.append(record._replace(port=arm.port, key=old[0], row=None, old=old[1]))
         if new is not None:
-            out.append(record._replace(port=port, key=new[0], row=new[1], old=None))
+            out.append(record._replace(port=arm.port, key=new[0], row=new[1], old=None))
     return out

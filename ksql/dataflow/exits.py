@@ -63,57 +63,39 @@ def _exploded_singly(
     return out
 
 
-class StageExit:
-    """What leaves behind the last stage; ``table_key`` has the places of a table's key columns."""
-
-    def __init__(self, exit_: ExitArm, table_key: Sequence[int]) -> None:
-        self._exit = exit_
-        self._table_key = table_key
-
-    def results(self, records: Sequence[Record], log: LogError) -> Results:
-        """The results of the stage's records; where nothing can be deleted, all at once."""
-        exit_ = self._exit
-        rows = [record.row for record in records if record.row is not None]
-        if len(rows) < len(records) or (exit_.table and exit_.filtered):
-            return Results.of(self._singly(records, log))
-        width = exit_.columns
-        if rows and len(rows[0]) != width:
-            rows = [(*record.row, record.timestamp) for record in records if record.row is not None]
-        times = [record.timestamp for record in records]
-        headers = [record.headers for record in records]
-        return exit_.emit_all(rows, times, headers if any(headers) else None, log)
-
-    def _singly(self, records: Sequence[Record], log: LogError) -> list[Result]:
-        out: list[Result] = []
-        exit_ = self._exit
-        for record in records:
-            row = whole(record.row, record, exit_.columns)
-            emitted = None
-            if row is not None:
-                emitted = exit_.emit(row, record.timestamp, record.headers, log)
-            if emitted is not None:
-                out.append(emitted)
-            elif exit_.table and (row is None or not exit_.passes(row, log)):
-                gone = record.old if record.old is not None else self._unknown(record)
-                if gone is not None and (exit_.leftovers or exit_.passes(gone, log)):
-                    out.append(exit_.delete(gone, record.timestamp, record.headers, log))
-        return out
-
-    def _unknown(self, record: Record) -> Row | None:
-        """The row of a deletion whose old row nobody knows: just its key.
-
-        Only where nothing is filtered, or was filtered otherwise by an earlier plan.
-        """
-        if record.row is not None or (self._exit.filtered and not self._exit.leftovers):
-            return None
-        row: list[Any] = [None] * self._exit.columns
-        for place, value in zip(self._table_key, keys.unpack(record.key), strict=True):
-            row[place] = value
-        return tuple(row)
+def of_stage(exit_: ExitArm, records: Sequence[Record], log: LogError) -> Results:
+    """The results of the last stage's records; where nothing can be deleted, all at once."""
+    rows = [record.row for record in records if record.row is not None]
+    if len(rows) < len(records) or (exit_.table and exit_.filtered):
+        return Results.of(_stage_singly(exit_, records, log))
+    times = [record.timestamp for record in records]
+    headers = [record.headers for record in records]
+    return exit_.emit_all(rows, times, headers if any(headers) else None, log)
 
 
-def whole(row: Row | None, record: Record, width: int) -> Row | None:
-    """A join's row ends with its time; others have it already."""
-    if row is None or len(row) == width:
-        return row
-    return (*row, record.timestamp)
+def _stage_singly(exit_: ExitArm, records: Sequence[Record], log: LogError) -> list[Result]:
+    out: list[Result] = []
+    for record in records:
+        row, emitted = record.row, None
+        if row is not None:
+            emitted = exit_.emit(row, record.timestamp, record.headers, log)
+        if emitted is not None:
+            out.append(emitted)
+        elif exit_.table and (row is None or not exit_.passes(row, log)):
+            gone = record.old if record.old is not None else _unknown(exit_, record)
+            if gone is not None and (exit_.leftovers or exit_.passes(gone, log)):
+                out.append(exit_.delete(gone, record.timestamp, record.headers, log))
+    return out
+
+
+def _unknown(exit_: ExitArm, record: Record) -> Row | None:
+    """The row of a deletion whose old row nobody knows: just its key.
+
+    Only where nothing is filtered, or was filtered otherwise by an earlier plan.
+    """
+    if record.row is not None or (exit_.filtered and not exit_.leftovers):
+        return None
+    row: list[Any] = [None] * len(exit_.shape.columns)
+    for place, value in zip(exit_.shape.keys, keys.unpack(record.key), strict=True):
+        row[place] = value
+    return tuple(row)

@@ -30,7 +30,6 @@ class Exploder:
     """
 
     def __init__(self, explosion: Explosion, stage: Stage, functions: Functions) -> None:
-        self.width = len(explosion.flow.entry.columns)
         self._arguments = stage.batch
         self._calls: list[tuple[str, Callable[..., list[Any]], slice]] = []
         place = 0

@@ -30,6 +30,23 @@ class Explosion:
 
 
 @dataclass(frozen=True, slots=True)
+class RowShape:
+    """The columns of the rows at one place of a plan; ``layout`` makes all of them.
+
+    ``times`` are the places of the row's time, ``keys`` those of a table's key columns.
+    """
+
+    columns: tuple[tuple[str, SqlType], ...]
+    times: tuple[int, ...]
+    keys: tuple[int, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names."""
+        return [name for name, _ in self.columns]
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """Where rows come in: source number ``index``, or the output of stage ``index``.
 
@@ -38,7 +55,7 @@ class Entry:
 
     kind: str  # "source" or "stage"
     index: int
-    columns: tuple[tuple[str, SqlType], ...]
+    shape: RowShape
     explosion: Explosion | None = None
 
 
@@ -71,7 +88,7 @@ class Flow:
 
 def entering(entry: Entry, *, table: bool) -> Flow:
     """The flow right at its entry."""
-    items = tuple(Named(name, b.Column(name, type_)) for name, type_ in entry.columns)
+    items = tuple(Named(name, b.Column(name, type_)) for name, type_ in entry.shape.columns)
     return Flow(entry, (), items, table)
 
 
@@ -91,9 +108,8 @@ def exploded(flow: Flow, node: Explode) -> Flow:
     """The flow behind table functions: its rows have one more column for each."""
     calls = tuple(replace(c, args=tuple(map(flow.over_entry, c.args))) for c in node.calls)
     added = tuple((call.name, call.type) for call in calls)
-    entry = replace(
-        flow.entry, columns=(*flow.entry.columns, *added), explosion=Explosion(flow, calls)
-    )
+    shape = replace(flow.entry.shape, columns=(*flow.entry.shape.columns, *added))
+    entry = replace(flow.entry, shape=shape, explosion=Explosion(flow, calls))
     columns = tuple(Named(name, b.Column(name, type_)) for name, type_ in added)
     return Flow(entry, (), (*flow.items, *columns), flow.table)
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 _new = tuple.__new__
-PORTS = 8
-"""Ports are numbered through the program: stage * PORTS + the port of the stage's operator."""
 
 
 class SourceIngest:
@@ -44,7 +42,7 @@ class SourceIngest:
         width = arm.width
         places = found.places
         columns = zip(
-            repeat(arm.stage * PORTS + arm.port),
+            repeat(arm.port),
             [pack(row[:width]) for row in rows if row],
             [row[width:] for row in rows if row],
             found.times,
@@ -59,8 +57,7 @@ class SourceIngest:
 
     def _keyed_changes(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
         """A table's records, deletions among them, in their order."""
-        arm, topic = self.arm, self._topic
-        port = arm.stage * PORTS + arm.port
+        arm, port, topic = self.arm, self.arm.port, self._topic
         headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
         out = []
         for i, row, time, keyless, dead in found.each():

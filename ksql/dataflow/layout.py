@@ -1,11 +1,14 @@
-"""Where a plan is cut: which stateful step runs in which stage, and what flows between them."""
+"""Where a plan is cut: which stateful step runs in which stage, and what flows between them.
+
+The layout of every row in a program is made here.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ksql.analysis.bound import Bound, type_of
-from ksql.dataflow.flow import Entry, Flow, entering, exploded, extend
+from ksql.dataflow.flow import Entry, Flow, RowShape, entering, exploded, extend
 from ksql.dataflow.lowering import check_runs
 from ksql.plan.nodes import (
     Aggregate,
@@ -24,14 +27,17 @@ from ksql.plan.nodes import (
 )
 from ksql.plan.walk import nodes
 from ksql.types.model import BIGINT, SqlType
-from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Role
+from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Column, Role
 
 Stateful = Aggregate | StreamTableJoin | Source
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Rows of one flow on their way to a stage: their packed key and what they carry."""
+    """Rows of one flow on their way to a stage: their packed key and what they carry.
+
+    ``port`` is the arm's number in the program.
+    """
 
     flow: Flow
     stage: int
@@ -50,14 +56,27 @@ class Exit:
     rekeyed: bool = False
 
 
-@dataclass(slots=True)
-class Layout:
-    """All of a plan: its sources, its stages in order, the arms between them, the exit."""
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stateful step, the arms that lead to it in the order of its inputs, and its rows."""
 
-    sources: list[Source] = field(default_factory=list)
-    stages: list[Stateful] = field(default_factory=list)
-    arms: list[Arm] = field(default_factory=list)
-    exit: Exit | None = None
+    node: Stateful
+    arms: tuple[Arm, ...]
+    shape: RowShape
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """All of a plan: its sources, its stages in order, the exit."""
+
+    sources: tuple[Source, ...]
+    stages: tuple[Stage, ...]
+    exit: Exit
+
+    @property
+    def arms(self) -> list[Arm]:
+        """All arms, each at the place of its port."""
+        return [arm for stage in self.stages for arm in stage.arms]
 
 
 def layout(sink: Sink) -> Layout:
@@ -66,117 +85,132 @@ def layout(sink: Sink) -> Layout:
     Raises: NotSupportedYet.
     """
     check_runs(sink)
-    result = Layout()
-    flow = _flow(sink.source, result)
+    cutting = _Cutting()
+    flow = cutting.flow(sink.source)
     names = {item.name: item.expr for item in flow.items}
     key = tuple(names[column.name] for column in sink.key)
     value = tuple(names[column.name] for column in sink.value)
-    result.exit = Exit(flow, key, value, any(isinstance(n, Rekey) for n in nodes(sink)))
-    return result
+    rekeyed = any(isinstance(node, Rekey) for node in nodes(sink))
+    return Layout(tuple(cutting.sources), tuple(cutting.stages), Exit(flow, key, value, rekeyed))
 
 
-def source_columns(source: Source) -> tuple[tuple[str, SqlType], ...]:
-    """The columns of a source's rows.
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A column of a source's rows; ``origin`` is the record's column, or a pseudo column's name."""
+
+    name: str
+    type: SqlType
+    origin: Column | str
+
+
+def source_cells(source: Source) -> list[Cell]:
+    """The columns of a source's rows, with where each comes from.
 
     Pseudo columns first, so that a grown source grows at the end. In a join the names are prefixed;
     the row's own ROWTIME follows then.
     """
-    pseudo = list(PSEUDO_COLUMNS.items())
-    if source.window is not None:
-        pseudo += WINDOW_COLUMNS.items()
-    columns = [*pseudo, *((column.name, column.type) for column in source.columns)]
-    return tuple((source.prefix + name, type_) for name, type_ in columns)
-
-
-def _flow(plan: Plan, out: Layout) -> Flow:
-    match plan:
-        case Source():
-            flow = _source_flow(plan, out)
-            return _table_flow(plan, flow, out) if plan.kind == "TABLE" else flow
-        case Filter() | Rekey() | Select():
-            return extend(_flow(plan.source, out), plan)
-        case Explode():
-            return exploded(_flow(plan.source, out), plan)
-        case Aggregate():
-            return _aggregate_flow(plan, out)
-        case StreamTableJoin():
-            return _join_flow(plan, out)
-        case Sink():
-            return _flow(plan.source, out)
-        case EmitFinal() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
-            raise AssertionError(f"{type(plan).__name__} was not refused")
-
-
-def _source_flow(source: Source, out: Layout) -> Flow:
-    out.sources.append(source)
-    columns = source_columns(source)
+    pseudo = PSEUDO_COLUMNS | ({} if source.window is None else WINDOW_COLUMNS)
+    cells = [Cell(source.prefix + name, type_, name) for name, type_ in pseudo.items()]
+    cells += [Cell(source.prefix + column.name, column.type, column) for column in source.columns]
     if source.prefix:
-        columns = (*columns, (ROWTIME, BIGINT))
-    entry = Entry("source", len(out.sources) - 1, columns)
-    return entering(entry, table=source.kind == "TABLE")
+        cells.append(Cell(ROWTIME, BIGINT, ROWTIME))
+    return cells
 
 
-def _table_flow(source: Source, flow: Flow, out: Layout) -> Flow:
-    """A table's changes with the rows they replace: a stage that remembers the rows."""
-    stage = len(out.stages)
-    out.stages.append(source)
-    key = tuple(
-        item.expr
-        for item, column in zip(flow.items[-len(source.columns) :], source.columns, strict=True)
-        if column.role is Role.KEY
+def source_shape(source: Source) -> RowShape:
+    """The rows of a source."""
+    cells = source_cells(source)
+    return RowShape(
+        tuple((cell.name, cell.type) for cell in cells),
+        times=tuple(place for place, cell in enumerate(cells) if cell.origin == ROWTIME),
+        keys=tuple(place for place, cell in enumerate(cells) if _is_key(cell.origin)),
     )
-    out.arms.append(Arm(flow, stage, 0, key, tuple(item.expr for item in flow.items)))
-    return entering(Entry("stage", stage, flow.entry.columns), table=True)
 
 
-def key_places(source: Source) -> tuple[int, ...]:
-    """Where the key columns stand in a table's rows."""
-    before = len(source_columns(source)) - len(source.columns)
-    return tuple(before + i for i, c in enumerate(source.columns) if c.role is Role.KEY)
+def _is_key(origin: Column | str) -> bool:
+    return isinstance(origin, Column) and origin.role is Role.KEY
 
 
-def _aggregate_flow(node: Aggregate, out: Layout) -> Flow:
-    below = _flow(node.source, out)
-    stage = len(out.stages)
-    out.stages.append(node)
-    key = tuple(below.over_entry(named.expr) for named in node.group)
-    carried = tuple(below.over_entry(arg) for fold in node.folds for arg in fold.args)
-    out.arms.append(Arm(below, stage, 0, key, carried))
-    return entering(Entry("stage", stage, aggregate_columns(node)), table=True)
-
-
-def aggregate_columns(node: Aggregate) -> tuple[tuple[str, SqlType], ...]:
-    """The columns of an aggregate's rows, in the order in which the processor gives them."""
+def _aggregate_shape(node: Aggregate) -> RowShape:
+    """The rows of an aggregate, as the processor gives them."""
     columns = [(named.name, type_of(named.expr)) for named in node.group]
     columns += [(fold.name, fold.type) for fold in node.folds]
+    time = len(columns)
     columns.append((ROWTIME, BIGINT))
     if node.window is not None:
         columns += WINDOW_COLUMNS.items()
-    return tuple(columns)
+    return RowShape(tuple(columns), (time,), tuple(range(len(node.group))))
 
 
-def _join_flow(node: StreamTableJoin, out: Layout) -> Flow:
-    left, right = _flow(node.left, out), _joined_table(node.right, out)
-    stage = len(out.stages)
-    out.stages.append(node)
-    sides = ((left, node.left_key), (right, node.right_key))
-    columns: list[tuple[str, SqlType]] = []
-    for port, (flow, key) in enumerate(sides):
-        items = [item for item in flow.items if item.name != ROWTIME]
-        columns += [(item.name, type_of(item.expr)) for item in items]
-        carried = tuple(item.expr for item in items)
-        out.arms.append(Arm(flow, stage, port, (flow.over_entry(key),), carried))
-    columns.append((ROWTIME, BIGINT))
-    return entering(Entry("stage", stage, tuple(columns)), table=False)
+class _Cutting:
+    """What has been cut so far."""
 
+    def __init__(self) -> None:
+        self.sources: list[Source] = []
+        self.stages: list[Stage] = []
+        self._arms = 0
 
-def _joined_table(plan: Plan, out: Layout) -> Flow:
-    """The join's right side: the join itself remembers its rows."""
-    return _source_flow(plan, out) if isinstance(plan, Source) else _flow(plan, out)
+    def flow(self, plan: Plan) -> Flow:
+        """The rows that come out of a plan's node."""
+        match plan:
+            case Source():
+                flow = self._source(plan)
+                return self._table(plan, flow) if plan.kind == "TABLE" else flow
+            case Filter() | Rekey() | Select():
+                return extend(self.flow(plan.source), plan)
+            case Explode():
+                return exploded(self.flow(plan.source), plan)
+            case Aggregate():
+                return self._aggregate(plan)
+            case StreamTableJoin():
+                return self._join(plan)
+            case Sink():
+                return self.flow(plan.source)
+            case EmitFinal() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+                raise AssertionError(f"{type(plan).__name__} was not refused")
 
+    def _source(self, source: Source) -> Flow:
+        self.sources.append(source)
+        entry = Entry("source", len(self.sources) - 1, source_shape(source))
+        return entering(entry, table=source.kind == "TABLE")
 
-def right_width(node: StreamTableJoin, out: Layout) -> int:
-    """How many columns the table brings into the join."""
-    stage = out.stages.index(node)
-    arm = next(arm for arm in out.arms if arm.stage == stage and arm.port == 1)
-    return len(arm.carried)
+    def _table(self, source: Source, flow: Flow) -> Flow:
+        """A table's changes with the rows they replace: a stage that remembers the rows."""
+        shape = flow.entry.shape
+        row = tuple(item.expr for item in flow.items)
+        arm = self._arm(flow, tuple(row[place] for place in shape.keys), row)
+        return self._stage(source, (arm,), shape, table=True)
+
+    def _aggregate(self, node: Aggregate) -> Flow:
+        below = self.flow(node.source)
+        key = tuple(below.over_entry(named.expr) for named in node.group)
+        carried = tuple(below.over_entry(arg) for fold in node.folds for arg in fold.args)
+        arm = self._arm(below, key, carried)
+        return self._stage(node, (arm,), _aggregate_shape(node), table=True)
+
+    def _join(self, node: StreamTableJoin) -> Flow:
+        left, right = self.flow(node.left), self._joined_table(node.right)
+        arms: list[Arm] = []
+        columns: list[tuple[str, SqlType]] = []
+        for flow, key in ((left, node.left_key), (right, node.right_key)):
+            items = [item for item in flow.items if item.name != ROWTIME]
+            columns += [(item.name, type_of(item.expr)) for item in items]
+            carried = tuple(item.expr for item in items)
+            arms.append(self._arm(flow, (flow.over_entry(key),), carried))
+        shape = RowShape((*columns, (ROWTIME, BIGINT)), (len(columns),))
+        return self._stage(node, tuple(arms), shape, table=False)
+
+    def _joined_table(self, plan: Plan) -> Flow:
+        """The join's right side: the join itself remembers its rows."""
+        return self._source(plan) if isinstance(plan, Source) else self.flow(plan)
+
+    def _arm(self, flow: Flow, key: tuple[Bound, ...], carried: tuple[Bound, ...]) -> Arm:
+        """An arm to the stage that is cut next."""
+        self._arms += 1
+        return Arm(flow, len(self.stages), self._arms - 1, key, carried)
+
+    def _stage(
+        self, node: Stateful, arms: tuple[Arm, ...], shape: RowShape, *, table: bool
+    ) -> Flow:
+        self.stages.append(Stage(node, arms, shape))
+        return entering(Entry("stage", len(self.stages) - 1, shape), table=table)

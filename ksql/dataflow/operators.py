@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.bound import type_of
-from ksql.dataflow.layout import Layout, Stateful, right_width, source_columns
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
 from ksql.plan.walk import generations
@@ -18,6 +17,7 @@ from ksql.processors.windows import Windows
 
 if TYPE_CHECKING:
     from ksql.dataflow.arms import Code, KeyedArm
+    from ksql.dataflow.layout import Stage
     from ksql.processors.base import Processor
 
 
@@ -25,16 +25,15 @@ class Operator:
     """A stage's processor, made from its plan node."""
 
     def __init__(
-        self, node: Stateful, cut: Layout, plan: QueryPlan, code: Code, *, keep_old: bool
+        self, stage: Stage, plan: QueryPlan, code: Code, *, first: bool, keep_old: bool
     ) -> None:
         self._slots: list[Slot] = []
         self.combined = False
         self.processor: Processor
-        match node:
-            case Aggregate():
+        match stage.node:
+            case Aggregate() as node:
                 self._slots = _slots(node, code)
                 folds = compile_folds(self._slots, generations(node))
-                first = cut.stages[0] is node
                 self.combined = (
                     first
                     and not plan.every_change
@@ -45,9 +44,10 @@ class Operator:
                     folds, _windows(node), plan.every_change, self.combined, keep_old
                 )
             case Source():
-                self.processor = TableSource(len(source_columns(node)))
-            case StreamTableJoin():
-                self.processor = JoinProcessor(node.kind == "LEFT", right_width(node, cut))
+                self.processor = TableSource(len(stage.shape.columns))
+            case StreamTableJoin(kind=kind):
+                _, table = stage.arms
+                self.processor = JoinProcessor(kind == "LEFT", len(table.carried), table.port)
 
     def combine(self, arm: KeyedArm) -> Combine | None:
         """How states are combined before the exchange, where the plan allows it."""
@@ -56,12 +56,12 @@ class Operator:
         return compile_combine(self._slots, arm.width, plain=arm.plain_key)
 
 
-def null_keys(stage: int, cut: Layout) -> bool:
+def null_keys(stage: Stage) -> bool:
     """LEFT joins keep streams' records without key.
 
     A table's key may have NULLs among its columns.
     """
-    node = cut.stages[stage]
+    node = stage.node
     return isinstance(node, Source) or (isinstance(node, StreamTableJoin) and node.kind == "LEFT")
 
 

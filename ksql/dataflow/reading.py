@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 from ksql.base import codegen
 from ksql.base.errors import QueryFailed
 from ksql.base.records import Headers, Row
-from ksql.dataflow.layout import source_columns
+from ksql.dataflow.layout import source_cells, source_shape
 from ksql.dataflow.timestamps import extractor
 from ksql.formats.schemas import JSON_SR_CONVERTER, topic_serde
 from ksql.processors.base import BadRecord, LogError
-from ksql.types.schema import Role
+from ksql.types.schema import ROWOFFSET, ROWPARTITION, ROWTIME, WINDOWEND, WINDOWSTART, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from ksql.dataflow.flow import RowShape
     from ksql.dataflow.program import RawBatch
     from ksql.formats.schema_registry import Registry
     from ksql.formats.table import DecodeError
@@ -105,12 +106,12 @@ class Reader:
         )
         self._no_key = (None,) * len(key)
         self._no_value = (None,) * len(value)
-        self._rows = _rows_maker(source)
+        made = _row_functions(source)
+        self._rows, self._with_times = made["rows"], made["with_times"]
         self._headers = [c for c in source.columns if c.role is Role.HEADERS]
         self._extract = _timestamp_of(
             source, fatal=_is_on(settings, "ksql.timestamp.throw.on.invalid")
         )
-        self.columns = source_columns(source)
 
     def read(self, batch: RawBatch, log: LogError) -> Arrivals:
         """The records of a batch of this source's topic, in order."""
@@ -150,11 +151,7 @@ class Reader:
         if None in times:
             found = found.kept([time is not None for time in times])
         found.times = [time for time in times if time is not None]
-        pairs = zip(found.times, found.rows, strict=True)
-        if self._source.prefix:  # in a join the row's own ROWTIME is the last column
-            found.rows = [(time, *row[1:-1], time) for time, row in pairs]
-        else:
-            found.rows = [(time, *row[1:]) for time, row in pairs]
+        found.rows = self._with_times(found.rows, found.times)
         return found
 
     def _failed(
@@ -223,22 +220,33 @@ _ROWS = """\
 def rows(times, partitions, offsets, bounds, keys, values, headers):
     columns = zip({columns})
     return [({cells},) for {names}, in columns]
+def with_times(rows, times):
+    return [({timed},) for row, t in zip(rows, times)]
 """
+_PSEUDO_CELLS = {
+    ROWTIME: "t",
+    ROWPARTITION: "p",
+    ROWOFFSET: "o",
+    WINDOWSTART: "start",
+    WINDOWEND: "end",
+}
 
 
-def _rows_maker(source: Source) -> Callable[..., list[Row]]:
-    """A generated function that puts key, value and headers into the source's order."""
+def _row_functions(source: Source) -> dict[str, Callable[..., list[Row]]]:
+    """Generated: ``rows`` puts key, value and headers into the source's order.
+
+    ``with_times`` gives rows another time.
+    """
     sides = {Role.KEY: "k", Role.VALUE: "v", Role.HEADERS: "h"}
     parts: dict[str, list[str]] = {side: [] for side in sides.values()}
-    cells = ["t", "p", "o"]
-    if source.window is not None:
-        cells += ["start", "end"]
-    for column in source.columns:
-        side = sides[column.role]
+    cells = []
+    for cell in source_cells(source):
+        if isinstance(cell.origin, str):
+            cells.append(_PSEUDO_CELLS[cell.origin])
+            continue
+        side = sides[cell.origin.role]
         cells.append(f"{side}{len(parts[side])}")
         parts[side].append(cells[-1])
-    if source.prefix:
-        cells.append("t")
     names = {"times": "t", "partitions": "p", "offsets": "o"}
     if source.window is not None:
         names["bounds"] = "(start, end)"
@@ -246,19 +254,29 @@ def _rows_maker(source: Source) -> Callable[..., list[Row]]:
         if parts[side]:
             names[name] = f"({', '.join(parts[side])},)"
     text = _ROWS.format(
-        columns=", ".join(names), cells=", ".join(cells), names=", ".join(names.values())
+        columns=", ".join(names),
+        cells=", ".join(cells),
+        names=", ".join(names.values()),
+        timed=", ".join(_timed(source_shape(source))),
     )
-    maker: Callable[..., list[Row]] = codegen.define(f"rows of {source.topic}", text, {})["rows"]
-    return maker
+    return codegen.define(f"rows of {source.topic}", text, {})
+
+
+def _timed(shape: RowShape) -> list[str]:
+    """The parts of a row with another time."""
+    parts, after = [], 0
+    for place in shape.times:
+        parts += [f"*row[{after}:{place}]"] * (after < place) + ["t"]
+        after = place + 1
+    return [*parts, *[f"*row[{after}:]"] * (after < len(shape.columns))]
 
 
 def _timestamp_of(source: Source, *, fatal: bool) -> Callable[[Row, LogError], int | None] | None:
     if source.timestamp is None:
         return None
-    names = [name for name, _ in source_columns(source)]
-    index = names.index(source.prefix + source.timestamp.name)
-    type_ = dict(source_columns(source))[source.prefix + source.timestamp.name]
-    return extractor(index, type_, source.timestamp.pattern, fatal=fatal)
+    shape = source_shape(source)
+    index = shape.names.index(source.prefix + source.timestamp.name)
+    return extractor(index, shape.columns[index][1], source.timestamp.pattern, fatal=fatal)
 
 
 def _is_on(settings: Mapping[str, str] | None, name: str) -> bool:

@@ -28,15 +28,12 @@ def topology(plan: QueryPlan) -> str:
 def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
     for number, source in enumerate(cut.sources):
         yield f"source {number}: topic {source.topic} ({source.kind} {source.name})"
-    for number, node in enumerate(cut.stages):
-        yield f"stage {number}: {_name(node)}, over {plan.buckets} buckets"
-        for arm in cut.arms:
-            if arm.stage == number:
-                entry, key = arm.flow.entry, ", ".join(map(show, arm.key))
-                yield f"  from {entry.kind} {entry.index} by {key}"
-        yield f"  state: {_state(node)}"
-    if cut.exit is None:
-        return
+    for number, stage in enumerate(cut.stages):
+        yield f"stage {number}: {_name(stage.node)}, over {plan.buckets} buckets"
+        for arm in stage.arms:
+            entry, key = arm.flow.entry, ", ".join(map(show, arm.key))
+            yield f"  from {entry.kind} {entry.index} by {key}"
+        yield f"  state: {_state(stage.node)}"
     entry = cut.exit.flow.entry
     target = f"topic {plan.sink.topic}" if plan.sink.topic else "the client"
     yield f"sink: {target}, from {entry.kind} {entry.index}{_emission(plan, cut)}"
@@ -66,6 +63,6 @@ def _state(node: Stateful) -> str:
 
 
 def _emission(plan: QueryPlan, cut: Layout) -> str:
-    if not any(isinstance(node, Aggregate) for node in cut.stages):
+    if not any(isinstance(stage.node, Aggregate) for stage in cut.stages):
         return ""
     return ", every change" if plan.every_change else ", one change per key and micro-batch"

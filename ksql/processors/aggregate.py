@@ -2,8 +2,7 @@
 
 Rows in: the arguments of the aggregates; the record's key is the packed group. Rows out: the
 group's values, the aggregates' results, ROWTIME, and for windows WINDOWSTART and WINDOWEND; ``old``
-is the row that this one replaces. A record of the port ``COMBINED`` carries a partial state instead
-of arguments (see ``combine``).
+is the row that this one replaces.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ class Aggregate:
     """The stateful operator.
 
     ``every_change`` emits for each record, else once per group and call. ``combined`` says that
-    records carry partial states. ``keep_old`` asks for the replaced row (HAVING and table consumers
-    need it). ``port`` is that of the records it returns.
+    records carry partial states instead of arguments (see ``combine``). ``keep_old`` asks for the
+    replaced row (HAVING and table consumers need it).
     """
 
     folds: Folds
@@ -43,7 +42,6 @@ class Aggregate:
     every_change: bool
     combined: bool
     keep_old: bool
-    port: int = 0
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
         """Fold the records into their groups' states."""
@@ -131,11 +129,11 @@ class Aggregate:
         return (*group.key, *self.folds.result(state), state[0], *group.bounds)
 
     def _change(self, group: _Group, record: Record) -> Record:
-        _, key, _, _, topic, partition, offset, headers, _ = record
+        port, key, _, _, topic, partition, offset, headers, _ = record
         row, old = self._row(group), group.row
         if self.keep_old:
             group.row = row
-        values = (self.port, key, row, group.state[0], topic, partition, offset, headers, old)
+        values = (port, key, row, group.state[0], topic, partition, offset, headers, old)
         # the tuple's own constructor: there may be a change per record
         return _new(Record, values)
 

@@ -18,7 +18,7 @@ class Record(NamedTuple):
 
     ``key`` is the packed grouping or join key: it decides the bucket and finds the state. ``row``
     None is a tombstone (tables only). ``old`` is the row that this one replaces, where the producer
-    knows it (tables). ``port`` names the operator input it is meant for. (topic, partition, offset)
+    knows it (tables). ``port`` is the number of its way to its operator. (topic, partition, offset)
     are the coordinates of the source record: they restore the order that an exchange loses.
     """
 

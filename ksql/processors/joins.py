@@ -12,29 +12,29 @@ if TYPE_CHECKING:
 
     from ksql.processors.base import LogError, Record, Store
 
-LEFT, RIGHT = 0, 1
 _ROWS = b"t"
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTableJoin:
-    """Port 0 is the stream, port 1 the table; out comes the stream's row, then the table's.
+    """Out comes the stream's row, then the table's, then the time.
 
     ``outer`` keeps stream records that find no row, with ``right_width`` NULLs. Only stream records
-    cause results; their timestamps and headers are kept.
+    cause results; their timestamps and headers are kept. The table's records come in at the port
+    ``table``.
     Source: docs/sql/joins.md#stream-with-table.
     """
 
     outer: bool
     right_width: int
-    port: int = 0
+    table: int
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
         """Join the stream's records, keep the table's."""
         store.load(_ROWS, {record.key for record in records})
         nothing = (None,) * self.right_width
         for record in records:
-            if record.port == RIGHT:
+            if record.port == self.table:
                 self._remember(record, store)
                 continue
             row = record.row
@@ -42,9 +42,12 @@ class StreamTableJoin:
                 continue
             found = store.get(_ROWS, record.key)
             if found is not None:
-                yield record._replace(port=self.port, row=(*row, *fitted(found, self.right_width)))
+                right = fitted(found, self.right_width)
             elif self.outer:
-                yield record._replace(port=self.port, row=(*row, *nothing))
+                right = nothing
+            else:
+                continue
+            yield record._replace(row=(*row, *right, record.timestamp))
 
     @staticmethod
     def _remember(record: Record, store: Store) -> None:

@@ -25,7 +25,6 @@ class TableSource:
     """
 
     width: int
-    port: int = 0
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
         """Remember the rows."""
@@ -37,7 +36,7 @@ class TableSource:
                 store.delete(_ROWS, record.key)
             else:
                 store.put(_ROWS, record.key, list(record.row))
-            yield record._replace(port=self.port, old=old)
+            yield record._replace(old=old)
 
 
 def fitted(stored: Sequence[Any], width: int) -> Row:

@@ -2,29 +2,37 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.processors.joins import LEFT, RIGHT, StreamTableJoin
+from ksql.processors.joins import StreamTableJoin
 from ksql.processors.memory import MemoryStore
 from ksql.processors.order import in_order
 from ksql.processors.table import TableSource
 from tests.unit.processors.support import Log, record
 
+TABLE = 5
+
+
+def join_of(outer, right_width):
+    return StreamTableJoin(outer, right_width, table=TABLE)
+
 
 def stream(key, row, time, offset=0, **more):
-    return record(key, row, time, offset, topic=0, **more)._replace(port=LEFT)
+    return record(key, row, time, offset, topic=0, **more)._replace(port=4)
 
 
 def table(key, row, time, offset=0):
-    return record(key, row, time, offset, topic=1)._replace(port=RIGHT)
+    return record(key, row, time, offset, topic=1)._replace(port=TABLE)
 
 
 def run(processor, batch, store):
-    return [(r.row, r.timestamp) for r in processor.process(in_order(batch), store, Log())]
+    found = [(r.row, r.timestamp) for r in processor.process(in_order(batch), store, Log())]
+    assert all(row[-1] == time for row, time in found)
+    return [(row[:-1], time) for row, time in found]
 
 
 @pytest.mark.parametrize("outer", [False, True])
 def test_a_stream_record_meets_the_row_of_its_moment(outer):
     store = MemoryStore()
-    join = StreamTableJoin(outer, 2)
+    join = join_of(outer, 2)
     missing = [(("s0", None, None), 1)] if outer else []
     out = run(
         join,
@@ -44,22 +52,22 @@ def test_a_stream_record_meets_the_row_of_its_moment(outer):
 
 def test_only_stream_records_have_results():
     store = MemoryStore()
-    join = StreamTableJoin(True, 1)
+    join = join_of(True, 1)
     assert run(join, [table("k", ("t",), 1)], store) == []
     assert run(join, [stream("k", None, 2)], store) == []
 
 
 def test_the_streams_headers_and_coordinates_stay():
-    [out] = StreamTableJoin(True, 1, port=3).process(
+    [out] = join_of(True, 1).process(
         [stream("k", ("s",), 2, 7, headers=[("h", b"x")])], MemoryStore(), Log()
     )
-    assert (out.port, out.offset, out.headers) == (3, 7, [("h", b"x")])
+    assert (out.timestamp, out.offset, out.headers) == (2, 7, [("h", b"x")])
 
 
 def test_rows_stored_before_the_table_grew_are_padded():
     store = MemoryStore()
-    run(StreamTableJoin(False, 1), [table("k", ("t",), 1)], store)
-    assert run(StreamTableJoin(False, 3), [stream("k", ("s",), 2)], store) == [
+    run(join_of(False, 1), [table("k", ("t",), 1)], store)
+    assert run(join_of(False, 3), [stream("k", ("s",), 2)], store) == [
         (("s", "t", None, None), 2)
     ]
 
