@@ -19,6 +19,7 @@ from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, parse_one, split
 from ksql.types.model import BIGINT
 from ksql.types.schema import ROWTIME
+from ksql.types.windowed import WindowedKeys
 from qtt import run as runs
 from qtt.extensions import FUNCTIONS
 from qtt.model import Case, Mismatch, Unsupported
@@ -150,7 +151,7 @@ class _Block:
     def _key(self, source: DataSource, data: bytes | None) -> dict[str, Any]:
         key = data
         if key is not None and source.window is not None:
-            key = key[:-16] if source.window.size_ms is None else key[:-8]
+            key, _ = WindowedKeys(source.window.size_ms).split(key)
         columns = source.schema.key
         serde = topic_serde(source.key_format, columns, "key", source.topic, self._driver.registry)
         values = serde.decode(key)

@@ -12,6 +12,7 @@ from ksql.formats.written import Written, shape
 from ksql.types import model
 from ksql.types.format import capabilities
 from ksql.types.render import java_double
+from ksql.types.windowed import WindowedKeys, session_key, window_key
 from qtt import tokens
 from qtt.model import Mismatch, Record, Window
 
@@ -29,7 +30,12 @@ _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct("
 def encode_key(record: Record, source: DataSource, driver: Stage) -> bytes | None:
     """The key's bytes, with its window."""
     key = _encode(record.key, source, "key", driver)
-    return key if key is None else key + _suffix(record.window)
+    if key is None or record.window is None:
+        return key
+    window = record.window
+    if window.kind == "session":
+        return session_key(key, window.start, window.end)
+    return window_key(key, window.start)
 
 
 def encode_value(record: Record, source: DataSource, driver: Stage) -> bytes | None:
@@ -37,21 +43,13 @@ def encode_value(record: Record, source: DataSource, driver: Stage) -> bytes | N
     return _encode(record.value, source, "value", driver)
 
 
-def _suffix(window: Window | None) -> bytes:
-    if window is None:
-        return b""
-    end = _LONG.pack(window.end) if window.kind == "session" else b""
-    return end + _LONG.pack(window.start)
-
-
 def split_window(key: bytes | None, source: DataSource) -> tuple[bytes | None, Window | None]:
     """A key without its window, and the window."""
     if key is None or source.window is None:
         return key, None
-    start = _LONG.unpack(key[-8:])[0]
-    if source.window.size_ms is None:
-        return key[:-16], Window(start, _LONG.unpack(key[-16:-8])[0], "session")
-    return key[:-8], Window(start, start + source.window.size_ms, "time")
+    size_ms = source.window.size_ms
+    alone, (start, end) = WindowedKeys(size_ms).split(key)
+    return alone, Window(start, end, "session" if size_ms is None else "time")
 
 
 def _encode(value: Any, source: DataSource, side: Side, driver: Stage) -> bytes | None:

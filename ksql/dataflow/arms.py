@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from itertools import compress, repeat
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from ksql.processors.base import BadResult, LogError
 from ksql.processors.keys import pack
 from ksql.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP
 from ksql.types.schema import PSEUDO_COLUMNS, WINDOWEND, WINDOWSTART
+from ksql.types.windowed import WindowedKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import Sink
 
-_LONG = struct.Struct(">q")
 Keyed = tuple[bytes, Row | None]
 
 
@@ -247,8 +246,7 @@ class Encoder:
         topic = sink.topic or ""
         self._keys = topic_serde(sink.key_format, sink.key, "key", topic, registry)
         self._values = topic_serde(sink.value_format, sink.value, "value", topic, registry)
-        self._session = sink.window is not None and sink.window.size_ms is None
-        self._windowed = sink.window is not None
+        self._windowed = None if sink.window is None else WindowedKeys(sink.window.size_ms)
         self._single = len(sink.key) <= 1
 
     def encode(self, rows: Results) -> list[OutRecord]:
@@ -267,8 +265,12 @@ class Encoder:
                 raise Unwritable(error, BadResult("key" if at_key else "value", row)) from error
             single = map(Results.of, ([row] for row in rows.each()))
             return [record for row in single for record in self.encode(row)]
-        if self._windowed and rows.windows is not None:
-            keys = list(map(self._with_window, keys, rows.windows))
+        if self._windowed is not None and rows.windows is not None:
+            join, bounds = self._windowed.join, rows.windows
+            keys = [
+                key if key is None or one is None else join(key, one)
+                for key, one in zip(keys, bounds, strict=True)
+            ]
         headers = repeat(None) if rows.headers is None else rows.headers
         return list(zip(keys, values, rows.times, headers))  # noqa: B905 - may repeat
 
@@ -277,9 +279,3 @@ class Encoder:
         if self._single:
             return [key if key and key[0] is not None else None for key in keys]
         return [key or None for key in keys]
-
-    def _with_window(self, key: bytes | None, window: tuple[int, int] | None) -> bytes | None:
-        if key is None or window is None:
-            return key
-        start, end = window
-        return key + (_LONG.pack(end) if self._session else b"") + _LONG.pack(start)

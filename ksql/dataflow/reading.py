@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
@@ -16,6 +15,7 @@ from ksql.dataflow.timestamps import extractor
 from ksql.formats.schemas import JSON_SR_CONVERTER, topic_serde
 from ksql.processors.base import BadRecord, LogError
 from ksql.types.schema import ROWOFFSET, ROWPARTITION, ROWTIME, WINDOWEND, WINDOWSTART, Role
+from ksql.types.windowed import Bounds, WindowedKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ksql.formats.table import DecodeError
     from ksql.plan.nodes import Source
     from ksql.types.format import Side
-
-_LONG = struct.Struct(">q")
 
 
 @dataclass(slots=True)
@@ -169,25 +167,24 @@ class Reader:
 
     def _unwrapped(
         self, batch: RawBatch, bad: set[int], log: LogError
-    ) -> tuple[Sequence[bytes | None], Sequence[tuple[int, int]]]:
+    ) -> tuple[Sequence[bytes | None], Sequence[Bounds]]:
         """Keys without the bounds of their window, and these bounds."""
         window = self._source.window
         if window is None:
             return batch.keys, ()
-        size = 16 if window.kind == "SESSION" else 8
+        codec = WindowedKeys(window.size_ms)
         keys: list[bytes | None] = []
-        bounds: list[tuple[int, int]] = []
+        bounds: list[Bounds] = []
         for index, key in enumerate(batch.keys):
-            if key is None or len(key) < size:
+            if key is None or len(key) < codec.suffix_bytes:
                 log("source", "the key has no window", BadRecord("key", self._source.topic, key))
                 bad.add(index)
                 keys.append(None)
                 bounds.append((0, 0))
                 continue
-            keys.append(key[:-size])
-            start = _LONG.unpack(key[-8:])[0]
-            end = _LONG.unpack(key[-16:-8])[0] if window.size_ms is None else start + window.size_ms
-            bounds.append((start, end))
+            alone, window_bounds = codec.split(key)
+            keys.append(alone)
+            bounds.append(window_bounds)
         return keys, bounds
 
     def _header_values(self, batch: RawBatch, index: int) -> tuple[Any, ...]:

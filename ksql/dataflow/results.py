@@ -6,12 +6,10 @@ from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.base.records import Headers, Row
+from ksql.types.windowed import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-Bounds = tuple[int, int]
-"""A window's start and end."""
 
 Result = tuple[Row | None, Row | None, int, Headers | None, Bounds | None]
 """A result: key columns, value columns, time, headers, window.

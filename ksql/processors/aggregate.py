@@ -16,6 +16,7 @@ from ksql.processors import keys
 from ksql.processors.base import LogError, Record, Store
 from ksql.processors.folds import Folds, State
 from ksql.processors.windows import Clock, Windows
+from ksql.types.windowed import window_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -69,7 +70,7 @@ class Aggregate:
                 if clock.is_late(start):
                     log("aggregate", f"late record for the window starting at {start}", record.row)
                     continue
-                yield clock.space(start), keys.with_window(record.key, start), start, record
+                yield clock.space(start), window_key(record.key, start), start, record
 
     def _folded(self, places: Iterable[Place], store: Store, log: LogError) -> Iterator[Record]:
         groups: dict[bytes, _Group] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import struct
 from typing import Any
 
 import ormsgpack
@@ -33,11 +32,3 @@ def unpack(key: bytes) -> list[Any]:
     """The values of a packed key."""
     values: list[Any] = ormsgpack.unpackb(key, ext_hook=_restore, option=_OPTIONS)
     return values
-
-
-_START = struct.Struct(">q")
-
-
-def with_window(key: bytes, start: int) -> bytes:
-    """The key of one window's state."""
-    return key + _START.pack(start)

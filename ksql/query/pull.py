@@ -24,13 +24,13 @@ from ksql.formats.schemas import topic_serde
 from ksql.formats.table import DecodeError, Serde
 from ksql.query import where
 from ksql.query.results import ResultRow
-from ksql.stores import windowed
 from ksql.stores.base import Store, StoredRow
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import collect
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import ROWTIME, WINDOW_COLUMNS, Column, Role
+from ksql.types.windowed import WindowedKeys
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
@@ -106,8 +106,8 @@ class PullQuery:
                 if found is not None:
                     yield StoredRow(key, found.value, found.timestamp)
             else:
-                suffix = 16 if window.size_ms is None else 8
-                yield from (r for r in store.prefix(key) if len(r.key) == len(key) + suffix)
+                length = len(key) + WindowedKeys(window.size_ms).suffix_bytes
+                yield from (row for row in store.prefix(key) if len(row.key) == length)
 
 
 def _ignore(_operator: str, _message: str, _row: object) -> None:
@@ -118,12 +118,9 @@ def _decoded(
     source: DataSource, stored: StoredRow, serdes: tuple[Serde, Serde]
 ) -> tuple[Any, ...] | None:
     key = stored.key
-    bounds: tuple[int | None, ...] = ()
+    bounds: tuple[int, ...] = ()
     if source.window is not None:
-        split = windowed.session if source.window.size_ms is None else windowed.time_window
-        found = split(stored)
-        end = found.end if source.window.size_ms is None else found.start + source.window.size_ms
-        key, bounds = found.key, (found.start, end)
+        key, bounds = WindowedKeys(source.window.size_ms).split(key)
     try:
         key_row = serdes[0].decode(key) or (None,) * len(source.schema.key)
         value_row = serdes[1].decode(stored.value)

@@ -11,17 +11,16 @@ Source: Kafka Streams' window stores: observed stream time, segments.
 from __future__ import annotations
 
 import itertools
-import struct
 from typing import TYPE_CHECKING
 
 from ksql.stores.base import Change, Store, Stored, StoredRow
+from ksql.types.windowed import kept_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.base.ids import Offset
 
-_TIME = struct.Struct(">q")
 _LEAST_SEGMENT_MS = 60_000
 SLICE = 10_000
 
@@ -32,14 +31,13 @@ class Retained(Store):
     def __init__(self, store: Store, retention_ms: int, *, sessions: bool = False) -> None:
         self._store = store
         self._retention_ms = retention_ms
-        self._suffix = 2 * _TIME.size if sessions else _TIME.size
+        self._sessions = sessions
         self._segment_ms = max(retention_ms // 2, _LEAST_SEGMENT_MS)
         self._swept = self._segment()
         self._sweeping: tuple[int | None, bytes] | None = None
 
     def _time(self, key: bytes) -> int:
-        found: int = _TIME.unpack_from(key, len(key) - self._suffix)[0]
-        return found
+        return kept_by(key, session=self._sessions)
 
     def _segment(self) -> int | None:
         clock = self._store.clock()

@@ -26,7 +26,7 @@ from ksql.registry import records
 from ksql.spark import lives, trial
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
-from ksql.stores.windowed import session_key, window_key
+from ksql.types.windowed import session_key, window_key
 from tests.stored.lines import read_lines, write_lines
 from tests.stored.memory import BASE_MS, LATER, SCRIPT, PagedRunner, Pages, catalog_text, feed
 from tests.stored.memory import inputs as all_inputs

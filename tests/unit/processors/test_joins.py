@@ -67,9 +67,7 @@ def test_the_streams_headers_and_coordinates_stay():
 def test_rows_stored_before_the_table_grew_are_padded():
     store = MemoryStore()
     run(join_of(False, 1), [table("k", ("t",), 1)], store)
-    assert run(join_of(False, 3), [stream("k", ("s",), 2)], store) == [
-        (("s", "t", None, None), 2)
-    ]
+    assert run(join_of(False, 3), [stream("k", ("s",), 2)], store) == [(("s", "t", None, None), 2)]
 
 
 # --- tables that remember

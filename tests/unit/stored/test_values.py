@@ -18,9 +18,9 @@ from ksql.registry import records
 from ksql.spark import checkpoint, lives, trial
 from ksql.spark.packing import pack, unpack
 from ksql.spark.pages import PagedStore
-from ksql.stores import values, windowed
-from ksql.stores.base import StoredRow
+from ksql.stores import values
 from ksql.stores.disk import DiskStore, StoreBudget
+from ksql.types.windowed import WindowedKeys
 from tests.stored import make
 from tests.stored.lines import read_lines
 from tests.stored.make import V1
@@ -71,13 +71,11 @@ def test_rows_of_tables(line):
         assert values.unpack(stored) == (value, line["timestamp"])
         assert values.pack(value, line["timestamp"]) == stored
         return
-    row, key = StoredRow(stored, b"v", 3), bytes.fromhex(line["key"])
-    if "end" in line:
-        assert windowed.session(row) == (key, line["start"], line["end"], b"v", 3)
-        assert windowed.session_key(key, line["start"], line["end"]) == stored
-    else:
-        assert windowed.time_window(row) == (key, line["start"], None, b"v", 3)
-        assert windowed.window_key(key, line["start"]) == stored
+    key, start = bytes.fromhex(line["key"]), line["start"]
+    size_ms = None if "end" in line else 1000
+    bounds = (start, line.get("end", start + 1000))
+    assert WindowedKeys(size_ms).split(stored) == (key, bounds)
+    assert WindowedKeys(size_ms).join(key, bounds) == stored
 
 
 def test_a_table_on_disk(tmp_path):

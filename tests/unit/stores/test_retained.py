@@ -6,7 +6,7 @@ from ksql.base.ids import Offset
 from ksql.stores.disk import DiskStore, StoreBudget
 from ksql.stores.memory import MemoryStore
 from ksql.stores.retained import Retained
-from ksql.stores.windowed import session_key, window_key
+from ksql.types.windowed import session_key, window_key
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
