@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ksql.analysis import bound as b
+from ksql.analysis import trees
 from ksql.analysis.bound import Bound, type_of
 from ksql.base.codegen import indent
 from ksql.compile import support
@@ -125,6 +126,8 @@ class Generator:
     def _is_null(self, operand: Bound, negated: bool) -> str:
         code = self.value(operand)
         if doubtful(operand, code):
+            if next(trees.columns(operand), None) is None:
+                code = self.code.atom(code)  # Python warns of tests of its own constants for None
             return f"({code} is {'not ' if negated else ''}None)"
         if not is_atom(code):
             self.code.spill(code)  # it may still raise

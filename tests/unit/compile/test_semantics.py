@@ -132,6 +132,7 @@ NAN = math.nan
         ("UCASE(NULL)", {}, None),
         ("JOINED(UCASE(s), UCASE(p))", {"s": "x", "p": "y"}, "XY"),
         ("JOINED(UCASE(s), UCASE(p))", {"s": "x"}, None),
+        ("JOINED('a', 'b') IS NOT NULL", {}, True),
         ("JOINED(s, CAST(i + 1 AS STRING))", {"s": "x", "i": 1}, "x2"),
         ("COALESCE(s, p, 'z')", {"p": "p"}, "p"),
         ("ABS(-5)", {}, 5),
