@@ -22,7 +22,7 @@ RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
 """Topic, key, value, timestamp, headers."""
 
 
-class Stage(Protocol):
+class Bench(Protocol):
     """What a case is set up on, and what is looked at when it is over."""
 
     @property
@@ -55,7 +55,7 @@ class Stage(Protocol):
         """The log of a topic."""
 
 
-class Driver(Stage, Protocol):
+class Driver(Bench, Protocol):
     """A fresh engine for one case."""
 
     def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:

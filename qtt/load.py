@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 from ksql.formats.schema_registry import UNNAMED
 from ksql.formats.schemas import FORMAT_OF, KINDS
 from qtt import tokens
-from qtt.model import Case, Expected, Record, RestPart, SchemaDef, Statement, Step, TopicDef, Window
+from qtt.model import (
+    Case,
+    Expected,
+    Record,
+    RestPart,
+    SchemaDef,
+    Statement,
+    Step,
+    TopicDef,
+    WindowBounds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,9 +157,9 @@ def _record(item: dict[str, Any], default_time: int | None) -> Record:
     )
 
 
-def _window(item: dict[str, Any]) -> Window:
+def _window(item: dict[str, Any]) -> WindowBounds:
     kind = "session" if item["type"].lower() == "session" else "time"
-    return Window(int(item["start"]), int(item["end"]), kind)  # type: ignore[arg-type] # one of two
+    return WindowBounds(int(item["start"]), int(item["end"]), kind)  # type: ignore[arg-type] # one of two
 
 
 def _topic(item: dict[str, Any]) -> TopicDef:

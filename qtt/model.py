@@ -11,7 +11,7 @@ Status = Literal["passed", "failed", "unsupported"]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowBounds:
     """The window of a record's key; ``end`` counts for sessions only."""
 
     start: int
@@ -27,7 +27,7 @@ class Record:
     key: Any
     value: Any
     timestamp: int | None
-    window: Window | None = None
+    window: WindowBounds | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from ksql.formats.table import Side
     from ksql.types.format import Format
     from ksql.types.schema import Column
-    from qtt.driver import Stage
+    from qtt.driver import Bench
     from qtt.model import Case
 
 _FIRST_TABLE: Final = 16
 
 
-def prepare(case: Case, driver: Stage, settings: Settings, partitions: int) -> None:
+def prepare(case: Case, driver: Bench, settings: Settings, partitions: int) -> None:
     """Make the case's topics and register their schemas."""
     ids = _Ids()
     for topic in in_java_order(_all(case, settings, partitions)):

@@ -14,7 +14,7 @@ from ksql.types.format import capabilities
 from ksql.types.render import java_double
 from ksql.types.windowed import WindowedKeys, session_key, window_key
 from qtt import tokens
-from qtt.model import Mismatch, Record, Window
+from qtt.model import Mismatch, Record, WindowBounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
     from ksql.types.format import Format
     from ksql.types.schema import Column
-    from qtt.driver import RawInput, Stage
+    from qtt.driver import Bench, RawInput
 
 _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
 
 
-def encode_key(record: Record, source: DataSource, driver: Stage) -> bytes | None:
+def encode_key(record: Record, source: DataSource, driver: Bench) -> bytes | None:
     """The key's bytes, with its window."""
     key = _encode(record.key, source, "key", driver)
     if key is None or record.window is None:
@@ -38,21 +38,21 @@ def encode_key(record: Record, source: DataSource, driver: Stage) -> bytes | Non
     return window_key(key, window.start)
 
 
-def encode_value(record: Record, source: DataSource, driver: Stage) -> bytes | None:
+def encode_value(record: Record, source: DataSource, driver: Bench) -> bytes | None:
     """The value's bytes."""
     return _encode(record.value, source, "value", driver)
 
 
-def split_window(key: bytes | None, source: DataSource) -> tuple[bytes | None, Window | None]:
+def split_window(key: bytes | None, source: DataSource) -> tuple[bytes | None, WindowBounds | None]:
     """A key without its window, and the window."""
     if key is None or source.window is None:
         return key, None
     size_ms = source.window.size_ms
     alone, (start, end) = WindowedKeys(size_ms).split(key)
-    return alone, Window(start, end, "session" if size_ms is None else "time")
+    return alone, WindowBounds(start, end, "session" if size_ms is None else "time")
 
 
-def _encode(value: Any, source: DataSource, side: Side, driver: Stage) -> bytes | None:
+def _encode(value: Any, source: DataSource, side: Side, driver: Bench) -> bytes | None:
     if value is None:
         return None
     key = side == "key"
@@ -70,7 +70,7 @@ def _encode(value: Any, source: DataSource, side: Side, driver: Stage) -> bytes 
 
 
 def _encode_as_registered(
-    value: Any, format_: Format, topic: str, side: Side, driver: Stage
+    value: Any, format_: Format, topic: str, side: Side, driver: Bench
 ) -> bytes | None:
     """The value as the latest schema of the topic wants it."""
     found, registry = driver.latest(topic, side), driver.registry
@@ -278,7 +278,7 @@ _PLAIN: Final[dict[str, _Plain]] = {
 """Other formats are written and read by the product's serde."""
 
 
-def raw(record: Record, driver: Stage) -> RawInput:
+def raw(record: Record, driver: Bench) -> RawInput:
     """An input as its topic takes it.
 
     Raises: Mismatch.
@@ -293,7 +293,7 @@ def raw(record: Record, driver: Stage) -> RawInput:
     )
 
 
-def source_of(topic: str, driver: Stage) -> DataSource:
+def source_of(topic: str, driver: Bench) -> DataSource:
     """The source over a topic, whose formats say how its records look.
 
     Raises: Mismatch.

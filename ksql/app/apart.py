@@ -17,7 +17,14 @@ from dataclasses import replace
 from queue import LifoQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.functions.spec import Aggregate, AggregateFactory, Function, Overload, Scalar, Table
+from ksql.functions.spec import (
+    AggregateFactory,
+    AggregateFunction,
+    Function,
+    Overload,
+    Scalar,
+    Table,
+)
 from ksql.functions.user.servant import FACTS, PLAIN, Failed, Place
 from ksql.functions.user.watch import Limits, Overrun
 from ksql.java.errors import EvaluationError
@@ -160,15 +167,15 @@ class Apart:
                 )
             case AggregateFactory():
                 return replace(one, make=lambda *given: _aggregate(one, stub, given))
-            case Aggregate():
+            case AggregateFunction():
                 return one  # users declare factories
 
 
 def _aggregate(
     one: AggregateFactory, stub: Callable[..., Callable[..., Any]], given: tuple[Any, ...]
-) -> Aggregate:
+) -> AggregateFunction:
     facts = dict(zip(PLAIN, stub(FACTS, *given)(), strict=True))
-    return Aggregate(
+    return AggregateFunction(
         facts["params"],
         one.returns,
         init=stub("init", *given),

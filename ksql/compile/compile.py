@@ -1,7 +1,7 @@
 """Bound expressions as one Python function of a row, or of a list of rows.
 
 The generated source is plain: columns in local variables, a condition, the outputs, each in a
-guard of its own. ``Stage.source`` shows it.
+guard of its own. ``Projection.text`` shows it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_UNPACKED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Projection:
     """A filter and a projection, compiled.
 
     ``run(row, log)`` gives the output row, or None if the filter drops it. ``batch(rows, log)``
@@ -36,20 +36,20 @@ class Stage:
 
     run: Callable[[Row, Log], Row | None]
     batch: Callable[[Sequence[Row], Log], list[Row | None]]
-    source: str
+    text: str
 
 
-def compile_stage(
+def compile_projection(
     columns: Sequence[str],
     where: Bound | None,
     outputs: Sequence[Bound],
     functions: Functions,
     settings: Mapping[str, Any],
     log: str,
-) -> Stage:
+) -> Projection:
     """Compile a filter and a projection over rows of these columns.
 
-    ``log`` names the stage in the processing log. Raises: TooDeep.
+    ``log`` names the step in the processing log. Raises: TooDeep.
     """
     program = _program(columns, where, outputs, functions, settings)
     row = f"({', '.join(program.values)}{',' if len(program.values) == 1 else ''})"
@@ -63,7 +63,7 @@ def compile_stage(
         *indent([*many, "return found"]),
     ]
     names = program.executed(source, log)
-    return Stage(names["run"], names["batch"], "\n".join(source))
+    return Projection(names["run"], names["batch"], "\n".join(source))
 
 
 def compile_expr(

@@ -55,7 +55,7 @@ class Block:
 
 @dataclass(slots=True)
 class Code:
-    """The code of one stage while it is being generated.
+    """The code of one function while it is being generated.
 
     ``namespace`` holds the values and functions that the code names, ``prologue`` the functions
     that read nothing of a row, ``nodes`` the expressions whose failures may be reported, by number.

@@ -9,7 +9,7 @@ from ksql.analysis import bound as b
 from ksql.analysis.bound import type_of
 from ksql.base.errors import QueryFailed
 from ksql.base.records import Headers, OutRecord, Row
-from ksql.compile.compile import Stage, compile_predicate, compile_stage
+from ksql.compile.compile import Projection, compile_predicate, compile_projection
 from ksql.dataflow.explode import LABEL, Exploder
 from ksql.dataflow.flow import Flow, conjunction
 from ksql.dataflow.results import Results
@@ -42,13 +42,13 @@ class Code:
         self.functions = functions
         self.settings = settings
 
-    def stage(
+    def projection(
         self, flow: Flow, outputs: Sequence[Bound], label: str, *, where: bool = True
-    ) -> Stage:
+    ) -> Projection:
         """The functions for a stretch; they give None for rows that its conditions drop."""
         names = flow.entry.shape.names
         condition = conjunction(flow.wheres) if where else None
-        return compile_stage(names, condition, outputs, self.functions, self.settings, label)
+        return compile_projection(names, condition, outputs, self.functions, self.settings, label)
 
     def exploder(self, flow: Flow) -> Exploder | None:
         """What makes several rows of one where the stretch begins, if anything does."""
@@ -56,8 +56,8 @@ class Code:
         if explosion is None:
             return None
         arguments = [arg for call in explosion.calls for arg in call.args]
-        stage = self.stage(explosion.flow, arguments, LABEL)
-        return Exploder(explosion, stage, self.functions)
+        arguments_of = self.projection(explosion.flow, arguments, LABEL)
+        return Exploder(explosion, arguments_of, self.functions)
 
     def predicate(self, flow: Flow, label: str) -> Callable[[Row, LogError], bool] | None:
         """The conditions of a stretch alone, if it has any."""
@@ -86,9 +86,9 @@ class KeyedArm:
         self.table = arm.flow.table
         self.width = len(arm.key)
         self._null_keys = null_keys
-        stage = code.stage(arm.flow, (*arm.key, *arm.carried), "PreProject")
-        self._run, self._batch = stage.run, stage.batch
-        self._key = code.stage(arm.flow, arm.key, "PreProject", where=False).run
+        projection = code.projection(arm.flow, (*arm.key, *arm.carried), "PreProject")
+        self._run, self._batch = projection.run, projection.batch
+        self._key = code.projection(arm.flow, arm.key, "PreProject", where=False).run
         #: Whether equal key values have equal packed forms and the other way round.
         self.plain_key = all(type_of(part) in _PLAIN for part in arm.key)
 
@@ -150,12 +150,12 @@ class ExitArm:
         self._width = len(exit_.key)
         self._rekeyed = exit_.rekeyed
         self._windowed = sink.window is not None
-        bounds = (b.Column(WINDOWSTART, BIGINT), b.Column(WINDOWEND, BIGINT))
-        extra = bounds if self._windowed else ()
-        stage = code.stage(flow, (*exit_.key, *exit_.value, *extra), "Project")
-        self._run, self._batch = stage.run, stage.batch
+        of_window = (b.Column(WINDOWSTART, BIGINT), b.Column(WINDOWEND, BIGINT))
+        extra = of_window if self._windowed else ()
+        projection = code.projection(flow, (*exit_.key, *exit_.value, *extra), "Project")
+        self._run, self._batch = projection.run, projection.batch
         self._test = code.predicate(flow, "Filter")
-        self._key = code.stage(flow, (*exit_.key, *extra), "Project", where=False).run
+        self._key = code.projection(flow, (*exit_.key, *extra), "Project", where=False).run
         self._values = self._width + len(exit_.value)
         self._extract = None
         if sink.timestamp is not None:
@@ -173,8 +173,8 @@ class ExitArm:
             if found is None:
                 return None
             time = found
-        window = (out[-2], out[-1]) if self._windowed else None
-        return out[: self._width], out[self._width : self._values], time, headers, window
+        bounds = (out[-2], out[-1]) if self._windowed else None
+        return out[: self._width], out[self._width : self._values], time, headers, bounds
 
     def emit_all(
         self,
@@ -220,8 +220,8 @@ class ExitArm:
         if self._rekeyed:
             row = tuple(None if i in self._pseudo else value for i, value in enumerate(row))
         out = self._key(row, log) or ()
-        window = (out[-2], out[-1]) if self._windowed else None
-        return out[: self._width], None, time, headers, window
+        bounds = (out[-2], out[-1]) if self._windowed else None
+        return out[: self._width], None, time, headers, bounds
 
     def passes(self, row: Row, log: LogError) -> bool:
         """Whether the conditions let the row through."""
@@ -265,8 +265,8 @@ class Encoder:
                 raise Unwritable(error, BadResult("key" if at_key else "value", row)) from error
             single = map(Results.of, ([row] for row in rows.each()))
             return [record for row in single for record in self.encode(row)]
-        if self._windowed is not None and rows.windows is not None:
-            join, bounds = self._windowed.join, rows.windows
+        if self._windowed is not None and rows.bounds is not None:
+            join, bounds = self._windowed.join, rows.bounds
             keys = [
                 key if key is None or one is None else join(key, one)
                 for key, one in zip(keys, bounds, strict=True)

@@ -9,10 +9,10 @@ from ksql.dataflow import exits
 from ksql.dataflow.arms import Code, Encoder, ExitArm, KeyedArm
 from ksql.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
 from ksql.dataflow.layout import layout
-from ksql.dataflow.operators import Operator, null_keys
 from ksql.dataflow.program import Out
 from ksql.dataflow.reading import Reader
 from ksql.dataflow.results import Result, Results
+from ksql.dataflow.stages import CompiledStage, null_keys
 from ksql.processors.order import in_order
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Compiled(Generic[Out]):
         self._exit = ExitArm(cut.exit, plan.sink, code)
         self._finish = finishing(plan.sink, registry)
         self._operators = [
-            Operator(stage, plan, code, first=number == 0, keep_old=self._exit.filtered)
+            CompiledStage(stage, plan, code, first=number == 0, keep_old=self._exit.filtered)
             for number, stage in enumerate(cut.stages)
         ]
         self._combine = self._operators[0].combine(self._arms[0]) if self._operators else None

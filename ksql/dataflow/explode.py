@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ksql.base.records import Row
-    from ksql.compile.compile import Stage
+    from ksql.compile.compile import Projection
     from ksql.dataflow.flow import Explosion
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import TableCall
@@ -23,14 +23,14 @@ LABEL = "FlatMap"
 
 
 class Exploder:
-    """Runs the calls of a step; ``stage`` gives their arguments, or None for rows it drops.
+    """Runs the calls of a step; ``projection`` gives their arguments, or None for rows it drops.
 
     Calls are zipped: the shorter lists end in NULLs. A call that fails gives no values and is
     logged.
     """
 
-    def __init__(self, explosion: Explosion, stage: Stage, functions: Functions) -> None:
-        self._arguments = stage.batch
+    def __init__(self, explosion: Explosion, projection: Projection, functions: Functions) -> None:
+        self._arguments = projection.batch
         self._calls: list[tuple[str, Callable[..., list[Any]], slice]] = []
         place = 0
         for call in explosion.calls:

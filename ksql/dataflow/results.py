@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Result = tuple[Row | None, Row | None, int, Headers | None, Bounds | None]
-"""A result: key columns, value columns, time, headers, window.
+"""A result: key columns, value columns, time, headers, bounds of the window.
 
 No value columns at all (None) is a deletion.
 """
 
 
 class Results(NamedTuple):
-    """Results column by column; no headers or no windows at all: None."""
+    """Results column by column; no headers or no windows' bounds at all: None."""
 
     keys: Sequence[Row | None]
     values: Sequence[Row | None]
     times: Sequence[int]
     headers: Sequence[Headers | None] | None
-    windows: Sequence[Bounds | None] | None
+    bounds: Sequence[Bounds | None] | None
 
     @classmethod
     def of(cls, results: Sequence[Result]) -> Results:
@@ -39,6 +39,6 @@ class Results(NamedTuple):
         nothing = repeat(None)
         return list(
             zip(  # noqa: B905 - constants repeat without end
-                self.keys, self.values, self.times, self.headers or nothing, self.windows or nothing
+                self.keys, self.values, self.times, self.headers or nothing, self.bounds or nothing
             )
         )

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from ksql.functions.spec import Aggregate, AggregateFactory, Function, Overload, Scalar, Table
+from ksql.functions.spec import (
+    AggregateFactory,
+    AggregateFunction,
+    Function,
+    Overload,
+    Scalar,
+    Table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +56,7 @@ def kind_of(overload: Overload) -> Literal["SCALAR", "AGGREGATE", "TABLE"]:
     match overload:
         case Scalar():
             return "SCALAR"
-        case Aggregate() | AggregateFactory():
+        case AggregateFunction() | AggregateFactory():
             return "AGGREGATE"
         case Table():
             return "TABLE"

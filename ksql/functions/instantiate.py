@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ksql.functions.errors import NullPrimitive
 from ksql.functions.identity import overload_of
 from ksql.functions.resolve import parameters, spread
-from ksql.functions.spec import Aggregate, AggregateFactory, Scalar, Table
+from ksql.functions.spec import AggregateFactory, AggregateFunction, Scalar, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +83,7 @@ def instantiate_aggregate(
     arg_types: Sequence[SqlType],
     literals: Sequence[Any] = (),
     settings: Mapping[str, str] | None = None,
-) -> Aggregate:
+) -> AggregateFunction:
     """The aggregate for columns of these types.
 
     ``literals`` are the values of the last ``Resolved.literals`` arguments; ``arg_types`` are the
@@ -91,7 +91,7 @@ def instantiate_aggregate(
     Raises: BadConstant for a constant that the function refuses; OverloadGone.
     """
     overload = overload_of(function, key)
-    if isinstance(overload, Aggregate):
+    if isinstance(overload, AggregateFunction):
         return overload
     if not isinstance(overload, AggregateFactory):
         raise TypeError(f"{function.name} is not an aggregate function")

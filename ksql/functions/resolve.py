@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from ksql.functions.errors import AmbiguousCall, NoSuchOverload
 from ksql.functions.identity import signature
 from ksql.functions.signature import Fn, Param, has_vars, parse_param, parse_type
-from ksql.functions.spec import Aggregate, AggregateFactory, Scalar, Table
+from ksql.functions.spec import AggregateFactory, AggregateFunction, Scalar, Table
 from ksql.functions.unify import Bindings, fit, show, substitute
 from ksql.types.model import NULL, SqlType
 
@@ -160,7 +160,7 @@ def _shape_fits(param: Param, arg: Arg) -> bool:
 def _resolved(overload: Overload, chosen: _Candidate) -> Resolved:
     returns = _result(overload.returns, chosen.params, chosen.bound)
     state = NULL if isinstance(overload, Scalar | Table) else returns
-    if isinstance(overload, Aggregate | AggregateFactory) and overload.state:
+    if isinstance(overload, AggregateFunction | AggregateFactory) and overload.state:
         state = substitute(parse_type(overload.state), chosen.bound)
     lambdas = chosen.lambdas if any(chosen.lambdas) else ()
     literals = literal_count(overload, len(chosen.params))

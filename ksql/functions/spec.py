@@ -44,7 +44,7 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateFunction:
     """One overload of an aggregate function.
 
     Its state is made of None, bool, int, float, str, bytes, Decimal, list, dict.
@@ -86,7 +86,7 @@ class AggregateFactory:
     params: tuple[str, ...]
     literals: tuple[str, ...]
     returns: str | ReturnRule
-    make: Callable[[tuple[SqlType, ...], tuple[Any, ...], dict[str, str]], Aggregate]
+    make: Callable[[tuple[SqlType, ...], tuple[Any, ...], dict[str, str]], AggregateFunction]
     undoable: bool = False
     state: str = ""
     doc: str = ""
@@ -103,7 +103,7 @@ class Table:
     doc: str = ""
 
 
-Overload = Scalar | Aggregate | AggregateFactory | Table
+Overload = Scalar | AggregateFunction | AggregateFactory | Table
 
 
 @dataclass(frozen=True, slots=True)

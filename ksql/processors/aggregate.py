@@ -30,7 +30,7 @@ _new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateProcessor:
     """The stateful operator.
 
     ``every_change`` emits for each record, else once per group and call. ``combined`` says that

@@ -17,7 +17,7 @@ from typing import Any
 
 from ksql.base import codegen
 from ksql.base.records import Row
-from ksql.functions.spec import Aggregate
+from ksql.functions.spec import AggregateFunction
 
 State = list[Any]
 
@@ -27,7 +27,7 @@ class Slot:
     """One aggregate: where its state lies and which columns of the row are its arguments."""
 
     number: int
-    function: Aggregate
+    function: AggregateFunction
     args: tuple[int, ...]
 
 

@@ -16,7 +16,7 @@ _ROWS = b"t"
 
 
 @dataclass(frozen=True, slots=True)
-class StreamTableJoin:
+class JoinProcessor:
     """Out comes the stream's row, then the table's, then the time.
 
     ``outer`` keeps stream records that find no row, with ``right_width`` NULLs. Only stream records

@@ -15,7 +15,7 @@ _ROWS = b"s"
 
 
 @dataclass(frozen=True, slots=True)
-class TableSource:
+class TableProcessor:
     """Keeps the table's rows; adds to every change the row before it.
 
     Stored rows that are shorter than ``width`` were written before the table got more columns; the

@@ -19,7 +19,7 @@ from ksql.analysis.relation import bind_relation
 from ksql.analysis.scope import Scope, Source
 from ksql.base.errors import KsqlError, StatementError
 from ksql.catalog.model import DataSource
-from ksql.compile.compile import Stage, compile_stage
+from ksql.compile.compile import Projection, compile_projection
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import DecodeError, Serde
 from ksql.query import where
@@ -59,7 +59,7 @@ class PullQuery:
     query_id: str
     columns: tuple[Column, ...]
     source: DataSource
-    stage: Stage
+    projection: Projection
     keys: list[tuple[Any, ...]] | None
     limit: int | None
     stores: Mapping[int, Store]
@@ -84,7 +84,7 @@ class PullQuery:
     def _results(self) -> Iterator[ResultRow]:
         for stored in self._stored(self.serdes[0]):
             row = _decoded(self.source, stored, self.serdes)
-            found = self.stage.run(row, _ignore) if row is not None else None
+            found = self.projection.run(row, _ignore) if row is not None else None
             if found is not None:
                 yield ResultRow(found)
 
@@ -159,7 +159,7 @@ def bind_pull(
     where.check_keyed(predicate, source, settings)
     keys = where.key_lookups(predicate, source.schema.key)
     where.check_bounds(predicate, source, keyed=keys is not None)
-    stage = compile_stage(
+    projection = compile_projection(
         [name for name, _ in _columns(source)],
         predicate,
         [named.expr for named in projected],
@@ -171,7 +171,7 @@ def bind_pull(
         query_id,
         result_columns(projected, source),
         stored,
-        stage,
+        projection,
         keys,
         query.limit,
         tables.stores(stored),

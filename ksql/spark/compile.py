@@ -13,7 +13,7 @@ from ksql.spark.buckets import bucket_labels
 from ksql.spark.host import StageHost
 from ksql.spark.shipment import Shipment
 from ksql.spark.source import kafka_source
-from ksql.spark.stage import EXCHANGE_SCHEMA, TALLY_SCHEMA, IngestStage, StatelessRoad
+from ksql.spark.tasks import EXCHANGE_SCHEMA, TALLY_SCHEMA, IngestTask, StatelessTask
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,14 +30,14 @@ def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFram
         ship = replace(ship, fitting=tuple(fitting(limit, surely=spec.exactly_once).items()))
     flow = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0:
-        flow = flow.mapInArrow(StatelessRoad(ship), TALLY_SCHEMA)
+        flow = flow.mapInArrow(StatelessTask(ship), TALLY_SCHEMA)
     else:
         flow = _stateful(flow, ship, spec.stages)
     return flow.observe("tally", _total("produced"), _total("errors"))
 
 
 def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
-    flow = flow.mapInArrow(IngestStage(ship), EXCHANGE_SCHEMA)
+    flow = flow.mapInArrow(IngestTask(ship), EXCHANGE_SCHEMA)
     flow = flow.observe("ingest", _total("ERRORS", "errors"))
     for stage in range(stages):
         schema = TALLY_SCHEMA if stage == stages - 1 else EXCHANGE_SCHEMA

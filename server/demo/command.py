@@ -19,7 +19,7 @@ from server.demo.data import TOTAL, load
 from server.demo.errors import Defect
 from server.demo.memory import PeakMemory
 from server.demo.show import Show, make_console
-from server.demo.stage import directory, service
+from server.demo.site import directory, service
 from server.demo.story import Story
 from server.demo.ticker import Ticker
 
@@ -71,11 +71,11 @@ def run(options: Options, show: Show) -> int:
         with contextlib.ExitStack() as stack:
             starting = time.monotonic()
             with show.doing("starting the service"):
-                stage = stack.enter_context(service(state, show.now_doing))
+                site = stack.enter_context(service(state, show.now_doing))
             seconds = time.monotonic() - starting
-            show.note(f"Kafka, Spark and REST are up after {seconds:.1f} s: {stage.client.url}")
+            show.note(f"Kafka, Spark and REST are up after {seconds:.1f} s: {site.client.url}")
             stack.enter_context(_stopping(show))
-            checks = Story(stage, show, data).tell()
+            checks = Story(site, show, data).tell()
         seconds = time.monotonic() - began
         gigabytes = memory.peak_bytes / 2**30
         show.note(f"took {seconds:.0f} s, memory of all processes at most {gigabytes:.2f} GiB")

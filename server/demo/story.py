@@ -18,7 +18,7 @@ from server.demo.expected import HOUR_MS, Check, Expected, Offsets, compare
 from server.demo.feed import Feed
 from server.demo.session import Session
 from server.demo.show import Show
-from server.demo.stage import Stage
+from server.demo.site import Site
 from server.demo.ticker import Ticker
 
 _FEED_S = 25.0
@@ -42,12 +42,12 @@ class Result:
 class Story:
     """One run on a running service."""
 
-    def __init__(self, stage: Stage, show: Show, data: Data) -> None:
-        self._stage = stage
+    def __init__(self, site: Site, show: Show, data: Data) -> None:
+        self._site = site
         self._show = show
         self._data = data
         self._total = len(data.flights)
-        self._session = Session(stage.client, show)
+        self._session = Session(site.client, show)
         self._ids: dict[str, str] = {}
         self._switches: dict[str, Offsets] = {}
 
@@ -55,7 +55,7 @@ class Story:
         """All of it; what was compared, for the exit status."""
         self._declare()
         with (
-            contextlib.closing(Sender(self._stage.kafka)) as sender,
+            contextlib.closing(Sender(self._site.kafka)) as sender,
             contextlib.closing(self._feed_of(sender)) as feed,
         ):
             self._load_airlines(sender)
@@ -148,7 +148,7 @@ class Story:
 
     def _expected(self) -> Expected:
         with self._show.doing("computing the same answers with pandas"):
-            records = topics.read(self._stage.kafka, "flights")
+            records = topics.read(self._site.kafka, "flights")
             return Expected.of(self._data, topics.places(records))
 
     def _ask(self, expected: Expected) -> list[Check]:
@@ -192,7 +192,7 @@ class Story:
         ]
 
     def _checks(self, expected: Expected) -> dict[str, Check]:
-        found = {sink: topics.read(self._stage.kafka, sink) for sink in self._ids}
+        found = {sink: topics.read(self._site.kafka, sink) for sink in self._ids}
         hourly = topics.table_rows(
             found["HOURLY"], ("DEPARTURES", "DELAY", "AVERAGE", "WORST"), windowed=True
         )
@@ -226,7 +226,7 @@ class Story:
     # --- numbers
 
     def _rows_out_by_sink(self) -> dict[str, int]:
-        ends = self._stage.admin.end_offsets(self._ids)
+        ends = self._site.admin.end_offsets(self._ids)
         found = dict.fromkeys(self._ids, 0)
         for (topic, _partition), end in ends.items():
             found[topic] += end

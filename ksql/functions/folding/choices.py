@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.functions.errors import BadConstant
 from ksql.functions.returns import SAME
-from ksql.functions.spec import Aggregate, AggregateFactory
+from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java.values import identity
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _higher(old: Any, new: Any) -> Any:
     return new if old is None or new > old or new != new else old
 
 
-def _extreme(kind: str, sign: str) -> Aggregate:
+def _extreme(kind: str, sign: str) -> AggregateFunction:
     """MIN or MAX by the comparison that the sign stands for; among doubles NaN is the largest."""
     better = f"{{new}} {sign} {{old}}"
     if kind == "DOUBLE":
@@ -44,7 +44,7 @@ def _extreme(kind: str, sign: str) -> Aggregate:
     template = f"({{new}} if {{old}} is None or {better} else {{old}})"
     merge = template.replace("{new}", "{o}").replace("{old}", "{s}")
     choose = _lower if sign == "<" else _higher
-    return Aggregate(
+    return AggregateFunction(
         (f"{kind} val",),
         SAME if kind == "DECIMAL" else kind,
         init=_nothing,
@@ -59,9 +59,9 @@ def _nothing() -> None:
     return None
 
 
-def _first(ignore_nulls: bool) -> Aggregate:
+def _first(ignore_nulls: bool) -> AggregateFunction:
     """The state is a list of no or one value."""
-    return Aggregate(
+    return AggregateFunction(
         ("T val",),
         "T",
         init=list,
@@ -75,8 +75,8 @@ def _first(ignore_nulls: bool) -> Aggregate:
     )
 
 
-def _last(ignore_nulls: bool) -> Aggregate:
-    return Aggregate(
+def _last(ignore_nulls: bool) -> AggregateFunction:
+    return AggregateFunction(
         ("T val",),
         "T",
         init=list,
@@ -90,8 +90,8 @@ def _last(ignore_nulls: bool) -> Aggregate:
     )
 
 
-def _first_n(count: int, ignore_nulls: bool) -> Aggregate:
-    return Aggregate(
+def _first_n(count: int, ignore_nulls: bool) -> AggregateFunction:
+    return AggregateFunction(
         ("T val",),
         "ARRAY<T>",
         init=list,
@@ -101,8 +101,8 @@ def _first_n(count: int, ignore_nulls: bool) -> Aggregate:
     )
 
 
-def _last_n(count: int, ignore_nulls: bool) -> Aggregate:
-    return Aggregate(
+def _last_n(count: int, ignore_nulls: bool) -> AggregateFunction:
+    return AggregateFunction(
         ("T val",),
         "ARRAY<T>",
         init=list,
@@ -113,12 +113,18 @@ def _last_n(count: int, ignore_nulls: bool) -> Aggregate:
 
 
 def _by_offset(
-    name: str, one: Callable[[bool], Aggregate], many: Callable[[int, bool], Aggregate]
-) -> tuple[Aggregate | AggregateFactory, ...]:
-    def make_one(_types: tuple[SqlType, ...], literals: tuple[Any, ...], _: object) -> Aggregate:
+    name: str,
+    one: Callable[[bool], AggregateFunction],
+    many: Callable[[int, bool], AggregateFunction],
+) -> tuple[AggregateFunction | AggregateFactory, ...]:
+    def make_one(
+        _types: tuple[SqlType, ...], literals: tuple[Any, ...], _: object
+    ) -> AggregateFunction:
         return one(literals[0])
 
-    def make_many(_types: tuple[SqlType, ...], literals: tuple[Any, ...], _: object) -> Aggregate:
+    def make_many(
+        _types: tuple[SqlType, ...], literals: tuple[Any, ...], _: object
+    ) -> AggregateFunction:
         count, ignore_nulls = (*literals, True)[:2]
         if count is None or count < 1:
             raise TooFew(name)
@@ -136,7 +142,7 @@ def _by_offset(
 
 def _attr(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], _settings: dict[str, str]
-) -> Aggregate:
+) -> AggregateFunction:
     """The state is a list of [value, how often], first seen first."""
     of = identity(types[0])
 
@@ -153,7 +159,7 @@ def _attr(
             first = change(first, value, count)
         return first
 
-    return Aggregate(
+    return AggregateFunction(
         ("T colVal",),
         "T",
         init=list,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.functions.errors import BadConstant
 from ksql.functions.returns import Rule
-from ksql.functions.spec import Aggregate, AggregateFactory
+from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java.errors import EvaluationError
 from ksql.java.values import identity, membership, order
 from ksql.types.model import Array, Field, SqlType, Struct
@@ -54,7 +54,7 @@ def _limit(name: str, settings: dict[str, str]) -> int | None:
 
 def _list(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], settings: dict[str, str]
-) -> Aggregate:
+) -> AggregateFunction:
     limit = _limit("COLLECT_LIST", settings)
     of = identity(types[0])
 
@@ -71,7 +71,7 @@ def _list(
                 break
         return state
 
-    return Aggregate(
+    return AggregateFunction(
         ("T val",),
         "ARRAY<T>",
         init=list,
@@ -85,7 +85,7 @@ def _list(
 
 def _set(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], settings: dict[str, str]
-) -> Aggregate:
+) -> AggregateFunction:
     limit = _limit("COLLECT_SET", settings)
     of = identity(types[0])
     holds = membership(types[0])
@@ -99,7 +99,7 @@ def _set(
         known = {of(value) for value in first}
         return [*first, *(value for value in second if of(value) not in known)][:limit]
 
-    return Aggregate(
+    return AggregateFunction(
         ("T val",), "ARRAY<T>", init=list, step=step, result=list, merge=merge, skips_null=False
     )
 
@@ -150,10 +150,10 @@ def _count(name: str, literals: tuple[Any, ...]) -> int:
 
 def _top_values(
     types: tuple[SqlType, ...], literals: tuple[Any, ...], _settings: dict[str, str]
-) -> Aggregate:
+) -> AggregateFunction:
     by = order(types[0])
     count = _count("TOPK", literals)
-    return Aggregate(
+    return AggregateFunction(
         ("T val",),
         "ARRAY<T>",
         init=list,
@@ -164,7 +164,7 @@ def _top_values(
 
 def _top_distinct(
     types: tuple[SqlType, ...], literals: tuple[Any, ...], _settings: dict[str, str]
-) -> Aggregate:
+) -> AggregateFunction:
     by = order(types[0])
     count = _count("TOPKDISTINCT", literals)
     top = _top(by, count)
@@ -172,7 +172,7 @@ def _top_distinct(
     def merge(first: list[Any], second: list[Any]) -> list[Any]:
         return top(first, [value for value in second if value not in first])
 
-    return Aggregate(
+    return AggregateFunction(
         ("T val",),
         "ARRAY<T>",
         init=list,
@@ -190,7 +190,7 @@ def _row_type(types: tuple[SqlType, ...]) -> SqlType:
 
 def _top_rows(
     types: tuple[SqlType, ...], literals: tuple[Any, ...], _settings: dict[str, str]
-) -> Aggregate:
+) -> AggregateFunction:
     by_value = order(types[0])
     names = ["sort_col", *(f"col{i}" for i in range(len(types) - 1))]
     count = _count("TOPK", literals)
@@ -203,7 +203,7 @@ def _top_rows(
             return state
         return _insert(state, dict(zip(names, values, strict=True)), count, by)
 
-    return Aggregate(
+    return AggregateFunction(
         ("T val", "ANY... others"),
         ROWS_OF_TOP,
         init=list,
@@ -226,7 +226,7 @@ ROWS: dict[str, Entry] = {
     ),
     "HISTOGRAM": (
         "How often each text occurs, for the first thousand texts.",
-        Aggregate(
+        AggregateFunction(
             ("STRING val",),
             "MAP<STRING, BIGINT>",
             init=dict,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ksql.functions.spec import Aggregate
+from ksql.functions.spec import AggregateFunction
 from ksql.types.ints import wrap32, wrap64
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ _WRAP_CODE = {
 }
 
 
-def _average(kind: str) -> Aggregate:
+def _average(kind: str) -> AggregateFunction:
     """The state is [sum in the type of the input, count]."""
     wrap, code = _WRAPS[kind], _WRAP_CODE[kind]
-    return Aggregate(
+    return AggregateFunction(
         (f"{kind} val",),
         "DOUBLE",
         init=(lambda: [0.0, 0]) if kind == "DOUBLE" else (lambda: [0, 0]),
@@ -45,9 +45,9 @@ def _average(kind: str) -> Aggregate:
     )
 
 
-def _decimal_average() -> Aggregate:
+def _decimal_average() -> AggregateFunction:
     as_double = _average("DOUBLE")
-    return Aggregate(
+    return AggregateFunction(
         ("DECIMAL val",),
         "DOUBLE",
         init=as_double.init,
@@ -92,8 +92,8 @@ def _variance(state: Sums) -> float:
     return float(state[2] / (state[1] - 1)) if state[1] > 1 else 0.0
 
 
-def _spread(kind: str, result: Callable[[Sums], float]) -> Aggregate:
-    return Aggregate(
+def _spread(kind: str, result: Callable[[Sums], float]) -> AggregateFunction:
+    return AggregateFunction(
         (f"{kind} val",),
         "DOUBLE",
         init=(lambda: [0.0, 0, 0.0]) if kind == "DOUBLE" else (lambda: [0, 0, 0.0]),
@@ -120,9 +120,9 @@ def _correlation(state: Sums) -> float:
     return (count * product - sum_x * sum_y) / math.sqrt(spread)
 
 
-def _pearson(kind: str) -> Aggregate:
+def _pearson(kind: str) -> AggregateFunction:
     zero = 0.0 if kind == "DOUBLE" else 0
-    return Aggregate(
+    return AggregateFunction(
         (f"{kind} x", f"{kind} y"),
         "DOUBLE",
         init=lambda: [0, zero, zero, zero, zero, zero],

@@ -6,7 +6,7 @@ import hashlib
 import math
 from typing import TYPE_CHECKING, Any
 
-from ksql.functions.spec import Aggregate, AggregateFactory
+from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java.values import identity
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ def estimate(state: State) -> int:
 
 def _make(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], _settings: dict[str, str]
-) -> Aggregate:
+) -> AggregateFunction:
     of = identity(types[0])
-    return Aggregate(
+    return AggregateFunction(
         ("T val",),
         "BIGINT",
         init=dict,

@@ -6,7 +6,7 @@ from decimal import Decimal as Dec
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.returns import SAME
-from ksql.functions.spec import Aggregate, AggregateFactory
+from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java.arith import WIDE, NumericOverflow, fits
 from ksql.types.ints import wrap32, wrap64
 from ksql.types.model import Decimal, SqlType
@@ -20,8 +20,8 @@ _WRAP32 = "((%s + 0x80000000 & 0xFFFFFFFF) - 0x80000000)"
 _WRAP64 = "((%s + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000)"
 
 
-def _count(params: tuple[str, ...]) -> Aggregate:
-    return Aggregate(
+def _count(params: tuple[str, ...]) -> AggregateFunction:
+    return AggregateFunction(
         params,
         "BIGINT",
         init=int,
@@ -33,9 +33,9 @@ def _count(params: tuple[str, ...]) -> Aggregate:
     )
 
 
-def integer_sum(kind: str, wrap: Callable[[int], int], code: str) -> Aggregate:
+def integer_sum(kind: str, wrap: Callable[[int], int], code: str) -> AggregateFunction:
     """The wrapping sum of INT or BIGINT."""
-    return Aggregate(
+    return AggregateFunction(
         (f"{kind} val",),
         kind,
         init=int,
@@ -47,7 +47,7 @@ def integer_sum(kind: str, wrap: Callable[[int], int], code: str) -> Aggregate:
     )
 
 
-_DOUBLE_SUM = Aggregate(
+_DOUBLE_SUM = AggregateFunction(
     ("DOUBLE val",),
     "DOUBLE",
     init=float,
@@ -61,7 +61,7 @@ _DOUBLE_SUM = Aggregate(
 
 def _decimal_sum(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], _settings: dict[str, str]
-) -> Aggregate:
+) -> AggregateFunction:
     kind = types[0] if isinstance(types[0], Decimal) else Decimal(1, 0)
     zero = Dec((0, (0,), -kind.scale))
 
@@ -70,7 +70,7 @@ def _decimal_sum(
             raise NumericOverflow
         return value
 
-    return Aggregate(
+    return AggregateFunction(
         ("DECIMAL val",),
         SAME,
         init=lambda: zero,
@@ -80,11 +80,11 @@ def _decimal_sum(
     )
 
 
-def _list_sum(kind: str, start: Callable[[], Any], wrap: Callable[[Any], Any]) -> Aggregate:
+def _list_sum(kind: str, start: Callable[[], Any], wrap: Callable[[Any], Any]) -> AggregateFunction:
     def total(values: Iterable[Any]) -> Any:
         return sum((value for value in values if value is not None), start())
 
-    return Aggregate(
+    return AggregateFunction(
         (f"ARRAY<{kind}> val",),
         kind,
         init=start,

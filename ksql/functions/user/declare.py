@@ -6,7 +6,7 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ksql.functions.spec import Aggregate, AggregateFactory, Overload, Scalar, Table
+from ksql.functions.spec import AggregateFactory, AggregateFunction, Overload, Scalar, Table
 from ksql.functions.user.errors import BadDeclaration
 from ksql.functions.user.signatures import (
     Nulls,
@@ -221,10 +221,10 @@ def _aggregate(
 
     def make(
         _types: tuple[SqlType, ...], values: tuple[Any, ...], settings: dict[str, str]
-    ) -> Aggregate:
+    ) -> AggregateFunction:
         one = target(*values, settings=settings) if with_settings else target(*values)
         shown = getattr(one, "result", None)
-        return Aggregate(
+        return AggregateFunction(
             columns.params,
             result,
             init=one.init,

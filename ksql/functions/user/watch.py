@@ -16,7 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.functions.spec import Aggregate, AggregateFactory, Function, Overload, Scalar, Table
+from ksql.functions.spec import (
+    AggregateFactory,
+    AggregateFunction,
+    Function,
+    Overload,
+    Scalar,
+    Table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,11 +145,11 @@ def _overload(
         case AggregateFactory():
             make = one.make
             return replace(one, make=lambda *given: _aggregate(make(*given), maybe))
-        case Aggregate():
+        case AggregateFunction():
             return _aggregate(one, maybe)
 
 
-def _aggregate(one: Aggregate, maybe: Callable[[Any], Any]) -> Aggregate:
+def _aggregate(one: AggregateFunction, maybe: Callable[[Any], Any]) -> AggregateFunction:
     return replace(
         one,
         init=maybe(one.init),

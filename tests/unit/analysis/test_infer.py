@@ -9,7 +9,7 @@ from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.scope import Scope, Source
 from ksql.base.errors import KsqlError
 from ksql.functions.registry import Functions
-from ksql.functions.spec import Aggregate, Function, Scalar
+from ksql.functions.spec import AggregateFunction, Function, Scalar
 from ksql.syntax.parser import parse_expression
 from ksql.types import model
 from ksql.types.model import (
@@ -64,7 +64,7 @@ FUNCTIONS = Functions(
             "AGGREGATE",
             "",
             "",
-            (Aggregate(("BIGINT",), "BIGINT", init=int, step=lambda s, x: s + x),),
+            (AggregateFunction(("BIGINT",), "BIGINT", init=int, step=lambda s, x: s + x),),
         ),
     ]
 )

@@ -14,7 +14,7 @@ import pytest
 from ksql.base.codegen import Draft, define, execute, gathered, indent
 from ksql.dataflow.compiled import writing
 from ksql.functions.registry import BUILTINS
-from ksql.functions.spec import Aggregate
+from ksql.functions.spec import AggregateFunction
 from ksql.functions.user.load import load_sources
 from ksql.processors.folds import Slot, compile_folds
 from tests.unit.world import World
@@ -46,7 +46,7 @@ def test_a_traceback_shows_the_line_of_an_aggregate():
     def fails(*_arguments):
         raise ValueError("odd")
 
-    function = Aggregate(("INT",), "INT", int, fails)
+    function = AggregateFunction(("INT",), "INT", int, fails)
     folds = compile_folds([Slot(0, function, (0,))])
     assert ': aggregates>", line' in (found := shown(folds.step, folds.init(), (1,)))
     assert re.search(r"n0 = \(?step0\(s\[1\], a0_0\)", found)

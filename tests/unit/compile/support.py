@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ksql.analysis.infer import bind
 from ksql.analysis.scope import Scope, Source
-from ksql.compile.compile import compile_stage
+from ksql.compile.compile import compile_projection
 from ksql.functions.registry import Functions
 from ksql.functions.spec import Function, Scalar
 from ksql.syntax.parser import parse_expression
@@ -111,7 +111,7 @@ def stage(*texts, where=None, settings=None, known=None):
     known = known or functions()
     bound = [bind(parse_expression(text), SCOPE, known) for text in texts]
     condition = None if where is None else bind(parse_expression(where), SCOPE, known)
-    return compile_stage(list(COLUMNS), condition, bound, known, settings or {}, "Q")
+    return compile_projection(list(COLUMNS), condition, bound, known, settings or {}, "Q")
 
 
 def evaluate(text, settings=None, known=None, **values):

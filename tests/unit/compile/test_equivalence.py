@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ksql.analysis.infer import bind
 from ksql.analysis.show import show
-from ksql.compile.compile import compile_expr, compile_predicate, compile_stage
+from ksql.compile.compile import compile_expr, compile_predicate, compile_projection
 from ksql.compile.errors import TooDeep
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import parameters, spread
@@ -134,7 +134,7 @@ def same(x, y):
 @given(ANY, st.lists(ROWS, min_size=1, max_size=5))
 def test_expressions(text, rows):
     bound = bind(parse_expression(text), SCOPE, KNOWN)
-    made = compile_stage(list(COLUMNS), None, [bound], KNOWN, {}, "Q")
+    made = compile_projection(list(COLUMNS), None, [bound], KNOWN, {}, "Q")
     reference = Interpreter(COLUMNS, KNOWN)
     logged = []
 
@@ -144,7 +144,7 @@ def test_expressions(text, rows):
     expected = [reference.run(bound, each) for each in rows]
     batch = made.batch(rows, log)
     for (found,), wanted in zip(batch, expected, strict=True):
-        assert same(found, wanted), (made.source, found, wanted)
+        assert same(found, wanted), (made.text, found, wanted)
     assert all(
         same((made.run(each, print_nothing) or ("filtered",))[0], wanted)
         for each, wanted in zip(rows, expected, strict=True)
@@ -162,7 +162,7 @@ def test_filters(condition, text, rows):
     where = bind(parse_expression(condition), SCOPE, KNOWN)
     output = bind(parse_expression(text), SCOPE, KNOWN)
     columns = list(COLUMNS)
-    made = compile_stage(columns, where, [output], KNOWN, {}, "Q")
+    made = compile_projection(columns, where, [output], KNOWN, {}, "Q")
     keep = compile_predicate(columns, where, KNOWN, {}, "Q")
     value = compile_expr(columns, output, KNOWN, {}, "Q")
     reference = Interpreter(COLUMNS, KNOWN)

@@ -259,6 +259,6 @@ def test_a_null_condition_drops_the_row():
 
 def test_only_what_is_used_is_read():
     made = stage("i", where="s = 'x'")
-    assert "row[7]" in made.source
-    assert made.source.index("c7 == 'x'") < made.source.index("c1 = row[1]")
+    assert "row[7]" in made.text
+    assert made.text.index("c7 == 'x'") < made.source.index("c1 = row[1]")
     assert stage("1").run((), print) == (1,)

@@ -9,7 +9,7 @@ import pytest
 
 from ksql.base.errors import StartError
 from server.cli.client import ServerFailure, Unreachable
-from server.demo import command, stage
+from server.demo import command, site
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
 
 
@@ -83,28 +83,28 @@ def test_a_signal_ends_it_in_good_order(running, capsys, number):
 
 
 def test_the_state_is_removed():
-    with stage.directory(None) as made:
+    with site.directory(None) as made:
         (made / "file").write_text("x")
     assert not made.exists()
 
 
 def test_the_state_is_kept(tmp_path):
-    with stage.directory(tmp_path / "a" / "b") as made:
+    with site.directory(tmp_path / "a" / "b") as made:
         (made / "file").write_text("x")
     assert (tmp_path / "a" / "b" / "file").exists()
-    with pytest.raises(DirectoryNotEmpty, match="not empty"), stage.directory(tmp_path):
+    with pytest.raises(DirectoryNotEmpty, match="not empty"), site.directory(tmp_path):
         pass
 
 
 def test_a_directory_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(DirectoryUnusable), stage.directory(tmp_path / "file" / "below"):
+    with pytest.raises(DirectoryUnusable), site.directory(tmp_path / "file" / "below"):
         pass
 
 
 def test_a_threads_death_goes_to_the_log(tmp_path, capsys):
     path = tmp_path / "logs" / "service.log"
-    with stage._log_file(path):
+    with site._log_file(path):
         dying = threading.Thread(target=lambda: 1 / 0)
         dying.start()
         dying.join()

@@ -13,7 +13,7 @@ from ksql.functions.errors import BadConstant
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import resolve
-from ksql.functions.spec import Aggregate
+from ksql.functions.spec import AggregateFunction
 from ksql.java.errors import EvaluationError
 from ksql.types.model import NULL
 from tests.unit.functions.harness import D, aggregate, fold, result, types_of
@@ -170,7 +170,9 @@ def test_undo_is_where_tables_allow_it():
         f.name
         for f in BUILTINS.all()
         if f.kind == "AGGREGATE"
-        and any(bool(o.undo) if isinstance(o, Aggregate) else o.undoable for o in f.overloads)
+        and any(
+            bool(o.undo) if isinstance(o, AggregateFunction) else o.undoable for o in f.overloads
+        )
     }
     assert undoable == {
         *("COUNT", "SUM", "SUM_LIST", "AVG", "COLLECT_LIST", "HISTOGRAM", "ATTR"),
@@ -196,7 +198,7 @@ VALUES = {
 def coded():
     for function in BUILTINS.all():
         for overload in function.overloads:
-            if isinstance(overload, Aggregate) and overload.step_code:
+            if isinstance(overload, AggregateFunction) and overload.step_code:
                 yield pytest.param(overload, id=f"{function.name}{overload.params}")
 
 

@@ -18,7 +18,7 @@ from ksql.functions.instantiate import (
 from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.resolve import resolve
 from ksql.functions.signature import BadSignature, parse_param, parse_type
-from ksql.functions.spec import Aggregate, AggregateFactory, Function, Scalar, Table
+from ksql.functions.spec import AggregateFactory, AggregateFunction, Function, Scalar, Table
 from ksql.types.model import BIGINT, DOUBLE, INTEGER, NULL, STRING
 from tests.unit.functions.harness import Lam, sql, types_of
 
@@ -274,7 +274,7 @@ def test_rows_of_a_family_are_checked():
     with pytest.raises(ValueError, match="the row of x"):
         family("C", {"x": ("text",)})
     with pytest.raises(ValueError, match="the row of x"):
-        family("C", {"x": ("text", Scalar((), "INT"), Aggregate((), "INT", int, int))})
+        family("C", {"x": ("text", Scalar((), "INT"), AggregateFunction((), "INT", int, int))})
 
 
 def test_a_rule_is_described_by_its_text():

@@ -6,7 +6,7 @@ from typing import Any
 
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.functions.registry import BUILTINS
-from ksql.functions.spec import Aggregate
+from ksql.functions.spec import AggregateFunction
 from ksql.processors.base import Record
 from ksql.processors.folds import Slot
 from ksql.processors.keys import pack
@@ -14,7 +14,7 @@ from ksql.types.model import BIGINT
 
 COUNT = instantiate_aggregate(BUILTINS.get("COUNT"), 0, [], (), {})
 SUM = instantiate_aggregate(BUILTINS.get("SUM"), 1, [BIGINT], (), {})
-FUSSY = Aggregate(
+FUSSY = AggregateFunction(
     ("BIGINT",),
     "BIGINT",
     init=lambda: 0,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.processors.aggregate import Aggregate
+from ksql.processors.aggregate import AggregateProcessor
 from ksql.processors.combine import Combiner, compile_combine
 from ksql.processors.folds import compile_folds
 from ksql.processors.keys import pack
@@ -14,7 +14,7 @@ from tests.unit.processors.support import COUNT, FUSSY, SUM, Log, record, slots
 
 def operator(*functions, windows=None, every_change=True, combined=False, keep_old=False):
     folds = compile_folds(slots(*functions))
-    return Aggregate(folds, windows, every_change, combined, keep_old)
+    return AggregateProcessor(folds, windows, every_change, combined, keep_old)
 
 
 def run(processor, batches, store=None, log=None):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.functions.spec import Aggregate
+from ksql.functions.spec import AggregateFunction
 from ksql.processors.combine import Combiner, compile_combine
 from ksql.processors.folds import Slot, compile_folds
 from ksql.processors.keys import unpack
 
-COUNT = Aggregate((), "BIGINT", init=int, step=lambda s, *_: s + 1, merge=lambda a, b: a + b)
-JOIN = Aggregate(
+COUNT = AggregateFunction(
+    (), "BIGINT", init=int, step=lambda s, *_: s + 1, merge=lambda a, b: a + b
+)
+JOIN = AggregateFunction(
     ("STRING val",),
     "STRING",
     init=str,

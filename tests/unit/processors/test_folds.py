@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from ksql.functions.folding import gather
 from ksql.functions.folding.gather import NothingToUndo
-from ksql.functions.spec import Aggregate
+from ksql.functions.spec import AggregateFunction
 from ksql.processors.folds import Slot, compile_folds
 from ksql.types.model import STRING
 from tests.unit.processors.support import COUNT, FUSSY, SUM, slots
 
 _, HISTOGRAM = gather.ROWS["HISTOGRAM"]
 COLLECT_LIST = gather.ROWS["COLLECT_LIST"][1].make((STRING,), (), {})
-LIST = Aggregate(("T",), "ARRAY<T>", init=list, step=lambda s, x: [*s, x], skips_null=False)
+LIST = AggregateFunction(("T",), "ARRAY<T>", init=list, step=lambda s, x: [*s, x], skips_null=False)
 
 
 def _grown(state, value):
@@ -23,7 +23,9 @@ def _grown(state, value):
     return state
 
 
-GROWING = Aggregate(("T",), "ARRAY<T>", init=list, step=_grown, result=list, skips_null=False)
+GROWING = AggregateFunction(
+    ("T",), "ARRAY<T>", init=list, step=_grown, result=list, skips_null=False
+)
 
 
 def test_a_group_from_birth_to_result():

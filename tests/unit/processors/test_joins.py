@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.processors.joins import StreamTableJoin
+from ksql.processors.joins import JoinProcessor
 from ksql.processors.memory import MemoryStore
 from ksql.processors.order import in_order
-from ksql.processors.table import TableSource
+from ksql.processors.table import TableProcessor
 from tests.unit.processors.support import Log, record
 
 TABLE = 5
 
 
 def join_of(outer, right_width):
-    return StreamTableJoin(outer, right_width, table=TABLE)
+    return JoinProcessor(outer, right_width, table=TABLE)
 
 
 def stream(key, row, time, offset=0, **more):
@@ -75,7 +75,7 @@ def test_rows_stored_before_the_table_grew_are_padded():
 
 def test_changes_come_with_the_row_before():
     store = MemoryStore()
-    source = TableSource(2)
+    source = TableProcessor(2)
     out = list(
         source.process(
             [
@@ -100,6 +100,6 @@ def test_changes_come_with_the_row_before():
 
 def test_rows_of_a_narrower_table_are_padded():
     store = MemoryStore()
-    list(TableSource(1).process([record("a", ("x",), 1)], store, Log()))
-    [out] = TableSource(3).process([record("a", ("y", 2, 3), 2)], store, Log())
+    list(TableProcessor(1).process([record("a", ("x",), 1)], store, Log()))
+    [out] = TableProcessor(3).process([record("a", ("y", 2, 3), 2)], store, Log())
     assert out.old == ("x", None, None)

@@ -10,7 +10,7 @@ from ksql.types.format import Format, KeyWindow
 from ksql.types.schema import Column, Role, Schema
 from qtt import tokens
 from qtt.compare import Actual, check_topic, same
-from qtt.model import Case, Mismatch, Record, Step, Window
+from qtt.model import Case, Mismatch, Record, Step, WindowBounds
 
 
 def _same(want: str, got: str, *, exact: bool = True) -> bool:
@@ -139,7 +139,7 @@ def test_time_zero_is_not_checked_where_nothing_was_read():
 
 def test_a_window_is_part_of_the_key():
     source = _source(window=KeyWindow("TUMBLING", 10))
-    wanted = Record("t", "a", None, None, Window(20, 30, "time"))
+    wanted = Record("t", "a", None, None, WindowBounds(20, 30, "time"))
     _check([wanted], [Actual(b"a" + struct.pack(">q", 20), None, 0)], source)
     with pytest.raises(Mismatch, match="window"):
         _check([wanted], [Actual(b"a" + struct.pack(">q", 30), None, 0)], source)
@@ -147,5 +147,5 @@ def test_a_window_is_part_of_the_key():
 
 def test_a_sessions_window_has_its_end_first():
     source = _source(window=KeyWindow("SESSION", None))
-    wanted = Record("t", "a", None, None, Window(20, 25, "session"))
+    wanted = Record("t", "a", None, None, WindowBounds(20, 25, "session"))
     _check([wanted], [Actual(b"a" + struct.pack(">qq", 25, 20), None, 0)], source)

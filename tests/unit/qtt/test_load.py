@@ -5,7 +5,7 @@ import json
 import pytest
 
 from qtt.load import load
-from qtt.model import Expected, RestPart, SchemaDef, TopicDef, Window
+from qtt.model import Expected, RestPart, SchemaDef, TopicDef, WindowBounds
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_records_and_their_defaults(cases):
     (wanted,) = case.outputs
     assert wanted.timestamp is None
     assert wanted.value == "1.0"
-    assert wanted.window == Window(1, 2, "session")
+    assert wanted.window == WindowBounds(1, 2, "session")
     assert wanted.headers == (("h", b"a"), ("h", None))
 
 

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Stage:
+class Site:
     """A running service: the way in for statements, and Kafka for records."""
 
     client: Client
@@ -61,7 +61,7 @@ def _own(keep: Path) -> Path:
 
 
 @contextlib.contextmanager
-def service(state: Path, progress: Callable[[str], None]) -> Iterator[Stage]:
+def service(state: Path, progress: Callable[[str], None]) -> Iterator[Site]:
     """Bring the service up on a free port; it is stopped at the end, whatever happened.
 
     Raises: StartError.
@@ -79,7 +79,7 @@ def service(state: Path, progress: Callable[[str], None]) -> Iterator[Stage]:
         stack.enter_context(behind_http(running, sockets))
         client = Client(url)
         stack.callback(client.close)
-        yield Stage(client, running.kafka, running.admin)
+        yield Site(client, running.kafka, running.admin)
 
 
 @contextlib.contextmanager

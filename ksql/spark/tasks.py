@@ -1,4 +1,4 @@
-"""The Python stages without state: the whole stateless road, and the ingest of a stateful one."""
+"""The Python tasks without state: the whole of a stateless query, and the ingest of the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXCHANGE_SCHEMA = "B INT, ERRORS INT, BLOB BINARY"
 """What goes to a stateful stage: a bucket's label, errors on the way here, a chunk of records."""
 
 
-class StatelessRoad:
+class StatelessTask:
     """Decode, filter, project, encode and produce, all in one task."""
 
     def __init__(self, ship: Shipment) -> None:
@@ -56,7 +56,7 @@ class StatelessRoad:
         return f"{self.ship.topics.index(raw.topics[0])}-{raw.partitions[0]}"
 
 
-class IngestStage:
+class IngestTask:
     """Decode, filter, key and, where the plan allows it, combine; records leave by bucket."""
 
     def __init__(self, ship: Shipment) -> None:

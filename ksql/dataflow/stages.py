@@ -8,11 +8,11 @@ from ksql.analysis.bound import type_of
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
 from ksql.plan.walk import generations
-from ksql.processors import aggregate as aggregates
+from ksql.processors.aggregate import AggregateProcessor
 from ksql.processors.combine import Combine, compile_combine
 from ksql.processors.folds import Slot, compile_folds
-from ksql.processors.joins import StreamTableJoin as JoinProcessor
-from ksql.processors.table import TableSource
+from ksql.processors.joins import JoinProcessor
+from ksql.processors.table import TableProcessor
 from ksql.processors.windows import Windows
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ksql.processors.base import Processor
 
 
-class Operator:
+class CompiledStage:
     """A stage's processor, made from its plan node."""
 
     def __init__(
@@ -40,11 +40,11 @@ class Operator:
                     and node.window is None
                     and folds.merge is not None
                 )
-                self.processor = aggregates.Aggregate(
+                self.processor = AggregateProcessor(
                     folds, _windows(node), plan.every_change, self.combined, keep_old
                 )
             case Source():
-                self.processor = TableSource(len(stage.shape.columns))
+                self.processor = TableProcessor(len(stage.shape.columns))
             case StreamTableJoin(kind=kind):
                 _, table = stage.arms
                 self.processor = JoinProcessor(kind == "LEFT", len(table.carried), table.port)
