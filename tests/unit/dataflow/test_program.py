@@ -13,6 +13,7 @@ from ksql.dataflow.load import load
 from ksql.dataflow.program import RawBatch, through
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.functions.registry import BUILTINS
+from ksql.processors.base import Record
 from ksql.processors.memory import MemoryStore
 from tests.unit.processors.support import Log
 from tests.unit.world import World
@@ -145,7 +146,7 @@ class Shuffled:
         return self._program.last_step(self._mixed(records), store, log)
 
     def _mixed(self, records):
-        parts = {}
+        parts: dict[tuple[int, int, int], list[Record]] = {}
         for record in records:
             parts.setdefault((record.topic, record.partition, record.offset), []).append(record)
         mixed = self._randoms.sample(list(parts.values()), len(parts))
