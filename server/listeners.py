@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import errno
 import socket
+import ssl
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
-from ksql.base.config import PROPERTIES, comma_list
+from ksql.base.config import PROPERTIES, Settings, comma_list
 from ksql.base.errors import StartError
 from ksql.web.access import is_loopback
+from ksql.web.hosting import HttpServer
 from ksql.web.sockets import listen, url
+from ksql.web.tls import server_context
 
 DEFAULT = "http://127.0.0.1:8088"
 DEFAULT_PORT = 8088
@@ -42,10 +46,16 @@ class PortInUse(StartError):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A host and a port; port 0 lets the system choose."""
+    """A host and a port, with or without TLS; port 0 lets the system choose."""
 
     host: str
     port: int
+    tls: bool = False
+
+    @property
+    def scheme(self) -> str:
+        """How a URL of it begins."""
+        return "https" if self.tls else "http"
 
 
 def parse_listeners(text: str) -> tuple[Listener, ...]:
@@ -58,15 +68,15 @@ def parse_listeners(text: str) -> tuple[Listener, ...]:
 
 def _parse(text: str) -> Listener:
     parts = urlsplit(text)
-    if parts.scheme == "https":
-        raise BadListener(text, "asks for TLS, which is not supported yet")
-    if parts.scheme != "http":
-        raise BadListener(text, "is not a URL that starts with http://")
+    if parts.scheme not in ("http", "https"):
+        raise BadListener(text, "is not a URL that starts with http:// or https://")
     try:
         port = parts.port
     except ValueError as error:
         raise BadListener(text, "has no valid port") from error
-    return Listener(parts.hostname or "", DEFAULT_PORT if port is None else port)
+    return Listener(
+        parts.hostname or "", DEFAULT_PORT if port is None else port, tls=parts.scheme == "https"
+    )
 
 
 def bind(listeners: Sequence[Listener]) -> list[socket.socket]:
@@ -91,15 +101,58 @@ def _bind(listener: Listener) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise PortInUse(listener.host, listener.port) from error
-        text = f"http://{listener.host}:{listener.port}"
+        text = f"{listener.scheme}://{listener.host}:{listener.port}"
         why = error.strerror or str(error)
         raise BadListener(text, f"cannot be bound: {why}") from error
 
 
-def url_of(sock: socket.socket) -> str:
+def url_of(sock: socket.socket, scheme: str = "http") -> str:
     """How a client on this machine reaches the socket."""
     host, port = sock.getsockname()[:2]
-    return url(host, port)
+    return url(host, port, scheme)
+
+
+@dataclass(frozen=True)
+class Doors:
+    """The listeners of one server and their sockets; ``tls`` is None if no listener asks for it."""
+
+    listeners: tuple[Listener, ...]
+    sockets: list[socket.socket]
+    tls: ssl.SSLContext | None
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names and addresses at which they listen."""
+        return [each.host for each in self.listeners]
+
+    @property
+    def urls(self) -> list[str]:
+        """How clients on this machine reach them."""
+        pairs = zip(self.sockets, self.listeners, strict=True)
+        return [url_of(sock, each.scheme) for sock, each in pairs]
+
+    def servers(self, app: Any, grace_s: int) -> list[HttpServer]:
+        """The servers of an application: one for the sockets in clear text, one for the others."""
+        pairs = list(zip(self.sockets, self.listeners, strict=True))
+        clear = [sock for sock, each in pairs if not each.tls]
+        hidden = [sock for sock, each in pairs if each.tls]
+        found = ((clear, None), (hidden, self.tls))
+        return [HttpServer(app, sockets, grace_s, tls) for sockets, tls in found if sockets]
+
+    def close(self) -> None:
+        """Close the sockets."""
+        for sock in self.sockets:
+            sock.close()
+
+
+def open_doors(configuration: Mapping[str, str]) -> Doors:
+    """Bind the configured listeners.
+
+    Raises: PortInUse, BadListener, and what ``server_context`` raises.
+    """
+    listeners = parse_listeners(Settings(configuration).text("listeners"))
+    tls = server_context(configuration) if any(each.tls for each in listeners) else None
+    return Doors(listeners, bind(listeners), tls)
 
 
 def registry_host(configuration: Mapping[str, str]) -> str:

@@ -12,7 +12,6 @@ import importlib
 import logging
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -21,19 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
 from ksql.web.access import Access
-from ksql.web.hosting import HttpServer
 from server.app import create_app
 from server.context import Door
 from server.ending import LastResort
 from server.facade import Service
-from server.listeners import (
-    REGISTRY,
-    bind,
-    openness,
-    parse_listeners,
-    registry_host,
-    url_of,
-)
+from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import EventFormatter
 from server.settings import add_configuration, odd_properties, read_configuration
 
@@ -57,39 +48,37 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()
-    sockets = bind(parse_listeners(Settings(configuration).text("listeners")))
+    doors = open_doors(configuration)
     last = LastResort()
     try:
-        asyncio.run(_serve(build(configuration), sockets, configuration, began, last))
+        asyncio.run(_serve(build(configuration), doors, configuration, began, last))
     finally:
         last.disarm()
-        for sock in sockets:
-            sock.close()
+        doors.close()
 
 
 async def _serve(
     service: Service,
-    sockets: Sequence[socket.socket],
+    doors: Doors,
     configuration: Mapping[str, str],
     began: float,
     last: LastResort,
 ) -> None:
     door = Door(service, "INITIALIZING")
-    hosts = [each.host for each in parse_listeners(Settings(configuration).text("listeners"))]
-    access = Access.of(Settings(configuration), hosts)
-    http = HttpServer(create_app(door=door, access=access), sockets, GRACE_S)
-    urls = [url_of(sock) for sock in sockets]
-    reach = {"REST": hosts, REGISTRY: [registry_host(configuration)]}
+    access = Access.of(Settings(configuration), doors.hosts)
+    servers = doors.servers(create_app(door=door, access=access), GRACE_S)
+    reach = {"REST": doors.hosts, REGISTRY: [registry_host(configuration)]}
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop_or_die, stop, last)
-    answering = asyncio.create_task(http.serve())
+    answering = asyncio.gather(*(each.serve() for each in servers))
     try:
-        await _run(service, door, stop, lambda: _say_ready(service, urls, reach, began))
+        await _run(service, door, stop, lambda: _say_ready(service, doors.urls, reach, began))
     finally:
         door.shut()
-        http.end()
+        for each in servers:
+            each.end()
         await answering
         await _in_thread(service.stop)
         door.release()

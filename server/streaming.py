@@ -6,7 +6,8 @@ sent, and cancels the sending; ``QueryResponse`` closes the query in every case.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from typing import Any
 
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -16,6 +17,7 @@ from server.context import Door
 from server.errors import ShuttingDown, streamed_body
 from server.rows import Form
 from server.values import dumps
+from server.wire import DELIMITED
 
 PLAIN = "text/plain; charset=utf-8"
 
@@ -36,10 +38,19 @@ class QueryResponse(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the query ends or the client leaves."""
+        if scope.get("http_version") == "2" and self.media_type == DELIMITED:
+            self.body_iterator = _line_by_line(self.body_iterator)
         try:
             await super().__call__(scope, receive, send)
         finally:
             self._door.closed(self._stream)
+
+
+async def _line_by_line(chunks: AsyncIterable[Any]) -> AsyncIterator[bytes]:
+    """A frame for each line, as ksqlDB sends them: clients take each for one JSON value."""
+    async for chunk in chunks:
+        for line in chunk.splitlines(keepends=True):
+            yield line
 
 
 async def rows_response(

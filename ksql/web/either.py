@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
 
+class Http1(H11Protocol):
+    """uvicorn's HTTP/1.1; a client's offer to change to another protocol is passed over."""
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: some clients offer h2c with every request, as they may."""
+
+
 class EitherHttp(asyncio.Protocol):
     """A new connection, until it is known which version it speaks."""
 
@@ -70,7 +77,7 @@ class EitherHttp(asyncio.Protocol):
         if http2:
             chosen = Http2(self._config, self._state, self._loop)
         else:
-            chosen = H11Protocol(self._config, self._state, self._app_state, self._loop)
+            chosen = Http1(self._config, self._state, self._app_state, self._loop)
         self._transport.set_protocol(chosen)
         chosen.connection_made(self._transport)
         if self._first:

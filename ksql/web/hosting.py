@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from ksql.web.either import EitherHttp
+from ksql.web.target import WholeTargets
 
 if TYPE_CHECKING:
     import socket
@@ -52,7 +53,7 @@ class HttpServer:
         self._sockets = list(sockets)
         self._server = _Server(
             uvicorn.Config(
-                app,
+                WholeTargets(app),
                 http=EitherHttp,
                 ws="none",
                 lifespan="off",

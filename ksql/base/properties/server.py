@@ -13,7 +13,8 @@ DOORS: Final = (
         name="listeners",
         kind="list",
         default="http://127.0.0.1:8088",
-        doc="Addresses of the REST interface; `http://0.0.0.0:8088` is open to every machine.",
+        doc="Addresses of the REST interface; `http://0.0.0.0:8088` is open to every machine, "
+        "`https://` needs `ssl.keystore.location` ([TLS](access.md#tls)).",
     ),
     Property(
         name="access.control.allow.origin",

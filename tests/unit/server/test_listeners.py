@@ -8,17 +8,18 @@ from server.listeners import BadListener, Listener, PortInUse, bind, parse_liste
 
 
 def test_listeners_are_urls() -> None:
-    assert parse_listeners("http://0.0.0.0:8088, http://[::1]:1,http://h") == (
+    assert parse_listeners("http://0.0.0.0:8088, http://[::1]:1,http://h,https://x:1") == (
         Listener("0.0.0.0", 8088),
         Listener("::1", 1),
         Listener("h", 8088),
+        Listener("x", 1, tls=True),
     )
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("https://x:1", "TLS"),
+        ("ftp://x:1", "http://"),
         ("localhost:8088", "http://"),
         ("http://h:99999", "no valid port"),
         ("http://h:x", "no valid port"),

@@ -1,0 +1,88 @@
+"""TLS: the same application, HTTP/2 for those who offer it; bad key stores are refused by name."""
+
+from __future__ import annotations
+
+import re
+import ssl
+
+import httpx
+import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization as pem
+
+from ksql.web.tls import (
+    KEY_PASSWORD,
+    KEYSTORE,
+    TYPE,
+    BadKeyStore,
+    NoCertificate,
+    NoPemStore,
+    server_context,
+)
+from tests.unit.web.clients import hosted
+
+
+async def version(scope, receive, send):
+    text = f"{scope['scheme']} {scope['http_version']}".encode()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": text})
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return trustme.CA()
+
+
+@pytest.fixture
+def store(authority, tmp_path):
+    """A key store as a PEM file, the key before the certificates."""
+    path = tmp_path / "server.pem"
+    issued = authority.issue_cert("127.0.0.1")
+    path.write_bytes(issued.private_key_and_cert_chain_pem.bytes())
+    return {KEYSTORE: str(path), TYPE: "PEM"}
+
+
+@pytest.mark.parametrize(("http2", "told"), [(True, "https 2"), (False, "https 1.1")])
+def test_the_client_chooses_the_version(authority, store, http2, told):
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    with hosted(version, server_context(store)) as port:
+        with httpx.Client(http2=http2, verify=trusting) as client:
+            assert client.get(f"https://127.0.0.1:{port}/").text == told
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://127.0.0.1:{port}/")
+
+
+def test_a_server_without_a_certificate():
+    with pytest.raises(NoCertificate, match="no certificate"):
+        server_context({})
+
+
+def test_a_store_of_java(store):
+    with pytest.raises(NoPemStore, match="JKS"):
+        server_context({KEYSTORE: store[KEYSTORE]})
+
+
+@pytest.mark.parametrize("content", [b"", b"not PEM", None])
+def test_a_store_that_holds_no_key(tmp_path, content):
+    path = tmp_path / "server.pem"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BadKeyStore, match=re.escape(str(path))) as caught:
+        server_context({KEYSTORE: str(path), TYPE: "pem"})
+    assert "private key" in caught.value.text()
+
+
+def test_a_key_with_a_password(authority, store, tmp_path):
+    issued = authority.issue_cert("127.0.0.1")
+    key = pem.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    locked = key.private_bytes(
+        pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.BestAvailableEncryption(b"right")
+    )
+    path = tmp_path / "locked.pem"
+    path.write_bytes(locked + b"".join(each.bytes() for each in issued.cert_chain_pems))
+    store = {**store, KEYSTORE: str(path)}
+    assert server_context(store | {KEY_PASSWORD: "right"})
+    for wrong in ({}, {KEY_PASSWORD: "wrong"}):
+        with pytest.raises(BadKeyStore):
+            server_context(store | wrong)
