@@ -11,7 +11,8 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench docs lock \
-	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz proof-upgrades
+	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz proof-upgrades \
+	proof-clients
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -92,6 +93,9 @@ proof-upgrades: setup ## PAIRS replacements at random against a model, in memory
 
 proof-fuzz: setup ## random and broken statements, records, requests, 10 minutes each
 	$(RUN) -m tests.fuzz
+
+proof-clients: setup ## clients of ksqlDB from npm, PyPI and in Go take a tour of a server
+	$(RUN) -m tests.clients
 
 bench: setup ## the numbers
 	$(RUN) -m tests.bench

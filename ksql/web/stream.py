@@ -8,6 +8,7 @@ Source: ASGI specification, HTTP; RFC 9113, flow control.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -25,6 +26,8 @@ _log: Final = logging.getLogger("uvicorn.error")
 _OF_CONNECTIONS: Final = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
 )
+_LINGER_S: Final = 2.0
+_LINGER_BYTES: Final = 1 << 24
 
 
 def scope_of(
@@ -74,9 +77,10 @@ class Stream:
 
     def feed(self, data: bytes, length: int) -> bool:
         """Take a part of the body, ``length`` bytes of credit; False if nobody will read it."""
-        if self._complete or self._gone:
+        if self._gone:
             return False
-        self._body += data
+        if not self._complete:
+            self._body += data
         self._uncredited += length
         self._news.set()
         return True
@@ -105,6 +109,7 @@ class Stream:
             if not self._complete and not self._gone:
                 _log.error("ASGI callable returned without completing response.")
                 self._break_off()
+            await self._linger()
         except Exception as error:  # noqa: BLE001 - the last one who can tell the client
             _log.exception("Exception in ASGI application\n", exc_info=error)
             await self._fail()
@@ -173,7 +178,17 @@ class Stream:
         """The answer is whole; what the client has not sent yet is not wanted."""
         self._complete = True
         self._news.set()
-        if not self._whole:
+
+    async def _linger(self) -> None:
+        """Take the rest of an unwanted body as it comes: some clients read only after sending."""
+        taken = 0
+        with contextlib.suppress(TimeoutError):
+            while not (self._whole or self._gone) and taken < _LINGER_BYTES:
+                self._news.clear()
+                taken += self._uncredited
+                self._credit_rest()
+                await asyncio.wait_for(self._news.wait(), _LINGER_S)
+        if self._complete and not self._whole and not self._gone:
             self._connection.reset(self.number, h2.errors.ErrorCodes.NO_ERROR)
 
     async def _fail(self) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.kafka.servers import DELIMITED, EARLIEST, V1_JSON, Refused, assert_plain
-from tests.kafka.wires import await_true, produce, unique
+from tests.kafka.wires import PATIENCE_S, await_true, produce, unique
 
 ORDERS, BIG, COUNTS = (unique(stem).upper() for stem in ("orders", "big", "counts"))
 RECORDS = [(f"k{n % 3}", {"AMOUNT": n, "NOTE": f"note {n}"}) for n in range(12)]
@@ -355,3 +355,34 @@ def test_a_slow_reader_gets_everything(http):
     ) as response:
         lines = [json.loads(line) for line in response.iter_lines() if line]
     assert sorted(row[0] for row in lines[1:]) == list(range(12))
+
+
+# --- HTTP/2 -------------------------------------------------------------------------------------
+
+
+def test_one_http2_connection_for_everything(http):
+    """Statements, rows and a query that never ends share a connection; a reset ends the query."""
+    name = unique("two").upper()
+    with httpx.Client(base_url=http.url, http1=False, http2=True, timeout=PATIENCE_S) as client:
+        made = client.post(
+            "/ksql",
+            json={
+                "ksql": f"CREATE STREAM {name} (K STRING KEY, A INT) "
+                f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+            },
+        )
+        assert (made.status_code, made.http_version) == (200, "HTTP/2"), made.text
+        query = {"sql": f"SELECT * FROM {name} EMIT CHANGES;", "properties": EARLIEST}
+        with client.stream("POST", "/query-stream", json=query) as answer:
+            lines = answer.iter_lines()
+            query_id = json.loads(next(lines))["queryId"]
+            rows = "".join(json.dumps({"K": "k", "A": n}) + "\n" for n in range(3))
+            acks = client.post("/inserts-stream", content=f'{{"target":"{name}"}}\n{rows}').text
+            assert [json.loads(line)["status"] for line in acks.splitlines()] == ["ok"] * 3
+            assert [json.loads(next(lines)) for _ in range(3)] == [["k", n] for n in range(3)]
+            assert query_id in _push_queries(http)
+        await_true("its query has ended", lambda: query_id not in _push_queries(http))
+
+
+def _push_queries(http):
+    return [q["id"] for q in http.one("SHOW QUERIES;")["queries"] if q["queryType"] == "PUSH"]

@@ -14,7 +14,7 @@ DOORS: Final = (
         kind="list",
         default="http://127.0.0.1:8088",
         doc="Addresses of the REST interface; `http://0.0.0.0:8088` is open to every machine, "
-        "`https://` needs `ssl.keystore.location` ([TLS](access.md#tls)).",
+        "`https://` needs `ssl.keystore.location`.",
     ),
     Property(
         name="access.control.allow.origin",

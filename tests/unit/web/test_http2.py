@@ -260,3 +260,24 @@ def test_a_stop_says_farewell_and_is_bounded():
         idle.until(lambda: any(isinstance(e, h2.events.RemoteSettingsChanged) for e in idle.seen))
     with client, idle:  # stopped: an endless answer has been cut off after the grace
         idle.until(lambda: any(isinstance(e, h2.events.ConnectionTerminated) for e in idle.seen))
+
+
+def test_a_whole_url_as_target_and_an_offer_to_upgrade():
+    """Some clients send both with every request; neither changes the answer."""
+
+    async def app(scope, receive, send):
+        names = [name + b"=" + value for name, value in scope["headers"] if name == b"host"]
+        await answered(send, scope["path"].encode() + b" " + b" ".join(names))
+
+    head = (
+        b"GET http://there:1/a%20b?c HTTP/1.1\r\nhost: here\r\nconnection: upgrade, close\r\n"
+        b"upgrade: h2c\r\n\r\n"
+    )
+    with hosted(app) as port, socket.create_connection(("127.0.0.1", port)) as sock:
+        sock.settimeout(PATIENCE_S)
+        sock.sendall(head)
+        found = b""
+        while piece := sock.recv(1 << 16):
+            found += piece
+    assert found.startswith(b"HTTP/1.1 200 ")
+    assert b"/a b host=there:1" in found

@@ -1,0 +1,1 @@
+"""Clients of ksqlDB, unchanged from their registries, against a server of ours."""
