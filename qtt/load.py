@@ -91,24 +91,26 @@ def _case(name: str, test: dict[str, Any], format_: str | None, override: dict[s
     properties = {k: _text(v) for k, v in (test.get("properties") or {}).items()} | override
     exact = properties.pop(_HARNESS, "true").lower() == "true"
     return Case(
-        name,
-        tuple(_steps(test, format_)),
-        tuple(_record(each, default_time=None) for each in _flat(test.get("outputs") or [])),
-        tuple(map(_topic, test.get("topics") or [])),
-        properties,
-        _expected(test.get("expectedException")),
-        test.get("post") or {},
-        exact,
+        id=name,
+        steps=tuple(_steps(test, format_)),
+        outputs=tuple(
+            _record(each, default_time=None) for each in _flat(test.get("outputs") or [])
+        ),
+        topics=tuple(map(_topic, test.get("topics") or [])),
+        properties=properties,
+        expected=_expected(test.get("expectedException")),
+        post=test.get("post") or {},
+        exact_numbers=exact,
     )
 
 
 def _rest_case(name: str, test: dict[str, Any], format_: str | None) -> Case:
     part = RestPart(
-        tuple(test.get("responses") or ()),
-        {k: tokens.plain(v) for k, v in (test.get("properties") or {}).items()},
-        test.get("expectedError"),
-        bool((test.get("inputConditions") or {}).get("waitForActivePushQuery")),
-        bool(test.get("testPullWithProtoFormat")),
+        responses=tuple(test.get("responses") or ()),
+        properties={k: tokens.plain(v) for k, v in (test.get("properties") or {}).items()},
+        error=test.get("expectedError"),
+        waits=bool((test.get("inputConditions") or {}).get("waitForActivePushQuery")),
+        proto=bool(test.get("testPullWithProtoFormat")),
     )
     return replace(_case(name, {**test, "properties": {}}, format_, {}), rest=part)
 
@@ -145,12 +147,12 @@ def _flat(items: list[Any]) -> list[Any]:
 def _record(item: dict[str, Any], default_time: int | None) -> Record:
     time, window = item.get("timestamp"), item.get("window")
     return Record(
-        item["topic"],
-        item.get("key"),
-        item.get("value"),
-        default_time if time is None else int(time),
-        _window(window) if window else None,
-        tuple(
+        topic=item["topic"],
+        key=item.get("key"),
+        value=item.get("value"),
+        timestamp=default_time if time is None else int(time),
+        window=_window(window) if window else None,
+        headers=tuple(
             (h["KEY"], None if h["VALUE"] is None else base64.b64decode(h["VALUE"]))
             for h in item.get("headers") or ()
         ),
@@ -164,11 +166,11 @@ def _window(item: dict[str, Any]) -> WindowBounds:
 
 def _topic(item: dict[str, Any]) -> TopicDef:
     return TopicDef(
-        item["name"],
-        int(item.get("partitions", 1)),
-        int(item.get("replicas", 1)),
-        _schema(item, "key"),
-        _schema(item, "value"),
+        name=item["name"],
+        partitions=int(item.get("partitions", 1)),
+        replicas=int(item.get("replicas", 1)),
+        key=_schema(item, "key"),
+        value=_schema(item, "value"),
     )
 
 
@@ -230,4 +232,11 @@ def _sql_name(path: Path, root: Path) -> str:
 def _block(name: str, directives: dict[str, str], lines: list[str], scripts: Path) -> Case:
     kind, message = directives.get("expected.error"), directives.get("expected.message")
     expected = Expected(kind.rsplit(".", 1)[-1], message) if kind and message else None
-    return Case(name, (), (), expected=expected, sql_block="\n".join(lines), scripts=scripts)
+    return Case(
+        id=name,
+        steps=(),
+        outputs=(),
+        expected=expected,
+        sql_block="\n".join(lines),
+        scripts=scripts,
+    )

@@ -41,10 +41,16 @@ class LocalDriver:
         self._registry = MemoryRegistry()
         self._runner = MemoryRunner(self._topics, FUNCTIONS, self._registry)
         self._engine = Engine(
-            FUNCTIONS, self._topics, MemoryLog(), self._runner, registry=self._registry
+            functions=FUNCTIONS,
+            topics=self._topics,
+            log=MemoryLog(),
+            runner=self._runner,
+            registry=self._registry,
         )
         self._references = itertools.count(_REFERENCES)
-        self._services = Services(self._engine, NoMonitor(), self, lambda: 0)
+        self._services = Services(
+            engine=self._engine, monitor=NoMonitor(), writer=self, now_ms=lambda: 0
+        )
 
     @property
     def catalog(self) -> Catalog:
@@ -114,7 +120,7 @@ class NoMonitor:
     def health(self, query_id: str) -> QueryHealth:
         """Running."""
         del query_id
-        return QueryHealth("RUNNING")
+        return QueryHealth(state="RUNNING")
 
     def spark_plan(self, query_id: str) -> str:
         """None."""

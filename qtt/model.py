@@ -19,7 +19,7 @@ class WindowBounds:
     kind: Literal["time", "session"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """An input, or an expected output; values as JSON with number tokens."""
 
@@ -53,7 +53,7 @@ class SchemaDef:
     references: tuple[tuple[str, str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDef:
     """A topic that the case lists or implies."""
 
@@ -83,7 +83,7 @@ class Statement:
     refused: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestPart:
     """What a case for a running server says beside statements and records.
 
@@ -98,7 +98,7 @@ class RestPart:
     proto: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """One run of a test."""
 

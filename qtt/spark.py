@@ -78,7 +78,7 @@ class SparkDrivers:
             _compare_nothing(self.registry.settings.url)
             self.admin = Admin(self.kafka)
             self.runtime = SparkRuntime(
-                SparkSettings(self._directory, jars("spark")), lambda: self.admin
+                SparkSettings(state_dir=self._directory, jars=jars("spark")), lambda: self.admin
             )
             self.runtime.open()
         except BaseException:
@@ -148,9 +148,15 @@ class SparkDriver:
         self._topics = KafkaTopics(shared.admin)
         self._registry = shared.registry.registry
         self._engine = Engine(
-            FUNCTIONS, self._topics, MemoryLog(), self._runner, registry=self._registry
+            functions=FUNCTIONS,
+            topics=self._topics,
+            log=MemoryLog(),
+            runner=self._runner,
+            registry=self._registry,
         )
-        self._services = Services(self._engine, NoMonitor(), self, lambda: 0)
+        self._services = Services(
+            engine=self._engine, monitor=NoMonitor(), writer=self, now_ms=lambda: 0
+        )
         self._created: set[str] = set()
         self._ids: dict[int, int] = {}
 

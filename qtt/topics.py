@@ -105,7 +105,7 @@ def _all(case: Case, settings: Settings, partitions: int) -> Iterator[TopicDef]:
     for step in case.steps:
         for record in step.inputs:
             if record.topic not in sinks:
-                yield TopicDef(record.topic, partitions)
+                yield TopicDef(name=record.topic, partitions=partitions)
 
 
 def parsed_quietly(case: Case) -> list[ast.Statement]:
@@ -130,7 +130,7 @@ def _declared(stmt: ast.CreateSource, settings: Settings) -> TopicDef | None:
     if not name or not (stmt.columns or count):
         return None
     key, value = _derived(stmt, options, settings)
-    return TopicDef(name, count or 0, 1, key, value)
+    return TopicDef(name=name, partitions=count or 0, replicas=1, key=key, value=value)
 
 
 def _derived(

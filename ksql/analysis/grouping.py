@@ -42,7 +42,7 @@ class NotGrouped(StatementError):
         self.shown = shown
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateCall:
     """An aggregate with its arguments bound over the source's columns."""
 
@@ -113,13 +113,13 @@ class Grouping:
         )
         bound_args = tuple(args[:columns])
         return AggregateCall(
-            show_call(function.name, bound_args, literals),
-            function.name,
-            resolved.overload,
-            bound_args,
-            literals,
-            resolved.returns,
-            resolved.state,
+            name=show_call(function.name, bound_args, literals),
+            function=function.name,
+            overload=resolved.overload,
+            args=bound_args,
+            literals=literals,
+            type=resolved.returns,
+            state=resolved.state,
         )
 
     @staticmethod

@@ -30,7 +30,7 @@ class MisplacedTableFunction(StatementError):
     """A table function where none may stand."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoundTableCall:
     """A table function with its arguments bound over the row; ``name`` is its column's."""
 
@@ -63,7 +63,13 @@ class TableCalls:
         name = show_call(function.name, converted)
         while self.scope.has_column(name):  # a column may be called anything
             name += "'"
-        call = BoundTableCall(name, function.name, chosen.overload, converted, chosen.returns)
+        call = BoundTableCall(
+            name=name,
+            function=function.name,
+            overload=chosen.overload,
+            args=converted,
+            type=chosen.returns,
+        )
         if call not in self.calls:
             self.calls.append(call)
         return b.Column(call.name, call.type)

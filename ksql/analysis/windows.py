@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """A window clause; ``advance_ms`` equals the size of TUMBLING and is 0 for SESSION."""
 
@@ -46,4 +46,6 @@ def sizes(window: ast.Window) -> Sizes:
             f"{retention} ms < {size + grace} ms.",
             span=window.span,
         )
-    return Sizes(window.kind, size, advance, grace, retention)
+    return Sizes(
+        kind=window.kind, size_ms=size, advance_ms=advance, grace_ms=grace, retention_ms=retention
+    )

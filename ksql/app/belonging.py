@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 _SHOWN: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What a start finds: a cluster, and its command topic (``topic_id`` None: there is none).
 
@@ -65,11 +65,18 @@ def look(admin: Admin, bootstrap: str, cluster_id: str, topic: str) -> Found:
     Raises: KafkaUnreachable, KafkaDenied.
     """
     if topic not in admin.topics():
-        return Found(bootstrap, cluster_id, topic, None)
+        return Found(bootstrap=bootstrap, cluster_id=cluster_id, topic=topic, topic_id=None)
     place = (topic, 0)
     first = admin.begin_offsets([topic])[place]
     end = admin.end_offsets([topic], committed=False)[place]
-    return Found(bootstrap, cluster_id, topic, admin.topic_id(topic), first, end)
+    return Found(
+        bootstrap=bootstrap,
+        cluster_id=cluster_id,
+        topic=topic,
+        topic_id=admin.topic_id(topic),
+        first=first,
+        end=end,
+    )
 
 
 def check(state: StateDir, found: Found, adopt: str, aside: Aside) -> None:

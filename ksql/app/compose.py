@@ -33,10 +33,10 @@ _log = logging.getLogger(__name__)
 def spark_settings(settings: Settings, root: Path) -> SparkSettings:
     """How Spark's process is started."""
     return SparkSettings(
-        root,
-        jars("spark"),
-        settings.text("ksql.spark.master"),
-        settings.text("ksql.spark.driver.memory"),
+        state_dir=root,
+        jars=jars("spark"),
+        master=settings.text("ksql.spark.master"),
+        driver_memory=settings.text("ksql.spark.driver.memory"),
         conf={k: v for k, v in settings.server.items() if k.startswith("spark.")},
     )
 

@@ -51,27 +51,29 @@ class SparkMonitor:
         """How the query does."""
         query = self.engine.catalog.query(query_id) if self.engine else None
         if query is not None and query.paused:
-            return QueryHealth("PAUSED")
+            return QueryHealth(state="PAUSED")
         if self._runner.abandoned:
-            return QueryHealth("ERROR", ((0, NotInCharge(self._runner.abandoned).text()),))
+            return QueryHealth(
+                state="ERROR", errors=((0, NotInCharge(self._runner.abandoned).text()),)
+            )
         running = self._running(query_id)
         if running is None:
             why = self._held.get(query_id, "the query does not run")
-            return QueryHealth("ERROR", ((0, why),))
+            return QueryHealth(state="ERROR", errors=((0, why),))
         trouble = self._trouble()
         status, totals = running.status(), running.totals()
         errors = [(f.when_ms, f.message) for f in status.failures]
         if trouble:
             errors.append((self._now_ms(), trouble))
         return QueryHealth(
-            "RUNNING" if status.state is State.RUNNING and not trouble else "ERROR",
-            tuple(errors),
-            totals.rows_in,
-            totals.rows_out,
-            totals.rows_in_per_s,
-            totals.rows_out_per_s,
-            totals.last_ms,
-            self._skipping.warnings(query_id),
+            state="RUNNING" if status.state is State.RUNNING and not trouble else "ERROR",
+            errors=tuple(errors),
+            rows_in=totals.rows_in,
+            rows_out=totals.rows_out,
+            rows_in_per_s=totals.rows_in_per_s,
+            rows_out_per_s=totals.rows_out_per_s,
+            last_ms=totals.last_ms,
+            warnings=self._skipping.warnings(query_id),
         )
 
     def spark_plan(self, query_id: str) -> str:

@@ -247,10 +247,10 @@ class KsqlService:
         )
         self._closers.append(self.log.close)
         self.engine = Engine(
-            BUILTINS.with_(apart.functions(functions)),
-            KafkaTopics(self.admin),
-            self.log,
-            self.runner,
+            functions=BUILTINS.with_(apart.functions(functions)),
+            topics=KafkaTopics(self.admin),
+            log=self.log,
+            runner=self.runner,
             parallelism=max(2, os.cpu_count() or 2),
             registry=self.registry,
             on_change=self.materializer.follow,
@@ -267,12 +267,12 @@ class KsqlService:
         self._monitor = monitor = SparkMonitor(self.runner, self.admin, self._trouble, self._now_ms)
         monitor.engine = self.engine
         self.services = Services(
-            self.engine,
-            monitor,
-            writer,
-            self._now_ms,
-            self.settings.text("listeners").removeprefix("http://"),
-            self.close_query,
+            engine=self.engine,
+            monitor=monitor,
+            writer=writer,
+            now_ms=self._now_ms,
+            host=self.settings.text("listeners").removeprefix("http://"),
+            close_push=self.close_query,
         )
         self.reads = Reads(
             self.engine,

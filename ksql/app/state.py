@@ -45,7 +45,7 @@ class NewerState(StartError):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """Whose state it is: of which service, on which Kafka cluster, by which command topic.
 
@@ -191,7 +191,11 @@ def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Id
         text = None
     except (OSError, UnicodeDecodeError) as error:
         raise _unusable(root, error) from error
-    identity = Identity(service_id, "") if text is None else _parsed(marker, text, service_id)
+    identity = (
+        Identity(service_id=service_id, state_id="")
+        if text is None
+        else _parsed(marker, text, service_id)
+    )
     try:
         (root / service_id).mkdir(exist_ok=True)
         if not identity.state_id:
@@ -211,13 +215,13 @@ def _parsed(marker: Path, text: str, service_id: str) -> Identity:
             raise ForeignState(marker.parent, owner, service_id)
         stored.check_fields(found, _VERSIONS[version] | {"format"}, version)
         if version < FORMAT:
-            return Identity(owner, "")
+            return Identity(service_id=owner, state_id="")
         return Identity(
-            owner,
-            stored.text_of(found, "state.id"),
-            stored.text_of(found, "kafka.cluster.id"),
-            stored.text_of(found, "command.topic.id"),
-            bool(found["ended"]),
+            service_id=owner,
+            state_id=stored.text_of(found, "state.id"),
+            cluster_id=stored.text_of(found, "kafka.cluster.id"),
+            command_topic_id=stored.text_of(found, "command.topic.id"),
+            ended=bool(found["ended"]),
         )
     except stored.NewerVersion as newer:
         raise NewerState(marker.parent, newer.found) from newer

@@ -57,7 +57,14 @@ def open_tenure(
     identity = state.identity
     claims = KafkaClaims(kafka, identity.service_id, replicas)
     claims.open()
-    me = Claim(start_id, platform.node(), os.getpid(), str(state.root), identity.state_id, now_ms)
+    me = Claim(
+        id=start_id,
+        host=platform.node(),
+        pid=os.getpid(),
+        state_dir=str(state.root),
+        state_id=identity.state_id,
+        since_ms=now_ms,
+    )
     return Tenure(claims, me, identity.service_id, state.lease, on_lost=on_lost, chore=chore)
 
 

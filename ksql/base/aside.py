@@ -27,7 +27,7 @@ _STAMP: Final = "%Y%m%dT%H%M%SZ"
 _ENTRY: Final = re.compile(r"(\d{8}T\d{6}Z)-.*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
     """Something that was moved aside: where it was, why and when, and where it is now."""
 
@@ -65,7 +65,7 @@ class Aside:
         number = 0
         while (entry := self._directory / f"{stamp}-{number}-{found.name}").exists():
             number += 1
-        moved = Moved(entry, what, str(found), reason, when_ms)
+        moved = Moved(entry=entry, what=what, origin=str(found), reason=reason, when_ms=when_ms)
         entry.mkdir(parents=True)
         about = {"format": FORMAT, "what": what, "from": moved.origin, "reason": reason}
         write_whole(entry / _ABOUT, json.dumps({**about, "when.ms": when_ms}, indent=1) + "\n")
@@ -119,8 +119,18 @@ def _read(entry: Path) -> Moved | None:
     try:
         about = json.loads((entry / _ABOUT).read_text(encoding="utf-8"))
         return Moved(
-            entry, str(about["what"]), str(about["from"]), str(about["reason"]), about["when.ms"]
+            entry=entry,
+            what=str(about["what"]),
+            origin=str(about["from"]),
+            reason=str(about["reason"]),
+            when_ms=about["when.ms"],
         )
     except (OSError, KeyError, TypeError, ValueError):
         when = datetime.strptime(stamp[1], _STAMP).replace(tzinfo=UTC)
-        return Moved(entry, "unknown", "", "its description is lost", int(when.timestamp() * 1000))
+        return Moved(
+            entry=entry,
+            what="unknown",
+            origin="",
+            reason="its description is lost",
+            when_ms=int(when.timestamp() * 1000),
+        )

@@ -64,7 +64,7 @@ _known: dict[Lease, float] = {}
 """Until when each lease is known to hold; kept by the worker, so that few batches read the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """What the file says: until when, by the clock of this start of the machine and by the wall's.
 
@@ -91,11 +91,11 @@ def read(file: Path) -> Entry | None:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         return Entry(
-            str(found["claim"]),
-            str(found["boot"]),
-            float(found["until.s"]),
-            int(found["until.ms"]),
-            bool(found["lost"]),
+            claim=str(found["claim"]),
+            boot=str(found["boot"]),
+            until_s=float(found["until.s"]),
+            until_ms=int(found["until.ms"]),
+            lost=bool(found["lost"]),
         )
     except (OSError, KeyError, TypeError, ValueError):
         return None

@@ -21,7 +21,7 @@ class Materialization:
     value_format: Format
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataSource:
     """A stream or table over a topic.
 
@@ -64,7 +64,7 @@ class DataSource:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PersistentQuery:
     """A query that runs until it is terminated; ``sink`` is empty for that of a SOURCE table.
 

@@ -62,7 +62,7 @@ class NotCommitted(ServerError):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Doubt:
     """A command that may be in the topic: the first of these bytes from that offset on."""
 
@@ -254,7 +254,9 @@ class KafkaCommandLog:
                     self._sender.send(self.topic, key, value, partition=0)
             except CommitInDoubt as problem:
                 fenced = isinstance(problem.__cause__, ProducerFenced)
-                self._doubt = _Doubt(command.id, offset, key, value, fenced)
+                self._doubt = _Doubt(
+                    name=command.id, offset=offset, key=key, value=value, fenced=fenced
+                )
                 self._settle_now(problem)
             else:
                 self._known = offset + _RECORD_AND_MARKER  # no need to read what we have written

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
     """One attempt to replace a query.
 
@@ -103,7 +103,7 @@ class State(Enum):
     IN_DOUBT = "nobody knows whether it counts"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Around:
     """What a command acts upon."""
 
@@ -197,7 +197,9 @@ class Carrying:
         verdict, runner = self.prepared.verdict, self._around.runner
         if verdict is None:
             raise ServerError(f"the upgrade of {old.id} was not validated")
-        upgrade = Upgrade(old, self._text, verdict, new.plan, self.offset)
+        upgrade = Upgrade(
+            old=old, statement=self._text, verdict=verdict, plan=new.plan, offset=self.offset
+        )
         self._attempts.append(self._around.book.begun(upgrade))
         if old.paused:
             runner.check_replaceable(old)

@@ -56,7 +56,7 @@ class CommandStatus:
     query_id: str | None = None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Engine:
     """The engine of one server.
 
@@ -131,7 +131,13 @@ class Engine:
                     tuple(sorted(settings.overrides.items())),
                 )
                 transaction.check(command)
-                around = Around(self.catalog, self.topics, self.registry, self.runner, self.book)
+                around = Around(
+                    catalog=self.catalog,
+                    topics=self.topics,
+                    registry=self.registry,
+                    runner=self.runner,
+                    book=self.book,
+                )
                 carrying = Carrying(around, prepared, text, transaction.offset)
                 self._run(carrying, lambda: transaction.append(command))
                 return Outcome(prepared, carrying.offset, carrying.switch)
@@ -218,7 +224,7 @@ class Engine:
         """Record an upgrade that the validator did not allow."""
         writers = self.catalog.writers(refused.name)
         if refused.verdict is not None and writers:
-            self.book.refused(Upgrade(writers[0], text, refused.verdict))
+            self.book.refused(Upgrade(old=writers[0], statement=text, verdict=refused.verdict))
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         catalog = self.catalog
@@ -252,7 +258,13 @@ class Engine:
                 )
                 verdict, _ = validate(before, after, self.functions)
                 self.book.replayed(
-                    Upgrade(old, command.statement, verdict, change.query.plan, offset)
+                    Upgrade(
+                        old=old,
+                        statement=command.statement,
+                        verdict=verdict,
+                        plan=change.query.plan,
+                        offset=offset,
+                    )
                 )
 
     def start_queries(self, held: Collection[str] = ()) -> None:

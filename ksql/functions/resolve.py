@@ -39,7 +39,7 @@ class LambdaArg(Protocol):
 Arg = SqlType | LambdaArg
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
     """The overload of a call: its signature, what each argument must be cast to, what comes out.
 
@@ -164,7 +164,14 @@ def _resolved(overload: Overload, chosen: _Candidate) -> Resolved:
         state = substitute(parse_type(overload.state), chosen.bound)
     lambdas = chosen.lambdas if any(chosen.lambdas) else ()
     literals = literal_count(overload, len(chosen.params))
-    return Resolved(signature(overload), chosen.params, returns, lambdas, literals, state)
+    return Resolved(
+        overload=signature(overload),
+        params=chosen.params,
+        returns=returns,
+        lambdas=lambdas,
+        literals=literals,
+        state=state,
+    )
 
 
 def literal_count(overload: Overload, count: int) -> int:

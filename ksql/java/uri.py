@@ -34,7 +34,7 @@ class BadUrl(EvaluationError):
         super().__init__(f"URL input has invalid syntax: {text}: {why}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Uri:
     """The parts of a URI, decoded; None for those that it does not have."""
 
@@ -61,11 +61,18 @@ def parse_uri(text: str) -> Uri:
     if scheme and found["authority"] is None and not path.startswith("/"):
         if not path and query is None:
             raise BadUrl(text, "Expected scheme-specific part")
-        return Uri(scheme, None, None, None, None, fragment)
+        return Uri(scheme=scheme, host=None, port=None, path=None, query=None, fragment=fragment)
     host, port = _server(found["authority"])
     if host is None and _BRACKET.search(found["authority"] or ""):
         raise BadUrl(text, "Malformed IPv6 address")
-    return Uri(scheme, host, port, _decoded(path), _decoded(query), fragment)
+    return Uri(
+        scheme=scheme,
+        host=host,
+        port=port,
+        path=_decoded(path),
+        query=_decoded(query),
+        fragment=fragment,
+    )
 
 
 def _check(text: str, found: re.Match[str]) -> None:

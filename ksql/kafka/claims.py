@@ -39,7 +39,7 @@ def topic_name(service_id: str) -> str:
     return f"_confluent-ksql-{service_id}_server_claims"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A server that says that it is in charge.
 
@@ -74,16 +74,16 @@ def decode(value: bytes | None) -> Claim:
     try:
         found = json.loads(value or b"")
         return Claim(
-            str(found["id"]),
-            str(found["host"]),
-            int(found["pid"]),
-            str(found["state.dir"]),
-            str(found["state.id"]),
-            int(found["since.ms"]),
-            bool(found["released"]),
+            id=str(found["id"]),
+            host=str(found["host"]),
+            pid=int(found["pid"]),
+            state_dir=str(found["state.dir"]),
+            state_id=str(found["state.id"]),
+            since_ms=int(found["since.ms"]),
+            released=bool(found["released"]),
         )
     except (KeyError, TypeError, ValueError):
-        return Claim("", "unknown", 0, "unknown", "", 0)
+        return Claim(id="", host="unknown", pid=0, state_dir="unknown", state_id="", since_ms=0)
 
 
 class KafkaClaims:

@@ -53,7 +53,7 @@ _EVERYTHING = Named("ALL", b.Const(1, INTEGER))
 _BindItem = Callable[[ex.Expr], Bound]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
     """A query without its sink: what it computes and the shape of the result.
 
@@ -317,12 +317,26 @@ class _Builder:
             if type_of(having) != BOOLEAN:
                 raise NotBoolean("HAVING", self.query.having, type_of(having))
         folds = tuple(
-            Fold(slot, call.name, call.function, call.overload, call.args, call.literals, call.type)
+            Fold(
+                slot=slot,
+                name=call.name,
+                function=call.function,
+                overload=call.overload,
+                args=call.args,
+                literals=call.literals,
+                type=call.type,
+            )
             for slot, call in enumerate(grouping.calls)
         )
         if result_kind(plan) == "TABLE":
             self._check_undo(grouping)
-        plan = Aggregate(plan, named or (_EVERYTHING,), folds, window, len(folds))
+        plan = Aggregate(
+            source=plan,
+            group=named or (_EVERYTHING,),
+            folds=folds,
+            window=window,
+            next_slot=len(folds),
+        )
         if having is not None:
             plan = Filter(plan, having, "HAVING")
         if self.query.emit == "FINAL":
@@ -396,7 +410,11 @@ class _Builder:
             return None
         found = sizes(self.query.window)
         return TimeWindow(
-            found.kind, found.size_ms, found.advance_ms, found.grace_ms, found.retention_ms
+            kind=found.kind,
+            size_ms=found.size_ms,
+            advance_ms=found.advance_ms,
+            grace_ms=found.grace_ms,
+            retention_ms=found.retention_ms,
         )
 
     # --- SELECT
@@ -460,7 +478,15 @@ class _Builder:
         bounds = tuple(b.Column(name, type_) for name, type_ in WINDOW_COLUMNS.items())
         of_key = [*bounds, *(expr for part in parts for expr in part.exprs)]
         key = tuple(n for n in value if n.expr in of_key) if kind == "TABLE" else ()
-        return Built(Select(plan, (), value), key, value, kind, None, self.relation.sources, True)
+        return Built(
+            plan=Select(plan, (), value),
+            key=key,
+            value=value,
+            kind=kind,
+            window=None,
+            sources=self.relation.sources,
+            keyless=True,
+        )
 
     def _finish(
         self,
@@ -473,7 +499,15 @@ class _Builder:
     ) -> Built:
         projection.check_unique((n.name for n in key), ((n.name, type_of(n.expr)) for n in value))
         plan = Select(plan, key, value)
-        return Built(plan, key, value, kind, window, self.relation.sources, keyless)
+        return Built(
+            plan=plan,
+            key=key,
+            value=value,
+            kind=kind,
+            window=window,
+            sources=self.relation.sources,
+            keyless=keyless,
+        )
 
     def _check_value_formats(self, clause: str) -> None:
         sources = [each.source for each in self.relation.sources]
@@ -487,4 +521,10 @@ class _Builder:
 
 
 def _table_call(call: BoundTableCall) -> TableCall:
-    return TableCall(call.name, call.function, call.overload, call.args, call.type)
+    return TableCall(
+        name=call.name,
+        function=call.function,
+        overload=call.overload,
+        args=call.args,
+        type=call.type,
+    )

@@ -79,7 +79,14 @@ def _joined(join: BoundJoin, left: Plan, right: Source) -> Plan:
             right_key=keys[1],
             key_name=_key_name(join),
         )
-    return StreamTableJoin(left, right, inner_or_left, *keys, _key_name(join))
+    return StreamTableJoin(
+        left=left,
+        right=right,
+        kind=inner_or_left,
+        left_key=keys[0],
+        right_key=keys[1],
+        key_name=_key_name(join),
+    )
 
 
 def _window(join: BoundJoin) -> JoinWindow:

@@ -52,7 +52,7 @@ def on_upgrade(
     return field(default=default, metadata={"rule": rule, "kind": kind, "clause": clause})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """The records of a topic, decoded."""
 
@@ -91,7 +91,7 @@ class Rekey:
     keys: tuple[Named, ...] = on_upgrade("match", "topology", "PARTITION BY")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableCall:
     """One table function; its values make the column ``name`` of the rows that follow."""
 
@@ -122,7 +122,7 @@ class Select:
     value: tuple[Named, ...] = on_upgrade("free", "schema evolution", "SELECT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
     """One aggregate: its state is slot ``slot`` of the group's state, its result column ``name``.
 
@@ -138,7 +138,7 @@ class Fold:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimeWindow:
     """TUMBLING (advance = size), HOPPING or SESSION (size = gap, advance 0) windows.
 
@@ -152,7 +152,7 @@ class TimeWindow:
     retention_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
     """GROUP BY: folds rows per group (and window).
 
@@ -168,7 +168,7 @@ class Aggregate:
     generations: tuple[int, ...] = on_upgrade("derived", default=())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTableJoin:
     """Each stream record meets the table's row of that moment; the table is the right side."""
 
@@ -232,7 +232,7 @@ class EmitFinal:
     source: Plan = on_upgrade("child")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
     """The topic that the query writes; ``topic`` None for transient queries."""
 
@@ -252,7 +252,7 @@ Join = StreamTableJoin | StreamStreamJoin | TableTableJoin | ForeignKeyJoin
 Plan = Source | Filter | Rekey | Explode | Select | Aggregate | EmitFinal | Join | Sink
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlan:
     """A whole query as it is stored in the command topic and shipped to the workers.
 

@@ -52,7 +52,7 @@ class Tables(Protocol):
         """
 
 
-@dataclass(eq=False)  # one query is not another: the doors keep them in sets
+@dataclass(eq=False, kw_only=True)  # one query is not another: the doors keep them in sets
 class PullQuery:
     """A bound pull query over a table; ``batches`` runs it. See ``ResultStream``."""
 
@@ -168,14 +168,14 @@ def bind_pull(
         "pull",
     )
     return PullQuery(
-        query_id,
-        result_columns(projected, source),
-        stored,
-        projection,
-        keys,
-        query.limit,
-        tables.stores(stored),
-        (
+        query_id=query_id,
+        columns=result_columns(projected, source),
+        source=stored,
+        projection=projection,
+        keys=keys,
+        limit=query.limit,
+        stores=tables.stores(stored),
+        serdes=(
             topic_serde(stored.key_format, stored.schema.key, "key", stored.topic, registry),
             topic_serde(stored.value_format, stored.schema.value, "value", stored.topic, registry),
         ),

@@ -173,7 +173,7 @@ def check_keyed(predicate: Bound | None, source: DataSource, settings: Settings)
         raise KeyNeeded("Missing WHERE clause", windowed=windowed)
     ranges = settings.flag(RANGES) and _has_ranges(source)
     for alternative in _alternatives(predicate) or [[predicate]]:
-        _Check(source, windowed, ranges).alternative(alternative)
+        _Check(source=source, windowed=windowed, ranges=ranges).alternative(alternative)
 
 
 def check_bounds(predicate: Bound | None, source: DataSource, *, keyed: bool) -> None:
@@ -223,7 +223,7 @@ def _has_ranges(source: DataSource) -> bool:
     return source.window is None and len(key) == 1 and key[0].type in (STRING, BYTES)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Check:
     """Looks at one alternative."""
 

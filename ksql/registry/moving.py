@@ -111,6 +111,12 @@ def _missing(state: Schemas, found: OldSchemas, where: str) -> list[r.VersionSet
             raise SchemasCollide(where, f"id {old.schema_id}")
         if kept is None:
             missing.append(
-                r.VersionSet(old.subject, old.version, old.schema_id, schema, old.deleted)
+                r.VersionSet(
+                    subject=old.subject,
+                    version=old.version,
+                    id=old.schema_id,
+                    schema=schema,
+                    deleted=old.deleted,
+                )
             )
     return sorted(missing, key=lambda one: (one.id, one.subject, one.version))

@@ -16,7 +16,7 @@ from ksql.formats.schema_registry import UNNAMED, Reference, Schema
 from ksql.registry.errors import StoreFailed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionSet:
     """A version of a subject; ``more`` is what other registries keep in it, which is kept."""
 
@@ -218,12 +218,12 @@ def _version(value: dict[str, Any]) -> VersionSet:
     )
     kind = value.get("schemaType") or UNNAMED
     return VersionSet(
-        value["subject"],
-        value["version"],
-        value["id"],
-        Schema(kind, value["schema"], references),
-        bool(value.get("deleted")),
-        {name: given for name, given in value.items() if name not in _VALUE},
+        subject=value["subject"],
+        version=value["version"],
+        id=value["id"],
+        schema=Schema(kind, value["schema"], references),
+        deleted=bool(value.get("deleted")),
+        more={name: given for name, given in value.items() if name not in _VALUE},
     )
 
 

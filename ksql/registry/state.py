@@ -194,7 +194,14 @@ class Draft(Schemas):
     def add_version(self, subject: str, schema_id: int, version: int | None = None) -> int:
         """Give the subject another version: that one, or one above all that it ever had."""
         chosen = version or self.next_version(subject)
-        self.put(r.VersionSet(subject, chosen, schema_id, self._schemas[schema_id].schema))
+        self.put(
+            r.VersionSet(
+                subject=subject,
+                version=chosen,
+                id=schema_id,
+                schema=self._schemas[schema_id].schema,
+            )
+        )
         return chosen
 
     def mark(self, subject: str, versions: Iterable[int], *, deleted: bool) -> None:

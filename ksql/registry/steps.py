@@ -22,7 +22,7 @@ LATEST: Final = -1
 _MAX_SUBJECT: Final = 600
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A version of a subject with its schema."""
 
@@ -202,7 +202,12 @@ def entry_of(tables: Schemas, version: StoredVersion) -> Entry:
     """The version with its schema."""
     stored = _stored(tables, version.schema_id)
     return Entry(
-        version.subject, version.version, stored.id, stored.guid, stored.schema, version.deleted
+        subject=version.subject,
+        version=version.version,
+        id=stored.id,
+        guid=stored.guid,
+        schema=stored.schema,
+        deleted=version.deleted,
     )
 
 

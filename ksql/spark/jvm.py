@@ -38,7 +38,7 @@ class SparkUnavailable(StartError):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SparkSettings:
     """Where and how Spark runs.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Offsets = Mapping[str, Mapping[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryHealth:
     """How a persistent query does; errors and warnings are (time in ms, text).
 
@@ -95,7 +95,7 @@ class Writer(Protocol):
         """Hand a record over; records of one thread keep their order."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Services:
     """Everything that a handler may use.
 

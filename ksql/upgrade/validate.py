@@ -91,7 +91,7 @@ def validate(
         other_rows=other_rows(old, aligned),
         exactly_once=exactly_once,
     )
-    return Verdict(classes, found, promised, changes), aligned
+    return Verdict(classes=classes, traits=found, guarantees=promised, changes=changes), aligned
 
 
 def _change(kind: UpgradeKind, clause: str, text: str) -> Change:

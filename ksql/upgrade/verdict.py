@@ -37,7 +37,7 @@ class Guarantee:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The whole answer; ``classes`` has ``transparent`` alone if nothing differs.
 

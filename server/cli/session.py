@@ -25,7 +25,7 @@ class Refused(Exception):
     """A statement that the terminal answers itself, and answers with no."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Session:
     """Settings, properties and variables; the highest command sequence number seen."""
 

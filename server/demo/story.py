@@ -28,7 +28,7 @@ _ZONE = "America/New_York"
 _CATCH_UP_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What one query did, and whether its answer is right."""
 
@@ -187,7 +187,13 @@ class Story:
             checks = self._checks(expected)
             ends = self._rows_out_by_sink()
         return [
-            Result(query_id, sink, read[query_id], ends[sink], checks[sink])
+            Result(
+                query_id=query_id,
+                sink=sink,
+                rows_in=read[query_id],
+                rows_out=ends[sink],
+                check=checks[sink],
+            )
             for sink, query_id in self._ids.items()
         ]
 

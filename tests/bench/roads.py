@@ -53,8 +53,10 @@ def compiled(
     topics = MemoryTopics()
     registry = registry or MemoryRegistry()
     runner = MemoryRunner(topics, registry=registry)
-    engine = Engine(BUILTINS, topics, MemoryLog(), runner, registry=registry)
-    services = Services(engine, NoMonitor(), NoWriter(), lambda: 0)
+    engine = Engine(
+        functions=BUILTINS, topics=topics, log=MemoryLog(), runner=runner, registry=registry
+    )
+    services = Services(engine=engine, monitor=NoMonitor(), writer=NoWriter(), now_ms=lambda: 0)
     properties = {"auto.offset.reset": "earliest"}
     if every_change:
         properties["cache.max.bytes.buffering"] = "0"

@@ -32,7 +32,9 @@ def runtime(broker, tmp_path_factory):
     from ksql.spark.runtime import SparkRuntime  # noqa: PLC0415
 
     admin = Admin(KafkaSettings(broker.bootstrap))
-    settings = SparkSettings(tmp_path_factory.mktemp("spark"), jars("spark"), "local[2]")
+    settings = SparkSettings(
+        state_dir=tmp_path_factory.mktemp("spark"), jars=jars("spark"), master="local[2]"
+    )
     running = SparkRuntime(settings, lambda: admin)
     running.open()
     try:

@@ -41,7 +41,12 @@ class Served:
                 return None
             raise
         promised = tuple(Guarantee(**each) for each in found["guarantees"])
-        return Verdict(tuple(found["classes"]), tuple(found["traits"]), promised, ())
+        return Verdict(
+            classes=tuple(found["classes"]),
+            traits=tuple(found["traits"]),
+            guarantees=promised,
+            changes=(),
+        )
 
     def feed(self, events):
         """The table's records first: which of two topics is read first is up to the batches."""

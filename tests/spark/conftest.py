@@ -28,7 +28,9 @@ def kafka(broker):
 
 @pytest.fixture(scope="session")
 def spark_settings(tmp_path_factory):
-    return SparkSettings(tmp_path_factory.mktemp("state"), jars("spark"), master="local[2]")
+    return SparkSettings(
+        state_dir=tmp_path_factory.mktemp("state"), jars=jars("spark"), master="local[2]"
+    )
 
 
 @pytest.fixture(scope="session")

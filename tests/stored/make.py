@@ -183,9 +183,15 @@ def schema_changes() -> list[SchemaChange]:
     proto = Schema("PROTOBUF", 'syntax = "proto3";', (Reference("o.proto", "o", 2),))
     more = {"metadata": {"owner": "ann"}}
     return [
-        records.VersionSet("s-value", 1, 7, avro),
-        records.VersionSet("s-value", 2, 8, Schema("JSON", '{"type":"object"}'), deleted=True),
-        records.VersionSet("p-value", 1, 9, proto, more=more),
+        records.VersionSet(subject="s-value", version=1, id=7, schema=avro),
+        records.VersionSet(
+            subject="s-value",
+            version=2,
+            id=8,
+            schema=Schema("JSON", '{"type":"object"}'),
+            deleted=True,
+        ),
+        records.VersionSet(subject="p-value", version=1, id=9, schema=proto, more=more),
         records.VersionGone("s-value", 1),
         records.ConfigSet("", "FULL"),
         records.ConfigSet("s-value", "NONE", normalize=True, more={"alias": "x"}),
@@ -205,8 +211,22 @@ def _schema_line(change: SchemaChange) -> list[str | None]:
 
 # --- small files --------------------------------------------------------------------------------
 
-IDENTITY: Final = Identity("kept_", "0a1b2c", "cluster", "topic-id", ended=True)
-CLAIM: Final = Claim("c1", "host", 7, "/var/lib/ksql", "0a1b2c", BASE_MS, released=True)
+IDENTITY: Final = Identity(
+    service_id="kept_",
+    state_id="0a1b2c",
+    cluster_id="cluster",
+    command_topic_id="topic-id",
+    ended=True,
+)
+CLAIM: Final = Claim(
+    id="c1",
+    host="host",
+    pid=7,
+    state_dir="/var/lib/ksql",
+    state_id="0a1b2c",
+    since_ms=BASE_MS,
+    released=True,
+)
 LEASE: Final = {
     "format": 1, "claim": "c1", "boot": "b-1", "until.s": 12.5, "until.ms": BASE_MS, "lost": True,
 }  # fmt: skip

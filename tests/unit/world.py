@@ -29,7 +29,7 @@ class StillMonitor:
     """Knows of nothing that runs."""
 
     def health(self, query_id):
-        return QueryHealth("RUNNING")
+        return QueryHealth(state="RUNNING")
 
     def spark_plan(self, query_id):
         return ""
@@ -68,11 +68,19 @@ class World:
         self.runner = (
             runner(self.topics) if runner else MemoryRunner(self.topics, functions, registry)
         )
-        self.engine = Engine(functions, self.topics, self.log, self.runner, registry=registry)
+        self.engine = Engine(
+            functions=functions,
+            topics=self.topics,
+            log=self.log,
+            runner=self.runner,
+            registry=registry,
+        )
         if book is not None:
             self.engine.book = book
         self.settings = Settings(SETTINGS).with_overrides(settings)
-        self.services = Services(self.engine, StillMonitor(), self, lambda: 1000)
+        self.services = Services(
+            engine=self.engine, monitor=StillMonitor(), writer=self, now_ms=lambda: 1000
+        )
         for script in scripts:
             self.run(script)
 

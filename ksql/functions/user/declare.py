@@ -27,7 +27,7 @@ Declared = TypeVar("Declared", bound="Callable[..., Any]")
 MARK = "__ksql_functions__"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
     """One overload that a decorator declared."""
 
@@ -293,6 +293,12 @@ def _marked(
 ) -> Declared:
     if not name.isidentifier():
         raise BadDeclaration(f"{name!r} cannot be the name of a function")
-    one = Declaration(name, overload, _summary(target, description), author, version)
+    one = Declaration(
+        name=name,
+        overload=overload,
+        description=_summary(target, description),
+        author=author,
+        version=version,
+    )
     setattr(target, MARK, [*getattr(target, MARK, ()), one])
     return target

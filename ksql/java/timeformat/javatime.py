@@ -37,7 +37,7 @@ class Section:
 Part = Element | Section
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Formatter:
     """A compiled pattern."""
 
@@ -87,7 +87,13 @@ def formatter(pattern: str) -> Formatter:
         if choices <= _FEW_CHOICES
         else TimedPattern(source)
     )
-    return Formatter(pattern, parts, regex, tuple(_elements(parts)), direct_parser(parts))
+    return Formatter(
+        pattern=pattern,
+        parts=parts,
+        regex=regex,
+        readers=tuple(_elements(parts)),
+        direct=direct_parser(parts),
+    )
 
 
 def _parts(pattern: str, tokens: tuple[Token, ...]) -> tuple[Part, ...]:

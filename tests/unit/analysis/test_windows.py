@@ -36,7 +36,14 @@ def clause(text):
     ],
 )
 def test_defaults(text, expected):
-    assert sizes(clause(text)) == Sizes(*expected)
+    found = sizes(clause(text))
+    assert (
+        found.kind,
+        found.size_ms,
+        found.advance_ms,
+        found.grace_ms,
+        found.retention_ms,
+    ) == expected
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,14 @@ from ksql.base.config import Settings
 from ksql.base.errors import StartError
 
 ID = "svc_"
-FIRST = Found("kafka:9092", "cluster1", "commands", "topic1", 0, 12)
+FIRST = Found(
+    bootstrap="kafka:9092",
+    cluster_id="cluster1",
+    topic="commands",
+    topic_id="topic1",
+    first=0,
+    end=12,
+)
 
 
 @pytest.fixture
@@ -102,7 +109,20 @@ def test_what_it_was_used_with_is_fine(state):
 
 
 def test_so_is_a_topic_of_brokers_that_tell_no_ids(state):
-    assert checked(state, Found("kafka:9092", "cluster1", "commands", "", 0, 12)) == []
+    assert (
+        checked(
+            state,
+            Found(
+                bootstrap="kafka:9092",
+                cluster_id="cluster1",
+                topic="commands",
+                topic_id="",
+                first=0,
+                end=12,
+            ),
+        )
+        == []
+    )
 
 
 def test_a_directory_from_before_the_marker_knew_is_fine_with_a_topic_that_has_commands(state):
@@ -111,13 +131,52 @@ def test_a_directory_from_before_the_marker_knew_is_fine_with_a_topic_that_has_c
 
 
 OTHERS = {
-    "another cluster": Found("kafka:9092", "cluster2", "commands", "topic1", 0, 12),
-    "another cluster without the topic": Found("kafka:9092", "cluster2", "commands", None),
-    "no topic": Found("kafka:9092", "cluster1", "commands", None),
-    "a topic made anew": Found("kafka:9092", "cluster1", "commands", "topic2", 0, 12),
-    "an empty topic": Found("kafka:9092", "cluster1", "commands", "topic1", 0, 0),
-    "an emptied topic": Found("kafka:9092", "cluster1", "commands", "topic1", 12, 12),
-    "a topic without its beginning": Found("kafka:9092", "cluster1", "commands", "topic1", 3, 12),
+    "another cluster": Found(
+        bootstrap="kafka:9092",
+        cluster_id="cluster2",
+        topic="commands",
+        topic_id="topic1",
+        first=0,
+        end=12,
+    ),
+    "another cluster without the topic": Found(
+        bootstrap="kafka:9092", cluster_id="cluster2", topic="commands", topic_id=None
+    ),
+    "no topic": Found(
+        bootstrap="kafka:9092", cluster_id="cluster1", topic="commands", topic_id=None
+    ),
+    "a topic made anew": Found(
+        bootstrap="kafka:9092",
+        cluster_id="cluster1",
+        topic="commands",
+        topic_id="topic2",
+        first=0,
+        end=12,
+    ),
+    "an empty topic": Found(
+        bootstrap="kafka:9092",
+        cluster_id="cluster1",
+        topic="commands",
+        topic_id="topic1",
+        first=0,
+        end=0,
+    ),
+    "an emptied topic": Found(
+        bootstrap="kafka:9092",
+        cluster_id="cluster1",
+        topic="commands",
+        topic_id="topic1",
+        first=12,
+        end=12,
+    ),
+    "a topic without its beginning": Found(
+        bootstrap="kafka:9092",
+        cluster_id="cluster1",
+        topic="commands",
+        topic_id="topic1",
+        first=3,
+        end=12,
+    ),
 }
 
 

@@ -82,7 +82,9 @@ class World:
         state = state or name
         folder = self.folder / state
         folder.mkdir(exist_ok=True)
-        me = Claim(name, host, 7, str(folder), f"id of {state}", 0)
+        me = Claim(
+            id=name, host=host, pid=7, state_dir=str(folder), state_id=f"id of {state}", since_ms=0
+        )
         return Tenure(
             Desk(self.topic),
             me,
@@ -309,7 +311,9 @@ def test_one_that_is_shut_out_does_not_free_what_is_not_its_own(world):
 
 
 def test_a_claim_survives_the_way_through_kafka():
-    claim = Claim("a", "host", 7, "/state", "id", 123, released=True)
+    claim = Claim(
+        id="a", host="host", pid=7, state_dir="/state", state_id="id", since_ms=123, released=True
+    )
     assert decode(claim.encode()) == claim
 
 

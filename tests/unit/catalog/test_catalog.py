@@ -13,11 +13,22 @@ SCHEMA = Schema((Column("K", BIGINT, Role.KEY), Column("V", BIGINT)))
 
 
 def source(name, **more):
-    return DataSource(name, "STREAM", name, SCHEMA, Format("KAFKA"), Format("JSON"), 1, **more)
+    return DataSource(
+        name=name,
+        kind="STREAM",
+        topic=name,
+        schema=SCHEMA,
+        key_format=Format("KAFKA"),
+        value_format=Format("JSON"),
+        partitions=1,
+        **more,
+    )
 
 
 def query(name, sink, *sources):
-    return PersistentQuery(name, "CSAS", sink, sources, "", "", 0)
+    return PersistentQuery(
+        id=name, kind="CSAS", sink=sink, sources=sources, statement="", plan="", offset=0
+    )
 
 
 def test_a_change_gives_a_new_snapshot_and_leaves_the_old_one():

@@ -54,16 +54,19 @@ SOURCE = e.SourceDescription(
 )
 SWITCH = e.SwitchPoint(12, {"a-topic": {"0": 100, "1": 90}}, 340)
 ACCEPTED = Verdict(
-    ("data selection", "schema evolution"),
-    ("stateful",),
-    (Guarantee("backfill", False, "starts empty"), Guarantee("ordered", True, "one offset")),
-    (Change("data selection", "WHERE", "changed", True),),
+    classes=("data selection", "schema evolution"),
+    traits=("stateful",),
+    guarantees=(
+        Guarantee("backfill", False, "starts empty"),
+        Guarantee("ordered", True, "one offset"),
+    ),
+    changes=(Change("data selection", "WHERE", "changed", True),),
 )
 REFUSED = Verdict(
-    ("source modifying",),
-    ("simple",),
-    ACCEPTED.guarantees,
-    (
+    classes=("source modifying",),
+    traits=("simple",),
+    guarantees=ACCEPTED.guarantees,
+    changes=(
         Change("data selection", "WHERE", "changed", True),
         Change("source modifying", "FROM", "A became C", False),
     ),

@@ -404,7 +404,7 @@ def _refuse(text: str) -> list[Entity]:
 
 
 def test_a_session_starts_with_what_it_is_given(url: str, service: FakeService) -> None:
-    session = Session("JSON", variables={"v": "1"})
+    session = Session(output="JSON", variables={"v": "1"})
     with closing(Desk(url, session)) as desk:
         desk.run("X;")
     assert service.calls == [("X;", {}, {"v": "1"}, None)]

@@ -104,7 +104,11 @@ class Clocked(World):
         self._ticks = itertools.count(1)
         self.settings = Settings({})
         self.services = Services(
-            self.engine, TopicsMonitor(self.topics.known), self, self.now, "localhost:8088"
+            engine=self.engine,
+            monitor=TopicsMonitor(self.topics.known),
+            writer=self,
+            now_ms=self.now,
+            host="localhost:8088",
         )
 
     def now(self):

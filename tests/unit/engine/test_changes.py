@@ -13,7 +13,9 @@ from tests.unit.catalog.test_catalog import source
 
 names = st.sampled_from(["A", "B", "C"])
 queries = st.builds(
-    lambda name, plan: PersistentQuery(name, "CSAS", name, ("A",), "", plan, 0),
+    lambda name, plan: PersistentQuery(
+        id=name, kind="CSAS", sink=name, sources=("A",), statement="", plan=plan, offset=0
+    ),
     names,
     st.sampled_from(["p1", "p2"]),
 )

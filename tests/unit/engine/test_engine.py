@@ -267,7 +267,9 @@ def test_a_dry_run_changes_nothing():
 def test_an_upgrade_without_a_verdict_is_never_carried_out():
     it = world(S, COUNT)
     unchecked = replace(it.engine.dry_run(it.parse(MORE), MORE, it.settings), verdict=None)
-    around = Around(it.catalog, it.topics, None, it.runner, it.engine.book)
+    around = Around(
+        catalog=it.catalog, topics=it.topics, registry=None, runner=it.runner, book=it.engine.book
+    )
     with pytest.raises(ServerError, match="the upgrade of CTAS_N_1 was not validated"):
         Carrying(around, unchecked, MORE, 2).run(pytest.fail)
     assert ("replace", "CTAS_N_1") not in it.runner.calls

@@ -262,7 +262,12 @@ def test_an_entry_that_makes_the_writer_fail_does_not_end_it(url, monkeypatch, c
 def test_an_entry_is_made_of_the_validators_verdict():
     refused = Change("source modifying", "FROM", "BAZ instead of FOO", allowed=False)
     entry = UpgradeEntry.of(
-        Verdict(("source modifying",), ("simple",), ACCEPTED.guarantees, (refused,)),
+        Verdict(
+            classes=("source modifying",),
+            traits=("simple",),
+            guarantees=ACCEPTED.guarantees,
+            changes=(refused,),
+        ),
         service_id="default_",
         query_id=ACCEPTED.query_id,
         sink="BAR",

@@ -33,14 +33,42 @@ def tuples(inner):
 
 overloads = small | names
 folds = st.builds(
-    n.Fold, small, names, names, overloads, tuples(expressions), tuples(constants), types
+    n.Fold,
+    slot=small,
+    name=names,
+    function=names,
+    overload=overloads,
+    args=tuples(expressions),
+    literals=tuples(constants),
+    type=types,
 )
-calls = st.builds(n.TableCall, names, names, overloads, tuples(expressions), types)
+calls = st.builds(
+    n.TableCall,
+    name=names,
+    function=names,
+    overload=overloads,
+    args=tuples(expressions),
+    type=types,
+)
 windows = st.none() | st.builds(
-    n.TimeWindow, st.sampled_from(["TUMBLING", "HOPPING"]), small, small, small, small
+    n.TimeWindow,
+    kind=st.sampled_from(["TUMBLING", "HOPPING"]),
+    size_ms=small,
+    advance_ms=small,
+    grace_ms=small,
+    retention_ms=small,
 )
 sources = st.builds(
-    n.Source, names, kinds, names, names, tuples(columns), formats, formats, stamps, key_windows
+    n.Source,
+    name=names,
+    kind=kinds,
+    topic=names,
+    prefix=names,
+    columns=tuples(columns),
+    key_format=formats,
+    value_format=formats,
+    timestamp=stamps,
+    window=key_windows,
 )
 
 
@@ -50,15 +78,23 @@ def _grown(plan):
         st.builds(n.Rekey, plan, tuples(named)),
         st.builds(n.Explode, plan, tuples(calls)),
         st.builds(n.Select, plan, tuples(named), tuples(named)),
-        st.builds(n.Aggregate, plan, tuples(named), tuples(folds), windows, small, tuples(small)),
+        st.builds(
+            n.Aggregate,
+            source=plan,
+            group=tuples(named),
+            folds=tuples(folds),
+            window=windows,
+            next_slot=small,
+            generations=tuples(small),
+        ),
         st.builds(
             n.StreamTableJoin,
-            plan,
-            plan,
-            st.sampled_from(["INNER", "LEFT"]),
-            expressions,
-            expressions,
-            names,
+            left=plan,
+            right=plan,
+            kind=st.sampled_from(["INNER", "LEFT"]),
+            left_key=expressions,
+            right_key=expressions,
+            key_name=names,
         ),
     )
 
@@ -66,22 +102,22 @@ def _grown(plan):
 plans = st.recursive(sources, _grown, max_leaves=3)
 sinks = st.builds(
     n.Sink,
-    plans,
-    names,
-    kinds,
-    st.none() | names,
-    tuples(columns),
-    tuples(columns),
-    formats,
-    formats,
-    stamps,
-    key_windows,
+    source=plans,
+    name=names,
+    kind=kinds,
+    topic=st.none() | names,
+    key=tuples(columns),
+    value=tuples(columns),
+    key_format=formats,
+    value_format=formats,
+    timestamp=stamps,
+    window=key_windows,
 )
 query_plans = st.builds(
     n.QueryPlan,
-    st.just("CSAS_X_1"),
-    sinks,
-    st.integers(1, 8),
-    st.booleans(),
-    tuples(st.tuples(names, names)),
+    query_id=st.just("CSAS_X_1"),
+    sink=sinks,
+    buckets=st.integers(1, 8),
+    every_change=st.booleans(),
+    settings=tuples(st.tuples(names, names)),
 )

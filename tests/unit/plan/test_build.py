@@ -366,7 +366,9 @@ def test_a_window_and_its_key():
         "SELECT K, COUNT(*) FROM S WINDOW HOPPING (SIZE 2 SECONDS, ADVANCE BY 1 SECOND, "
         "GRACE PERIOD 3 SECONDS) GROUP BY K"
     )
-    assert found.plan.source.window == TimeWindow("HOPPING", 2000, 1000, 3000, 5000)
+    assert found.plan.source.window == TimeWindow(
+        kind="HOPPING", size_ms=2000, advance_ms=1000, grace_ms=3000, retention_ms=5000
+    )
     assert (found.window.kind, found.window.size_ms) == ("HOPPING", 2000)
 
 

@@ -78,9 +78,9 @@ def _source(**changes):
     return DataSource(**fields)
 
 
-INPUT = Record("in", None, None, 0)
-CASE = Case("c", (Step((), (INPUT,)),), ())
-QUIET = Case("c", (Step((), ()),), ())
+INPUT = Record(topic="in", key=None, value=None, timestamp=0)
+CASE = Case(id="c", steps=(Step((), (INPUT,)),), outputs=())
+QUIET = Case(id="c", steps=(Step((), ()),), outputs=())
 
 
 def _check(wanted, found, source=None, case=CASE):
@@ -92,7 +92,10 @@ def _value(n):
 
 
 def test_records_are_compared_in_their_order():
-    wanted = [Record("t", "a", _value(1), None), Record("t", "b", None, 7)]
+    wanted = [
+        Record(topic="t", key="a", value=_value(1), timestamp=None),
+        Record(topic="t", key="b", value=None, timestamp=7),
+    ]
     found = [Actual(b"a", b'{"V":1}', 99), Actual(b"b", None, 7)]
     _check(wanted, found)
     with pytest.raises(Mismatch, match="record 0: key"):
@@ -110,7 +113,7 @@ def test_records_are_compared_in_their_order():
     ],
 )
 def test_each_part_counts(change, text):
-    wanted = Record("t", "a", _value(1), 5)
+    wanted = Record(topic="t", key="a", value=_value(1), timestamp=5)
     good = Actual(b"a", b'{"V":1}', 5)
     _check([wanted], [good])
     with pytest.raises(Mismatch) as caught:
@@ -119,7 +122,10 @@ def test_each_part_counts(change, text):
 
 
 def test_as_many_records_as_expected():
-    wanted, found = Record("t", "a", _value(1), None), Actual(b"a", b'{"V":1}', 0)
+    wanted, found = (
+        Record(topic="t", key="a", value=_value(1), timestamp=None),
+        Actual(b"a", b'{"V":1}', 0),
+    )
     with pytest.raises(
         Mismatch, match=r"2 records expected, 1 found; the first missing is key='a'"
     ):
@@ -131,7 +137,7 @@ def test_as_many_records_as_expected():
 
 
 def test_time_zero_is_not_checked_where_nothing_was_read():
-    wanted, found = Record("t", "a", None, 0), Actual(b"a", None, 123)
+    wanted, found = Record(topic="t", key="a", value=None, timestamp=0), Actual(b"a", None, 123)
     _check([wanted], [found], case=QUIET)
     with pytest.raises(Mismatch, match="timestamp"):
         _check([wanted], [found])
@@ -139,7 +145,7 @@ def test_time_zero_is_not_checked_where_nothing_was_read():
 
 def test_a_window_is_part_of_the_key():
     source = _source(window=KeyWindow("TUMBLING", 10))
-    wanted = Record("t", "a", None, None, WindowBounds(20, 30, "time"))
+    wanted = Record(topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 30, "time"))
     _check([wanted], [Actual(b"a" + struct.pack(">q", 20), None, 0)], source)
     with pytest.raises(Mismatch, match="window"):
         _check([wanted], [Actual(b"a" + struct.pack(">q", 30), None, 0)], source)
@@ -147,5 +153,5 @@ def test_a_window_is_part_of_the_key():
 
 def test_a_sessions_window_has_its_end_first():
     source = _source(window=KeyWindow("SESSION", None))
-    wanted = Record("t", "a", None, None, WindowBounds(20, 25, "session"))
+    wanted = Record(topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 25, "session"))
     _check([wanted], [Actual(b"a" + struct.pack(">qq", 25, 20), None, 0)], source)

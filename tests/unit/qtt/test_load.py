@@ -135,9 +135,9 @@ def test_what_stands_beside_the_statements(cases):
     assert not case.exact_numbers
     assert case.properties == {}
     assert case.topics == (
-        TopicDef("t", 3),
+        TopicDef(name="t", partitions=3),
         TopicDef(
-            "u",
+            name="u",
             key=SchemaDef("AVRO", '"int"'),
             value=SchemaDef("PROTOBUF", "message M {}", 7, (("n", "JSON", "{}"),)),
         ),
@@ -161,7 +161,7 @@ def test_a_case_for_a_server_is_known_as_such(cases):
         }
     )
     assert [case.id for case in found] == ["sample - n - JSON", "sample - n - AVRO"]
-    part = RestPart(({"admin": {}},), {"p": 1}, waits=True)
+    part = RestPart(responses=({"admin": {}},), properties={"p": 1}, waits=True)
     assert [case.rest for case in found] == [part, part]
     assert found[1].steps[0].statements[0].sql == "A 'AVRO';"
 

@@ -87,7 +87,7 @@ def test_a_file_that_is_no_test_file_is_told(tmp_path, capsys):
 
 
 def _cases(count):
-    return [Case(str(number), (), ()) for number in range(count)]
+    return [Case(id=str(number), steps=(), outputs=()) for number in range(count)]
 
 
 def test_a_sample_is_spread_and_always_the_same():

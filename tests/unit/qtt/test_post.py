@@ -33,8 +33,8 @@ B = {
 
 def result(*topics):
     post = tokens.parse(json.dumps({"topics": {"topics": topics, "blacklist": ".*-repartition"}}))
-    step = Step((Statement(STATEMENTS),), (Record("a", None, None, 0),))
-    return run(Case("c", (step,), (), post=post), LocalDrivers())
+    step = Step((Statement(STATEMENTS),), (Record(topic="a", key=None, value=None, timestamp=0),))
+    return run(Case(id="c", steps=(step,), outputs=(), post=post), LocalDrivers())
 
 
 def test_topics_are_as_they_are_said_to_be():

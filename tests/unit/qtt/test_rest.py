@@ -59,7 +59,7 @@ def test_entities_are_compared_by_their_expected_members():
 def test_queries_are_requests_of_their_own_however_they_are_written():
     made = "CREATE STREAM s (a INT) WITH (x='SELECT'); DROP STREAM s;"
     texts = (made, "select\n1;", "LIST TYPES;")
-    case = Case("n", (Step(tuple(map(Statement, texts)), ()),), ())
+    case = Case(id="n", steps=(Step(tuple(map(Statement, texts)), ()),), outputs=())
     admin, queries = requests(case)
     assert admin == "CREATE STREAM s (a INT) WITH (x='SELECT');\nDROP STREAM s;"
     assert [query.text for query in queries] == ["select\n1;", "LIST TYPES;"]

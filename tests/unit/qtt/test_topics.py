@@ -27,7 +27,7 @@ class Recorder:
 def prepared(*statements, topics=(), inputs=()):
     step = Step(tuple(Statement(s) for s in statements), tuple(inputs))
     recorder = Recorder()
-    case = Case("c", (step,), (), tuple(topics))
+    case = Case(id="c", steps=(step,), outputs=(), topics=tuple(topics))
     prepare(case, recorder, run._settings(case), 4)
     return recorder
 
@@ -45,18 +45,22 @@ INT, TEXT = SchemaDef("AVRO", '"int"'), SchemaDef("AVRO", '"string"')
     ],
 )
 def test_java_order(names, expected):
-    assert [topic.name for topic in in_java_order(TopicDef(name) for name in names)] == expected
+    assert [
+        topic.name for topic in in_java_order(TopicDef(name=name) for name in names)
+    ] == expected
 
 
 def test_the_first_of_a_name_counts():
-    assert in_java_order([TopicDef("a", 1), TopicDef("a", 2)]) == [TopicDef("a", 1)]
+    assert in_java_order([TopicDef(name="a", partitions=1), TopicDef(name="a", partitions=2)]) == [
+        TopicDef(name="a", partitions=1)
+    ]
 
 
 def test_ids_are_counted_and_equal_schemas_have_one():
     found = prepared(
         topics=[
-            TopicDef("a", key=INT, value=TEXT),
-            TopicDef("b", key=SchemaDef("AVRO", '"long"', 7), value=INT),
+            TopicDef(name="a", key=INT, value=TEXT),
+            TopicDef(name="b", key=SchemaDef("AVRO", '"long"', 7), value=INT),
         ]
     )
     assert found.schemas == [
@@ -69,7 +73,7 @@ def test_ids_are_counted_and_equal_schemas_have_one():
 
 def test_references_come_first_and_take_no_number():
     schema = SchemaDef("PROTOBUF", "m", None, (("e.proto", "PROTOBUF", "e"),))
-    found = prepared(topics=[TopicDef("a", value=schema)])
+    found = prepared(topics=[TopicDef(name="a", value=schema)])
     assert found.references == [("e.proto", "PROTOBUF", "e")]
     assert [each[3] for each in found.schemas] == [1]
 
@@ -88,8 +92,8 @@ def test_declared_columns_give_schemas():
 def test_listed_topics_win_but_for_the_statements_partitions():
     found = prepared(
         "CREATE STREAM A (V INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='AVRO', PARTITIONS=8);",
-        topics=[TopicDef("a", value=INT)],
-        inputs=[Record("i", None, None, 0)],
+        topics=[TopicDef(name="a", value=INT)],
+        inputs=[Record(topic="i", key=None, value=None, timestamp=0)],
     )
     assert found.topics == {"a": 8, "i": 4}
     assert [each[2] for each in found.schemas] == ['"int"']

@@ -104,8 +104,11 @@ def test_a_database_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path, 
 @pytest.mark.parametrize(
     ("theirs", "what"),
     [
-        (r.VersionSet("a", 3, 77, avro("other")), 'version 3 of subject "a"'),
-        (r.VersionSet("other", 1, 5, avro("other")), "id 5"),
+        (
+            r.VersionSet(subject="a", version=3, id=77, schema=avro("other")),
+            'version 3 of subject "a"',
+        ),
+        (r.VersionSet(subject="other", version=1, id=5, schema=avro("other")), "id 5"),
     ],
 )
 def test_schemas_that_collide_are_not_mixed(url, theirs, what):
@@ -117,7 +120,7 @@ def test_schemas_that_collide_are_not_mixed(url, theirs, what):
 
 
 def test_the_topic_of_another_registry_is_taken_over_only_on_purpose(tmp_path):
-    theirs = r.encode(r.VersionSet("s", 1, 3, avro("a")))
+    theirs = r.encode(r.VersionSet(subject="s", version=1, id=3, schema=avro("a")))
     topic, nothing = Topic([theirs]), default_url(tmp_path / "none")
     with pytest.raises(SchemasOfAnother, match="memory"):
         move_in(opened(topic), nothing)

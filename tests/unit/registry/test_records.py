@@ -13,12 +13,12 @@ PROTO = Schema("PROTOBUF", 'syntax = "proto3";\n', (Reference("o.proto", "other"
 
 RECORDS = [
     (
-        r.VersionSet("s-value", 1, 7, AVRO),
+        r.VersionSet(subject="s-value", version=1, id=7, schema=AVRO),
         b'{"keytype":"SCHEMA","subject":"s-value","version":1,"magic":1}',
         b'{"subject":"s-value","version":1,"id":7,"schema":"{\\"type\\":\\"string\\"}","deleted":false}',
     ),
     (
-        r.VersionSet("p", 3, 9, PROTO, deleted=True),
+        r.VersionSet(subject="p", version=3, id=9, schema=PROTO, deleted=True),
         b'{"keytype":"SCHEMA","subject":"p","version":3,"magic":1}',
         b'{"subject":"p","version":3,"id":9,"schemaType":"PROTOBUF","references":'
         b'[{"name":"o.proto","subject":"other","version":2}],'
@@ -78,7 +78,7 @@ def test_what_confluents_registry_adds_is_read_and_kept():
     )
     found = decode(key, value)
     assert isinstance(found, r.VersionSet)
-    assert found == r.VersionSet("s", 1, 1, Schema("AVRO", '"int"'))
+    assert found == r.VersionSet(subject="s", version=1, id=1, schema=Schema("AVRO", '"int"'))
     assert encode(found) == (key, value)
 
 

@@ -98,7 +98,7 @@ def test_who_was_shut_out_while_writing_has_written_nothing(topic):
 def test_a_registry_that_writes_over_ours_is_noticed(topic):
     """Confluent's registry knows nothing of our transactions."""
     log = MemoryLog(topic)
-    theirs = r.VersionSet("s", 1, 1, avro("b"))
+    theirs = r.VersionSet(subject="s", version=1, id=1, schema=avro("b"))
 
     def write(changes):
         topic.records += [r.encode(one) for one in (*changes, theirs)]

@@ -71,10 +71,10 @@ def test_an_upgrade_report_is_left_out_unless_there_is_one() -> None:
     )
     assert "upgrade" not in as_dict(status)
     verdict = Verdict(
-        ("data selection", "source modifying"),
-        ("simple",),
-        (Guarantee("live", False, "stop, then start"),),
-        (
+        classes=("data selection", "source modifying"),
+        traits=("simple",),
+        guarantees=(Guarantee("live", False, "stop, then start"),),
+        changes=(
             Change("data selection", "WHERE", "filter changed", True),
             Change("source modifying", "FROM", "A -> B", False),
         ),

@@ -51,7 +51,7 @@ def spark():
 
 @pytest.fixture
 def host(spark, tmp_path, now):
-    found = Host(SparkSettings(tmp_path, ()), spark)
+    found = Host(SparkSettings(state_dir=tmp_path, jars=()), spark)
     found.open()
     return found
 

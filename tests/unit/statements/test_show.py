@@ -27,8 +27,16 @@ class BusyMonitor(StillMonitor):
 
     def health(self, query_id):
         if query_id == "CSAS_C_2":
-            return QueryHealth("RUNNING", ((0, "went wrong"),), 30, 20, 2.5, 2.0, 1000)
-        return QueryHealth("ERROR")
+            return QueryHealth(
+                state="RUNNING",
+                errors=((0, "went wrong"),),
+                rows_in=30,
+                rows_out=20,
+                rows_in_per_s=2.5,
+                rows_out_per_s=2.0,
+                last_ms=1000,
+            )
+        return QueryHealth(state="ERROR")
 
     def spark_plan(self, query_id):
         return "== Physical Plan ==" if query_id == "CSAS_C_2" else ""

@@ -167,7 +167,7 @@ def test_a_plan_that_was_tried(place, tmp_path):
 
 def test_the_right_to_write(place):
     found = lease.read(place / "lease.json")
-    assert found == lease.Entry("c1", "b-1", 12.5, BASE_MS, True)
+    assert found == lease.Entry(claim="c1", boot="b-1", until_s=12.5, until_ms=BASE_MS, lost=True)
     lease.write(place / "lease.json", "c1", 12.5, lost=True)
     written = json.loads((place / "lease.json").read_text("utf-8"))
     assert list(written) == list(make.LEASE)

@@ -87,7 +87,17 @@ def test_a_plan_has_its_own_names(plan):
 
 
 def test_two_keys_that_compute_the_same_keep_their_two_names():
-    source = Source("S", "STREAM", "s", "S_", (), Format("JSON"), Format("JSON"), None, None)
+    source = Source(
+        name="S",
+        kind="STREAM",
+        topic="s",
+        prefix="S_",
+        columns=(),
+        key_format=Format("JSON"),
+        value_format=Format("JSON"),
+        timestamp=None,
+        window=None,
+    )
     one = Const(1, INTEGER)
     plan = Rekey(source, (Named("A", one), Named("B", one)))
     assert named_as(plan, plan) == plan
