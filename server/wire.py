@@ -161,8 +161,7 @@ def _slots(kind: type) -> tuple[_Slot, ...]:
 
 
 def _slot(field: dataclasses.Field[Any]) -> _Slot:
-    key = field.metadata.get("wire", camel(field.name))
-    return _Slot(field.name, key, bool(field.metadata.get("omit_none")))
+    return _Slot(field.name, camel(field.name), bool(field.metadata.get("omit_none")))
 
 
 def to_wire(value: object) -> object:

@@ -9,12 +9,12 @@ from ksql.engine import changes
 
 FORMS: Final[tuple[Form, ...]] = (
     form("changes.PutSource", changes.PutSource, "source"),
-    form("changes.DropSource", changes.DropSource, "name"),
+    form("changes.DropSource", changes.RemoveSource, "name"),
     form("changes.PutQuery", changes.PutQuery, "query"),
     form("changes.EndQuery", changes.EndQuery, "query_id"),
     form("changes.PauseQuery", changes.PauseQuery, "query_id paused"),
     form("changes.PutType", changes.PutType, "name type"),
-    form("changes.DropType", changes.DropType, "name"),
+    form("changes.DropType", changes.RemoveType, "name"),
     form("changes.StepOver", changes.StepOver, "offset"),
     form("changes.DeleteTopic", changes.DeleteTopic, "name id"),
     form("changes.DeleteSubject", changes.DeleteSubject, "subject schema_id version"),

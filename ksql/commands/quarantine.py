@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.base.config import comma_list
 from ksql.base.errors import KsqlError, ServerError
-from ksql.engine.changes import DropSource, EndQuery, PauseQuery, PutQuery, PutSource, StepOver
+from ksql.engine.changes import EndQuery, PauseQuery, PutQuery, PutSource, RemoveSource, StepOver
 from ksql.engine.ports import Command
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Quarantine:
                         queries.add(query_id)
                     case PutSource(source):
                         sources.add(source.name)
-                    case DropSource(name):
+                    case RemoveSource(name):
                         sources.add(name)
                     case _:
                         pass

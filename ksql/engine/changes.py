@@ -21,7 +21,7 @@ class PutSource:
 
 
 @dataclass(frozen=True, slots=True)
-class DropSource:
+class RemoveSource:
     """A source is gone."""
 
     name: str
@@ -58,7 +58,7 @@ class PutType:
 
 
 @dataclass(frozen=True, slots=True)
-class DropType:
+class RemoveType:
     """A custom type is gone; what was declared with it stays."""
 
     name: str
@@ -90,12 +90,12 @@ class DeleteSubject:
 
 Change = (
     PutSource
-    | DropSource
+    | RemoveSource
     | PutQuery
     | EndQuery
     | PauseQuery
     | PutType
-    | DropType
+    | RemoveType
     | DeleteTopic
     | DeleteSubject
     | StepOver
@@ -107,7 +107,7 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
     match change:
         case PutSource(source):
             return catalog.with_source(source)
-        case DropSource(name):
+        case RemoveSource(name):
             return catalog.without_source(name)
         case PutQuery(query):
             return catalog.with_query(query)
@@ -118,7 +118,7 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
             return catalog if found is None else catalog.with_query(replace(found, paused=paused))
         case PutType(name, type_):
             return catalog.with_type(name, type_)
-        case DropType(name):
+        case RemoveType(name):
             return catalog.without_type(name)
         case DeleteTopic() | DeleteSubject() | StepOver():
             return catalog

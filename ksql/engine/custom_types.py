@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import StatementError
-from ksql.engine.changes import DropType, PutType
+from ksql.engine.changes import PutType, RemoveType
 from ksql.engine.context import Moment, Prepared, command_id
 from ksql.engine.errors import DoesNotExist
 
@@ -44,6 +44,6 @@ def dropped(stmt: ast.DropType, moment: Moment) -> Prepared:
         raise DoesNotExist(f"Type {stmt.name} does not exist.")
     return Prepared(
         command_id=command_id("type", stmt.name, "drop"),
-        changes=(DropType(stmt.name),),
+        changes=(RemoveType(stmt.name),),
         message=f"Dropped type '{stmt.name}'",
     )

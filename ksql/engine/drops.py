@@ -10,7 +10,7 @@ from ksql.base.ident import did_you_mean
 from ksql.catalog.model import DataSource
 from ksql.dataflow import rights
 from ksql.engine import schemas
-from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, DropSource, EndQuery
+from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, EndQuery, RemoveSource
 from ksql.engine.columns import quote_column
 from ksql.engine.context import Context, Moment, Prepared, command_id
 from ksql.engine.errors import DoesNotExist, StillUsed
@@ -70,7 +70,7 @@ def effects(drop: ResolvedDrop) -> Prepared:
         changes.append(EndQuery(source.materialization.query_id))
     return Prepared(
         command_id=command_id(source.kind.lower(), source.name, "drop"),
-        changes=(*changes, DropSource(source.name), *drop.topics, *drop.subjects),
+        changes=(*changes, RemoveSource(source.name), *drop.topics, *drop.subjects),
         message=f"Source {quote_column(source.name)} (topic: {source.topic}) was dropped.",
     )
 

@@ -48,7 +48,7 @@ StatusName = Literal["QUEUED", "PARSING", "EXECUTING", "RUNNING", "TERMINATED", 
 
 
 @dataclass(frozen=True, slots=True)
-class CommandStatus:
+class CommandProgress:
     """What ``/status`` tells of a command."""
 
     status: StatusName
@@ -79,7 +79,7 @@ class Engine:
     mark: Mark = field(default_factory=MemoryMark)
     on_command: Callable[[int, Catalog], None] = lambda _offset, _catalog: None
     catalog: Catalog = field(default_factory=Catalog)
-    statuses: dict[str, CommandStatus] = field(default_factory=dict)
+    statuses: dict[str, CommandProgress] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _doubt: Carrying | None = None
     _unlike: set[QueryId] = field(default_factory=set)
@@ -235,7 +235,7 @@ class Engine:
 
     def _tell(self, carrying: Carrying, status: StatusName, message: str) -> None:
         prepared = carrying.prepared
-        self.statuses[prepared.command_id] = CommandStatus(status, message, prepared.query_id)
+        self.statuses[prepared.command_id] = CommandProgress(status, message, prepared.query_id)
 
     # --- replay and end
 
@@ -245,7 +245,7 @@ class Engine:
             self._note_upgrades(offset, command)
             self._apply(command.changes)
             self._promises.replayed(offset, command.changes)
-            self.statuses[command.id] = CommandStatus("SUCCESS", "Replayed")
+            self.statuses[command.id] = CommandProgress("SUCCESS", "Replayed")
 
     def _note_upgrades(self, offset: int, command: Command) -> None:
         for change in command.changes:

@@ -155,14 +155,14 @@ def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:
     health = request.services.monitor.health(query.id)
     state = health.state
     return e.QueryInfo(
-        query.statement,
-        (query.sink,) if query.sink else (),
-        (sink.topic,) if sink else (),
-        query.id,
-        {state: 1},
-        _query_type(query),
-        state,
-        tuple(text for _, text in health.warnings),
+        query_string=query.statement,
+        sinks=(query.sink,) if query.sink else (),
+        sink_kafka_topics=(sink.topic,) if sink else (),
+        id=query.id,
+        status_count={state: 1},
+        query_type=_query_type(query),
+        state=state,
+        warnings=tuple(text for _, text in health.warnings),
     )
 
 
@@ -173,7 +173,15 @@ def _query_type(query: PersistentQuery) -> e.QueryType:
 def push_info(push: RunningPush) -> e.QueryInfo:
     """One line about a push query."""
     state = "RUNNING"
-    return e.QueryInfo(push.text, (), (), push.plan.query_id, {state: 1}, "PUSH", state)
+    return e.QueryInfo(
+        query_string=push.text,
+        sinks=(),
+        sink_kafka_topics=(),
+        id=push.plan.query_id,
+        status_count={state: 1},
+        query_type="PUSH",
+        state=state,
+    )
 
 
 def push_description(push: RunningPush, request: Request) -> e.QueryDescription:

@@ -1,8 +1,8 @@
 """What a statement answers with: one frozen class per kind of response entity.
 
 Each class names its ``@type``; field names are snake case here and camel case on the wire. A field
-whose metadata has ``wire`` is called that on the wire; one with ``omit_none`` is left out when it
-is None. Keys of mappings go over the wire as they are.
+whose metadata has ``omit_none`` is left out when it is None. Keys of mappings go over the wire as
+they are.
 
 Source: ksqlDB developer guide, REST API, endpoint /ksql.
 """
@@ -13,18 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from ksql.engine.engine import StatusName
 from ksql.types.model import SqlType
 from ksql.types.schema import Column, Role
-from ksql.upgrade.verdict import Change, Guarantee
+from ksql.upgrade.verdict import Difference, Guarantee
 
 if TYPE_CHECKING:
     from ksql.upgrade.verdict import Verdict
 
 OMIT_NONE: Mapping[str, Any] = {"omit_none": True}
 
-CommandState = Literal[
-    "QUEUED", "PARSING", "EXECUTING", "RUNNING", "TERMINATED", "SUCCESS", "ERROR"
-]
 QueryType = Literal["PERSISTENT", "PUSH", "CREATE_SOURCE"]
 SourceType = Literal["STREAM", "TABLE"]
 
@@ -43,7 +41,7 @@ class EntityWarning:
 class CommandStatus:
     """How far a distributed statement has come."""
 
-    status: CommandState
+    status: StatusName
     message: str
     query_id: str | None = None
 
@@ -73,7 +71,7 @@ class SwitchPoint:
     gap_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeReport:
     """What CREATE OR REPLACE does, or would do, to a running query (KLIP-28)."""
 
@@ -81,7 +79,7 @@ class UpgradeReport:
     classes: tuple[str, ...]  # "transparent", "data selection", "schema evolution", ...
     traits: tuple[str, ...] = ()  # "stateful", "windowed", "joined", "multistage", ...
     guarantees: tuple[Guarantee, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Difference, ...] = ()
     reasons: tuple[str, ...] = ()  # every breach of a refused one
     inherited: tuple[str, ...] = ()  # settings of the running query that a new one would not have
     query_id: str | None = None
@@ -105,7 +103,7 @@ class UpgradeReport:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyInfo:
     """One configuration property and where its value comes from."""
 
@@ -116,7 +114,7 @@ class PropertyInfo:
     level: str = "SERVER"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceInfo:
     """One line of SHOW STREAMS or SHOW TABLES."""
 
@@ -128,7 +126,7 @@ class SourceInfo:
     is_windowed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryInfo:
     """One line of SHOW QUERIES; ``warnings`` tell of trouble of a query that runs."""
 
@@ -178,7 +176,7 @@ class HostStatistic:
     timestamp: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceDescription:
     """All that is known about a stream or table."""
 
@@ -239,7 +237,7 @@ class TaskMetadata:
     time_current_idling_started: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryDescription:
     """A query, its plan and how it does; ``upgrade`` for a dry run of a replacement."""
 
@@ -313,72 +311,6 @@ class Variable:
 
     name: str
     value: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorTask:
-    """The id of a connector's task."""
-
-    connector: str
-    task: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorInfo:
-    """A connector as Connect describes it."""
-
-    name: str
-    config: Mapping[str, str]
-    tasks: tuple[ConnectorTask, ...]
-    type: Literal["source", "sink", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class SimpleConnectorInfo:
-    """One line of SHOW CONNECTORS."""
-
-    name: str
-    type: Literal["source", "sink", "unknown"]
-    class_name: str
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorPlugin:
-    """One line of SHOW CONNECTOR PLUGINS."""
-
-    class_name: str
-    type: str
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorState:
-    """The state of a connector's instance."""
-
-    state: str
-    worker_id: str = field(metadata={"wire": "worker_id"})
-    trace: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorTaskState:
-    """The state of one task of a connector."""
-
-    id: int
-    state: str
-    worker_id: str = field(metadata={"wire": "worker_id"})
-    trace: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorStatus:
-    """How a connector and its tasks are doing."""
-
-    name: str
-    connector: ConnectorState
-    tasks: tuple[ConnectorTaskState, ...]
-    type: Literal["source", "sink", "unknown"]
 
 
 # --- entities ------------------------------------------------------------------------------------
@@ -485,7 +417,7 @@ class QueryDescriptionEntity(Entity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KafkaTopics(Entity):
+class TopicList(Entity):
     """SHOW TOPICS."""
 
     type_name = "kafka_topics"
@@ -493,30 +425,11 @@ class KafkaTopics(Entity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KafkaTopicsExtended(Entity):
+class TopicListExtended(Entity):
     """SHOW TOPICS EXTENDED."""
 
     type_name = "kafka_topics_extended"
     topics: tuple[TopicInfoExtended, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopicDescription(Entity):
-    """One topic in the old form; kept for old clients."""
-
-    type_name = "topicDescription"
-    name: str
-    format: str
-    topic: str = field(metadata={"wire": "kafkaTopic"})
-    schema_string: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExecutionPlan(Entity):
-    """A plan as text; kept for old clients."""
-
-    type_name = "executionPlan"
-    execution_plan_text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -539,49 +452,6 @@ class FunctionNames(Entity):
 
     type_name = "function_names"
     functions: tuple[FunctionName, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CreateConnector(Entity):
-    """CREATE CONNECTOR."""
-
-    type_name = "connector_info"
-    info: ConnectorInfo
-
-
-@dataclass(frozen=True, kw_only=True)
-class DropConnector(Entity):
-    """DROP CONNECTOR."""
-
-    type_name = "drop_connector"
-    connector_name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConnectorList(Entity):
-    """SHOW CONNECTORS."""
-
-    type_name = "connector_list"
-    connectors: tuple[SimpleConnectorInfo, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConnectorPluginsList(Entity):
-    """SHOW CONNECTOR PLUGINS."""
-
-    type_name = "connector_plugins_list"
-    connectors_plugins: tuple[ConnectorPlugin, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConnectorDescription(Entity):
-    """DESCRIBE CONNECTOR."""
-
-    type_name = "connector_description"
-    connector_class: str
-    status: ConnectorStatus
-    sources: tuple[SourceDescription, ...] = ()
-    topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,7 +71,13 @@ def show_properties(request: Request) -> e.Entity:
         if row.name in ("bootstrap.servers", "listeners"):
             name = row.name
         rows.append(
-            e.PropertyInfo(name, row.family, settings.text(row.name), row.editable, "SERVER")
+            e.PropertyInfo(
+                name=name,
+                scope=row.family,
+                value=settings.text(row.name),
+                editable=row.editable,
+                level="SERVER",
+            )
         )
         if row.name in settings.overrides:
             overwritten.append(name)

@@ -28,12 +28,12 @@ def show(stmt: ast.Show, request: Request) -> e.Entity:
 def source_info(source: DataSource) -> e.SourceInfo:
     """One line about a source."""
     return e.SourceInfo(
-        source.kind,
-        source.name,
-        source.topic,
-        source.key_format.name,
-        source.value_format.name,
-        source.window is not None,
+        type=source.kind,
+        name=source.name,
+        topic=source.topic,
+        key_format=source.key_format.name,
+        value_format=source.value_format.name,
+        is_windowed=source.window is not None,
     )
 
 
@@ -72,12 +72,12 @@ def _topics(stmt: ast.Show, request: Request) -> e.Entity:
     rows = [(n, tuple(r)) for n, r in found if stmt.all_ or not hidden.fullmatch(n)]
     if not stmt.extended:
         infos = tuple(e.TopicInfo(name, replicas) for name, replicas in rows)
-        return e.KafkaTopics(statement_text=request.text, topics=infos)
+        return e.TopicList(statement_text=request.text, topics=infos)
     readers: dict[str, int] = {}
     for query in request.engine.catalog.queries.values():
         for topic in request.services.monitor.committed(query.id):
             readers[topic] = readers.get(topic, 0) + 1
-    return e.KafkaTopicsExtended(
+    return e.TopicListExtended(
         statement_text=request.text,
         topics=tuple(
             e.TopicInfoExtended(name, replicas, readers.get(name, 0), readers.get(name, 0))

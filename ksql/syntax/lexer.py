@@ -45,7 +45,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class WordContext:
     """What the meaning of a statement's words depends on beside the text."""
 
     types: Mapping[str, SqlType] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Token:
 
     __slots__ = ("context", "span", "text", "type")
 
-    def __init__(self, type_: str, text: str, span: Span, context: Context) -> None:
+    def __init__(self, type_: str, text: str, span: Span, context: WordContext) -> None:
         self.type = type_
         self.text = text
         self.span = span

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lark.parsers.lalr_parser_state import ParseConf
 
     from ksql.syntax.build import Callback
-    from ksql.syntax.lexer import Context, Word
+    from ksql.syntax.lexer import Word, WordContext
 
 BUILDER_MODULES = (build_leaves, build_expr, build_query, build_statement)
 """The modules that fill `BUILDERS` when they are imported."""
@@ -133,7 +133,7 @@ class Machine:
     tell, word by word, what may follow.
     """
 
-    def __init__(self, start: str, words: Sequence[Word], context: Context) -> None:
+    def __init__(self, start: str, words: Sequence[Word], context: WordContext) -> None:
         self.lexer = grammar().lexer
         self.words = words
         self._start = start

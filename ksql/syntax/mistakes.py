@@ -11,7 +11,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.base.ident import RESERVED
-from ksql.syntax.lexer import Context
+from ksql.syntax.lexer import WordContext
 from ksql.syntax.machine import Machine, Unexpected, grammar
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def place(example: str, context: int) -> Place:
     """
     words = grammar().lexer.words(example)
     try:
-        Machine("statement_text", words, Context()).run()
+        Machine("statement_text", words, WordContext()).run()
     except Unexpected as error:
         key = _key(words, error.at)
         is_any = len(key) == 1 and _is_free(words, error.at)

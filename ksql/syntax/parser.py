@@ -9,7 +9,7 @@ from ksql.base.errors import ParseError, Span
 from ksql.syntax import ast, explain_error
 from ksql.syntax.build import join
 from ksql.syntax.build_leaves import with_variables
-from ksql.syntax.lexer import Context, Word
+from ksql.syntax.lexer import Word, WordContext
 from ksql.syntax.machine import Machine, Unexpected, grammar
 from ksql.syntax.nesting import LONGEST_STATEMENT, MAX_NESTING, MOST_WORDS, TooLong, check_nesting
 
@@ -87,7 +87,7 @@ def parse_one(
 
     Raises: ParseError with the place of the first word that does not fit.
     """
-    context = Context(types or {}, variables)
+    context = WordContext(types or {}, variables)
     try:
         explain_error.check_start(raw.words, test_statements=test_statements)
         statement = cast("ast.Statement", _run("statement_text", raw.words, context))
@@ -132,7 +132,7 @@ def parse_expression(text: str, *, types: Mapping[str, SqlType] | None = None) -
 
     Raises: ParseError if the text is anything else.
     """
-    tree = _run("expression_text", grammar().lexer.words(text), Context(types or {}))
+    tree = _run("expression_text", grammar().lexer.words(text), WordContext(types or {}))
     return cast("Expr", tree)
 
 
@@ -141,7 +141,7 @@ def parse_type(text: str, types: Mapping[str, SqlType] | None = None) -> SqlType
 
     Raises: ParseError if the text is anything else or names an unknown type.
     """
-    return cast("SqlType", _run("type_text", grammar().lexer.words(text), Context(types or {})))
+    return cast("SqlType", _run("type_text", grammar().lexer.words(text), WordContext(types or {})))
 
 
 def _raw(text: str, words: list[Word]) -> RawStatement:
@@ -149,7 +149,7 @@ def _raw(text: str, words: list[Word]) -> RawStatement:
     return RawStatement(text[span.start : span.end], span, tuple(words))
 
 
-def _run(start: str, words: Sequence[Word], context: Context) -> object:
+def _run(start: str, words: Sequence[Word], context: WordContext) -> object:
     try:
         tree = Machine(start, words, context).run()
     except Unexpected as error:

@@ -29,7 +29,7 @@ from ksql.plan.nodes import (
 from ksql.plan.walk import nodes, result_kind
 from ksql.types.model import STRING
 from ksql.upgrade.texts import shown_fold
-from ksql.upgrade.verdict import Change
+from ksql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -85,17 +85,17 @@ def notes(fresh: QueryPlan, plan: QueryPlan) -> tuple[str, ...]:
     )
 
 
-def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Change]:
+def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
     """The settings that the request states and that are others than the running query's."""
     before, after = _told(old), _told(new)
     for name in _differing(before, after):
         text = f"{before[name]} became {after[name]}"
         kept = next(_kept(name, old, new), None)
         if kept is None:
-            yield Change("configuration", name, text, allowed=True)
+            yield Difference("configuration", name, text, allowed=True)
         else:
             reason = f"{text}; {kept}, and the state holds what was computed before"
-            yield Change("topology", name, reason, allowed=False)
+            yield Difference("topology", name, reason, allowed=False)
 
 
 def _differing(a: dict[str, str], b: dict[str, str]) -> list[str]:

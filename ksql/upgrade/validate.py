@@ -41,7 +41,7 @@ from ksql.upgrade.filters import Passive, conditions, other_rows, passive, same_
 from ksql.upgrade.signed import signed
 from ksql.upgrade.texts import shown, shown_fold
 from ksql.upgrade.traits import guarantees, keeps_state, traits
-from ksql.upgrade.verdict import ACCEPTED, Change, UpgradeClass, Verdict
+from ksql.upgrade.verdict import ACCEPTED, Difference, UpgradeClass, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,18 +94,18 @@ def validate(
     return Verdict(classes=classes, traits=found, guarantees=promised, changes=changes), aligned
 
 
-def _change(kind: UpgradeKind, clause: str, text: str) -> Change:
-    return Change(kind, clause, text, allowed=kind in ACCEPTED)
+def _change(kind: UpgradeKind, clause: str, text: str) -> Difference:
+    return Difference(kind, clause, text, allowed=kind in ACCEPTED)
 
 
-def _refused(kind: UpgradeKind, clause: str, text: str) -> Change:
-    return Change(kind, clause, text, allowed=False)
+def _refused(kind: UpgradeKind, clause: str, text: str) -> Difference:
+    return Difference(kind, clause, text, allowed=False)
 
 
 # --- walking both plans
 
 
-def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Change]:
+def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Difference]:
     """``undone``: an aggregate above takes back what it folded when a row of a table changes."""
     old_steps, old_core = passive(old)
     new_steps, new_core = passive(new)
@@ -152,7 +152,7 @@ def _step(node: Plan) -> Step | None:
             return None
 
 
-def _other_shape(old: Plan, new: Plan) -> Iterator[Change]:
+def _other_shape(old: Plan, new: Plan) -> Iterator[Difference]:
     """The steps below differ in kind: which were removed, added or put into another order."""
     lost, won = (Counter(map(type, nodes(plan))) for plan in (old, new))
     steps = {type(node): _step(node) for plan in (old, new) for node in nodes(plan)}
@@ -188,7 +188,7 @@ def _became(before: str, after: str) -> str:
     return f"{before or 'none'} became {after or 'none'}{types}"
 
 
-def _compare_explosions(old: list[Passive], new: list[Passive]) -> Iterator[Change]:
+def _compare_explosions(old: list[Passive], new: list[Passive]) -> Iterator[Difference]:
     before, after = (
         [call for step in steps if isinstance(step, Explode) for call in step.calls]
         for steps in (old, new)
@@ -198,7 +198,7 @@ def _compare_explosions(old: list[Passive], new: list[Passive]) -> Iterator[Chan
         yield _change("data selection", "SELECT", f"table functions: {_became(*told)}")
 
 
-def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Change]:
+def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Difference]:
     before, after = (
         {n.name: n.expr for step in steps if isinstance(step, Select) for n in step.value}
         for steps in (old, new)
@@ -212,7 +212,7 @@ def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Cha
 _Stretch = tuple[list[Passive], Plan]
 
 
-def _compare_keys(old: _Stretch, new: _Stretch) -> Iterator[Change]:
+def _compare_keys(old: _Stretch, new: _Stretch) -> Iterator[Difference]:
     """The order in which the same expressions make the result's key."""
     for (name, before), (_, after) in zip(_key(*old), _key(*new), strict=False):
         if before != after:  # their number is the sink's business
@@ -236,7 +236,7 @@ def _key(steps: list[Passive], core: Plan) -> list[tuple[str, Bound]]:
 # --- fields and their rules
 
 
-def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Change]:
+def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Difference]:
     if isinstance(old, Source) and isinstance(new, Source) and old.name != new.name:
         # one reason says it all: topic, columns and formats follow from the name
         text = f"{quote(old.name)} is no longer read, {quote(new.name)} is instead"
@@ -256,7 +256,7 @@ def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Ch
                 yield from _appended(new, before, kind, clause)
 
 
-def _other_grace(old: Any, new: Any) -> Change | None:
+def _other_grace(old: Any, new: Any) -> Difference | None:
     """Windows that differ in their grace period alone: other late records count from there on."""
     if not isinstance(old, TimeWindow) or not isinstance(new, TimeWindow):
         return None
@@ -268,7 +268,7 @@ def _other_grace(old: Any, new: Any) -> Change | None:
 
 def _compare_columns(
     old: tuple[schema.Column, ...], new: tuple[schema.Column, ...], clause: str
-) -> Iterator[Change]:
+) -> Iterator[Difference]:
     places = {column.name: (index, column) for index, column in enumerate(new)}
     for index, column in enumerate(old):
         found = places.get(column.name)
@@ -287,7 +287,7 @@ def _compare_columns(
 
 def _appended(
     sink: Sink, old: tuple[schema.Column, ...], kind: UpgradeKind, clause: str
-) -> Iterator[Change]:
+) -> Iterator[Difference]:
     """Columns that the result gets; what a source got besides changes nothing by itself."""
     known = {column.name for column in old}
     added = ", ".join(str(column) for column in sink.value if column.name not in known)
@@ -321,7 +321,7 @@ def _compare_folds(
     added: dict[str, Fold],
     old_steps: list[Passive],
     new_steps: list[Passive],
-) -> Iterator[Change]:
+) -> Iterator[Difference]:
     """Columns that existed before must not depend on a state that starts empty; HAVING may."""
     existing = {n.name for step in old_steps if isinstance(step, Select) for n in step.value}
     for step in new_steps:

@@ -16,7 +16,7 @@ ACCEPTED: frozenset[UpgradeClass] = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Difference:
     """One difference between the plans: its class, its clause, what became of it."""
 
     kind: UpgradeClass
@@ -47,7 +47,7 @@ class Verdict:
     classes: tuple[UpgradeClass, ...]
     traits: tuple[Trait, ...]
     guarantees: tuple[Guarantee, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[Difference, ...]
     inherited: tuple[str, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""Long descriptions: a source, a query, a connector."""
+"""Long descriptions: a source, a query."""
 
 from __future__ import annotations
 
@@ -182,28 +182,3 @@ def _tasks(tasks: Iterable[JsonObject]) -> list[RenderableType]:
             )
     headers = ["Task", "Kafka topic", "Partition", "End", "Committed"]
     return _section("Tasks", Grid(headers, rows)) if rows else []
-
-
-def describe_connector(entity: JsonObject) -> RenderableType:
-    """DESCRIBE CONNECTOR."""
-    status = entity["status"]
-    connector = status["connector"]
-    head = [
-        ("Name", status["name"]),
-        ("Class", entity["connectorClass"]),
-        ("Type", status["type"]),
-        ("State", connector["state"]),
-        ("Worker", connector["worker_id"]),
-    ]
-    if connector.get("trace"):
-        head.append(("Error", clean(connector["trace"].splitlines()[0])))
-    parts: list[RenderableType] = [pairs(head)]
-    rows = [
-        [str(task["id"]), task["state"], clean((task.get("trace") or "").partition("\n")[0])]
-        for task in status["tasks"]
-    ]
-    if rows:
-        parts += [Text(), Grid(["Task ID", "State", "Error"], rows)]
-    if entity.get("topics"):
-        parts += _section("Topics", Text("  " + ", ".join(entity["topics"])))
-    return Group(*parts)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from server.cli.cells import clean, type_text
 from server.cli.client import JsonObject
-from server.cli.describe import columns_of, describe_connector, describe_query, describe_source
+from server.cli.describe import columns_of, describe_query, describe_source
 from server.cli.grid import Grid, pairs
 from server.cli.upgrades import render_upgrade
 
@@ -243,39 +243,12 @@ RENDERERS: dict[str, Renderer] = {
             ("Consumer Groups", _get("consumerGroupCount")),
         ),
     ),
-    "topicDescription": lambda entity: pairs(
-        [
-            ("Name", entity["name"]),
-            ("Topic", entity["kafkaTopic"]),
-            ("Format", entity["format"]),
-            ("Schema", entity["schemaString"]),
-        ]
-    ),
-    "executionPlan": lambda entity: Text(clean(entity["executionPlanText"])),
     "describe_function": _function,
     "function_names": Listing(
         "functions",
         "No functions.",
         (("Function Name", _get("name")), ("Type", _get("type")), ("Category", _get("category"))),
     ),
-    "connector_info": lambda entity: Text(f"Created connector {entity['info']['name']}."),
-    "drop_connector": lambda entity: Text(f"Dropped connector {entity['connectorName']}."),
-    "connector_list": Listing(
-        "connectors",
-        "No connectors.",
-        (
-            ("Connector Name", _get("name")),
-            ("Type", _get("type")),
-            ("Class", _get("className")),
-            ("Status", _get("state")),
-        ),
-    ),
-    "connector_plugins_list": Listing(
-        "connectorsPlugins",
-        "No connector plugins.",
-        (("Class", _get("className")), ("Type", _get("type")), ("Version", _get("version"))),
-    ),
-    "connector_description": describe_connector,
     "type_list": _types,
     "variables": Listing(
         "variables", "No variables.", (("Variable Name", _get("name")), ("Value", _get("value")))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.analysis.windows import DAY_MS, Sizes, sizes
+from ksql.analysis.windows import DAY_MS, sizes
 from ksql.base.errors import StatementError
 from ksql.syntax.parser import parse
 

@@ -9,13 +9,13 @@ from rich.console import Console, RenderableType
 
 from ksql.statements import entities as e
 from ksql.types import model as m
-from ksql.upgrade.verdict import Change, Guarantee, Verdict
+from ksql.upgrade.verdict import Difference, Guarantee, Verdict
 from server.cli.client import ServerFailure
 from server.cli.render import RENDERERS, render
 from server.cli.split import Statement
 from server.cli.trouble import render_trouble
 from server.wire import to_wire
-from tests.unit.server.test_wire import TYPES
+from tests.unit.server.test_wire import ENTITIES
 
 FIELDS = (
     e.FieldInfo("ID", m.INTEGER, "KEY"),
@@ -24,24 +24,24 @@ FIELDS = (
     e.FieldInfo("HS", m.BYTES, "HEADER"),
 )
 QUERY = e.QueryInfo(
-    "CREATE STREAM B AS\n  SELECT * FROM A;",
-    ("B",),
-    ("b-topic",),
-    "CSAS_B_3",
-    {"RUNNING": 1, "ERROR": 2},
-    "PERSISTENT",
-    "RUNNING",
+    query_string="CREATE STREAM B AS\n  SELECT * FROM A;",
+    sinks=("B",),
+    sink_kafka_topics=("b-topic",),
+    id="CSAS_B_3",
+    status_count={"RUNNING": 1, "ERROR": 2},
+    query_type="PERSISTENT",
+    state="RUNNING",
 )
 OFFSETS = e.QueryOffsetSummary(
     "group-1", (e.TopicOffsets("a-topic", (e.PartitionOffset(0, 0, 120, 100),)),)
 )
 SOURCE = e.SourceDescription(
-    "B",
-    "TABLE",
-    FIELDS,
-    "KAFKA",
-    "JSON",
-    "b-topic",
+    name="B",
+    type="TABLE",
+    fields=FIELDS,
+    key_format="KAFKA",
+    value_format="JSON",
+    topic="b-topic",
     window_type="TUMBLING",
     read_queries=(QUERY,),
     extended=True,
@@ -60,25 +60,25 @@ ACCEPTED = Verdict(
         Guarantee("backfill", False, "starts empty"),
         Guarantee("ordered", True, "one offset"),
     ),
-    changes=(Change("data selection", "WHERE", "changed", True),),
+    changes=(Difference("data selection", "WHERE", "changed", True),),
 )
 REFUSED = Verdict(
     classes=("source modifying",),
     traits=("simple",),
     guarantees=ACCEPTED.guarantees,
     changes=(
-        Change("data selection", "WHERE", "changed", True),
-        Change("source modifying", "FROM", "A became C", False),
+        Difference("data selection", "WHERE", "changed", True),
+        Difference("source modifying", "FROM", "A became C", False),
     ),
 )
 RUNNING = e.QueryDescription(
-    "CSAS_B_3",
-    "CREATE ...;",
-    FIELDS,
-    ("A",),
-    ("B",),
-    "source -> sink",
-    "sink\n  scan",
+    id="CSAS_B_3",
+    statement_text="CREATE ...;",
+    fields=FIELDS,
+    sources=("A",),
+    sinks=("B",),
+    topology="source -> sink",
+    execution_plan="sink\n  scan",
     ksql_host_query_status={"h:1": "RUNNING"},
     overridden_properties={"auto.offset.reset": "earliest"},
     query_errors=(e.QueryErrorInfo(0, "topic missing", "USER"),),
@@ -87,12 +87,6 @@ RUNNING = e.QueryDescription(
     ),
     consumer_group_id="group-1",
     state="RUNNING",
-)
-CONNECTOR = e.ConnectorStatus(
-    "C",
-    e.ConnectorState("FAILED", "w:1", "boom\n at x"),
-    (e.ConnectorTaskState(0, "FAILED", "w:1", "boom\n at x"),),
-    "sink",
 )
 EXAMPLES: dict[type[e.Entity], tuple[dict[str, Any], list[str]]] = {
     e.CurrentStatus: (
@@ -106,9 +100,9 @@ EXAMPLES: dict[type[e.Entity], tuple[dict[str, Any], list[str]]] = {
     e.Properties: (
         {
             "properties": (
-                e.PropertyInfo("b", "KSQL", "1"),
-                e.PropertyInfo("a", "KAFKA", "x"),
-                e.PropertyInfo("c", "KSQL", None),
+                e.PropertyInfo(name="b", scope="KSQL", value="1"),
+                e.PropertyInfo(name="a", scope="KAFKA", value="x"),
+                e.PropertyInfo(name="c", scope="KSQL", value=None),
             ),
             "overwritten_properties": ("a",),
             "default_properties": ("c",),
@@ -116,7 +110,13 @@ EXAMPLES: dict[type[e.Entity], tuple[dict[str, Any], list[str]]] = {
         ["a KAFKA SESSION x", "b KSQL SERVER 1", "c KSQL"],
     ),
     e.Streams: (
-        {"streams": (e.SourceInfo("STREAM", "S", "s", "KAFKA", "JSON"),)},
+        {
+            "streams": (
+                e.SourceInfo(
+                    type="STREAM", name="S", topic="s", key_format="KAFKA", value_format="JSON"
+                ),
+            )
+        },
         ["Stream Name Kafka Topic", "S s KAFKA JSON false"],
     ),
     e.Tables: ({"tables": ()}, ["No tables."]),
@@ -153,16 +153,11 @@ EXAMPLES: dict[type[e.Entity], tuple[dict[str, Any], list[str]]] = {
             "0_1 a-topic 1 9 7",
         ],
     ),
-    e.KafkaTopics: (
+    e.TopicList: (
         {"topics": (e.TopicInfo("a", (1, 1)), e.TopicInfo("b", (1, 2)))},
         ["a 2 1", "b 2 1, 2"],
     ),
-    e.KafkaTopicsExtended: ({"topics": (e.TopicInfoExtended("a", (1,), 3, 2),)}, ["a 1 1 3 2"]),
-    e.TopicDescription: (
-        {"name": "N", "format": "JSON", "topic": "t", "schema_string": "[A]"},
-        ["Topic t", "Schema [A]"],
-    ),
-    e.ExecutionPlan: ({"execution_plan_text": "sink\n  scan"}, ["sink scan"]),
+    e.TopicListExtended: ({"topics": (e.TopicInfoExtended("a", (1,), 3, 2),)}, ["a 1 1 3 2"]),
     e.DescribeFunction: (
         {
             "name": "F",
@@ -176,23 +171,6 @@ EXAMPLES: dict[type[e.Entity], tuple[dict[str, Any], list[str]]] = {
         ["Overview Does it", "F(x INT) -> INT x the input", "F(x INT[]) -> INT other"],
     ),
     e.FunctionNames: ({"functions": (e.FunctionName("F", "TABLE", "MISC"),)}, ["F TABLE MISC"]),
-    e.CreateConnector: (
-        {"info": e.ConnectorInfo("C", {}, (), "sink")},
-        ["Created connector C."],
-    ),
-    e.DropConnector: ({"connector_name": "C"}, ["Dropped connector C."]),
-    e.ConnectorList: (
-        {"connectors": (e.SimpleConnectorInfo("C", "sink", "x.Y", "RUNNING (1/1)"),)},
-        ["C sink x.Y RUNNING (1/1)"],
-    ),
-    e.ConnectorPluginsList: (
-        {"connectors_plugins": (e.ConnectorPlugin("x.Y", "sink", "1"),)},
-        ["x.Y sink 1"],
-    ),
-    e.ConnectorDescription: (
-        {"connector_class": "x.Y", "status": CONNECTOR, "topics": ("t",)},
-        ["State FAILED", "Error boom", "0 FAILED boom", "Topics t"],
-    ),
     e.TypeList: (
         {"types": {"T": m.Struct((m.Field("A", m.BIGINT),))}},
         ["T STRUCT<A BIGINT>"],
@@ -227,8 +205,8 @@ def shown(entity: e.Entity, width: int = 200) -> str:
 
 
 def test_every_type_has_its_renderer_and_example() -> None:
-    assert set(TYPES) <= set(RENDERERS)
-    assert set(EXAMPLES) == set(TYPES.values())
+    assert {kind.type_name for kind in ENTITIES} <= set(RENDERERS)
+    assert set(EXAMPLES) == set(ENTITIES)
 
 
 @pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.type_name)

@@ -21,12 +21,12 @@ queries = st.builds(
 )
 each = (
     st.builds(ch.PutSource, st.builds(source, names))
-    | st.builds(ch.DropSource, names)
+    | st.builds(ch.RemoveSource, names)
     | st.builds(ch.PutQuery, queries)
     | st.builds(ch.EndQuery, names)
     | st.builds(ch.PauseQuery, names, st.booleans())
     | st.builds(ch.PutType, names, st.sampled_from([BIGINT, STRING]))
-    | st.builds(ch.DropType, names)
+    | st.builds(ch.RemoveType, names)
 )
 logs = st.lists(each, max_size=12)
 
@@ -60,6 +60,6 @@ def test_a_replay_may_stop_and_go_on_anywhere(log, cut):
 
 
 def test_all_kinds_of_changes_are_tried():
-    tried = {ch.PutSource, ch.DropSource, ch.PutQuery, ch.EndQuery, ch.PauseQuery}
+    tried = {ch.PutSource, ch.RemoveSource, ch.PutQuery, ch.EndQuery, ch.PauseQuery}
     without_memory = {ch.DeleteTopic, ch.DeleteSubject, ch.StepOver}  # nothing of the catalog
-    assert tried | {ch.PutType, ch.DropType} | without_memory == set(typing.get_args(ch.Change))
+    assert tried | {ch.PutType, ch.RemoveType} | without_memory == set(typing.get_args(ch.Change))

@@ -6,7 +6,7 @@ import pytest
 
 from ksql.base.config import Settings
 from ksql.base.errors import ParseError
-from ksql.engine.changes import DeleteTopic, DropSource, EndQuery, PauseQuery, PutQuery, PutSource
+from ksql.engine.changes import DeleteTopic, EndQuery, PauseQuery, PutQuery, PutSource, RemoveSource
 from tests.unit.world import SETTINGS, World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=2);"
@@ -392,7 +392,7 @@ def test_drop_ends_the_query_that_wrote_it_and_may_delete_the_topic():
     world.feed("s", ("k", {"A": 1}, 1))
     outcome = world.execute("DROP STREAM C DELETE TOPIC;")
     assert outcome.prepared.message == "Source `C` (topic: C) was dropped."
-    assert [type(c) for c in outcome.prepared.changes] == [EndQuery, DropSource, DeleteTopic]
+    assert [type(c) for c in outcome.prepared.changes] == [EndQuery, RemoveSource, DeleteTopic]
     assert list(world.catalog.sources) == ["S"]
     assert dict(world.catalog.queries) == {}
     assert world.runner.running == {}

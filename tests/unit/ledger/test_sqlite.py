@@ -18,7 +18,7 @@ from ksql.ledger.entries import UpgradeEntry
 from ksql.ledger.errors import BadLedgerUrl, LedgerDamaged, LedgerUnavailable
 from ksql.ledger.resilient import Patience, ResilientLedger
 from ksql.ledger.store import Ledger
-from ksql.upgrade.verdict import Change, Verdict
+from ksql.upgrade.verdict import Difference, Verdict
 from tests.unit.ledger.contract import EAGER, SOON, LedgerContract, ResilientContract, await_down
 from tests.unit.ledger.samples import ACCEPTED, REFUSED, SWITCHED, accepted
 
@@ -260,7 +260,7 @@ def test_an_entry_that_makes_the_writer_fail_does_not_end_it(url, monkeypatch, c
 
 
 def test_an_entry_is_made_of_the_validators_verdict():
-    refused = Change("source modifying", "FROM", "BAZ instead of FOO", allowed=False)
+    refused = Difference("source modifying", "FROM", "BAZ instead of FOO", allowed=False)
     entry = UpgradeEntry.of(
         Verdict(
             classes=("source modifying",),

@@ -74,8 +74,22 @@ def failed(text):
 
 def test_sources():
     assert one("SHOW STREAMS;").streams == (
-        e.SourceInfo("STREAM", "C", "C", "KAFKA", "JSON", False),
-        e.SourceInfo("STREAM", "S", "s", "KAFKA", "JSON", False),
+        e.SourceInfo(
+            type="STREAM",
+            name="C",
+            topic="C",
+            key_format="KAFKA",
+            value_format="JSON",
+            is_windowed=False,
+        ),
+        e.SourceInfo(
+            type="STREAM",
+            name="S",
+            topic="s",
+            key_format="KAFKA",
+            value_format="JSON",
+            is_windowed=False,
+        ),
     )
     assert [(t.name, t.is_windowed) for t in one("LIST TABLES;").tables] == [
         ("N", True),
