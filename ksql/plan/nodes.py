@@ -10,8 +10,8 @@ A closed union, so mypy lists every ``match`` that a new node concerns. Every fi
 ``child``   the plan below, compared in its turn
 ``derived`` follows from other fields or from the running service; not compared
 
-Nodes that do not run yet are refused by ``ksql.dataflow.lowering``; they are never stored and have
-no stored form.
+Nodes that do not run yet (``NotRunYet``) are refused by ``ksql.dataflow.lowering``, so they are
+never stored and have no stored form.
 
 Rows between nodes are columns by name. A source's columns carry ``prefix`` (``A_`` in a join).
 Besides its own columns every row has ROWTIME, and rows of sources ROWPARTITION and ROWOFFSET;
@@ -250,6 +250,8 @@ class Sink:
 
 Join = StreamTableJoin | StreamStreamJoin | TableTableJoin | ForeignKeyJoin
 Plan = Source | Filter | Rekey | Explode | Select | Aggregate | EmitFinal | Join | Sink
+NotRunYet = StreamStreamJoin | TableTableJoin | ForeignKeyJoin | EmitFinal
+"""The nodes that lowering refuses; one that it can run leaves this list and gets a stored form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
