@@ -126,7 +126,7 @@ def test_so_is_a_topic_of_brokers_that_tell_no_ids(state):
 
 
 def test_a_directory_from_before_the_marker_knew_is_fine_with_a_topic_that_has_commands(state):
-    state.identity = type(state.identity)(ID, "name0")
+    state.identity = type(state.identity)(service_id=ID, state_id="name0")
     assert checked(state, FIRST) == []
 
 
@@ -193,7 +193,7 @@ def test_anything_else_is_refused_and_leaves_the_state_as_it_is(state, found):
 
 @pytest.mark.parametrize("name", ["no topic", "an empty topic"])
 def test_so_is_a_directory_from_before_the_marker_knew(state, name):
-    state.identity = type(state.identity)(ID, "name0")
+    state.identity = type(state.identity)(service_id=ID, state_id="name0")
     with pytest.raises(StateInDanger):
         checked(state, OTHERS[name])
 

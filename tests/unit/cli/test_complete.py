@@ -14,7 +14,6 @@ from ksql.statements.entities import (
     FieldInfo,
     FunctionName,
     FunctionNames,
-    KafkaTopics,
     Properties,
     PropertyInfo,
     Queries,
@@ -22,6 +21,7 @@ from ksql.statements.entities import (
     SourceDescription,
     SourceDescriptions,
     TopicInfo,
+    TopicList,
     TypeList,
 )
 from ksql.types import model
@@ -173,18 +173,28 @@ def test_a_type_is_shown_beside_a_column(completer: SqlCompleter) -> None:
 
 
 PROPERTIES = (
-    PropertyInfo("ksql.streams.p", "KAFKA", "1", editable=True),
-    PropertyInfo("listeners", "KSQL", "1", editable=False),
+    PropertyInfo(name="ksql.streams.p", scope="KAFKA", value="1", editable=True),
+    PropertyInfo(name="listeners", scope="KSQL", value="1", editable=False),
 )
 
 
 def description(name: str, kind: str, *fields: FieldInfo) -> SourceDescription:
-    return SourceDescription(name, kind, fields, "KAFKA", "JSON", name)
+    return SourceDescription(
+        name=name, type=kind, fields=fields, key_format="KAFKA", value_format="JSON", topic=name
+    )
 
 
 def test_names_come_from_the_server(client: Client, service: FakeService) -> None:
     fields = (FieldInfo("A", model.INTEGER, "KEY"), FieldInfo("from", model.Array(model.DATE)))
-    query = QueryInfo("", (), (), "Q_1", {}, "PERSISTENT", "RUNNING")
+    query = QueryInfo(
+        query_string="",
+        sinks=(),
+        sink_kafka_topics=(),
+        id="Q_1",
+        status_count={},
+        query_type="PERSISTENT",
+        state="RUNNING",
+    )
     answer: list[Entity] = [
         SourceDescriptions(
             statement_text="", source_descriptions=(description("S", "STREAM", *fields),)
@@ -192,7 +202,7 @@ def test_names_come_from_the_server(client: Client, service: FakeService) -> Non
         SourceDescriptions(statement_text="", source_descriptions=(description("t", "TABLE"),)),
         FunctionNames(statement_text="", functions=(FunctionName("F", "SCALAR"),)),
         Queries(statement_text="", queries=(query,)),
-        KafkaTopics(statement_text="", topics=(TopicInfo("s", (1,)),)),
+        TopicList(statement_text="", topics=(TopicInfo("s", (1,)),)),
         Properties(statement_text="", properties=PROPERTIES),
         TypeList(statement_text="", types={"T": model.INTEGER}),
     ]

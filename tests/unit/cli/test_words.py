@@ -8,7 +8,7 @@ from ksql.base import ident
 from ksql.engine import properties
 from ksql.syntax.build_leaves import PRIMITIVES
 from ksql.syntax.explain_error import LEADING_WORDS
-from ksql.syntax.lexer import Context
+from ksql.syntax.lexer import WordContext
 from ksql.syntax.machine import Machine, Unexpected, grammar
 from ksql.types.format import CAPABILITIES
 from server.cli import words
@@ -26,7 +26,7 @@ BEFORE = {
 def keywords_after(text: str) -> set[str]:
     """The keywords of the grammar that may follow a text."""
     lexer = grammar().lexer
-    machine = Machine("statement_text", tuple(lexer.words(text)), Context())
+    machine = Machine("statement_text", tuple(lexer.words(text)), WordContext())
     with pytest.raises(Unexpected):
         machine.run()
     accepted = machine.accepted()
