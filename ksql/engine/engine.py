@@ -7,7 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError, ServerError
 from ksql.base.ids import QueryId
@@ -18,6 +18,7 @@ from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
 from ksql.engine.ports import Command, CommandInDoubt, CommandLog
 from ksql.engine.prepare import prepare
+from ksql.engine.progress import CommandProgress, StatusName
 from ksql.engine.promises import Mark, MemoryMark, Promises
 from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
@@ -42,18 +43,6 @@ class Outcome:
     prepared: Prepared
     offset: int
     switch: Switch | None = None
-
-
-StatusName = Literal["QUEUED", "PARSING", "EXECUTING", "RUNNING", "TERMINATED", "SUCCESS", "ERROR"]
-
-
-@dataclass(frozen=True, slots=True)
-class CommandProgress:
-    """What ``/status`` tells of a command."""
-
-    status: StatusName
-    message: str
-    query_id: str | None = None
 
 
 @dataclass(kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from ksql.engine.engine import StatusName
+from ksql.engine.progress import StatusName
 from ksql.types.model import SqlType
 from ksql.types.schema import Column, Role
 from ksql.upgrade.verdict import Difference, Guarantee
