@@ -129,14 +129,14 @@ class SparkDriver:
         self._prefix = prefix
         self._directory = directory
         around = Surroundings(
-            Settings(_SETTINGS),
-            directory,
-            {"bootstrap.servers": shared.kafka.bootstrap},
-            {"bootstrap.servers": shared.kafka.bootstrap},
-            None,
-            prefix,
-            SOURCES,
-            shared.registry.settings,
+            settings=Settings(_SETTINGS),
+            directory=directory,
+            consumer={"bootstrap.servers": shared.kafka.bootstrap},
+            producer={"bootstrap.servers": shared.kafka.bootstrap},
+            log_topic=None,
+            space=prefix,
+            functions=SOURCES,
+            registry=shared.registry.settings,
         )
         self._runner = SparkRunner(
             shared.runtime,

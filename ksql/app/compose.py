@@ -81,11 +81,11 @@ def surroundings(
 ) -> Surroundings:
     """What all queries share."""
     return Surroundings(
-        settings,
-        state.queries,
-        java_client(kafka),
-        {k: str(v) for k, v in kafka.producer().items()},
-        log_topic,
+        settings=settings,
+        directory=state.queries,
+        consumer=java_client(kafka),
+        producer={k: str(v) for k, v in kafka.producer().items()},
+        log_topic=log_topic,
         functions=functions,
         limits=limits(settings),
         registry=registry,

@@ -46,7 +46,7 @@ _EARLIEST = -2
 _FIRST_TRY_S = 20.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Surroundings:
     """What every query of this server shares: clients' properties, directory, processing log.
 
@@ -334,17 +334,17 @@ class SparkRunner:
         with _usable(query.id):
             life, starts = self._life(query.id), self._starts(query)
         return QuerySpec(
-            query.id,
-            text,
-            starts,
-            self.checkpoint(query.id),
-            program.stages,
-            plan.buckets,
-            around.consumer,
-            around.producer,
-            stated.get("processing.guarantee") == "exactly_once_v2",
-            settings.number("ksql.query.trigger.interval.ms"),
-            settings.number("ksql.query.max.records.per.batch"),
+            query_id=query.id,
+            plan_json=text,
+            topics=starts,
+            checkpoint=self.checkpoint(query.id),
+            stages=program.stages,
+            partitions=plan.buckets,
+            consumer=around.consumer,
+            producer=around.producer,
+            exactly_once=stated.get("processing.guarantee") == "exactly_once_v2",
+            trigger_ms=settings.number("ksql.query.trigger.interval.ms"),
+            max_records=settings.number("ksql.query.max.records.per.batch"),
             fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),
             log_topic=around.log_topic,
             application_id=life.application(self._owner(query.id)),

@@ -20,7 +20,7 @@ class Loader(Protocol):
         """The program; made once per process and text."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Shipment:
     """The query's plan and its way out.
 

@@ -26,7 +26,7 @@ class Place:
     checkpoint: Path
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class QuerySpec:
     """A query as the runtime starts it; everything that a restart needs again.
 

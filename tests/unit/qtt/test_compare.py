@@ -145,7 +145,9 @@ def test_time_zero_is_not_checked_where_nothing_was_read():
 
 def test_a_window_is_part_of_the_key():
     source = _source(window=KeyWindow("TUMBLING", 10))
-    wanted = Record(topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 30, "time"))
+    wanted = Record(
+        topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 30, "time")
+    )
     _check([wanted], [Actual(b"a" + struct.pack(">q", 20), None, 0)], source)
     with pytest.raises(Mismatch, match="window"):
         _check([wanted], [Actual(b"a" + struct.pack(">q", 30), None, 0)], source)
@@ -153,5 +155,7 @@ def test_a_window_is_part_of_the_key():
 
 def test_a_sessions_window_has_its_end_first():
     source = _source(window=KeyWindow("SESSION", None))
-    wanted = Record(topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 25, "session"))
+    wanted = Record(
+        topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 25, "session")
+    )
     _check([wanted], [Actual(b"a" + struct.pack(">qq", 25, 20), None, 0)], source)

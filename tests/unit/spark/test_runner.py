@@ -60,7 +60,14 @@ class Desk:
         names = count(1)
         self.runner = SparkRunner(
             self.runtime,
-            Surroundings(Settings({}), self.folder, {}, {}, None, **around),
+            Surroundings(
+                settings=Settings({}),
+                directory=self.folder,
+                consumer={},
+                producer={},
+                log_topic=None,
+                **around,
+            ),
             lambda topics: {(topic, 0): 7 for topic in topics},
             aside=self.aside,
             incarnation=lambda: f"life{next(names)}",

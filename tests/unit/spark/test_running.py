@@ -58,7 +58,7 @@ class Desk:
         self.finishes = True
 
     def query(self):
-        self.spec = QuerySpec("q", "{}", {}, self.folder)
+        self.spec = QuerySpec(query_id="q", plan_json="{}", topics={}, checkpoint=self.folder)
         hands = Hands(self._prepare, self._launch, self._finish)
         retry = RetryPolicy(initial_ms=0, max_ms=0)
         return RunningQuery(self.spec.place, hands, retry, Quiet(), self._note)
@@ -141,7 +141,7 @@ def test_a_restart_that_fails_rests_whatever_the_error(desk, problem):
     desk.spec = None  # it is prepared once
     query._spec = None
     desk.problems = [problem]
-    desk.spec = QuerySpec("q", "{}", {}, desk.folder)
+    desk.spec = QuerySpec(query_id="q", plan_json="{}", topics={}, checkpoint=desk.folder)
     query.supervise()
     assert query.status().last_error == "a wire came loose"
     supervised(query, State.RUNNING)

@@ -44,7 +44,15 @@ class SmallTopics:
 def written(monkeypatch, *, strict):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    ship = Shipment("Q_1", "app", "", (), (), log_topic="l", strict=strict)
+    ship = Shipment(
+        query_id="Q_1",
+        application_id="app",
+        plan_json="",
+        topics=(),
+        producer=(),
+        log_topic="l",
+        strict=strict,
+    )
     task = sink.open_sink(ship, "t", TaskLog(), "task")
     task.write([(None, LARGE, 1, None), (None, b"y", 2, None)])
     return task, producer, ship
@@ -85,7 +93,17 @@ def load(_plan):
 def test_a_stage_that_fails_tells_why(monkeypatch):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    ship = Shipment("Q", "a", "", (), (), buckets=(7,), log_topic="l", log_rows=True, loader=load)
+    ship = Shipment(
+        query_id="Q",
+        application_id="a",
+        plan_json="",
+        topics=(),
+        producer=(),
+        buckets=(7,),
+        log_topic="l",
+        log_rows=True,
+        loader=load,
+    )
     tester = TwsTester(StageHost(ship, 0))
     chunk = pack_records([Record(0, b"k", (1,), 0, offset=0)], 0, 1)
     with pytest.raises(QueryFailed):
@@ -129,7 +147,14 @@ def leased(tmp_path, monkeypatch):
     file = tmp_path / "lease.json"
     monkeypatch.setattr(lease, "_known", {})
     lease.write(file, "me", lease.now_s() + 60)
-    ship = Shipment("Q_1", "app", "", (), (), lease=lease.Lease(str(file), "me"))
+    ship = Shipment(
+        query_id="Q_1",
+        application_id="app",
+        plan_json="",
+        topics=(),
+        producer=(),
+        lease=lease.Lease(str(file), "me"),
+    )
 
     def lose():
         lease._known.clear()

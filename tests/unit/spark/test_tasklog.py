@@ -6,7 +6,7 @@ from ksql.processors.base import BadRecord
 from ksql.spark.shipment import Shipment
 from ksql.spark.tasklog import LONGEST_MESSAGE, MOST_BYTES, MOST_ENTRIES, TaskLog, log_records
 
-SHIP = Shipment("Q", "app", "", (), ())
+SHIP = Shipment(query_id="Q", application_id="app", plan_json="", topics=(), producer=())
 
 
 def test_all_are_counted_and_some_are_told():

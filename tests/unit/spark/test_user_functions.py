@@ -33,7 +33,9 @@ def test_the_query_fails_by_name_and_the_log_has_it(monkeypatch):
     monkeypatch.setattr(sink, "write_log", lambda _ship, log: said.extend(log.entries))
     with (
         pytest.raises(QueryFailed, match=r"did not return within 10 s.*ksql\.udf\.timeout\.ms"),
-        sink.last_words(Shipment("Q", "app", "", (), ())),
+        sink.last_words(
+            Shipment(query_id="Q", application_id="app", plan_json="", topics=(), producer=())
+        ),
     ):
         raise Overrun("spin", "did not return within 10 s")
     [(operator, message, row)] = said
