@@ -65,7 +65,7 @@ def _exploded_singly(
 
 def of_stage(exit_: ExitArm, records: Sequence[Record], log: LogError) -> Results:
     """The results of the last stage's records; where nothing can be deleted, all at once."""
-    rows = [record.row for record in records if record.row is not None]
+    rows = [row for record in records if (row := record.row) is not None]
     if len(rows) < len(records) or (exit_.table and exit_.filtered):
         return Results.of(_stage_singly(exit_, records, log))
     times = [record.timestamp for record in records]
