@@ -8,9 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal, ParamSpec, Protocol, TypeVar, cast
-
-from fastapi import Request
+from typing import Literal, ParamSpec, Protocol, TypeVar
 
 from ksql.base.errors import KsqlError, NotReady, StatementError
 from ksql.functions.user.watch import Overrun
@@ -142,8 +140,3 @@ def _log_failure(done: Future[None]) -> None:
     error = done.exception()
     if error is not None:
         log.warning("query did not close", exc_info=error)
-
-
-def door_of(request: Request) -> Door:
-    """The door that a request came through."""
-    return cast("Door", request.app.state.door)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
-from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ksql.base.errors import KsqlError
@@ -98,14 +97,6 @@ class TerminateRequest(Body):
 
 
 B = TypeVar("B", bound=Body)
-
-
-async def read_body(request: Request, kind: type[B]) -> B:
-    """The request's JSON body, whatever its content type says.
-
-    Raises: BadRequest naming the first field that is wrong.
-    """
-    return parse_body(await request.body(), kind)
 
 
 def parse_body(text: bytes, kind: type[B]) -> B:

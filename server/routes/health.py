@@ -5,22 +5,19 @@ Source: ksqlDB developer guide, REST API, endpoint /healthcheck.
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
-from server.context import door_of
+from server.asked import JsonKind, TheDoor
 from server.facade import Health
-from server.negotiate import negotiate
 from server.values import dumps
-from server.wire import JSON, V1_JSON
+from server.wire import JSON
 
 router = APIRouter()
 
 
 @router.get("/healthcheck")
-async def healthcheck(request: Request) -> Response:
+async def healthcheck(kind: JsonKind, door: TheDoor) -> Response:
     """A verdict per part; 503 as soon as one of them fails."""
-    kind = negotiate(request.headers.get("accept"), (V1_JSON, JSON))
-    door = door_of(request)
     if door.state == "READY":
         found = await door.health()
         healthy = found.is_healthy
@@ -47,7 +44,7 @@ async def live() -> Response:
 
 
 @router.get("/chc/ready")
-async def ready(request: Request) -> Response:
+async def ready(door: TheDoor) -> Response:
     """Statements are taken: 503 with the reason until then."""
-    _ = door_of(request).service
+    _ = door.service
     return Response(b"{}", media_type=JSON)

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
 from ksql.base.config import UnknownProperty
-from server.context import Door, door_of
-from server.negotiate import negotiate
+from server.asked import JsonKind, TheDoor
+from server.context import Door
 from server.values import dumps
-from server.wire import JSON, V1_JSON, to_wire
+from server.wire import to_wire
 
 router = APIRouter()
-
-
-def _json(request: Request, value: object) -> Response:
-    kind = negotiate(request.headers.get("accept"), (V1_JSON, JSON))
-    return Response(dumps(value), media_type=kind)
 
 
 @router.get("/")
@@ -31,10 +26,11 @@ async def root() -> Response:
 
 
 @router.get("/info")
-async def info(request: Request) -> Response:
+async def info(kind: JsonKind, door: TheDoor) -> Response:
     """Version, ids and state of the server."""
-    door = door_of(request)
-    return _json(request, {"KsqlServerInfo": to_wire(await door.call(door.service.info))})
+    return Response(
+        dumps({"KsqlServerInfo": to_wire(await door.call(door.service.info))}), media_type=kind
+    )
 
 
 async def _cluster_id(door: Door) -> dict[str, Any]:
@@ -44,23 +40,23 @@ async def _cluster_id(door: Door) -> dict[str, Any]:
 
 
 @router.get("/v1/metadata")
-async def metadata(request: Request) -> Response:
+async def metadata(kind: JsonKind, door: TheDoor) -> Response:
     """Version and cluster id."""
-    door = door_of(request)
     version = (await door.call(door.service.info)).version
-    return _json(request, {"version": version, "clusterId": await _cluster_id(door)})
+    return Response(
+        dumps({"version": version, "clusterId": await _cluster_id(door)}), media_type=kind
+    )
 
 
 @router.get("/v1/metadata/id")
-async def metadata_id(request: Request) -> Response:
+async def metadata_id(kind: JsonKind, door: TheDoor) -> Response:
     """The cluster id alone."""
-    return _json(request, await _cluster_id(door_of(request)))
+    return Response(dumps(await _cluster_id(door)), media_type=kind)
 
 
 @router.get("/is_valid_property/{name:path}")
-async def is_valid_property(request: Request, name: str) -> Response:
+async def is_valid_property(kind: JsonKind, name: str, door: TheDoor) -> Response:
     """Whether SET takes that name; what it does not take is an error."""
-    door = door_of(request)
     if not await door.call(door.service.is_valid_property, name):
         raise UnknownProperty(name)
-    return _json(request, True)
+    return Response(dumps(True), media_type=kind)

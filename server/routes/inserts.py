@@ -5,21 +5,21 @@ Source: ksqlDB developer guide, REST API, endpoint /inserts-stream.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Request, Response
 
-from server.context import door_of
+from server.asked import TheDoor, accepts
 from server.inserts import AckForm, InsertsResponse, lines
-from server.negotiate import negotiate
 from server.wire import DELIMITED, JSON, InsertsRequest, parse_body
 
 router = APIRouter()
+AckKind = Annotated[str, accepts(DELIMITED, JSON)]
 
 
 @router.post("/inserts-stream")
-async def inserts_stream(request: Request) -> Response:
+async def inserts_stream(request: Request, kind: AckKind, door: TheDoor) -> Response:
     """The first line names the stream; each line after it is a row."""
-    kind = negotiate(request.headers.get("accept"), (DELIMITED, JSON))
-    door = door_of(request)
     service = door.service
     pieces = lines(request.stream(), request.app.state.max_line_bytes)
     first = await anext(pieces, [b""])

@@ -5,23 +5,22 @@ Source: ksqlDB developer guide, REST API, endpoint /ksql.
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
 
-from server.context import door_of
-from server.negotiate import negotiate
+from fastapi import APIRouter, Response
+
+from server.asked import JsonKind, TheDoor, body_of
 from server.values import dumps
-from server.wire import JSON, V1_JSON, KsqlRequest, TerminateRequest, read_body, to_wire
+from server.wire import KsqlRequest, TerminateRequest, to_wire
 
 router = APIRouter()
-OFFERED = (V1_JSON, JSON)
+Statements = Annotated[KsqlRequest, body_of(KsqlRequest)]
+Termination = Annotated[TerminateRequest, body_of(TerminateRequest)]
 
 
 @router.post("/ksql")
-async def execute(request: Request) -> Response:
+async def execute(kind: JsonKind, body: Statements, door: TheDoor) -> Response:
     """Run statements; the answer is an array of their entities."""
-    kind = negotiate(request.headers.get("accept"), OFFERED)
-    door = door_of(request)
-    body = await read_body(request, KsqlRequest)
     entities = await door.call(
         door.service.execute,
         body.ksql,
@@ -33,11 +32,8 @@ async def execute(request: Request) -> Response:
 
 
 @router.post("/ksql/terminate")
-async def terminate(request: Request) -> Response:
+async def terminate(kind: JsonKind, body: Termination, door: TheDoor) -> Response:
     """Tear the cluster down; afterwards this server answers only that it has been."""
-    kind = negotiate(request.headers.get("accept"), OFFERED)
-    door = door_of(request)
-    body = await read_body(request, TerminateRequest)
     entities = await door.call(door.service.terminate, body.delete_topics or [])
     door.state = "TERMINATED"
     return Response(dumps(to_wire(entities)), media_type=kind)

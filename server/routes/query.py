@@ -6,20 +6,26 @@ Source: ksqlDB developer guide, REST API, endpoints /query-stream, /query and /c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from ksql.base.errors import KsqlError
 from ksql.query.results import ResultStream, TextStream
-from server.context import Door, door_of
+from server.asked import TheDoor, accepts, body_of
+from server.context import Door
 from server.errors import NotSupportedHere
-from server.negotiate import negotiate
 from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form
 from server.streaming import rows_response, text_response
-from server.wire import CloseQueryRequest, KsqlRequest, QueryStreamRequest, read_body
+from server.wire import CloseQueryRequest, KsqlRequest, QueryStreamRequest
 
 router = APIRouter()
 Forms = Mapping[str, Callable[[ResultStream], Form]]
+QueryStreamKind = Annotated[str, accepts(*FORMS_OF_QUERY_STREAM)]
+QueryKind = Annotated[str, accepts(*FORMS_OF_QUERY)]
+QueryStream = Annotated[QueryStreamRequest, body_of(QueryStreamRequest)]
+Query = Annotated[KsqlRequest, body_of(KsqlRequest)]
+Closing = Annotated[CloseQueryRequest, body_of(CloseQueryRequest)]
 
 
 class NoSuchQuery(KsqlError):
@@ -44,12 +50,10 @@ async def _answer(
 
 
 @router.post("/query-stream")
-async def query_stream(request: Request) -> Response:
+async def query_stream(kind: QueryStreamKind, body: QueryStream, door: TheDoor) -> Response:
     """One query or PRINT; rows are sent as they come."""
-    kind = negotiate(request.headers.get("accept"), tuple(FORMS_OF_QUERY_STREAM))
-    body = await read_body(request, QueryStreamRequest)
     return await _answer(
-        door_of(request),
+        door,
         FORMS_OF_QUERY_STREAM,
         kind,
         body.sql,
@@ -59,12 +63,10 @@ async def query_stream(request: Request) -> Response:
 
 
 @router.post("/query")
-async def query(request: Request) -> Response:
+async def query(kind: QueryKind, body: Query, door: TheDoor) -> Response:
     """The same with the older body and the older default form."""
-    kind = negotiate(request.headers.get("accept"), tuple(FORMS_OF_QUERY))
-    body = await read_body(request, KsqlRequest)
     return await _answer(
-        door_of(request),
+        door,
         FORMS_OF_QUERY,
         kind,
         body.ksql,
@@ -74,10 +76,8 @@ async def query(request: Request) -> Response:
 
 
 @router.post("/close-query")
-async def close_query(request: Request) -> Response:
+async def close_query(body: Closing, door: TheDoor) -> Response:
     """End a push query of this server, whoever started it."""
-    door = door_of(request)
-    body = await read_body(request, CloseQueryRequest)
     if not await door.call(door.service.close_query, body.query_id):
         raise NoSuchQuery(body.query_id)
     return Response()
