@@ -234,7 +234,11 @@ class ServerProcess:
                 start_new_session=own_group,
             )
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        try:
+            line = self.process.stdout.readline()
+        except BaseException:  # an interrupt: nobody else knows of the process yet
+            self.kill()
+            raise
         self.start_seconds = time.monotonic() - started
         if "is ready at" not in line:
             self.kill()
