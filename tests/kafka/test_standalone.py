@@ -14,7 +14,7 @@ import psutil
 import pyspark
 import pytest
 
-from tests.kafka.servers import ROOT, ServerProcess
+from tests.kafka.servers import ROOT, Refused, ServerProcess
 from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
 
 pytestmark = pytest.mark.proof
