@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from jgo.maven import MavenContext
-from requests import RequestException
+import httpx
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from ksql.base.errors import StartError
 from ksql.base.jars import Jar, jar_dir, locked, present, sha256
 
+_CENTRAL = "https://repo1.maven.org/maven2"
 _AT_ONCE = 4
 _TRIES = 3
 _TIMEOUT_SECONDS = 60
@@ -51,20 +51,24 @@ class WrongChecksum(StartError):
 
 
 def from_repository(jar: Jar, staging: Path) -> Path:
-    """Downloads one jar below the staging folder and returns where it lies.
+    """Download one jar into the staging folder; return its path.
 
-    Raises: FetchFailed when no repository serves it.
+    Raises: FetchFailed when the repository does not serve it.
     """
-    own = os.environ.get("KSQL_MAVEN_REPOSITORY")
-    context = MavenContext(
-        repo_cache=staging,
-        remote_repos={"own": own} if own else None,
-        timeout=_TIMEOUT_SECONDS,
-    )
+    repository = os.environ.get("KSQL_MAVEN_REPOSITORY") or _CENTRAL
+    url = f"{repository.rstrip('/')}/{jar.path}"
+    place = staging / jar.file_name
     try:
-        return context.create_dependency(jar.coordinate).artifact.resolve()
-    except (OSError, RuntimeError, RequestException) as error:
-        raise FetchFailed(jar, str(error)) from error
+        with (
+            httpx.stream("GET", url, timeout=_TIMEOUT_SECONDS, follow_redirects=True) as answer,
+            place.open("wb") as out,
+        ):
+            answer.raise_for_status()
+            for part in answer.iter_bytes():
+                out.write(part)
+    except (OSError, httpx.HTTPError, httpx.InvalidURL) as error:
+        raise FetchFailed(jar, str(error) or type(error).__name__) from error
+    return place
 
 
 def fetch(jar: Jar, folder: Path, download: Download = from_repository) -> None:

@@ -38,6 +38,12 @@ class Jar:
         _, artifact, version = self.coordinate.split(":")
         return f"{artifact}-{version}.jar"
 
+    @property
+    def path(self) -> str:
+        """The file's path in a Maven repository."""
+        group, artifact, version = self.coordinate.split(":")
+        return f"{group.replace('.', '/')}/{artifact}/{version}/{self.file_name}"
+
 
 class JarsMissing(StartError):
     """The set-up has not been run, or its cache was removed."""

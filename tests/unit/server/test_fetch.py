@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from rich.progress import Progress
 
 from ksql.base.jars import Jar
 from server import fetch as module
-from server.fetch import FetchFailed, WrongChecksum, fetch, fetch_all
+from server.fetch import FetchFailed, WrongChecksum, fetch, fetch_all, from_repository
 
 BODY = b"a jar"
 JAR = Jar("g:a:1", hashlib.sha256(BODY).hexdigest(), len(BODY), "spark")
@@ -71,3 +74,40 @@ def test_an_unreachable_repository_is_a_message(tmp_path, monkeypatch, capsys):
     told = capsys.readouterr().err
     assert "error: g:a:1 could not be downloaded" in told
     assert "make setup" in told
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A Maven repository over HTTP; yields its folder."""
+    root = tmp_path / "repository"
+    root.mkdir()
+    handler = partial(SimpleHTTPRequestHandler, directory=str(root))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        monkeypatch.setenv("KSQL_MAVEN_REPOSITORY", address)
+        yield root
+        server.shutdown()
+
+
+def test_a_repository_of_ones_own(repository, tmp_path):
+    jar = Jar("org.x.y:a-b:1.2", "", 5, "spark")
+    home = repository / "org/x/y/a-b/1.2"
+    home.mkdir(parents=True)
+    (home / "a-b-1.2.jar").write_bytes(BODY)
+    path = from_repository(jar, tmp_path)
+    assert (path, path.read_bytes()) == (tmp_path / "a-b-1.2.jar", BODY)
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_repository_without_the_jar(tmp_path):
+    with pytest.raises(FetchFailed) as caught:
+        from_repository(JAR, tmp_path)
+    assert "404" in caught.value.detail
+
+
+def test_a_repository_that_is_not_there(tmp_path, monkeypatch):
+    for address in ("http://127.0.0.1:1/maven2", "no address"):
+        monkeypatch.setenv("KSQL_MAVEN_REPOSITORY", address)
+        with pytest.raises(FetchFailed, match=r"g:a:1"):
+            from_repository(JAR, tmp_path)
