@@ -1,13 +1,19 @@
-"""Small damages to texts and bytes."""
+"""Small damages to texts and bytes; odd values."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import MutableSequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 _MOST = 6
+ODD_VALUES: list[Any] = [
+    *(None, True, 0, -1, 1.5, 10**30, 1e308),
+    *("", "x", "\0", "\U0001f600"),
+    *([], [[]], [None], {}, {"a": 1}),
+]
+"""Values that a JSON body may hold and hardly any field expects."""
 
 
 def damaged(chance: random.Random, items: MutableSequence[T], others: list[T]) -> None:

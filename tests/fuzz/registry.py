@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.registry.rest import create_app
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
-from tests.fuzz.mutate import damaged
+from tests.fuzz.mutate import ODD_VALUES, damaged
 from tests.fuzz.service import Doors
 from tests.unit.registry.memorylog import MemoryLog
 
@@ -17,30 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FRESH_AFTER = 300  # requests
-ODD: list[Any] = [
-    None,
-    True,
-    0,
-    -1,
-    1,
-    1.5,
-    10**30,
-    2**31,
-    "",
-    "x",
-    "\0",
-    "\U0001f600",
-    "x" * 3000,
-    [],
-    [[]],
-    {},
-    {"a": 1},
-    [None],
-    "BACKWARD",
-    "IMPORT",
-    "AVRO",
-    1e308,
-]
+ODD: list[Any] = [*ODD_VALUES, 1, 2**31, "x" * 3000, "BACKWARD", "IMPORT", "AVRO"]
 SCHEMAS = {
     "AVRO": [
         '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": 0}]}',

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.fuzz.mutate import damaged
+from tests.fuzz.mutate import ODD_VALUES, damaged
 from tests.fuzz.service import doors
 from tests.fuzz.sql import SCRIPT, Writer
 
@@ -15,24 +15,9 @@ if TYPE_CHECKING:
 
 _FRESH_AFTER = 300  # requests
 ODD: list[Any] = [
-    None,
-    True,
-    0,
-    -1,
-    1.5,
-    10**30,
-    1e308,
-    "",
-    "x",
-    "\0",
-    "\U0001f600",
+    *ODD_VALUES,
     "x" * 5000,
-    [],
-    [[]],
-    {},
-    {"a": 1},
     {"": None},
-    [None],
     {"a": {"b": []}},
     "NaN",
     "SHOW STREAMS;",

@@ -23,9 +23,8 @@ from ksql.statements.inserts import RowWriter
 from ksql.stores.memory import MemoryStore
 from server.app import create_app
 from server.errors import DEFECT, SERVER_ERROR
+from tests.traces import TRACES
 from tests.unit.world import World
-
-TRACES = ("Traceback", 'File "', "\tat ", "    at ", ".java:", "Py4J", "py4j", "Exception:")
 
 
 class MemoryAdmin:

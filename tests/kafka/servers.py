@@ -22,6 +22,7 @@ from ksql.spark.runtime import SparkRuntime
 from server.context import Door
 from server.hosting import behind_http
 from tests.kafka.wires import PATIENCE_S
+from tests.traces import assert_plain
 
 ROOT = Path(__file__).resolve().parents[2]
 EARLIEST = {"auto.offset.reset": "earliest"}
@@ -115,12 +116,6 @@ class Http:
         assert found["error_code"] // 100 == response.status_code
         assert_plain(found["message"])
         return found
-
-
-def assert_plain(text: str) -> None:
-    """Nothing of a Python or Java stack trace is in it."""
-    for sign in ("Traceback", 'File "', "\tat ", "    at ", ".java:", "Py4J", "py4j", "Exception:"):
-        assert sign not in text, text
 
 
 # --- inside the test's process --------------------------------------------------------------------

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tests.kafka.servers import ServerProcess, assert_plain
+from tests.kafka.servers import ServerProcess
 from tests.kafka.test_deaths import await_, counts, jvm
 from tests.kafka.wires import PATIENCE_S
+from tests.traces import assert_plain
 
 DECLARED = (
     "CREATE STREAM s (k STRING KEY, n INT)"
