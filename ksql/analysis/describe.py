@@ -25,11 +25,6 @@ def type_name(type_: model.SqlType) -> str:
     return "null" if type_ == model.NULL else str(type_)
 
 
-def text_literal(text: str) -> str:
-    """The text in single quotes."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _list(items: Iterable[ex.Expr]) -> str:
     return ", ".join(map(describe, items))
 
@@ -51,7 +46,7 @@ def describe(node: ex.Expr) -> str:  # noqa: C901 (one arm per node)
         case ex.DoubleLit():
             return literal(node)
         case ex.StringLit(value):
-            return text_literal(value)
+            return ident.string_literal(value)
         case ex.UnitLit(unit):
             return unit
         case ex.Unary(op, operand):
@@ -65,7 +60,7 @@ def describe(node: ex.Expr) -> str:  # noqa: C901 (one arm per node)
         case ex.In(operand, options):
             return f"({describe(operand)} IN ({_list(options)}))"
         case ex.Like(operand, pattern, escape):
-            tail = f" ESCAPE {text_literal(escape)}" if escape else ""
+            tail = f" ESCAPE {ident.string_literal(escape)}" if escape else ""
             return f"({describe(operand)} LIKE {describe(pattern)}{tail})"
         case ex.IsNull(operand, negated):
             return f"({describe(operand)} IS {'NOT ' if negated else ''}NULL)"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, Named
 from ksql.base.errors import StatementError
-from ksql.base.ident import quote
-from ksql.types.schema import quote_always
+from ksql.base.ident import quote, quote_always
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.scope import joined_name
 from ksql.base.errors import StatementError
-from ksql.base.ident import did_you_mean
+from ksql.base.ident import did_you_mean, quote_always
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.types.model import Struct
@@ -16,7 +16,6 @@ from ksql.types.schema import (
     WINDOW_COLUMNS,
     WINDOWEND,
     WINDOWSTART,
-    quote_always,
 )
 
 if TYPE_CHECKING:
@@ -29,14 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One column of the result before binding.
-
-    ``aliased`` tells a written name from a generated one.
-    """
+    """One column of the result before binding."""
 
     name: str
     expr: ex.Expr
-    aliased: bool = False
 
 
 class ReservedName(StatementError):
@@ -85,7 +80,7 @@ def _item(
                 f"`{term.alias}` is a reserved column name. "
                 "You cannot use it as an alias for a column."
             )
-        return Item(term.alias, term.expr, aliased=True)
+        return Item(term.alias, term.expr)
     if isinstance(term.expr, ex.NullLit):
         raise StatementError(
             "Can't infer a type of null. Please explicitly cast it to a required type, "

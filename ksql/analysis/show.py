@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
-from ksql.base.ident import quote
+from ksql.base.ident import quote, string_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +71,7 @@ def _constant(value: object) -> str:
         case None:
             return "NULL"
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            return string_literal(value)
         case bool():
             return str(value).upper()
         case _:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 import threading
 import uuid
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.analysis.bound import type_of
 from ksql.base.errors import KsqlError, StatementError, UnknownName
+from ksql.base.ident import similar
 from ksql.dataflow import rights
 from ksql.dataflow.starts import read_topics
 from ksql.engine.plan_queries import transient_plan
@@ -250,12 +250,10 @@ class Reads:
         rights.check_read(stmt.topic, "print")
         known = self._admin.topics()
         if stmt.topic not in known:
-            by_upper = {name.upper(): name for name in known}
-            close = get_close_matches(stmt.topic.upper(), by_upper, n=3)
             raise UnknownName(
                 f"Could not find topic '{stmt.topic}', or the KSQL user does not have permissions "
                 "to list the topic. Topic names are case-sensitive.",
-                tuple(by_upper[name] for name in close),
+                similar(stmt.topic, known, count=3),
                 span=stmt.span,
             )
         ask = self._admin.begin_offsets if stmt.from_beginning else self._admin.end_offsets

@@ -7,7 +7,6 @@ read.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from functools import cache
 
 from ksql.base.errors import KsqlError, ServerError
 from ksql.base.excerpt import excerpt
+from ksql.base.ident import similar
 from ksql.base.properties.model import InvalidProperty, Kind, Property, comma_list
 from ksql.base.properties.table import PLAN_PROPERTIES, PROPERTIES
 
@@ -101,7 +101,7 @@ def check_server(
 
 
 def _near(name: str, cutoff: float) -> str:
-    close = difflib.get_close_matches(name, PROPERTIES, n=1, cutoff=cutoff)
+    close = similar(name, PROPERTIES, least=cutoff)
     return f"Did you mean {close[0]}?" if close else ""
 
 

@@ -27,17 +27,32 @@ def quote(name: str) -> str:
     """The name as it must be written in a statement: bare if that reads back, else in backticks."""
     if _BARE.match(name) and name not in RESERVED:
         return name
+    return quote_always(name)
+
+
+def quote_always(name: str) -> str:
+    """The name in backticks, as schemas are printed."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def near(name: str, known: Iterable[str], count: int = 1) -> tuple[str, ...]:
-    """The known names that look most like ``name``, best first.
+def string_literal(text: str) -> str:
+    """The text as a STRING is written in a statement."""
+    return "'" + text.replace("'", "''") + "'"
 
-    A mere difference of case counts.
+
+def near(name: str, known: Iterable[str], count: int = 1) -> tuple[str, ...]:
+    """The known names that look most like ``name``, best first and quoted where they must be."""
+    return tuple(map(quote, similar(name, known, count)))
+
+
+def similar(name: str, known: Iterable[str], count: int = 1, least: float = 0.6) -> tuple[str, ...]:
+    """The known names that look most like ``name``, best first and as they are.
+
+    A mere difference of case counts; ``least`` is the share of letters in common, from 0 to 1.
     """
     by_upper = {candidate.upper(): candidate for candidate in known}
-    found = difflib.get_close_matches(name.upper(), by_upper, n=count, cutoff=0.6)
-    return tuple(quote(by_upper[upper]) for upper in found)
+    found = difflib.get_close_matches(name.upper(), by_upper, n=count, cutoff=least)
+    return tuple(by_upper[upper] for upper in found)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, StatementError
-from ksql.base.ident import quote
+from ksql.base.ident import quote, quote_always
 from ksql.types import model
-from ksql.types.schema import SYSTEM_NAMES, Column, Role, Schema, quote_always
+from ksql.types.schema import SYSTEM_NAMES, Column, Role, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,11 +66,6 @@ def _column(each: ast.ColumnDef) -> Column:
             return Column(each.name, each.type)
 
 
-def quote_column(name: str) -> str:
-    """Return a column's name in backticks."""
-    return f"`{name}`"
-
-
 def check_columns(stmt: ast.CreateSource, schema: Schema, *, by_id: bool) -> None:
     """Refuse a source without columns and a table without a primary key.
 
@@ -117,6 +112,6 @@ def check_timestamp(name: str, pattern: str | None, columns: Iterable[Column]) -
         )
     elif found.type not in (model.BIGINT, model.TIMESTAMP):
         raise StatementError(
-            f"Timestamp column, {quote_column(name)}, should be LONG(INT64), TIMESTAMP, "
+            f"Timestamp column, {quote_always(name)}, should be LONG(INT64), TIMESTAMP, "
             "or a String with a timestamp_format specified."
         )

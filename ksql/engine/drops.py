@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import StatementError
-from ksql.base.ident import did_you_mean
+from ksql.base.ident import did_you_mean, quote_always
 from ksql.catalog.model import DataSource
 from ksql.dataflow import rights
 from ksql.engine import schemas
 from ksql.engine.changes import Change, DeleteSubject, DeleteTopic, EndQuery, RemoveSource
-from ksql.engine.columns import quote_column
 from ksql.engine.context import Context, Moment, Prepared, command_id
 from ksql.engine.errors import DoesNotExist, StillUsed
 
@@ -32,7 +31,7 @@ def already_gone(stmt: ast.DropSource, moment: Moment) -> str | None:
     """Return the warning of an IF EXISTS that finds no source; then there is nothing to do."""
     if not stmt.if_exists or stmt.name in moment.catalog.sources:
         return None
-    return f"Source {quote_column(stmt.name)} does not exist."
+    return f"Source {quote_always(stmt.name)} does not exist."
 
 
 def resolved(stmt: ast.DropSource, context: Context) -> ResolvedDrop:
@@ -71,7 +70,7 @@ def effects(drop: ResolvedDrop) -> Prepared:
     return Prepared(
         command_id=command_id(source.kind.lower(), source.name, "drop"),
         changes=(*changes, RemoveSource(source.name), *drop.topics, *drop.subjects),
-        message=f"Source {quote_column(source.name)} (topic: {source.topic}) was dropped.",
+        message=f"Source {quote_always(source.name)} (topic: {source.topic}) was dropped.",
     )
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Named
 from ksql.base.errors import StatementError
+from ksql.base.ident import quote_always
 from ksql.base.ids import QueryId, application_id, persistent_query_id
 from ksql.catalog.model import DataSource, Materialization
 from ksql.catalog.topic import Topic
 from ksql.engine import topics
-from ksql.engine.columns import check_columns, check_timestamp, columns_of, quote_column
+from ksql.engine.columns import check_columns, check_timestamp, columns_of
 from ksql.engine.plan_queries import query_plan
 from ksql.formats.table import validate
 from ksql.plan.nodes import QueryPlan, Select, Sink, Source
@@ -93,7 +94,7 @@ def grown(source: DataSource, stmt: ast.AlterSource) -> DataSource:
     for column in stmt.columns:
         if column.name in known:
             raise StatementError(
-                f"Cannot add column {quote_column(column.name)} to schema. "
+                f"Cannot add column {quote_always(column.name)} to schema. "
                 "A column with the same name already exists."
             )
         known.add(column.name)

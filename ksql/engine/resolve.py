@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ksql.analysis.describe import place
 from ksql.analysis.relation import sources_of
 from ksql.base.errors import PREPARING, ParseError, StatementError
-from ksql.base.ident import did_you_mean
+from ksql.base.ident import did_you_mean, quote_always
 from ksql.base.ids import QueryId, persistent_query_id
 from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.catalog.topic import Topic
@@ -25,7 +25,7 @@ from ksql.engine.properties import FormatWish, With, configured_formats, with_co
 from ksql.syntax import ast, printer
 from ksql.syntax import expr as ex
 from ksql.types.format import Format, KeyWindow, TimestampColumn, capabilities
-from ksql.types.schema import Schema, quote_always
+from ksql.types.schema import Schema
 
 if TYPE_CHECKING:
     from ksql.catalog.catalog import Catalog

@@ -11,7 +11,7 @@ the messages show.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ksql.types.model import SqlType
@@ -118,5 +118,4 @@ class Function:
     author: str = ""
     version: str = ""
     path: str = ""
-    tags: tuple[str, ...] = field(default=())
     spelling: str = ""

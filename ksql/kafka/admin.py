@@ -275,18 +275,6 @@ class Admin:
         """
         return self._offsets(topics, _LATEST, committed=committed)
 
-    def offsets_at(self, topics: Iterable[str], timestamp_ms: int) -> Offsets:
-        """The first offset at or after that time; the end where there is none.
-
-        Raises: UnknownTopic.
-        """
-        names = list(topics)
-        found = self._offsets(names, OffsetSpec.for_timestamp(timestamp_ms), committed=True)
-        if all(offset >= 0 for offset in found.values()):
-            return found
-        ends = self.end_offsets(names)
-        return {place: o if o >= 0 else ends[place] for place, o in found.items()}
-
     def _offsets(self, topics: Iterable[str], spec: OffsetSpec, *, committed: bool) -> Offsets:
         known = self.topics()
         places: list[Partition] = []

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from ksql.base.child import Child
 from ksql.base.errors import StartError
+from ksql.base.files import write_whole
 from ksql.base.jars import jars
 from ksql.base.jvm import find_java
 from ksql.base.lock import FileLock
@@ -197,7 +198,7 @@ class EmbeddedBroker:
                     raise
                 self._end_process()
             else:
-                (self._dir / "port").write_text(str(port), encoding="utf-8")
+                write_whole(self._dir / "port", str(port))
                 return f"{_HOST}:{port}"
         raise AssertionError("the last attempt returns or raises")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ksql.base.ident import quote
+from ksql.base.ident import quote, string_literal
 from ksql.types import model
 from ksql.types.model import Array, Field, Struct
 from ksql.types.schema import Column
@@ -90,10 +90,9 @@ def topic_name(service_id: str, configured: str | None = None) -> str:
 def stream_statement(topic: str, stream: str = STREAM) -> str:
     """The statement that puts a stream over the log."""
     columns = ", ".join(map(str, COLUMNS))
-    escaped = topic.replace("'", "''")
     return (
         f"CREATE STREAM {quote(stream)} ({columns}) "
-        f"WITH (KAFKA_TOPIC='{escaped}', VALUE_FORMAT='JSON', KEY_FORMAT='KAFKA');"
+        f"WITH (KAFKA_TOPIC={string_literal(topic)}, VALUE_FORMAT='JSON', KEY_FORMAT='KAFKA');"
     )
 
 

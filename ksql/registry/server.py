@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.errors import StartError
+from ksql.base.files import write_whole
 from ksql.registry.rest import create_app
 from ksql.web.hosting import HttpServer
 from ksql.web.sockets import listen, url
@@ -61,7 +62,7 @@ class RegistryServer:
         sock = self._bound()
         self._server = HttpServer(create_app(self._subjects, self._access), [sock], _GRACE_S)
         port = int(sock.getsockname()[1])
-        self._port_file.write_text(str(port), encoding="utf-8")
+        write_whole(self._port_file, str(port))
         self._server.start("schema-registry")
         return url(self._host, port)
 

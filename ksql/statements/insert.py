@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.analysis.describe import describe
 from ksql.analysis.errors import UnknownSource
 from ksql.base.errors import PREPARING, ParseError, StatementError
-from ksql.base.ident import did_you_mean
+from ksql.base.ident import did_you_mean, quote_always
 from ksql.compile.constants import constant_value
 from ksql.dataflow import rights
 from ksql.formats.schema_registry import subject_name
@@ -18,7 +18,7 @@ from ksql.formats.schemas import key_schema_fits, schema_for, topic_serde
 from ksql.formats.table import EncodeError, Serde
 from ksql.types.format import capabilities
 from ksql.types.model import BIGINT
-from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column, quote_always
+from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

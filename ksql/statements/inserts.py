@@ -8,13 +8,13 @@ from __future__ import annotations
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
+from ksql.base.ident import quote_always
 from ksql.compile.constants import strict
 from ksql.formats.table import EncodeError
 from ksql.statements.answers import UnknownField
 from ksql.statements.insert import CannotInsert, serdes, target
 from ksql.types import coerce, decimals, model
 from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.types.schema import quote_always
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,12 +7,11 @@ expected if that is short, or the word at which reading stopped.
 from __future__ import annotations
 
 import contextlib
-import difflib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, Span
-from ksql.base.ident import RESERVED
+from ksql.base.ident import RESERVED, similar
 from ksql.syntax import mistakes
 
 if TYPE_CHECKING:
@@ -49,15 +48,9 @@ def check_start(words: Sequence[Word], *, test_statements: bool) -> None:
         return
     if word.kind != "NAME":
         raise _error(word.span, f"mismatched input '{word.text}'")
-    distance, best = min((levenshtein(word.key, known), known) for known in LEADING_WORDS)
-    detail = f"Unknown statement '{word.text}'"
-    close = distance <= max(1, len(best) // 2)
-    raise ParseError(
-        "Syntax Error",
-        detail=detail,
-        hint=f"Did you mean '{best}'?" if close else "",
-        span=word.span,
-    )
+    close = similar(word.key, LEADING_WORDS)
+    hint = f"Did you mean '{close[0]}'?" if close else ""
+    raise _error(word.span, f"Unknown statement '{word.text}'", hint)
 
 
 def not_in_tests(word: Word) -> ParseError:
@@ -105,7 +98,7 @@ def _meant(machine: Machine, place: int, at: int) -> str:
     word = words[place]
     if word.kind != "NAME":
         return ""
-    for keyword in difflib.get_close_matches(word.key, machine.lexer.keywords, cutoff=0.7):
+    for keyword in similar(word.key, machine.lexer.keywords, count=3, least=0.7):
         words[place] = replace(word, key=keyword)
         with contextlib.suppress(ParseError):
             if keyword != word.key and machine.reach(words) > at:
@@ -183,13 +176,3 @@ def _listed(shown: list[str]) -> str:
 
 def _error(span: Span, detail: str, hint: str = "") -> ParseError:
     return ParseError("Syntax Error", detail=detail, hint=hint, span=span)
-
-
-def levenshtein(left: str, right: str) -> int:
-    """How many letters must be put in, taken out or changed to make one word of the other."""
-    row = list(range(len(right) + 1))
-    for i, a in enumerate(left, 1):
-        previous, row[0] = row[0], i
-        for j, b in enumerate(right, 1):
-            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (a != b))
-    return row[-1]

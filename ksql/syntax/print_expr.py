@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 from typing import TYPE_CHECKING
 
-from ksql.base.ident import quote
+from ksql.base.ident import quote, string_literal
 from ksql.syntax import expr as ex
 from ksql.syntax.lexer import SINGULAR_UNITS, UNIT_FUNCTIONS
 from ksql.types.text import type_text
@@ -48,7 +48,7 @@ def expression(expr: Expr) -> str:  # noqa: C901  one arm for each node
         case ex.In():
             return f"({expression(expr.operand)} IN ({comma(expr.options)}))"
         case ex.Like():
-            escape = "" if expr.escape is None else f" ESCAPE {string(expr.escape)}"
+            escape = "" if expr.escape is None else f" ESCAPE {string_literal(expr.escape)}"
             return f"({expression(expr.operand)} LIKE {expression(expr.pattern)}{escape})"
         case ex.IsNull():
             return f"({expression(expr.operand)} IS {'NOT ' if expr.negated else ''}NULL)"
@@ -90,14 +90,9 @@ def literal(value: ex.Literal | ex.Variable) -> str:
             digits = decimal.Decimal(repr(value.value)).normalize()
             return f"{digits:E}".replace("E+", "E")
         case ex.StringLit():
-            return string(value.value)
+            return string_literal(value.value)
         case ex.Variable():
             return f"${{{value.name}}}"
-
-
-def string(value: str) -> str:
-    """The text in single quotes."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 def qualified(source: str, name: str) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.base.ident import quote
+from ksql.base.ident import quote, string_literal
 from ksql.syntax import ast
-from ksql.syntax.print_expr import base, comma, expression, literal, string
+from ksql.syntax.print_expr import base, comma, expression, literal
 from ksql.types.text import type_text
 
 if TYPE_CHECKING:
@@ -161,22 +161,22 @@ def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
         case ast.DropConnector():
             return f"DROP CONNECTOR {_if_exists(stmt.if_exists)}{quote(stmt.name)}"
         case ast.SetProperty():
-            return f"SET {string(stmt.name)}={string(stmt.value)}"
+            return f"SET {string_literal(stmt.name)}={string_literal(stmt.value)}"
         case ast.UnsetProperty():
-            return f"UNSET {string(stmt.name)}"
+            return f"UNSET {string_literal(stmt.name)}"
         case ast.AlterSystem():
-            return f"ALTER SYSTEM {string(stmt.name)}={string(stmt.value)}"
+            return f"ALTER SYSTEM {string_literal(stmt.name)}={string_literal(stmt.value)}"
         case ast.Define():
-            return f"DEFINE {stmt.name}={string(stmt.value)}"
+            return f"DEFINE {stmt.name}={string_literal(stmt.value)}"
         case ast.Undefine():
             return f"UNDEFINE {stmt.name}"
         case ast.RunScript():
-            return f"RUN SCRIPT {string(stmt.path)}"
+            return f"RUN SCRIPT {string_literal(stmt.path)}"
         case ast.AssertTopic():
-            head = f"ASSERT {_absent(stmt.exists)}TOPIC {string(stmt.topic)}"
+            head = f"ASSERT {_absent(stmt.exists)}TOPIC {string_literal(stmt.topic)}"
             return f"{head}{_properties(stmt.properties)}{_timeout(stmt.timeout)}"
         case ast.AssertSchema():
-            subject = "" if stmt.subject is None else f" SUBJECT {string(stmt.subject)}"
+            subject = "" if stmt.subject is None else f" SUBJECT {string_literal(stmt.subject)}"
             number = "" if stmt.schema_id is None else f" ID {stmt.schema_id}"
             tail = subject + number + _timeout(stmt.timeout)
             return f"ASSERT {_absent(stmt.exists)}SCHEMA{tail}"
@@ -204,7 +204,7 @@ def _columns(columns: tuple[ast.ColumnDef, ...]) -> str:
 
 def _column(column: ast.ColumnDef) -> str:
     mark = f" {column.mark}" if column.mark else ""
-    header = "" if column.header_key is None else f"({string(column.header_key)})"
+    header = "" if column.header_key is None else f"({string_literal(column.header_key)})"
     return f"{quote(column.name)} {type_text(column.type)}{mark}{header}"
 
 
@@ -234,7 +234,7 @@ def _print(stmt: ast.PrintTopic) -> str:
     beginning = " FROM BEGINNING" if stmt.from_beginning else ""
     interval = f" INTERVAL {stmt.interval}" if stmt.interval != 1 else ""
     limit = "" if stmt.limit is None else f" LIMIT {stmt.limit}"
-    return f"PRINT {string(stmt.topic)}{beginning}{interval}{limit}"
+    return f"PRINT {string_literal(stmt.topic)}{beginning}{interval}{limit}"
 
 
 def _if_exists(wanted: bool) -> str:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from ksql.base.ident import quote_always
+
 
 class Kind(Enum):
     """The types without parameters."""
@@ -79,7 +81,7 @@ class Field:
     type: SqlType
 
     def __str__(self) -> str:
-        return "`" + self.name.replace("`", "``") + f"` {self.type}"
+        return f"{quote_always(self.name)} {self.type}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from ksql.base.ident import quote_always
 from ksql.types import model
 from ksql.types.model import SqlType
 
@@ -73,8 +74,3 @@ class Schema:
 
     def __str__(self) -> str:
         return ", ".join(map(str, (*self.key, *self.value)))
-
-
-def quote_always(name: str) -> str:
-    """The name in backticks, as schemas are printed."""
-    return "`" + name.replace("`", "``") + "`"

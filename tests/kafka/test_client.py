@@ -113,7 +113,6 @@ def test_offsets(kafka, admin, topic):
     begin, end = admin.begin_offsets([topic, other]), admin.end_offsets([topic, other])
     assert begin == {(topic, 0): 0, (topic, 1): 0, (other, 0): 0}
     assert end == {(topic, 0): 0, (topic, 1): 5, (other, 0): 0}
-    assert admin.offsets_at([topic], 1003) == {(topic, 0): 0, (topic, 1): 3}
     assert admin.end_offsets([]) == {}
     with pytest.raises(UnknownTopic):
         admin.end_offsets(["not-there"])

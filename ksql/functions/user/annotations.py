@@ -20,7 +20,6 @@ Convert = Callable[[Any], Any]
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the value of a TIMESTAMP has no zone
 _EPOCH_DAY = _EPOCH.date()
-_MIDNIGHT = dt.time()
 
 
 def _from_millis(millis: int) -> dt.datetime:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.ident import RESERVED, near, quote
+from ksql.base.ident import RESERVED, near, quote, quote_always, similar, string_literal
 from ksql.base.ids import persistent_query_id
 
 
@@ -44,3 +44,14 @@ def test_near_ignores_case_and_keeps_the_best_first():
 )
 def test_query_ids(kind, expected):
     assert persistent_query_id(kind, "BAR", 7) == expected
+
+
+def test_what_stands_in_quotes_is_doubled():
+    assert (quote_always("A"), quote_always("a`b")) == ("`A`", "`a``b`")
+    assert (string_literal("it's"), string_literal("")) == ("'it''s'", "''")
+
+
+def test_similar_names_are_as_they_are():
+    assert similar("users", ["Users", "orders"]) == ("Users",)
+    assert similar("users", ["usr"], least=0.7) == ("usr",)
+    assert similar("users", ["usr"], least=0.8) == ()

@@ -10,7 +10,6 @@ import pytest
 from ksql.base.ident import RESERVED, quote
 from ksql.syntax import ast
 from ksql.syntax.build import BUILDERS
-from ksql.syntax.explain_error import levenshtein
 from ksql.syntax.machine import grammar
 from ksql.syntax.parser import parse, parse_expression
 
@@ -96,17 +95,3 @@ def test_parsing_from_several_threads():
     for thread in threads:
         thread.join()
     assert found == [True] * 160
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "distance"),
-    [
-        ("", "", 0),
-        ("A", "", 1),
-        ("SELECT", "SELECT", 0),
-        ("SELEKT", "SELECT", 1),
-        ("DORP", "DROP", 2),
-    ],
-)
-def test_levenshtein(left, right, distance):
-    assert levenshtein(left, right) == levenshtein(right, left) == distance
