@@ -15,11 +15,12 @@ from ksql.analysis.grouping import AggregateCall, Grouping, NotGrouped, refuse_a
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.relation import Relation, bind_relation
 from ksql.analysis.sources import FromSource
-from ksql.analysis.tables import BoundTableCall, TableCalls, has_table_functions
+from ksql.analysis.tables import TableCalls, has_table_functions
 from ksql.analysis.windows import sizes
 from ksql.base.errors import StatementError
 from ksql.functions.instantiate import instantiate_aggregate
-from ksql.plan.clauses import check_tables, check_windows
+from ksql.plan.clauses import check_formats, check_tables, check_windows, selected
+from ksql.plan.exploded import table_call
 from ksql.plan.joined import exchanged, key_parts, read
 from ksql.plan.nodes import (
     Aggregate,
@@ -30,7 +31,6 @@ from ksql.plan.nodes import (
     Plan,
     Rekey,
     Select,
-    TableCall,
     TimeWindow,
 )
 from ksql.plan.walk import result_kind
@@ -38,7 +38,7 @@ from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.ast import SourceKind
 from ksql.syntax.walk import collect, transform
-from ksql.types.format import KeyWindow, capabilities
+from ksql.types.format import KeyWindow
 from ksql.types.model import BOOLEAN, INTEGER, SqlType, holds_null
 from ksql.types.schema import WINDOW_COLUMNS, Column
 
@@ -115,7 +115,7 @@ class _Builder:
         self._check_clauses()
         plan = self._filtered(read(self.relation))
         grouped = self._is_grouped()
-        tables = has_table_functions(self._selected(), self.functions)
+        tables = has_table_functions(selected(self.query), self.functions)
         if grouped:
             if tables:
                 raise StatementError("Table functions cannot be used with aggregations.")
@@ -139,25 +139,10 @@ class _Builder:
     def _aggregates(self) -> list[ex.Call]:
         return [
             node
-            for expr in self._selected()
+            for expr in selected(self.query)
             for node in collect(expr, ex.Call)
             if self.functions.get(node.name, node.span).kind == "AGGREGATE"
         ]
-
-    def _selected(self) -> list[ex.Expr]:
-        """The expressions of SELECT and HAVING."""
-        exprs: list[ex.Expr] = []
-        for item in self.query.select:
-            match item:
-                case ast.SelectItem():
-                    exprs.append(item.expr)
-                case ast.SelectStructStar():
-                    exprs.append(item.base)
-                case ast.SelectStar():
-                    continue
-        if self.query.having is not None:
-            exprs.append(self.query.having)
-        return exprs
 
     def _is_grouped(self) -> bool:
         calls = self._aggregates()
@@ -192,14 +177,14 @@ class _Builder:
     # --- without aggregates
 
     def _plain(self, plan: Plan) -> Built:
-        self._check_value_formats("JOIN" if self.relation.join else "")
+        check_formats(self.relation.sources, "JOIN" if self.relation.join else "")
         parts, origin, keyless = self._plain_key()
         if self.query.partition_by is not None and not self._is_keyed_by(parts):
             plan = Rekey(plan, tuple(Named(self._key_name(p), p.exprs[0]) for p in parts))
         tables = TableCalls(self.scope, self.functions)
         projected = self._project(tables.bind, rekeyed=self._rekeyed())
         if tables.calls:
-            plan = Explode(plan, tuple(map(_table_call, tables.calls)))
+            plan = Explode(plan, tuple(map(table_call, tables.calls)))
         kind = result_kind(plan)
         if not self.persistent:
             return self._transient(plan, projected, kind, parts)
@@ -303,7 +288,7 @@ class _Builder:
     # --- with aggregates
 
     def _grouped(self, plan: Plan) -> Built:
-        self._check_value_formats("GROUP BY")
+        check_formats(self.relation.sources, "GROUP BY")
         if self.query.partition_by is not None:  # what is grouped next need not be moved before
             self._partition_parts(self.query.partition_by)
         group = self._group_keys()
@@ -508,23 +493,3 @@ class _Builder:
             sources=self.relation.sources,
             keyless=keyless,
         )
-
-    def _check_value_formats(self, clause: str) -> None:
-        sources = [each.source for each in self.relation.sources]
-        wrong = [one for one in sources if not capabilities(one.value_format.name).joins_and_groups]
-        if clause and wrong:
-            raise StatementError(
-                f"Source(s) {', '.join(one.name for one in wrong)} are using the "
-                f"'{wrong[0].value_format.name}' value format. "
-                f"This format does not yet support {clause}."
-            )
-
-
-def _table_call(call: BoundTableCall) -> TableCall:
-    return TableCall(
-        name=call.name,
-        function=call.function,
-        overload=call.overload,
-        args=call.args,
-        type=call.type,
-    )

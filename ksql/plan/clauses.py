@@ -1,4 +1,4 @@
-"""Clauses that do not go together."""
+"""The clauses of a query: which do not go together, and the expressions of SELECT."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.describe import describe
 from ksql.base.errors import StatementError
+from ksql.syntax import ast
+from ksql.types.format import capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.analysis.sources import FromSource
-    from ksql.syntax import ast
+    from ksql.syntax import expr as ex
 
 
 def check_windows(query: ast.Query) -> None:
@@ -46,3 +48,34 @@ def check_tables(query: ast.Query, sources: Sequence[FromSource], *, persistent:
             "KSQL does not support persistent queries on windowed tables.",
             hint="Read its topic through a stream with WINDOW_TYPE instead.",
         )
+
+
+def check_formats(read: Sequence[FromSource], clause: str) -> None:
+    """Refuse a clause over sources whose value format cannot be joined or grouped.
+
+    Raises: StatementError.
+    """
+    sources = [each.source for each in read]
+    wrong = [one for one in sources if not capabilities(one.value_format.name).joins_and_groups]
+    if clause and wrong:
+        raise StatementError(
+            f"Source(s) {', '.join(one.name for one in wrong)} are using the "
+            f"'{wrong[0].value_format.name}' value format. "
+            f"This format does not yet support {clause}."
+        )
+
+
+def selected(query: ast.Query) -> list[ex.Expr]:
+    """Return the expressions of SELECT and HAVING."""
+    exprs: list[ex.Expr] = []
+    for item in query.select:
+        match item:
+            case ast.SelectItem():
+                exprs.append(item.expr)
+            case ast.SelectStructStar():
+                exprs.append(item.base)
+            case ast.SelectStar():
+                continue
+    if query.having is not None:
+        exprs.append(query.having)
+    return exprs
