@@ -40,9 +40,10 @@ fmt: setup ## format and fix what can be fixed
 	@$(RUN) -m ruff format .
 	@$(RUN) -m ruff check --fix .
 
-lint: setup ## ruff
+lint: setup ## ruff; phrases to avoid
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
+	@$(RUN) -m tests.prose
 
 types: setup ## mypy
 	@$(RUN) -m mypy

@@ -1,0 +1,197 @@
+"""Finds phrases that slow a reader down in docstrings, comments, error messages and documents.
+
+``python -m tests.prose [FILE..]`` prints file, line, phrase and a suggestion, and exits with 1 if
+there is any; called by ``make lint``. Text between backquotes and in blocks of code is spared.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent
+PLACES = ("ksql", "server", "qtt", "migrations", "docs", "README.md", "CONTRIBUTING.md")
+# where the text has not been gone over yet; a place that has become clean is taken from the list
+NOT_YET: tuple[str, ...] = (
+    "docs",
+    "ksql/catalog",
+    "ksql/compile",
+    "ksql/dataflow",
+    "ksql/engine",
+    "ksql/formats",
+    "ksql/ledger",
+    "ksql/local",
+    "ksql/plan",
+    "ksql/processors",
+    "ksql/registry",
+    "ksql/spark",
+    "ksql/statements",
+    "ksql/types",
+    "CONTRIBUTING.md",
+    "migrations",
+    "qtt",
+    "server",
+)
+# messages whose words the test files of ksqlDB pin
+PINNED: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A phrase to avoid; ``opening`` phrases count only where a docstring begins."""
+
+    pattern: re.Pattern[str]
+    instead: str
+    opening: bool = False
+
+
+def _phrase(pattern: str, instead: str, *, opening: bool = False) -> Phrase:
+    spaced = pattern.replace(" ", r"\s+")
+    return Phrase(re.compile(rf"\b(?:{spaced})\b"), instead, opening)
+
+
+PHRASES = (
+    _phrase("What|Who|Whom|Whoever", "a verb (Return ..) or a noun (The columns ..)", opening=True),
+    _phrase("[Tt]old|[Tt]ell(?:s|ing)?(?!( \\w+)? apart)", "log, report, show, list"),
+    _phrase("(is|are|was|were|be|been|not) said|says? so|said so", "is stated, logged, shown"),
+    _phrase("[Tt]hat which|[Tt]hose who", "name the thing: the record, the callers"),
+    _phrase("[Bb]y whom|[Ww]hom ever|[Ww]ho ever|[Ww]hoever|[Ww]homever", "name the caller"),
+    _phrase("(is|are) none more", "does not count as one"),
+    _phrase("in vain", "pointless, without effect"),
+    _phrase("towards Kafka", "in Kafka"),
+    _phrase("([Gg]o|[Gg]oes|[Gg]oing|[Ww]ent) on(?! (?:to|top|disk))", "continue"),
+    _phrase("[Bb]eside", "alongside, next to, besides"),
+    _phrase("he|his|him", "name the user, the client, the process"),
+    _phrase("[Tt]hereof|[Tt]herein", "of it, in it"),
+)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A piece of prose and the line on which it begins."""
+
+    line: int
+    text: str
+    docstring: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A phrase found in a file."""
+
+    line: int
+    found: str
+    instead: str
+
+
+def findings(name: str, source: str) -> list[Finding]:
+    """List the phrases to avoid in a Python or Markdown file, by line."""
+    passages = _markdown(source) if name.endswith(".md") else _python(source)
+    return sorted(
+        (finding for passage in passages for finding in _check(passage)),
+        key=lambda finding: finding.line,
+    )
+
+
+def _check(passage: Passage) -> Iterator[Finding]:
+    text = _without_code(passage.text)
+    for phrase in PHRASES:
+        if phrase.opening:
+            opening = phrase.pattern.match(text, len(text) - len(text.lstrip()))
+            matches = [opening] if opening and passage.docstring else []
+        else:
+            matches = list(phrase.pattern.finditer(text))
+        for match in matches:
+            line = passage.line + text.count("\n", 0, match.start())
+            yield Finding(line, " ".join(match.group().split()), phrase.instead)
+
+
+def _without_code(text: str) -> str:
+    """Blank what stands between backquotes, and quoted words; lines stay where they are."""
+    quoted = r'(`+)[^`]+\1|"[^"\n]*"'
+    return re.sub(quoted, lambda match: "x" + "\n" * match.group().count("\n"), text)
+
+
+def _python(source: str) -> Iterator[Passage]:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        yield from _docstring(node)
+        yield from _messages(node)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield Passage(token.start[0], token.string)
+
+
+def _docstring(node: ast.AST) -> Iterator[Passage]:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+        text = ast.get_docstring(node, clean=False) or ""
+        yield Passage(node.body[0].lineno, text, docstring=True)
+
+
+def _messages(node: ast.AST) -> Iterator[Passage]:
+    """The texts of an error: in its constructor's call of the base class, or where it is raised."""
+    if isinstance(node, ast.Raise) and node.exc is not None:
+        inside = ast.walk(node.exc)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "super().__init__":
+        inside = ast.walk(node)
+    else:
+        return
+    for part in inside:
+        if not isinstance(part, ast.Constant) or not isinstance(part.value, str):
+            continue
+        if not any(pinned in part.value for pinned in PINNED):
+            yield Passage(part.lineno, part.value)
+
+
+def _markdown(source: str) -> Iterator[Passage]:
+    """The paragraphs outside blocks of code."""
+    lines, fenced = [], False
+    for line in source.splitlines():
+        fence = line.lstrip().startswith(("```", "~~~"))
+        fenced = fenced != fence
+        lines.append("" if fenced or fence else line)
+    yield Passage(1, "\n".join(lines))
+
+
+def _files(places: tuple[str, ...]) -> Iterator[Path]:
+    for place in places:
+        path = ROOT / place
+        found = path.rglob("*") if path.is_dir() else [path]
+        yield from sorted(file for file in found if file.suffix in {".py", ".md"})
+
+
+def _place_of(name: str) -> str:
+    """The entry of ``NOT_YET`` that covers a file; empty if none does."""
+    return next((place for place in NOT_YET if name == place or name.startswith(f"{place}/")), "")
+
+
+def main(names: list[str]) -> int:
+    """Print the findings; return 1 if there are any, or if a place in ``NOT_YET`` has none left."""
+    wrong, open_places = [], set()
+    for file in [Path(name).resolve() for name in names] or list(_files(PLACES)):
+        name = str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else str(file)
+        found = findings(name, file.read_text(encoding="utf-8"))
+        place = _place_of(name)
+        if found and place:
+            open_places.add(place)
+        elif not place:
+            wrong += [f'{name}:{at.line}: "{at.found}": better: {at.instead}' for at in found]
+    if not names:
+        stale = sorted(set(NOT_YET) - open_places)
+        wrong += [f"{place}: clean by now: take it from NOT_YET" for place in stale]
+    sys.stdout.writelines(f"{line}\n" for line in wrong)
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from tests import prose
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "phrase"),
+    [
+        ('"""What a record is."""\n', 1, "What"),
+        ('def f():\n    """Who reads it."""\n', 2, "Who"),
+        ('class A:\n    """Rows.\n\n    A failure is told\n    so.\n    """\n', 4, "told"),
+        ("x = 1  # the log tells\n", 1, "tells"),
+        ("# it goes on\n", 1, "goes on"),
+        ('"""A name towards\nKafka."""\n', 1, "towards Kafka"),
+        ('raise ValueError(f"{x} is beside {y}")\n', 1, "beside"),
+        (
+            "class E(A):\n    def __init__(self):\n        super().__init__('in vain')\n",
+            3,
+            "in vain",
+        ),
+        ('"""Records; who\never reads them."""\n', 1, "who ever"),
+    ],
+)
+def test_a_phrase_to_avoid_is_found_in_python(source, line, phrase):
+    (finding,) = prose.findings("module.py", source)
+    assert (finding.line, finding.found) == (line, phrase)
+    assert finding.instead
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Return the record.\n\nWhat follows is kept."""\n',
+        '"""Two marks tell records apart; a tag tells them apart."""\n',
+        '"""Read ``told``, and `beside`."""\n',
+        '"""Read until "goes on"."""\n',
+        'goes_on = "beside, in vain"\n',
+        'log.info("it goes on")\n',
+        '"""The query went on disk; the storyteller besides."""\n',
+    ],
+)
+def test_code_and_plain_words_are_spared(source):
+    assert prose.findings("module.py", source) == []
+
+
+def test_documents_are_read_outside_their_code():
+    text = "# Title\n\nRead on.\n\n```sql\nSELECT told;\n```\n\nThe query goes\non, `told`.\n"
+    (finding,) = prose.findings("README.md", text)
+    assert (finding.line, finding.found) == (9, "goes on")
+
+
+def test_a_pinned_message_is_spared(monkeypatch):
+    source = 'raise ValueError("Cannot tell the type")\n'
+    assert prose.findings("module.py", source)
+    monkeypatch.setattr(prose, "PINNED", ("Cannot tell",))
+    assert prose.findings("module.py", source) == []
+
+
+def test_the_report_names_file_line_phrase_and_suggestion(tmp_path, capsys):
+    file = tmp_path / "module.py"
+    file.write_text("x = 1\n# in vain\n")
+    assert prose.main([str(file)]) == 1
+    printed = capsys.readouterr().out
+    assert printed == f'{file}:2: "in vain": better: pointless, without effect\n'
+    file.write_text("x = 1\n")
+    assert prose.main([str(file)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_place_not_gone_over_is_spared_until_it_is_clean(tmp_path, capsys, monkeypatch):
+    (tmp_path / "old").mkdir()
+    file = tmp_path / "old" / "module.py"
+    file.write_text("# in vain\n")
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    monkeypatch.setattr(prose, "PLACES", ("old",))
+    monkeypatch.setattr(prose, "NOT_YET", ("old",))
+    assert prose.main([]) == 0
+    file.write_text("# without effect\n")
+    assert prose.main([]) == 1
+    assert capsys.readouterr().out == "old: clean by now: take it from NOT_YET\n"
