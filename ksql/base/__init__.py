@@ -1,1 +1,1 @@
-"""What every layer may use and nothing more."""
+"""The foundation that every layer may use, and nothing more."""

@@ -39,7 +39,7 @@ class Moved:
 
     @property
     def name(self) -> str:
-        """What the entry is called."""
+        """Return the name of the entry."""
         return self.entry.name
 
     def size_bytes(self) -> int:
@@ -92,7 +92,7 @@ class Aside:
         _log.warning("aside_removed", extra={"entry": str(moved.entry), "source": moved.origin})
 
     def expire(self, keep_ms: int) -> list[Moved]:
-        """Delete what has lain here longer than that; what cannot be deleted stays, and is told.
+        """Delete the entries that are older than that; log those that cannot be deleted.
 
         Below 0: nothing is deleted.
         """

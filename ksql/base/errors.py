@@ -117,7 +117,7 @@ class ServerError(KsqlError):
 
 
 class QueryFailed(KsqlError):
-    """A record that a running query may not skip: the query ends here until it can go on.
+    """A record that a running query may not skip: the query stops here until it can continue.
 
     ``entry`` is what the processing log says of it: operator, message, row.
     """

@@ -21,5 +21,5 @@ def persistent_query_id(kind: str, sink: str, offset: int) -> QueryId:
 
 
 def application_id(service_id: str, query_id: str) -> str:
-    """A query's name towards Kafka, unique in the cluster: groups, transactions, own topics."""
+    """Name a query in Kafka, uniquely in the cluster: its groups, transactions and own topics."""
     return f"_confluent-ksql-{service_id}query_{query_id}"

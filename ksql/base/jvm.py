@@ -68,7 +68,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
 
 
 def ask(path: Path) -> Java | None:
-    """What ``java -version`` says of this executable; nothing when it does not run.
+    """Return what ``java -version`` prints for this executable; empty if it does not run.
 
     The launcher's settings are printed too: they name its real home behind links and shims.
     """

@@ -37,7 +37,7 @@ class NotInCharge(ServerError):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What a task must hold: the file, and the claim that must be in it."""
+    """The right that a task must hold: the file, and the claim that must be in it."""
 
     file: str
     claim: str
@@ -66,7 +66,7 @@ _known: dict[Lease, float] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What the file says: until when, by the clock of this start of the machine and by the wall's.
+    """The content of the file: its end, by the clock since the machine's start and by wall time.
 
     ``lost``: nobody may write under this claim any more.
     """
@@ -87,7 +87,7 @@ class Entry:
 
 
 def read(file: Path) -> Entry | None:
-    """What the file says; None if there is none that can be read."""
+    """Return the content of the file; None if there is no readable one."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         return Entry(
@@ -129,7 +129,7 @@ def now_s() -> float:
 
 @lru_cache(maxsize=1)
 def boot_id() -> str:
-    """Which start of which machine this is; empty where that cannot be told."""
+    """Identify this start of this machine; empty where the system offers no such id."""
     try:
         return _BOOT.read_text(encoding="ascii").strip()
     except OSError:

@@ -58,7 +58,7 @@ class FileLock:
         self._fd = fd
 
     def release(self) -> None:
-        """Gives the lock back; a child that inherited it goes on holding it."""
+        """Release the lock; a child process that inherited it keeps holding it."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

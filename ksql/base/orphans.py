@@ -22,7 +22,7 @@ def await_predecessors(lock: FileLock, patience_s: float) -> None:
     """Take a lock that only children of a former service can still hold.
 
     They end by themselves as a rule. Those that do not, because they are stopped or hang, or
-    because their supervisor was killed, are killed. Whoever calls this must hold the lock that
+    because their supervisor was killed, are killed. The caller must hold the lock that
     shows the former service to be gone.
 
     Raises: DirectoryBusy when somebody holds it who cannot be found.
@@ -41,7 +41,7 @@ def await_predecessors(lock: FileLock, patience_s: float) -> None:
 
 
 def holders(path: Path) -> list[int]:
-    """The other processes that have the file open; none where the system does not tell."""
+    """List the other processes that have the file open; none where the system lists none."""
     found = []
     wanted = str(path.resolve())
     for process in Path("/proc").glob("[0-9]*"):

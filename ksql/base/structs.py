@@ -166,7 +166,7 @@ class Structs:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """What is asked of a stored object of one class, by its keys; ``checks`` by its fields.
+    """The requirements on a stored object of one class, by its keys; ``checks`` by its fields.
 
     ``loose`` hold a run-time value, ``rows`` a tuple of such: those are annotated ``Any``, and the
     lists of a run-time value stay lists.

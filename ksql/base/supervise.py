@@ -1,4 +1,4 @@
-"""Ends a child process, and all that it started, when whoever asked for it is gone.
+"""Ends a child process, and all that it started, when the process that asked for it is gone.
 
 Run as a script: ``python supervise.py PATIENCE stdin|signal COMMAND..``. It holds the reading end
 of a pipe whose writing end only the parent has. When the pipe closes, by intent or by the parent's
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
     def bind() -> None:
         control(_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != own:  # gone already: nobody would tell
+        if os.getppid() != own:  # gone already: no signal would come
             os._exit(1)
 
     child = subprocess.Popen(  # noqa: S603 the command is the caller's own
@@ -84,7 +84,7 @@ def _wait(child: subprocess.Popen[bytes], parent: int, patience: float) -> None:
     while child.poll() is None:
         asked = any(fd == 0 for fd, _ in poll.poll(_POLL_MS))
         with contextlib.suppress(BlockingIOError):
-            os.read(ended, 4096)  # orphans that ended tell here as well
+            os.read(ended, 4096)  # orphans that ended arrive here as well
         _reap(child.pid)
         # A process forked from the parent may keep the pipe open beyond the parent's end.
         if asked or os.getppid() != parent:
@@ -101,14 +101,14 @@ def _end(child: subprocess.Popen[bytes], patience: float) -> None:
     poll.register(0, select.POLLIN)
     for _ in range(int(patience / _LOOK_S)):
         if child.poll() is not None or (poll.poll(0) and os.read(0, 1)):
-            break  # whoever waits may lose patience meanwhile
+            break  # the waiting process may stop waiting meanwhile
         time.sleep(_LOOK_S)
     if child.poll() is None:
         child.kill()
 
 
 def _children() -> list[int]:
-    """Our children, those that others left to us included; none where the system does not tell."""
+    """List our children and adopted ones; none where the system does not list them."""
     own = os.getpid()
     try:
         return [int(each) for each in Path(f"/proc/{own}/task/{own}/children").read_text().split()]

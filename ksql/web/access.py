@@ -1,4 +1,4 @@
-"""Who may ask over HTTP: a guard before the first route of every application.
+"""Access over HTTP: a guard before the first route of every application.
 
 A browser lends its user's place in the network to any page it shows. So a request that a page of
 another origin sent is refused, and one that came under a name that is not this server's (a name
@@ -143,7 +143,7 @@ class Access:
 
 
 class Guard:
-    """An ASGI application that answers only those who may ask."""
+    """An ASGI application that answers only permitted requests."""
 
     def __init__(self, app: Application, access: Access) -> None:
         self._app = app
