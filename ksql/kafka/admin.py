@@ -315,7 +315,7 @@ class Admin:
 
 
 def _wait(done: Callable[[], bool]) -> None:
-    """Until what the brokers tell agrees; not for ever, as it is only a courtesy."""
+    """Wait until the brokers' answers agree; only for a while, as nothing depends on it."""
     end = time.monotonic() + _SETTLE_S
     while not done() and time.monotonic() < end:
         time.sleep(_SETTLE_POLL_S)

@@ -273,7 +273,7 @@ class EmbeddedBroker:
         return last_meaningful_line(self._said())
 
     def _said(self) -> str:
-        """What Java and then Kafka said since this start."""
+        """Return the output of Java and Kafka since this start."""
         return _read(self._output) + _read(self.log_file, self._log_start)
 
     def _end_process(self) -> None:

@@ -1,8 +1,8 @@
-"""Who is in charge of a service: claims in a topic that only one producer at a time can write.
+"""The server in charge of a service: claims in a topic that only one producer at a time can write.
 
-Each claim is a transaction under one transactional id, so whoever takes the id shuts out all others
-for good: a server that was paused cannot even repeat its claim. The last record tells who is in
-charge; a server in charge repeats its claim all the time.
+Each claim is a transaction under one transactional id, so the taker of the id shuts out all others
+for good: a server that was paused cannot even repeat its claim. The last record names the
+server in charge, which repeats its claim all the time.
 
 Source: KIP-98 on fencing.
 """
@@ -128,7 +128,7 @@ class KafkaClaims:
         return None if found is None else decode(found)
 
     def take(self) -> None:
-        """Shut out whoever else writes claims.
+        """Shut out every other writer of claims.
 
         Raises: KafkaUnreachable, ProducerFenced.
         """

@@ -72,8 +72,8 @@ def not_written(bootstrap: str, topic: str, error: KafkaError) -> KsqlError:
 class Sender:
     """An idempotent producer; a record counts when ``flush`` has returned.
 
-    For one user at a time: ``flush`` tells of all records since the last one, whoever sent them.
-    Those who share a producer share a ``SharedSender``.
+    For one user at a time: ``flush`` reports on all records since the last one, of any sender.
+    Threads that share a producer share a ``SharedSender``.
     """
 
     def __init__(self, settings: KafkaSettings, **config: str | float | bool) -> None:
@@ -164,7 +164,7 @@ class Sender:
 
 
 class CommitInDoubt(ServerError):
-    """Kafka did not say whether a transaction counts; only the topic itself can tell."""
+    """Kafka did not say whether a transaction counts; only the topic itself shows it."""
 
     def __init__(self, transactional_id: str, reason: str) -> None:
         super().__init__(
@@ -185,7 +185,7 @@ class TransactionalSender(Sender):
         super().__init__(settings, **{"transactional.id": transactional_id}, **config)
         self._id = transactional_id
         self._config = {"transactional.id": transactional_id, **config}
-        self._on_delivery = None  # the commit tells whether all arrived
+        self._on_delivery = None  # the commit fails unless all arrived
         self._usable = True
 
     def start(self) -> None:
@@ -218,7 +218,7 @@ class TransactionalSender(Sender):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Self]:
-        """What is sent inside is committed at the end, or aborted if an exception leaves.
+        """Commit the records sent inside at the end; abort them if an exception leaves.
 
         Raises: CommitInDoubt if they may count; after ProducerFenced, WriteFailed and
             KafkaUnreachable they do not.

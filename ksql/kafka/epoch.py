@@ -2,7 +2,7 @@
 
 librdkafka takes a 0 for "no timestamp given" and writes the present time instead. Such records are
 rare but legal, and ROWTIME must travel: they leave through kafka-python's producer, which writes
-what it is told.
+the time it is given.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What goes wrong with Kafka, in our words; and how long to go on trying."""
+"""Errors of Kafka, in our words; and how long to keep trying."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def is_unknown_topic(error: KafkaError) -> bool:
 def is_retriable(error: KafkaError) -> bool:
     """Whether trying again may help.
 
-    An unknown topic counts as an answer, though Java tries again: those who know that it is there
+    An unknown topic counts as an answer, though Java tries again: callers that know it exists
     ask ``is_unknown_topic`` too.
     """
     code = error.code()
@@ -198,7 +198,7 @@ def is_retriable(error: KafkaError) -> bool:
 
 
 def given_up(bootstrap: str, error: KafkaError) -> KafkaUnreachable:
-    """What to say when trying again did not help in time."""
+    """Return the error to raise when trying again did not help in time."""
     if error.code() > 0:
         return KafkaNotReady(bootstrap, error.str())
     return KafkaUnreachable(bootstrap, error.str())

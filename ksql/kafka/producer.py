@@ -145,12 +145,12 @@ class WorkerProducer:
         return False
 
     def flush(self, rejected: Rejected) -> None:
-        """Wait until every record is acknowledged; what was told once is not told again.
+        """Wait until every record is acknowledged; do not raise a failure a second time.
 
         ``rejected`` may raise. The producer outlives the task and serves other queries.
 
         Raises:
-            DeliveryFailed: A record was not; the caller must not go on as if it had been.
+            DeliveryFailed: A record was not; the caller must not continue as if it had been.
         """
         while self._producer.flush(_FLUSH_STEP_S):
             if self._failed:

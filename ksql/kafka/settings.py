@@ -186,7 +186,7 @@ class KafkaSettings:
         return {**quiet, "bootstrap.servers": self.bootstrap}
 
     def _chosen(self, role: str) -> Config:
-        """What the properties say for that kind of client; the longest prefix wins."""
+        """Return the properties for that kind of client; the longest prefix wins."""
         foreign = {
             "producer": _CONSUMER_ONLY,
             "consumer": _PRODUCER_ONLY,

@@ -1,4 +1,4 @@
-"""Single records for many threads at once, each told of what became of its own."""
+"""Sends single records for many threads at once; each learns the outcome of its own."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class SharedSender:
         if in_time and line.broken(error):
             return
         if in_time and is_unknown_topic(error) and self._missing(topic) is None:
-            time.sleep(_FULL_WAIT_S)  # it was made anew: to ask for it has told the client so
+            time.sleep(_FULL_WAIT_S)  # it was created again; the request made the client notice
             return
         raise not_written(self._settings.bootstrap, topic, error)
 
@@ -144,7 +144,7 @@ class SharedSender:
             return line
 
     def _fit(self, topic: str) -> Fit:
-        """What the topic asks of a producer; known until it refuses something."""
+        """Return the topic's demands on a producer; cached until it refuses a record."""
         with self._lock:
             known = self._fits.get(topic)
         if known is None:
@@ -164,7 +164,7 @@ class SharedSender:
         return delivery
 
     def _failed(self, record: _Record, fit: Fit, error: KafkaError) -> None:
-        """Send again what was refused for its company; tell why anything else was not written."""
+        """Send again the records that failed only with their batch; report why others failed."""
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             with self._lock:
                 self._fits.pop(record.topic, None)
@@ -205,7 +205,7 @@ class OneDelivery:
             self._failed(error)
 
     def report(self, error: KafkaError | None, _message: Message | None) -> None:
-        """What the client calls when it knows what became of the record."""
+        """Take the client's report on the outcome of a record."""
         self._error = error
         self._settled.set()
 
@@ -232,7 +232,7 @@ class _Line:
         self._open = False
 
     def close(self) -> None:
-        """Send what is left, for some seconds at most; what stays is told so."""
+        """Send the remaining records, for some seconds at most; report the rest as unsent."""
         self.producer.flush(_CLOSE_S)
         self.producer.purge()
         self.retire()

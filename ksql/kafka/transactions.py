@@ -1,12 +1,12 @@
 """One Kafka transaction per task and micro-batch: records and the batch's number count together.
 
 The number is kept as the offset of a consumer group of the task's own, so that a batch which is run
-again, by whom ever, finds that it has been written. A task keeps its transactional id: opening it
+again, by any worker, finds that it has been written. A task keeps its transactional id: opening it
 anew aborts what a dead predecessor left open and shuts a living one out.
 
 Opening costs about a tenth of a second, so a worker keeps its producers. Another worker may have
-taken the id over meanwhile. Those of one machine tell each other by a lease, a small file; between
-machines the first call of a transaction, which writes the batch's number, tells.
+taken the id over meanwhile. Those of one machine notice by a lease, a small file; between
+machines the first call of a transaction, which writes the batch's number, fails.
 
 Source: KIP-98 and KIP-447.
 """
@@ -64,7 +64,7 @@ class TaskTransactions(WorkerProducer):
         )
         group = Consumer({**_client(config), "group.id": task_id, "enable.auto.commit": False})
         try:
-            # first shut out whoever holds the id, then ask how far they came
+            # first shut out the holder of the id, then ask how far it came
             _again(self._producer.init_transactions)
             self._group = group.consumer_group_metadata()
             self._next_batch = max(_committed(group, marker), 0)

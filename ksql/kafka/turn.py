@@ -1,4 +1,4 @@
-"""Which process of this machine writes for a task: told by a small file.
+"""The process of this machine that writes for a task: named in a small file.
 
 A producer whose transactional id was taken by another would learn so from the broker, as a fatal
 error that its library shouts out. Nothing depends on the file but that noise: who holds a stale
@@ -27,9 +27,9 @@ class Turn:
 
     @classmethod
     def taken(cls, name: str) -> Turn:
-        """Claim the name; whoever had it before has it no longer."""
+        """Claim the name; its former holder loses it."""
         turn = cls(_folder() / hashlib.sha256(name.encode()).hexdigest(), uuid.uuid4().hex)
-        with suppress(OSError):  # a full disk: then the broker tells, as it does between machines
+        with suppress(OSError):  # a full disk: then the broker decides, as it does between machines
             turn.path.parent.mkdir(parents=True, exist_ok=True)
             fresh = turn.path.with_suffix(f".{turn.token}")
             fresh.write_text(turn.token, encoding="ascii")
