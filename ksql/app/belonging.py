@@ -25,9 +25,9 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a start finds: a cluster, and its command topic (``topic_id`` None: there is none).
+    """The findings of a start: a cluster and its command topic (``topic_id`` None: there is none).
 
-    ``topic_id`` is empty where the brokers tell no ids. ``first`` and ``end`` are the offsets of
+    ``topic_id`` is empty where the brokers report no ids. ``first`` and ``end`` are the offsets of
     the topic's first record and behind its last one.
     """
 
@@ -40,7 +40,7 @@ class Found:
 
     @property
     def word(self) -> str:
-        """What an operator says to adopt just this, and nothing that may come later."""
+        """Return the word by which an operator adopts exactly this, and nothing later."""
         return f"{self.cluster_id}:{self.topic_id or 'none'}"
 
 
@@ -60,7 +60,7 @@ class StateInDanger(StartError):
 
 
 def look(admin: Admin, bootstrap: str, cluster_id: str, topic: str) -> Found:
-    """What there is; nothing is made.
+    """Look at the cluster and its command topic; create nothing.
 
     Raises: KafkaUnreachable, KafkaDenied.
     """
@@ -80,9 +80,9 @@ def look(admin: Admin, bootstrap: str, cluster_id: str, topic: str) -> Found:
 
 
 def check(state: StateDir, found: Found, adopt: str, aside: Aside) -> None:
-    """Go on only if nothing is in danger, or if that was said on purpose.
+    """Pass only if nothing is in danger, or if an operator has adopted exactly this.
 
-    What a terminated service left is moved aside, as is what an operator gives up.
+    The remains of a terminated service are moved aside, as is state that an operator gives up.
 
     Raises: StateInDanger.
     """
@@ -109,7 +109,7 @@ def _folders(directory: Path) -> list[Path]:
 
 
 def _mismatch(known: Identity, found: Found) -> str | None:
-    """What is wrong with what was found; None if nothing is."""
+    """Return the mismatch between state and cluster; None if they agree."""
     if known.cluster_id and known.cluster_id != found.cluster_id:
         return (
             f"it was used with the Kafka cluster {known.cluster_id}, and {found.bootstrap} is the "

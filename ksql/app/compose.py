@@ -1,4 +1,4 @@
-"""What a service's parts are given: the settings of Spark, of queries and of user functions."""
+"""The settings of a service's parts: of Spark, of queries and of user functions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def retries(settings: Settings) -> RetryPolicy:
 
 
 def limits(settings: Settings) -> Limits:
-    """What a call of a user function may take."""
+    """Return the limits of a call of a user function."""
     return Limits(
         settings.number("ksql.udf.timeout.ms") / 1000,
         settings.number("ksql.udf.memory.max.bytes"),
@@ -59,7 +59,7 @@ def limits(settings: Settings) -> Limits:
 
 
 def user_functions(settings: Settings, root: Path) -> tuple[dict[str, str], list[Function]]:
-    """The texts of the user functions' files, and what they declare; broken files are told."""
+    """Load the user functions' files: their texts and functions; log broken files."""
     sources, problems = read_extensions(settings, root)
     functions, more = load_sources(sources)
     for problem in (*problems, *more):
@@ -79,7 +79,7 @@ def surroundings(
     registry: RegistrySettings,
     lease: Lease,
 ) -> Surroundings:
-    """What all queries share."""
+    """Return the surroundings that all queries share."""
     return Surroundings(
         settings=settings,
         directory=state.queries,
@@ -95,7 +95,7 @@ def surroundings(
 
 
 def java_client(kafka: KafkaSettings) -> dict[str, str]:
-    """What Spark's own consumer needs: the client properties under their Java names."""
+    """Return the client properties of Spark's own consumer, under their Java names."""
     found = {
         name: value
         for name, value in kafka.properties.items()
@@ -109,5 +109,5 @@ def java_client(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def failure_log(kafka: KafkaSettings, topic: str | None) -> FailureLog | None:
-    """Where failures of queries are told; None if there is no such topic."""
+    """Return the log of failed queries; None if its topic is switched off."""
     return None if topic is None else FailureLog(Sender(kafka), topic)

@@ -34,7 +34,7 @@ def end(
     """Close everything, the last one first, and end the processes; the very first one comes last.
 
     Spark ends before the broker, which it may still be writing to. What does not end is killed.
-    ``shared``: Spark goes on for others, so that batches must come to their ends.
+    ``shared``: Spark keeps running for other services, so that batches must be finished.
     """
     first, rest = closers[:1], closers[1:]
     calm = close_all(rest, _SHARED_STOP_S if shared else _STOP_S)

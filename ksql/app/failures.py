@@ -1,4 +1,4 @@
-"""Failed queries in the processing log, for whoever watches it instead of SHOW QUERIES."""
+"""Writes failed queries to the processing log, for users who watch it, not SHOW QUERIES."""
 
 from __future__ import annotations
 

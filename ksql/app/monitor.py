@@ -1,4 +1,4 @@
-"""What statements may know of the running service."""
+"""A view of the running service for statements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SparkMonitor:
         trouble: Callable[[], str] = lambda: "",
         now_ms: Callable[[], int] = lambda: 0,
     ) -> None:
-        """``trouble`` tells what keeps every query from working, as that Kafka is away."""
+        """Take ``trouble``, which names the reason if no query can work, as Kafka's absence."""
         self._runner = runner
         self._admin = admin
         self._trouble = trouble
@@ -92,7 +92,7 @@ class SparkMonitor:
         return running.committed_offsets() if running else {}
 
     def application(self, query_id: str) -> str:
-        """What Kafka calls it."""
+        """Return the query's name in Kafka."""
         return self._runner.application(QueryId(query_id))
 
     def _running(self, query_id: str) -> RunningQuery | None:

@@ -399,7 +399,7 @@ class KsqlService:
         return self.reads.close(query_id)
 
     def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
-        """What writes rows to the stream of that name.
+        """Return the writer of rows to the stream of that name.
 
         Raises: RequestFailed.
         """
@@ -422,7 +422,7 @@ class KsqlService:
         return self._addresses
 
     def _trouble(self) -> str:
-        """What keeps every query from working; empty as a rule."""
+        """Return the reason that no query can work; empty as a rule."""
         return self.runtime.problem() or self._watch.kafka
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""Goes on settling what a command left open, beside everything else, until it is settled."""
+"""Settles an open command in the background, again and again until it is settled."""
 
 from __future__ import annotations
 

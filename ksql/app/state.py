@@ -120,7 +120,7 @@ class StateDir:
 
     @property
     def aside(self) -> Path:
-        """What was moved aside instead of being deleted."""
+        """Return the directory of entries that were moved aside instead of being deleted."""
         return self._home / "aside"
 
     @property
@@ -183,7 +183,7 @@ def default_dir() -> Path:
 
 
 def _identity(root: Path, service_id: str, random_name: Callable[[], str]) -> Identity:
-    """What the directory says of itself; one that is new, or of an earlier format, is marked."""
+    """Read the directory's identity; mark a directory that is new or of an earlier format."""
     marker = root / _MARKER
     try:
         text = marker.read_text(encoding="utf-8")

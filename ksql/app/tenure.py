@@ -78,7 +78,7 @@ class Claims(Protocol):
         """The last claim."""
 
     def take(self) -> None:
-        """Shut out whoever else writes claims."""
+        """Shut out every other writer of claims."""
 
     def append(self, claim: Claim) -> None:
         """Write a claim.
@@ -106,7 +106,7 @@ class AnotherServer(StartError):
 
 
 class LeaseUnwritable(StartError):
-    """The file that tells the tasks that they may write cannot be written."""
+    """The file that allows the tasks to write cannot be written."""
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(
@@ -181,7 +181,7 @@ class Tenure:
         self._thread.start()
 
     def beat(self) -> None:
-        """Repeat the claim once; tells ``on_lost`` if another server has taken over."""
+        """Repeat the claim once; call ``on_lost`` if another server has taken over."""
         if not self._held:
             return
         try:
@@ -189,7 +189,7 @@ class Tenure:
             self._told = False
         except ProducerFenced:
             self._settle()
-        except (KsqlError, OSError) as problem:  # the right runs out if this goes on
+        except (KsqlError, OSError) as problem:  # the right runs out if this continues
             self._tell(problem)
 
     def close(self) -> None:
@@ -252,7 +252,7 @@ class Tenure:
                     return
             other = self._claims.last()
         except ProducerFenced:
-            return  # the next claim tells
+            return  # the next claim finds out
         except (KsqlError, OSError) as problem:
             self._tell(problem)
             return

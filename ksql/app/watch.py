@@ -1,6 +1,6 @@
 """A look at everything around the queries, about once a second; what is embedded is kept alive.
 
-Whoever wants to know how the service does asks here and never waits for what does not answer.
+Questions about the service's health are answered from here, without waiting for Kafka or Spark.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Watch:
 
     @property
     def kafka(self) -> str:
-        """What is wrong with Kafka, in a sentence; empty if nothing is."""
+        """Describe the trouble with Kafka in a sentence; empty if there is none."""
         return self._kafka
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Watch:
             self._do("watch_queries", self._on_turn)
 
     def _do(self, what: str, work: Callable[[], object]) -> None:
-        """Carry it out; a defect in it is told once and does not end the watch."""
+        """Run the check; a defect in it is logged once and does not end the watch."""
         try:
             work()
         except Exception:  # noqa: BLE001 - see above
