@@ -210,7 +210,7 @@ class KafkaCommandLog:
             raise CommandNotApplied(record.offset, reason) from error
 
     def _judge(self, trouble: CommandTrouble, record: RawRecord) -> None:
-        """Go on behind the command if it was given up; else nothing behind it is read.
+        """Continue behind the command if it was given up; else read nothing behind it.
 
         Raises: the trouble.
         """
@@ -278,7 +278,7 @@ class KafkaCommandLog:
         Beginning anew as a writer has Kafka finish what was open; unless another server writes now:
         then that has happened already.
 
-        Raises: KsqlError as long as that cannot be told.
+        Raises: KsqlError as long as that is unknown.
         """
         doubt = self._doubt
         if doubt is None:

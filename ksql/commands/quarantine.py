@@ -1,9 +1,9 @@
-"""Commands that cannot be taken in: what is said of them, and how an operator steps over one.
+"""Commands that cannot be applied: how they are reported, and how an operator skips one.
 
-Whatever comes after such a command was decided by someone who had taken it in. So all before it
-holds, nothing behind it is applied, no statement that changes something is accepted, and queries
-that a later command speaks of are not started: theirs is a state that is not known. Stepping over
-it is itself a command, so that every later start, anywhere, decides alike.
+Later commands were decided by a server that had applied it. So all commands before it
+hold, none behind it is applied, no statement that changes something is accepted, and queries
+that a later command names are not started, as their state is unknown. Skipping it is itself a
+command, so that every later start, on any machine, decides alike.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SKIP: Final = "ksql.command.topic.skip"
 class CommandTrouble(ServerError):
     """A command that this server cannot take in.
 
-    It must not go on as if it were not there.
+    It must not continue as if the command did not exist.
     """
 
     what = "cannot be read"
@@ -37,7 +37,7 @@ class CommandTrouble(ServerError):
         super().__init__(
             f"the command at offset {offset} of the command topic {self.what}",
             detail=f"{reason}. Statements that change something are refused until this is settled; "
-            "queries that run go on.",
+            "running queries continue.",
             hint="Start a server version that knows the command, or give it up for good: start "
             f"once with -o {SKIP}={offset}",
         )
@@ -88,7 +88,7 @@ class Quarantine:
 
     @classmethod
     def of(cls, trouble: CommandTrouble, key: bytes | None, later: Iterable[Command]) -> Quarantine:
-        """``key`` is that of the command in question, which may still tell what it was about."""
+        """``key`` is that of the command in question, which may still show its subject."""
         queries: set[str] = set()
         sources: set[str] = set()
         kind, entity = _entity(key)
