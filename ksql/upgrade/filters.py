@@ -29,7 +29,7 @@ def passive(plan: Plan) -> tuple[list[Passive], Plan]:
 
 
 def conditions(steps: Sequence[Passive], clause: str) -> tuple[Bound, ...]:
-    """What a row must fulfil for a clause, one by one, in the order of the text."""
+    """Return the conditions of a clause, one by one, in the order of the text."""
     filters = [step for step in steps if isinstance(step, Filter) and step.clause == clause]
     return tuple(part for step in filters for part in _conjuncts(step.predicate))
 
@@ -37,7 +37,7 @@ def conditions(steps: Sequence[Passive], clause: str) -> tuple[Bound, ...]:
 def same_conditions(old: Sequence[Bound], new: Sequence[Bound]) -> bool:
     """Whether the same rows pass: a row passes if all hold, so neither order nor number counts.
 
-    Types count: ``1.0`` and ``1E0`` are told alike but are not the same.
+    Types count: ``1.0`` and ``1E0`` are shown alike but are not the same.
     """
     return {repr(each) for each in old} == {repr(each) for each in new}
 
@@ -54,10 +54,10 @@ def _conjuncts(predicate: Bound) -> Iterator[Bound]:
 
 
 def with_leftovers(old: QueryPlan, new: QueryPlan) -> QueryPlan:
-    """The plan, told if its result may hold rows that its filter of a table does not let pass.
+    """Mark the plan if its result may hold rows that its filter of a table rejects.
 
-    So it is once a filter has changed, and stays so through all later replacements: a row that
-    nothing has touched since is still there.
+    That is so once a filter has changed, and stays so through all later replacements: a row
+    without a later change is still there.
 
     Example:
         running ``HAVING N > 1``; ``HAVING N > 5`` deletes also what it never let pass.

@@ -20,7 +20,7 @@ def with_twins(
 ) -> tuple[tuple[Fold, ...], dict[str, str]]:
     """The aggregates with the running plan's in the place of those that mean the same.
 
-    Also under which name each of those goes on. Two that mean the same become one.
+    Return also the name under which each of those continues. Two that mean the same become one.
 
     Example:
         running ``COUNT(*)``; new ``COUNT(1), SUM(A)``: ``COUNT(*), SUM(A)``.

@@ -1,7 +1,6 @@
-"""Tell a new plan in the running plan's names, so that only what differs looks different.
+"""Express a new plan in the running plan's names, so that only real differences show.
 
-An alias, and the names that follow from it, decide nothing: neither what is computed nor what lies
-in the state.
+An alias, and the names derived from it, have no effect on the computed values or on the state.
 """
 
 from __future__ import annotations
@@ -166,7 +165,7 @@ def _in_order(columns: tuple[Column, ...], running: tuple[Column, ...]) -> tuple
 
 
 def _twin(key: Named, running: list[Named]) -> Named:
-    """What computes the same, under the same name if there is a choice."""
+    """Return a running column that computes the same; under the same name if there is a choice."""
     same = [each for each in running if each.expr == key.expr]
     return key if key in same or not same else same[0]
 

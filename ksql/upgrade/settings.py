@@ -65,7 +65,7 @@ def inherited(plan: QueryPlan, running: QueryPlan, stated: Collection[str]) -> Q
 
 
 def inherited_properties(running: Mapping[str, str], stated: Mapping[str, str]) -> dict[str, str]:
-    """What is stated for a query once a replacement has stated its own."""
+    """Return the stated properties of a replaced query: its own, and those handed on."""
     handed_on = {name: value for name, value in running.items() if _belongs_to_the_query(name)}
     said = {name: value for name, value in stated.items() if name != RESET}
     return {**handed_on, **said}
@@ -77,7 +77,7 @@ def _belongs_to_the_query(name: str) -> bool:
 
 
 def notes(fresh: QueryPlan, plan: QueryPlan) -> tuple[str, ...]:
-    """What a new query would get otherwise than this one, which inherited it."""
+    """List the inherited settings for which a new query would get other values."""
     would, has = _told(fresh), _told(plan)
     return tuple(
         f"{name} = {has[name]} (a new query would have {would[name]})"
@@ -117,7 +117,7 @@ def _told(plan: QueryPlan) -> dict[str, str]:
 
 
 def _kept(name: str, old: QueryPlan, new: QueryPlan) -> Iterator[str]:
-    """What in the state was made under the setting."""
+    """Describe the parts of the state that depend on the setting."""
     all_nodes = list(nodes(new.sink))
     if name.startswith(FUNCTION_PREFIX):
         settings = dict(old.settings), dict(new.settings)
@@ -137,7 +137,7 @@ def _limited(node: Aggregate, old: Mapping[str, str], new: Mapping[str, str]) ->
 
 
 def _remembered(plan: Plan) -> Iterator[Bound]:
-    """What decides which state a record meets, and what it does there."""
+    """Yield the expressions that choose a record's state and change it."""
     match plan:
         case Aggregate():
             yield from (named.expr for named in plan.group)

@@ -1,4 +1,4 @@
-"""What a plan's fields hold, in the words of the statement, for reasons."""
+"""Shows the fields of a plan in the words of the statement, for an upgrade's reasons."""
 
 from __future__ import annotations
 

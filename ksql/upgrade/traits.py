@@ -104,7 +104,7 @@ def guarantees(
     other_rows: bool,
     exactly_once: bool,
 ) -> tuple[Guarantee, ...]:
-    """What holds across the switch, in KLIP-28's terms.
+    """Return the guarantees that hold across the switch, in KLIP-28's terms.
 
     ``starts_empty``: an aggregate was added. ``other_rows``: other rows of a table pass than
     before.

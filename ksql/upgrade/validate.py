@@ -183,7 +183,7 @@ def _compare_filters(old: list[Passive], new: list[Passive]) -> Iterator[tuple[s
 
 
 def _became(before: str, after: str) -> str:
-    """What differs may look alike: 1.0 is a DECIMAL, 1E0 a DOUBLE."""
+    """Describe a change; both sides may look alike: 1.0 is a DECIMAL, 1E0 a DOUBLE."""
     types = ", computed in other types" if before == after else ""
     return f"{before or 'none'} became {after or 'none'}{types}"
 
@@ -346,7 +346,7 @@ def _compare_folds(
 
 
 def _essence(value: Any) -> Any:
-    """What counts: how key columns are computed, not their names; how values are written."""
+    """Return the part that counts: the expressions of key columns, the written form of values."""
     if isinstance(value, tuple) and all(isinstance(item, Named) for item in value):
         return tuple(named.expr for named in value)
     return as_written(value) if isinstance(value, Format) else value

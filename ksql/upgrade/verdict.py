@@ -1,4 +1,4 @@
-"""What the validator says of an upgrade: classes, the query's traits, guarantees, why not."""
+"""The validator's verdict on an upgrade: classes, the query's traits, guarantees, refusals."""
 
 from __future__ import annotations
 
