@@ -17,10 +17,10 @@ _POLL_S = 0.25
 
 
 class Feed:
-    """Records as they come, until it is closed.
+    """An iterator of arriving records, until it is closed.
 
-    A client that leaves ends nothing by itself: whoever waits for rows is told no more. So closing
-    releases the reader, whether or not anyone comes back to read.
+    A client that disconnects ends nothing by itself: a thread that waits for rows does not notice.
+    So closing releases the reader, whether or not another read follows.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Feed:
         return not self._ending.is_set()
 
     def poll(self) -> list[RawRecord]:
-        """What has come, at once or within a quarter of a second; nothing once it is closed."""
+        """Return the records that arrive within a quarter of a second; none once it is closed."""
         with self._reading:
             return [] if self._released else self._reader.poll(timeout_s=_POLL_S)
 

@@ -139,7 +139,7 @@ class Materializer:
     # --- the following thread
 
     def _run(self) -> None:
-        """Follow, whatever happens: what fails is told, rests, and is tried again."""
+        """Follow the topic for good: log a failure, rest, and try again."""
         rest_s = _REST_S
         while not self._closing.is_set():
             try:
@@ -153,7 +153,7 @@ class Materializer:
             rest_s = min(rest_s * 2, _LONGEST_REST_S)
 
     def _follow(self) -> None:
-        """Read until told to end; the stores are open for as long as this goes well."""
+        """Read until it is closed; keep the stores open as long as reading succeeds."""
         self._turned = False
         admin = Admin(self._settings)
         try:

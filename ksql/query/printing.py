@@ -138,7 +138,7 @@ def _line(record: RawRecord, formats: tuple[str, str], written: Written | None) 
 
 
 def _time(millis: int) -> str:
-    """Whoever wrote the record chose its time: it may lie beyond every calendar."""
+    """Print a record's time, which its writer chose: it may lie beyond every calendar."""
     days, clock = divmod(millis, times.DAY_MS)
     seconds, fraction = divmod(clock, 1000)
     date = times.format_date(days)
@@ -161,7 +161,7 @@ def _shown(data: bytes | None, format_: str, written: Written | None) -> str:
 
 
 def _shown_as_written(data: bytes, written: Written) -> str:
-    """All that the record's own schema tells, as JSON."""
+    """Show all fields of the record's own schema, as JSON."""
     try:
         shape, row = written.read(data)
         plain = Format("JSON", wrap=False if shape.alone else None)

@@ -1,4 +1,4 @@
-"""What a query answers with while it runs: a header, rows in batches, an end."""
+"""The answers of a running query: a header, rows in batches, an end."""
 
 from __future__ import annotations
 
