@@ -1,4 +1,4 @@
-"""What a materialized table's partition offers its readers and its one writer."""
+"""The store of a materialized table's partition, for its readers and its one writer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Change = tuple[bytes, bytes | None, int]
 
 
 class Stored(NamedTuple):
-    """What is known of one key."""
+    """The stored row of one key, and its time."""
 
     value: bytes
     timestamp: int
@@ -113,11 +113,11 @@ class Store(Protocol):
 
 
 def recover(store: Store, begin: Offset, end: Offset) -> Offset:
-    """Where to go on reading a topic whose log now reaches from ``begin`` to ``end`` (exclusive).
+    """Return the offset to resume at, in a topic from ``begin`` to ``end`` (exclusive).
 
-    Normally the stored position: what was not committed was never written, so nothing needs to be
-    undone. A position outside the log means that the topic was made anew or that deletions were
-    missed; then the store is cleared, and the answer is ``begin``.
+    Normally the stored position: uncommitted rows were never written, so nothing needs to be
+    undone. A position outside the log means that the topic was created again or that deletions
+    were missed; then the store is cleared, and the answer is ``begin``.
 
     Source: KIP-844, recovery.
     """

@@ -5,7 +5,7 @@ and each flushed file hold them together: whatever ends the process, what is fou
 exactly the state after some commit.
 
 The write-ahead log is on and is not synced. The log outlives a killed process, because the
-operating system has it already: a restart goes on where the last commit was, without reading the
+operating system has it already: a restart continues at the last commit, without reading the
 topic again. A power failure may cut off the log's tail; since the position is in that tail too, the
 topic refills it, so syncing each commit would buy nothing. Leaving the log out would save about a
 tenth of the write time and cost a re-read of up to one write buffer per store.
@@ -242,7 +242,7 @@ class DiskStore(Store):
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> ServerError:
-        """Ours for RocksDB's, which tells its errors apart by text only."""
+        """Return our error for RocksDB's, which differ by text only."""
         if isinstance(error, DbClosedError):
             return StoreClosed(str(self._path))
         return StoreDamaged(str(self._path), str(error))
