@@ -65,7 +65,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef:
-    """A declared column; ``mark`` tells KEY, PRIMARY KEY, HEADERS or HEADER('k')."""
+    """A declared column; ``mark`` is KEY, PRIMARY KEY, HEADERS or HEADER('k')."""
 
     name: str
     type: SqlType

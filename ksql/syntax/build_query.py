@@ -58,7 +58,7 @@ def query(
 
 @rule("select_terms")
 def select_terms(span: Span, *terms: ast.SelectTerm) -> tuple[ast.SelectTerm, ...]:
-    """What is selected."""
+    """The items of a SELECT clause."""
     return terms
 
 
@@ -222,5 +222,5 @@ def limit_clause(span: Span, count: Literal | None = None) -> int | None:
 
 @rule("key_expressions")
 def key_expressions(span: Span, *values: Expr) -> tuple[Expr, ...]:
-    """What is grouped or partitioned by."""
+    """The expressions of GROUP BY or PARTITION BY."""
     return values

@@ -41,7 +41,7 @@ words(
 
 @rule("statement_text", "type_text", "subject")
 def same(span: Span, inner: T) -> T:
-    """What adds nothing to its one part."""
+    """Return the only part of a rule that adds nothing to it."""
     return inner
 
 
@@ -74,7 +74,7 @@ def with_clause(span: Span, *properties: ast.Property) -> tuple[ast.Property, ..
 
 
 class CreateHead(NamedTuple):
-    """What stands before a new source's name."""
+    """The words of CREATE before the new source's name."""
 
     kind: ast.SourceKind
     or_replace: bool
@@ -226,7 +226,7 @@ class Target(NamedTuple):
 
 @rule("target")
 def target(span: Span, name: str) -> Target:
-    """What stands behind ``INSERT INTO``."""
+    """The name behind ``INSERT INTO``."""
     return Target(name, span)
 
 

@@ -1,4 +1,4 @@
-"""What is told to a user whose text does not fit the grammar.
+"""The message for a text that does not fit the grammar.
 
 Source: the conventions of ksqlDB's parser: the place first, then `Syntax Error`, then what was
 expected if that is short, or the word at which reading stopped.
@@ -61,7 +61,7 @@ def not_in_tests(word: Word) -> ParseError:
 
 
 def unexpected(machine: Machine, at: int) -> ParseError:
-    """What is wrong with the word at ``at``, or with the end of the text."""
+    """Explain the error at the word ``at``, or at the end of the text."""
     words = machine.words
     span, shown = _place(words, at)
     near = f"Syntax error at or near '{shown}' at line {span.line}:{span.column}"
@@ -76,7 +76,7 @@ def unexpected(machine: Machine, at: int) -> ParseError:
 
 
 def _similar(machine: Machine, accepted: set[str], at: int) -> str:
-    """The keyword that looks much like the word and with which reading goes on, if there is one.
+    """Return the keyword that resembles the word and lets the parse continue, if there is one.
 
     A name may stand in many places: a misspelt keyword is then read as one, and what stops the
     parse is a word or two behind it.
@@ -124,7 +124,7 @@ def _quote_hint(word: Word) -> str:
 
 
 def _missing(machine: Machine, accepted: set[str], at: int) -> str:
-    """The closing sign that makes the text go on at the word, or nothing."""
+    """Return the closing sign with which the parse continues at the word; empty if none does."""
     for sign in _closing(machine.lexer, accepted) + ";":
         terminal = machine.lexer.signs[sign]
         if terminal in accepted:
@@ -135,7 +135,7 @@ def _missing(machine: Machine, accepted: set[str], at: int) -> str:
 
 
 def _closing(lexer: Lexer, accepted: set[str]) -> str:
-    """The signs that close brackets; a ``>`` beside other comparisons is none."""
+    """Return the signs that close brackets; not ``>`` where other comparisons are accepted too."""
     return ")]" if lexer.signs["<="] in accepted else ")]>"
 
 

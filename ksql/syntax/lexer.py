@@ -65,7 +65,7 @@ class Token:
 
 
 class Lines:
-    """Offsets of a text's lines, to tell line and column of a place."""
+    """Offsets of a text's lines, to find the line and column of a place."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
@@ -160,7 +160,7 @@ SINGULAR_UNITS = frozenset(("DAY", "HOUR", "MINUTE", "SECOND"))
 
 
 def is_keyword(words: Sequence[Word], at: int) -> bool | None:
-    """Whether the word is a keyword and no name, where the grammar alone cannot tell."""
+    """Whether the word is a keyword and no name, where the grammar alone cannot decide."""
     key = words[at].key
     if key == "COLUMN":  # ADD COLUMN c INT, but ADD column INT
         return at + 2 < len(words) and words[at + 2].key not in {",", ";", "(", "<"}

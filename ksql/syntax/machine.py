@@ -130,7 +130,7 @@ class Machine:
     """One parse: takes words from left to right and gives the value of the start rule.
 
     This is the usual loop of an LR parser over Lark's tables, written out here because it has to
-    tell, word by word, what may follow.
+    list, word by word, the words that may follow.
     """
 
     def __init__(self, start: str, words: Sequence[Word], context: WordContext) -> None:

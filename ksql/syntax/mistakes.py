@@ -34,7 +34,7 @@ class Mistakes(NamedTuple):
 
 
 def hint(machine: Machine, at: int) -> str:
-    """What to say about the word at ``at``, or nothing."""
+    """Return the hint about the word at ``at``; empty if there is none."""
     known = mistakes()
     for phrase, said in known.phrases:
         if _spells(machine.words, at, phrase):

@@ -108,7 +108,7 @@ def comma(exprs: Iterable[Expr]) -> str:
 
 
 def _operand(expr: ex.Unary) -> str:
-    """What a sign stands before: two minuses open a comment, and `-5` is a literal."""
+    """Print the operand of a sign: two minuses open a comment, and `-5` is a literal."""
     text = expression(expr.operand)
     if text[0].isdigit():
         return f"({text})"
