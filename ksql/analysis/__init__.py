@@ -1,1 +1,1 @@
-"""Names, types and clauses: what a query means, told or refused before anything runs."""
+"""Names, types and clauses: the meaning of a query, found or refused before it runs."""

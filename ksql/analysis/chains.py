@@ -253,7 +253,7 @@ class _Step:
     def _key(
         self, left: FromSource, left_expr: Bound, right_expr: Bound
     ) -> tuple[tuple[Bound, ...], tuple[KeyOption, ...]]:
-        """What is equal in all rows of the result, and the columns among it."""
+        """Return the expressions equal in all rows of the result, and the columns among them."""
         if self.join.kind == "FULL":
             return (), ()
         own, other = _option(left, left_expr), _option(self.new, right_expr)

@@ -1,4 +1,4 @@
-"""What can be wrong with the meaning of an expression.
+"""Errors in the meaning of an expression.
 
 The texts are those of the product whose clients match on them.
 Source: docs/sql/expressions.md.
@@ -170,7 +170,7 @@ class BadLambda(StatementError):
 
 
 class CannotInfer(StatementError):
-    """A NULL whose type nothing tells."""
+    """A NULL whose type cannot be inferred."""
 
     def __init__(self) -> None:
         super().__init__(

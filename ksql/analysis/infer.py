@@ -140,7 +140,7 @@ class Binder:
         return BadType(self.scope.clause, message, hint=hint)
 
     def once(self, operand: Bound) -> tuple[Bound, str]:
-        """What stands for a value that is evaluated once, and its name: empty if it needs none."""
+        """Return a stand-in for a value evaluated once, and its name: empty if it needs none."""
         if isinstance(operand, b.Column | b.LambdaVar | Const):
             return operand, ""
         self.names += 1
@@ -189,7 +189,7 @@ class Binder:
         return found
 
     def _sides(self, *sides: ex.Expr) -> Sequence[ex.Expr]:
-        """Texts beside ROWTIME and window bounds become milliseconds.
+        """Convert texts compared with ROWTIME or window bounds to milliseconds.
 
         Source: docs/sql/sources.md#pseudo-columns.
         """

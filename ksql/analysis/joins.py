@@ -1,4 +1,4 @@
-"""What joins have in common: which sources may be joined, how messages show a join.
+"""Parts common to all joins: the sources that may be joined, joins in messages.
 
 Source: docs/sql/joins.md.
 """
@@ -49,7 +49,7 @@ def check_sources(left: FromSource, right: FromSource) -> None:
 
 
 def check_stream_table(join: ast.Join, left: FromSource, right: FromSource) -> None:
-    """What a stream-table join may not be.
+    """Check the restrictions of a stream-table join.
 
     Raises: InvalidJoin; NotSupportedYet for windowed sources.
     """

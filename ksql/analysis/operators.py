@@ -62,7 +62,7 @@ def compare(op: Comparison, left: Bound, right: Bound) -> Bound | None:
 
 
 def _compare_numbers(op: Comparison, left: Bound, right: Bound) -> Bound:
-    """INTEGER and BIGINT become DOUBLE beside a DOUBLE; DECIMAL beside DOUBLE stays as it is."""
+    """Compare numbers: INTEGER and BIGINT become DOUBLE next to a DOUBLE; a DECIMAL stays."""
     a, b = type_of(left), type_of(right)
     if DOUBLE not in (a, b):
         return Compare(op, left, right)

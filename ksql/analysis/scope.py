@@ -1,4 +1,4 @@
-"""What names mean where an expression stands: the columns of the sources, arguments of lambdas.
+"""The names visible to an expression: the columns of the sources, arguments of lambdas.
 
 The rows that a query reads have one column per column of its source, of the same name; those of a
 join have ``ALIAS_NAME`` for the column NAME of the source ALIAS.
