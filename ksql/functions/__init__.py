@@ -1,1 +1,1 @@
-"""What a function is, once."""
+"""The definition of every function, in one place."""

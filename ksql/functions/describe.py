@@ -1,4 +1,4 @@
-"""What SHOW FUNCTIONS and DESCRIBE FUNCTION tell about a function."""
+"""The facts about a function that SHOW FUNCTIONS and DESCRIBE FUNCTION list."""
 
 from __future__ import annotations
 

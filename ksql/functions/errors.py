@@ -1,4 +1,4 @@
-"""What can be wrong with a call."""
+"""Errors in the call of a function."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class BadConstant(StatementError):
 
 
 class Room:
-    """What is left for the parts of one result."""
+    """The space left for the parts of one result."""
 
     __slots__ = ("_name", "_size")
 

@@ -1,4 +1,4 @@
-"""What an overload is called in a stored plan: its signature, whatever its place in a list.
+"""The name of an overload in a stored plan: its signature, whatever its place in a list.
 
 A number, which plans of format 1 have, means the place among the overloads as they are now.
 """
@@ -24,7 +24,7 @@ def signature(overload: Overload) -> str:
     """The types of parameters, of constants and of the result.
 
     Example:
-        ``(STRING..., BIGINT; INT) -> ARRAY<T>``; a result that a rule decides is not told.
+        ``(STRING..., BIGINT; INT) -> ARRAY<T>``; a result that a rule decides is left out.
     """
     columns = ", ".join(map(_shown, overload.params))
     constants = overload.literals if isinstance(overload, AggregateFactory) else ()

@@ -1,4 +1,4 @@
-"""What a function is, once: its signature, its meaning for one row, and how it may be inlined.
+"""The definition of a function: its signature, its meaning for one row, and how it may be inlined.
 
 Parameter types are written as SQL types with these extensions: a single capital letter is a type
 variable (``ARRAY<T>``); ``DECIMAL`` alone is any decimal; ``ANY`` is any type; a trailing ``...``
@@ -80,7 +80,7 @@ class AggregateFactory:
     ``params`` are the column parameters, ``literals`` the trailing constant ones (``INT``,
     ``STRING``, ``BOOLEAN``). ``make`` gets the column types, the constants' values and the
     function's ``ksql.functions.*`` settings, keyed by the last part of their names. ``undoable``
-    tells before that whether the made aggregate has ``undo``.
+    states before that whether the made aggregate has ``undo``.
     """
 
     params: tuple[str, ...]

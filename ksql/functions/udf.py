@@ -1,4 +1,4 @@
-"""What a file of user functions imports, and how such files are loaded.
+"""The decorators that a file of user functions imports, and the loading of such files.
 
 Example::
 

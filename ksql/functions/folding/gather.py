@@ -29,10 +29,10 @@ class NothingToUndo(EvaluationError):
 
 
 class NoCount(BadConstant):
-    """How many values to keep is not said."""
+    """The number of values to keep is NULL."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} must be told how many values to keep: NULL is no number")
+        super().__init__(f"{name} needs the number of values to keep: NULL is no number")
 
 
 class BadLimit(BadConstant):

@@ -60,7 +60,7 @@ def _decimal_average() -> AggregateFunction:
 
 
 def _share(total: Any, count: int, value: Any) -> float:
-    """What a value adds to the squared deviations; sum and count have it already."""
+    """Return a value's share in the squared deviations; sum and count include it already."""
     if count < 2:
         return 0.0
     delta = count * value - total

@@ -77,7 +77,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _from_any_base64(text: str) -> bytes:
-    """What can be read of a text in either alphabet; other characters are skipped."""
+    """Decode a text in either alphabet, skipping other characters."""
     digits = _NOT_BASE64.sub("", text.partition("=")[0].replace("-", "+").replace("_", "/"))
     digits = digits[: len(digits) - (len(digits) % 4 == 1)]
     return base64.b64decode(digits + "=" * (-len(digits) % 4))

@@ -54,7 +54,7 @@ class NullJson(EvaluationError):
 
 
 def extract(text: str, path: str) -> str | None:
-    """What the path leads to: a text as it is, all else as JSON."""
+    """Return the value at the path: a text as it is, all else as JSON."""
     way = steps(path)
     value = parse_json(text)
     for step in way:

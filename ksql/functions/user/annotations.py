@@ -42,7 +42,7 @@ def _to_time(clock: dt.time) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What an annotation means: the SQL type, whether None may come, how values are converted."""
+    """The meaning of an annotation: SQL type, whether None may come, conversion of values."""
 
     sql: str
     nullable: bool = False
@@ -69,7 +69,7 @@ _SIMPLE: dict[Any, Hint] = {
 
 
 def hint_of(annotation: Any) -> Hint:
-    """What the annotation means.
+    """Return the meaning of an annotation.
 
     ``int`` is BIGINT; ``Annotated[int, "INT"]`` says otherwise. A TypedDict is a STRUCT, a TypeVar
     with a name of one capital letter a type variable.
@@ -151,7 +151,7 @@ def _fields(converts: dict[str, Convert]) -> Convert | None:
 
 
 def element_of(annotation: Any) -> Any:
-    """What a table function gives per row: the element of its list or iterator.
+    """Return the type of a table function's rows: the element of its list or iterator.
 
     Raises: BadDeclaration.
     """

@@ -1,4 +1,4 @@
-"""What can be wrong with a function that a user wrote."""
+"""Errors in a function that a user wrote."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A watch over user functions in a process of their own: time and memory are bounded.
 
 A call that takes too long, or a process that grew too large, is interrupted where the call is; one
-that goes on all the same ends its process, and one that never lets other threads run is ended by
+that continues all the same ends its process, and one that never lets other threads run is ended by
 the system's alarm. Costs about 0.1 µs a call.
 """
 
@@ -37,7 +37,7 @@ _STATM: Final = Path("/proc/self/statm")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a call may take, and how much memory its process may have."""
+    """The time that a call may take, and the memory that its process may have."""
 
     seconds: float = 10.0
     memory_bytes: int = 2_147_483_648
