@@ -1,4 +1,4 @@
-"""What a value of a row can do to a function."""
+"""Errors of a function on the values of a row."""
 
 from __future__ import annotations
 

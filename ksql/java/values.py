@@ -53,7 +53,7 @@ def is_plain(type_: SqlType) -> bool:
 
 
 def membership(type_: SqlType) -> Callable[[list[Any], Any], bool]:
-    """A function that tells whether a list of values of the type has a value."""
+    """Return a function that checks whether a list of values of the type has a value."""
     if is_plain(type_):
         return lambda values, wanted: wanted in values
     of = identity(type_)

@@ -67,7 +67,7 @@ class Backtracking:
 
 
 class Linear:
-    """RE2; ``at_end`` and ``at_lines`` tell which line ends in a text it would not see."""
+    """RE2; ``at_end`` and ``at_lines`` mark the line ends in a text it would not see."""
 
     end = r"\z"
 

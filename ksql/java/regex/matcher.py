@@ -72,7 +72,7 @@ class _Engine(Protocol):
 
 
 class _Re2:
-    """RE2 over the text's UTF-8 form; places are told in characters."""
+    """RE2 over the text's UTF-8 form; places are counted in characters."""
 
     def __init__(self, pattern: str, source: str, budget: Budget) -> None:
         made = re2._re2.RE2(source.encode("utf-8", "surrogatepass"), _OPTIONS)  # noqa: SLF001
@@ -270,6 +270,6 @@ def compile_whole(pattern: str) -> JavaRegex:
 
 
 def part(text: str, spans: Spans, group: int) -> str | None:
-    """What a group of a match took; None if it has no part in it."""
+    """Return the text of a group of a match; None if it has no part in it."""
     start, end = spans[group]
     return None if start < 0 else text[start:end]

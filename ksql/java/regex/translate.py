@@ -142,7 +142,7 @@ class _Translator:
         self.place = found.end()
         suffix = self.peek() if self.peek() and self.peek() in "?+" else ""
         self.place += len(suffix)
-        if suffix == "+" or (atom.captures and atom.empty):  # RE2 tells other groups for these
+        if suffix == "+" or (atom.captures and atom.empty):  # RE2 reports other groups for these
             self.dialect.beyond()
         least = int(found[1] or found[0] == "+")
         most = 1 if found[0] == "?" else int(found[3] or found[1] or 0)
@@ -310,7 +310,7 @@ class _Translator:
         return self.reference(f"\\{digits}")
 
     def escaped_set(self) -> Ranges:
-        """What follows a backslash, in or outside a class, as a set of characters."""
+        """Read the escape behind a backslash, in or outside a class, as a set of characters."""
         return self.cased(self.escaped())
 
     def cased(self, ranges: Ranges) -> Ranges:

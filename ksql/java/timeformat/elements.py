@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Element(Protocol):
     """One part of a pattern.
 
-    ``regex`` is what it matches in a text; ``read`` takes the match. ``adjacent`` tells that the
+    ``regex`` is what it matches in a text; ``read`` takes the match. ``adjacent``: the
     next part is a number of fixed width, so that digits are left for it.
     """
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a pattern or with a text."""
+"""Errors in a pattern, or in a text that it should match."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Conflict(OutOfRange):
 
 @dataclass(slots=True)
 class Parsed:
-    """What a text says: fields by name, and its zone or offset."""
+    """The values read from a text: fields by name, and its zone or offset."""
 
     values: dict[str, int] = field(default_factory=dict)
     zone: Zone | None = None

@@ -1,4 +1,4 @@
-"""What a pattern prints: a DATE, a TIME, or a TIMESTAMP in a zone."""
+"""The values that a pattern prints: a DATE, a TIME, or a TIMESTAMP in a zone."""
 
 from __future__ import annotations
 

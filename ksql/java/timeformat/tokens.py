@@ -25,7 +25,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """What stands between brackets."""
+    """The part of a pattern between brackets."""
 
     parts: tuple[Token, ...]
 

@@ -21,7 +21,7 @@ _FIRST = -62_135_596_800
 _LAST = 253_402_300_799
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MAX_OFFSET = 18 * 3600
-# What lies beside the regions of java.time in the system's time-zone database.
+# Entries of the system's time-zone database that are no regions of java.time.
 _NO_REGIONS = frozenset({"EST", "MST", "HST", "ROC", "Factory", "localtime", "posixrules"})
 _NO_FOLDERS = ("posix/", "right/")
 
