@@ -1,4 +1,4 @@
-"""What a catalog knows: sources, types and persistent queries."""
+"""The content of a catalog: sources, types and persistent queries."""
 
 from __future__ import annotations
 
