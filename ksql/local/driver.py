@@ -112,7 +112,7 @@ class MemoryRunner:
         self._resting: dict[QueryId, _Running] = {}
 
     def start(self, query: PersistentQuery) -> None:
-        """Start, or go on with the state of a stopped query."""
+        """Start a query, or continue with the state of a stopped one."""
         plan = codec.loads(query.plan)
         program = self._program(query)
         resting = self._resting.pop(query.id, None)
@@ -147,7 +147,7 @@ class MemoryRunner:
         self._resting.pop(query_id, None)
 
     def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
-        """Go on with another plan on the same state and positions."""
+        """Continue with another plan on the same state and positions."""
         running = self.running[old.id]
         running.program = self._program(new)
         offsets = {topic: {0: position} for topic, position in running.positions.items()}
@@ -169,7 +169,7 @@ class MemoryRunner:
             moved = sum(self._advance(self.running[query_id]) for query_id in ids) > 0
 
     def errors(self) -> list[tuple[str, str]]:
-        """What went to the processing log."""
+        """Return the entries of the processing log."""
         return [error for each in self.running.values() for error in each.errors]
 
     def _advance(self, query: _Running) -> bool:
