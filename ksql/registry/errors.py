@@ -1,4 +1,4 @@
-"""What a registry answers when it does not do what was asked; codes and texts are Confluent's.
+"""Errors that a registry answers with; codes and texts are Confluent's.
 
 ``code // 100`` is the HTTP status, but for 409.
 Source: Confluent Schema Registry API reference, errors.
@@ -211,7 +211,7 @@ class NotOffered(RegistryError):
 
 
 class Incompatible(RegistryError):
-    """The level of the subject forbids the schema; ``reasons`` tell each difference."""
+    """The level of the subject forbids the schema; ``reasons`` list the differences."""
 
     code = 409
 
@@ -224,7 +224,7 @@ class Incompatible(RegistryError):
 
 
 class StoreFailed(RegistryError):
-    """What the registry keeps its schemas in cannot be used."""
+    """The storage of the registry's schemas cannot be used."""
 
     code = 50001
 

@@ -1,7 +1,7 @@
 """The registry's log as a compacted topic of Kafka, as Confluent's registry keeps it.
 
 Several servers may share the topic: their writes are transactions of one transactional id, so
-whoever becomes the writer shuts the one before out. Confluent's registry knows nothing of that;
+a new writer shuts the one before out. Confluent's registry knows nothing of that;
 it may take the topic over, but not write to it at the same time.
 """
 
@@ -55,7 +55,7 @@ class KafkaSchemaLog:
 
     @property
     def where(self) -> str:
-        """What people call it."""
+        """Describe the log's place for messages."""
         return f"the topic {self._topic} in Kafka at {self._settings.bootstrap}"
 
     def open(self) -> None:

@@ -23,7 +23,7 @@ _OF_A_HASH: Final = 5  # the version of UUIDs that follow from content
 
 
 class Level(Enum):
-    """What a new schema owes the ones before it."""
+    """The compatibility that a new schema owes the ones before it."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -92,7 +92,7 @@ def checked(schema: Schema, imported: Mapping[str, str], *, normalize: bool = Fa
 
 
 def faults(level: Level, new: Checked, old: Checked) -> list[str]:
-    """What the level forbids between a new schema and an old one, in words."""
+    """Describe the differences between a new schema and an old one that the level forbids."""
     if level is Level.NONE:
         return []
     if new.schema.kind != old.schema.kind:

@@ -1,4 +1,4 @@
-"""What a registry keeps, as its rules see it."""
+"""The objects that a registry keeps, as its rules see them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StoredVersion:
 
 @dataclass(frozen=True, slots=True)
 class SubjectSettings:
-    """What was set for one subject; None is not set."""
+    """The settings of one subject; None is not set."""
 
     compatibility: str | None = None
     mode: str | None = None

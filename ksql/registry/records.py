@@ -64,14 +64,14 @@ class SubjectDeleted:
 
 @dataclass(frozen=True, slots=True)
 class SubjectCleared:
-    """What was marked as deleted of a subject is gone."""
+    """The versions of a subject that were marked as deleted are removed for good."""
 
     subject: str
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What must outlive compaction: numbers that are never given again.
+    """The numbers that must outlive compaction, as they are never given again.
 
     It is the value of the NOOP record, which Confluent's registry skips unread.
     """
@@ -130,7 +130,7 @@ def encode(change: Change) -> tuple[bytes, bytes | None]:
 
 
 def decode(key: bytes | None, value: bytes | None) -> Change | None:
-    """What the record says; None if it says nothing to a registry like this one.
+    """Decode a record; None if it is of no use to this registry.
 
     Raises: UnreadableRecord.
     """

@@ -1,4 +1,4 @@
-"""What the records of a registry's topic add up to, and the changes of one transaction."""
+"""The state that a registry's topic adds up to, and the changes of one transaction."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Schemas:
     # --- settings
 
     def settings(self, subject: str) -> SubjectSettings:
-        """What was set for the subject."""
+        """Return the settings of the subject."""
         config = self._configs.get(subject, r.ConfigSet(subject))
         return SubjectSettings(config.compatibility, self._modes.get(subject), config.normalize)
 
@@ -173,7 +173,7 @@ class Schemas:
 
 
 class Draft(Schemas):
-    """A state with changes that do not count yet: ``changes`` tells what to write."""
+    """A state with changes that do not count yet: ``changes`` lists the records to write."""
 
     def __init__(self, state: Schemas) -> None:
         self._take(state)

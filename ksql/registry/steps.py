@@ -36,7 +36,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is set for a subject or for all; None is not set."""
+    """The settings of a subject or of all; None is not set."""
 
     compatibility: Level | None = None
     normalize: bool | None = None
@@ -90,7 +90,7 @@ def _schema_id(tables: Draft, new: Checked, wanted: int | None) -> int:
 def against(
     tables: Schemas, level: Level, new: Checked, versions: Sequence[StoredVersion]
 ) -> list[str]:
-    """What the level has against a schema, told of the first version that does not fit."""
+    """List the level's objections to a schema, for the newest version that does not fit."""
     for one in reversed(versions if level.transitive else versions[-1:]):
         stored = _stored(tables, one.schema_id).schema
         old = Checked(stored, imported_by(tables, stored))
@@ -275,7 +275,7 @@ def is_shown(is_deleted: bool, deleted: bool, only_deleted: bool) -> bool:
 
 
 def own_config(tables: Schemas, subject: str) -> Config:
-    """What is set for the subject itself."""
+    """Return the settings of the subject itself."""
     found = tables.settings(subject)
     level = None if found.compatibility is None else Level(found.compatibility)
     return Config(level, found.normalize)

@@ -25,13 +25,13 @@ class SchemaLog(Protocol):
 
     @property
     def where(self) -> str:
-        """What people call it."""
+        """Describe the log's place for messages."""
 
     def read(self, *, to_end: bool) -> Sequence[Change]:
-        """What came since the last call; ``to_end``: all of it, else what has arrived here."""
+        """Return the changes since the last call; ``to_end``: up to the log's end, else those read."""
 
     def hold(self) -> Sequence[Change]:
-        """Become the one who writes, and read to the end."""
+        """Become the only writer, and read to the end."""
 
     def write(self, changes: Sequence[Change]) -> None:
         """Write all of them or none.
@@ -46,8 +46,8 @@ class SchemaLog(Protocol):
 class SchemaStore:
     """Transactions over the registry's state; safe for many threads, and for several servers.
 
-    What one has read in a transaction is still so when it writes: whoever writes shuts all others
-    out, and they read what is new before they try again.
+    The state read in a transaction is unchanged when it writes: a writer shuts all others out, and
+    they read its changes before they try again.
     """
 
     def __init__(self, log: SchemaLog) -> None:
@@ -57,7 +57,7 @@ class SchemaStore:
 
     @property
     def where(self) -> str:
-        """What people call the log."""
+        """Describe the log's place for messages."""
         return self._log.where
 
     def open(self) -> Schemas:

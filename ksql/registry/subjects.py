@@ -34,7 +34,7 @@ class Subjects:
 
     @property
     def where(self) -> str:
-        """What people call the log."""
+        """Describe the log's place for messages."""
         return self._store.where
 
     # --- schemas
@@ -246,7 +246,7 @@ class Subjects:
         *,
         normalize: bool = False,
     ) -> list[str]:
-        """What the subject's level has against a schema: tried against one version, or all.
+        """List the objections of the subject's level to a schema: against one version, or all.
 
         Raises: InvalidSchema; VersionNotFound, SubjectNotFound for a version that is not there.
         """
@@ -263,7 +263,7 @@ class Subjects:
     # --- settings
 
     def config(self, subject: str = EVERYWHERE, *, effective: bool = False) -> Config:
-        """What is set for a subject; ``effective`` is what holds for it.
+        """Return the settings of a subject; ``effective``: with the inherited ones.
 
         Raises: NoSubjectCompatibility.
         """

@@ -24,7 +24,7 @@ class _Body(BaseModel):
 
 
 class ReferenceBody(_Body):
-    """What a schema imports."""
+    """A schema that another one imports."""
 
     name: str
     subject: str

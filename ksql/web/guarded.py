@@ -1,4 +1,4 @@
-"""Puts the guard before an application, and tells the pages that may ask that they may."""
+"""Puts the guard before an application, with CORS headers for the pages of allowed origins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def guard(app: FastAPI, access: Access) -> None:
-    """Answer only those who may ask; to be called when nothing else is put before the routes."""
+    """Answer only permitted requests; call this after all other middleware has been added."""
     if access.origins:
         app.add_middleware(
             CORSMiddleware,
