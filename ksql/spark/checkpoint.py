@@ -1,4 +1,4 @@
-"""What a query's checkpoint says of its progress, readable whether the query runs or not.
+"""Reads a query's progress from its checkpoint, whether the query runs or not.
 
 A checkpoint holds one file per planned batch (``offsets/N``: where it ends) and one per finished
 batch (``commits/N``).

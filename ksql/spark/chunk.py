@@ -90,7 +90,7 @@ class ChunkWriter:
                 del held[:RECORDS_PER_CHUNK]
 
     def finish(self) -> Iterator[tuple[int, bytes]]:
-        """What is left."""
+        """Yield the chunks of the remaining records."""
         for bucket, held in enumerate(self._held):
             if held:
                 yield bucket, self._pack(held)

@@ -52,7 +52,7 @@ def _total(column: str, name: str = "") -> Column:
 
 
 def shipment(spec: QuerySpec) -> Shipment:
-    """What the tasks of the query take with them."""
+    """Return the data that the query's tasks take with them."""
     return Shipment(
         query_id=spec.query_id,
         application_id=spec.application,

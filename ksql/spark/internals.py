@@ -49,7 +49,7 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
 
 
 def physical_plan(query: StreamingQuery) -> str:
-    """The plan of the last batch as Spark tells it; the public way prints it. Empty before one."""
+    """Return Spark's plan of the last batch; the public way prints it. Empty before one."""
     try:
         told = str(query._jsq.explainInternal(False))  # noqa: SLF001 - see above
     except LOST as lost:
@@ -59,9 +59,9 @@ def physical_plan(query: StreamingQuery) -> str:
 
 
 def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
-    """What Spark tells of the batches that began after that moment, as far as it still knows them.
+    """Return Spark's reports of the batches that began after that moment; it forgets old ones.
 
-    A trigger that found nothing may be told under the number of the batch that follows.
+    A trigger that found nothing may be reported under the number of the batch that follows.
 
     The public way turns every number of every batch that Spark remembers into an object by calls
     of their own.

@@ -65,7 +65,7 @@ class SparkSettings:
 
     @property
     def log_file(self) -> Path:
-        """What the JVM and the Python workers say."""
+        """Return the log file of the JVM and the Python workers."""
         return self.state_dir / "logs" / "spark.log"
 
     @property
@@ -93,7 +93,7 @@ class _Py4JFilter(logging.Filter):
 
 
 def quiet_py4j() -> None:
-    """Leave it to us to tell of a JVM that is gone."""
+    """Silence Py4J about a JVM that is gone: we log that ourselves."""
     root = logging.getLogger()
     if not any(isinstance(each, _Py4JFilter) for each in root.filters):
         root.addFilter(_Py4JFilter())  # it logs to the root itself
@@ -150,7 +150,7 @@ def connect(process: Child, settings: SparkSettings) -> Any:
     with settings.connection.open("rb") as told:
         port, secret = read_int(told), UTF8Deserializer().loads(told)
     settings.connection.unlink()
-    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)  # how PySpark is told of a JVM that runs
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)  # so PySpark finds the running JVM
     os.environ["PYSPARK_GATEWAY_SECRET"] = secret
     try:
         return launch_gateway()

@@ -3,7 +3,7 @@
 Hadoop's own sets each new file's permissions; without its native library it does so by running
 ``chmod``, and looks for links by running ``readlink``: forty processes and two thirds of the time
 of a small stateful batch. Ours leaves permissions to the process' umask, and writes no checksums
-beside files (RocksDB's and Spark's files have their own). Two small Java classes,
+next to files (RocksDB's and Spark's files have their own). Two small Java classes,
 
     public class RawFiles extends RawLocalFileSystem {
         public void setPermission(Path path, FsPermission permission) {}

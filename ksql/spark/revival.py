@@ -1,6 +1,6 @@
-"""Spark's process may die: its queries tell so instead of failing on it, and a new one takes over.
+"""Replaces a Spark process that died; its queries report its end instead of failing on it.
 
-Every query goes on from its checkpoint, as it does after any other failure.
+Every query continues from its checkpoint, as it does after any other failure.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SparkRestarting(ServerError):
         super().__init__(
             "Spark's process has ended and is being started again",
             detail=reason,
-            hint="Try again in some seconds; the running queries go on from their checkpoints.",
+            hint="Try again in some seconds; the running queries continue from their checkpoints.",
         )
 
 
@@ -53,12 +53,12 @@ class WatchedQuery:
     """A query of Spark, as ``StreamingQuery``; one whose JVM is gone is over, and says why."""
 
     def __init__(self, query: StreamingQuery, why: Callable[[], str]) -> None:
-        """``why`` tells what became of the JVM."""
+        """Wrap a query; ``why`` explains the end of the JVM."""
         self._query = query
         self._why = why
 
     def __getattr__(self, name: str) -> Any:
-        """What cannot go wrong in another way than Spark's own."""
+        """Pass on everything that can fail only as Spark's own query does."""
         return getattr(self._query, name)
 
     @property
@@ -72,7 +72,7 @@ class WatchedQuery:
 
     @property
     def status(self) -> dict[str, Any]:
-        """What it does at the moment."""
+        """Return the query's present activity."""
         try:
             return dict(self._query.status)
         except LOST as lost:
@@ -80,7 +80,7 @@ class WatchedQuery:
             return {"message": "", "isDataAvailable": False, "isTriggerActive": False}
 
     def exception(self) -> Exception | None:
-        """What ended it."""
+        """Return the exception that ended the query."""
         try:
             return self._query.exception()
         except LOST as lost:
@@ -130,13 +130,13 @@ class Host:
         return self._opened.session
 
     def why(self) -> str:
-        """What became of it; empty as long as it is well."""
+        """Explain the end of the process; empty as long as it is well."""
         if self._why or self._opened is None:
             return self._why or "it was not started"
         return self._opened.process.ending
 
     def problem(self) -> str:
-        """What is wrong, in a sentence; empty if nothing is."""
+        """Describe the trouble in a sentence; empty if there is none."""
         why = self.why()
         if why:
             return f"Spark is being started again: its process {why}"
@@ -193,7 +193,7 @@ class Host:
         return min(_LONGEST_REST_S, _FIRST_REST_S * float(1 << min(self._attempt - 1, 10)))
 
     def note(self, query_id: str, failure: Failure) -> None:
-        """Tell of a query's failure, with the whole trace beside Spark's own words."""
+        """Log a query's failure, with the whole trace next to Spark's own lines."""
         _log.warning("query_failed", extra={"query_id": query_id, "reason": failure.message})
         when = datetime.fromtimestamp(failure.when_ms / 1000, UTC).isoformat(" ", "milliseconds")
         with contextlib.suppress(OSError), self._settings.log_file.open("a") as log:
@@ -206,6 +206,6 @@ class Host:
             self._opened = None
 
     def kill(self) -> None:
-        """End its process at once; whoever waits for an answer of it gets an error."""
+        """End its process at once; threads that wait for its answer get an error."""
         if self._opened is not None:
             self._opened.process.kill()

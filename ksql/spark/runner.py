@@ -48,7 +48,7 @@ _FIRST_TRY_S = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What every query of this server shares: clients' properties, directory, processing log.
+    """The surroundings that queries share: clients' properties, directory, processing log.
 
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
     share a session; ``registry`` is where the schema registry is; ``anew`` names the queries that
@@ -130,7 +130,7 @@ class SparkRunner:
         self.running[query.id] = found
 
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:
-        """Let queries go on from their checkpoints; all at once, as one may have to wait.
+        """Let queries continue from their checkpoints; all at once, as one may have to wait.
 
         Those that do not come up are in ERROR and are tried again; so are those whose checkpoint is
         missing, as that is no new beginning.
@@ -160,11 +160,11 @@ class SparkRunner:
         return self._spec(query)
 
     def application(self, query_id: QueryId) -> str:
-        """What Kafka calls the query in its present life."""
+        """Return the query's name in Kafka in its present life."""
         owner = self._owner(query_id)
         try:
             life = lives.life_of(self.checkpoint(query_id))
-        except KsqlError:  # the query tells of it itself: it is in ERROR
+        except KsqlError:  # the query itself reports it: it is in ERROR
             return owner
         return life.application(owner) if life else owner
 
@@ -244,7 +244,7 @@ class SparkRunner:
             raise BatchUnfinished(paused.id, 0.0, "the query was paused before the batch had ended")
 
     def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
-        """Undo a switch that does not count: the old plan goes on.
+        """Undo a switch that does not count: the old plan continues.
 
         A batch of the new plan that does not end in time is cut through: the log has the old plan.
         """
@@ -261,9 +261,9 @@ class SparkRunner:
             trial.clear(place)
 
     def _end_trial(self, query: PersistentQuery) -> None:
-        """Before a plan goes on: a batch that another one began in a trial is finished by that one.
+        """Let a plan finish the batch that it began in a trial, before another plan continues.
 
-        A server has died in a switch then. What that plan cannot finish, this one must.
+        A server has died in a switch then. If that plan cannot finish it, this one must.
         """
         place = self.checkpoint(query.id)
         with _usable(query.id):
@@ -278,7 +278,7 @@ class SparkRunner:
         query = self._host(tried)
         try:
             done = query.finish_batch(self._limit_s())
-        except Exception:  # noqa: BLE001 - the plan that is to go on runs the batch, and tells
+        except Exception:  # noqa: BLE001 - the plan that continues runs the batch and fails itself
             _log.exception("batch_not_finished", extra={"query_id": tried.id})
         else:
             _log.info("trial_ended", extra={"query_id": tried.id, "finished": done})
@@ -306,7 +306,7 @@ class SparkRunner:
         return lives.begin(place, self._incarnation())
 
     def _life(self, query_id: QueryId) -> Life:
-        """The life with which the query goes on.
+        """Return the life with which the query continues.
 
         Raises: CheckpointMissing, unless it may begin anew.
         """
@@ -364,7 +364,7 @@ class SparkRunner:
         return starts
 
     def _pinned(self, query: PersistentQuery) -> Offsets:
-        """What "latest" was when the query was made.
+        """Return the offsets that "latest" meant when the query was made.
 
         It is written down before the first start: else a crash or a replacement before the first
         batch would lose what has come since. Newer partitions are read from their beginning.

@@ -36,12 +36,12 @@ _BY_ITSELF = "the query ended without an error"
 
 
 def unheard(_query_id: str, _failure: Failure) -> None:
-    """For those who ask the query itself."""
+    """Ignore a failure, for callers that ask the query itself."""
 
 
 @dataclass(frozen=True)
 class Hands:
-    """What starts and ends a query; Spark, or a test.
+    """Starts and ends a query; Spark, or a test.
 
     ``prepare`` finds out what to start and may fail as long as Kafka is away; ``launch`` starts it;
     ``finish`` asks it to end between two batches and waits for that long: True if it has ended;
@@ -64,7 +64,7 @@ class RunningQuery:
     def __init__(
         self, place: Place, hands: Hands, retry: RetryPolicy, tally: Tally, on_failure: OnFailure
     ) -> None:
-        """Nothing is started yet. ``tally`` goes on counting what an older plan began."""
+        """Prepare a query without starting it; ``tally`` continues an older plan's counts."""
         self.place = place
         self.tally = tally
         self._hands = hands
@@ -90,7 +90,7 @@ class RunningQuery:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What it reads; empty before it could first be started."""
+        """Return the topics it reads; empty before its first successful start."""
         return tuple(self._spec.topics) if self._spec is not None else ()
 
     # --- its start
@@ -116,7 +116,7 @@ class RunningQuery:
             self._launched()
 
     def start_soon(self) -> None:
-        """Start it beside; one that does not come up is noted as failed and tried again."""
+        """Start it in the background; note a start that fails, and try again."""
         with self._changed:
             if self._launching or self._stopped or self._held:
                 return
@@ -131,7 +131,7 @@ class RunningQuery:
     def _try(self) -> None:
         try:
             self._launch()
-        except Exception as problem:  # noqa: BLE001 - whatever it is, it is told and tried again
+        except Exception as problem:  # noqa: BLE001 - every failure is logged and tried again
             with self._changed:
                 self._rest(str(problem), problem.text() if isinstance(problem, KsqlError) else "")
         finally:
@@ -162,9 +162,9 @@ class RunningQuery:
     def stop(self, *, graceful: bool = True, timeout_s: float = STOP_S) -> None:
         """End the query for good; its checkpoint stays.
 
-        Graceful: the running batch is finished first, so that whoever takes over the checkpoint
+        Graceful: the running batch is finished first, so that the next owner of the checkpoint
         repeats nothing. A batch that outlasts the time is interrupted (and repeated later). If
-        Spark does not manage, it is told again by ``supervise``.
+        Spark does not manage, ``supervise`` asks it again.
         """
         with self._changed:
             self._stopped = True
@@ -241,7 +241,7 @@ class RunningQuery:
     def _runs(self) -> bool:
         try:
             return self._query is not None and self._query.isActive
-        except Exception:  # noqa: BLE001 - Spark itself is gone: starting the query tells
+        except Exception:  # noqa: BLE001 - Spark itself is gone: starting the query fails
             _log.exception("query_not_asked", extra={"query_id": self.query_id})
             return False
 
@@ -274,10 +274,10 @@ class RunningQuery:
             return Status(State.ERROR, failures or self._current_failure(), int(wait * 1000))
 
     def _does(self, query: StreamingQuery) -> bool:
-        return query.isActive or self._asked_to_end  # then it goes on at once
+        return query.isActive or self._asked_to_end  # then it returns at once
 
     def totals(self) -> Totals:
-        """What it has read and written since this server began."""
+        """Return the counts of records read and written since this server began."""
         with self._changed:
             if self._query is not None:
                 self.tally.add(self._query)

@@ -90,7 +90,7 @@ class SparkRuntime:
         return self._host.session
 
     def problem(self) -> str:
-        """What is wrong with Spark as a whole, in a sentence; empty if nothing is."""
+        """Describe the trouble with Spark as a whole in a sentence; empty if there is none."""
         return self._host.problem()
 
     def wake(self) -> None:
@@ -103,7 +103,7 @@ class SparkRuntime:
 
         Raises:
             QueryStartFailed: Spark refused it; nothing runs.
-            CheckpointMissing: The life that it goes on with is not there.
+            CheckpointMissing: The life that it continues is not there.
         """
         query = self.host(spec.place, lambda: spec, on_failure)
         try:

@@ -64,7 +64,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 # Spark calls every end of a query an error, that between two batches which a stop or a switch asks
-# for as well; failures are told in the processing log and in ours.
+# for as well; failures are written to the processing log and to ours.
 _LOG4J = """\
 rootLogger.level = error
 logger.batches.name = org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
@@ -124,7 +124,7 @@ def open_session(settings: SparkSettings) -> OpenSession:
 
 
 def _quiet(context: SparkContext) -> None:
-    """Say nothing when the JVM hangs up on PySpark's own server; we tell of it."""
+    """Stay silent when the JVM hangs up on PySpark's own server; we log that ourselves."""
     server: Any = context._accumulatorServer  # noqa: SLF001 - see above
     server.handle_error = lambda *_: None
     quiet_py4j()

@@ -1,4 +1,4 @@
-"""What a task needs to know of its query: plain data, pickled with each task."""
+"""The facts about its query that a task needs: plain data, pickled with each task."""
 
 from __future__ import annotations
 

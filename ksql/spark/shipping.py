@@ -1,4 +1,4 @@
-"""What runs in workers travels with the query: this package as a zip, named by its content."""
+"""Ships the workers' code with the query: this package as a zip, named by its content."""
 
 from __future__ import annotations
 

@@ -38,13 +38,13 @@ CLIENT_DEFAULTS: Mapping[str, str] = {
 
 
 class Topics(Protocol):
-    """What a start needs to know of topics."""
+    """The facts about topics that a start needs."""
 
     def partitions(self, topic: str) -> int:
         """How many it has."""
 
     def message_limit(self, topic: str) -> int | None:
-        """The largest batch in bytes that it takes, if that can be told."""
+        """Return the largest batch in bytes that the topic accepts, if known."""
 
 
 class MissingOffsets(ServerError):

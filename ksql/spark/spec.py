@@ -1,4 +1,4 @@
-"""What to run, how it goes, and what can go wrong: the runtime's own vocabulary."""
+"""Specifications, states and errors of queries: the runtime's own vocabulary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ StartAt = Literal["earliest", "latest"] | Mapping[int, int]
 
 @dataclass(frozen=True)
 class Place:
-    """What is known of a query before it can be started: its id, its name to Spark, its home."""
+    """The facts about a query before it can be started: its id, its name in Spark, its home."""
 
     query_id: str
     name: str
@@ -46,7 +46,7 @@ class QuerySpec:
         log_topic: The processing log's topic.
         log_rows: Whether the processing log shows the rows that failed.
         strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
-        application_id: The query's name towards Kafka: groups, transactions.
+        application_id: The query's name in Kafka: groups, transactions.
         sink_topic: Where the results go; its limits are asked for at each start.
         loader: Compiles the plan in the workers.
         space: Tells the queries of services apart that share a session.
@@ -78,7 +78,7 @@ class QuerySpec:
 
     @property
     def name(self) -> str:
-        """What Spark calls the query; ``space`` makes it unique in a shared session."""
+        """Return the query's name in Spark; ``space`` makes it unique in a shared session."""
         return self.space + self.query_id
 
     @property
@@ -88,7 +88,7 @@ class QuerySpec:
 
     @property
     def application(self) -> str:
-        """What Kafka calls the query."""
+        """Return the query's name in Kafka."""
         return self.application_id or f"ksql-{self.query_id}"
 
 

@@ -6,7 +6,7 @@ It leaves by one of three exits, and each leaves exactly one plan with the query
 
 - *switched*: the new plan runs, from the offset on at which the old one ended.
 - *kept* (from OLD_RUNS, ENDING and FINISHING): ``BatchUnfinished`` or whatever else went wrong;
-  the old plan goes on and was never interrupted.
+  the old plan continues and was never interrupted.
 - *back* (from BETWEEN and TRYING): ``SwitchFailed``; the new plan has been ended, the old one runs
   again, or is tried again until it does.
 
@@ -102,7 +102,7 @@ class Coming:
     ) -> None:
         """``watch`` hands it to supervision, once it runs.
 
-        ``note`` is told when its plan is about to be tried, and when it has given way.
+        ``note`` is called when its plan is about to be tried, and when it has given way.
         """
         self.query = query
         self._watch = watch
@@ -195,7 +195,7 @@ class Switching(Generic[T]):
         try:
             if self.state is SwitchState.TRYING:
                 self._new.undo()
-        except Exception:  # noqa: BLE001 - what failed first is what is told
+        except Exception:  # noqa: BLE001 - the first failure is reported
             _log.exception("new_plan_not_ended", extra={"query_id": self._old.query_id})
         finally:
             self._old.go_on()
@@ -236,7 +236,7 @@ class BatchUnfinished(ServerError):
 
 
 class SwitchRefused(ServerError):
-    """The old plan could not be ended in good order; it goes on."""
+    """The old plan could not be ended in good order; it continues."""
 
     def __init__(self, query_id: str, cause: str) -> None:
         super().__init__(

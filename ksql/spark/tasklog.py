@@ -1,4 +1,4 @@
-"""What went wrong with single records in one task, on its way to the processing log."""
+"""Failures of single records in one task, on their way to the processing log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST_MESSAGE: Final = 4_000
 class TaskLog:
     """Collects a task's entries (the ``LogError`` protocol).
 
-    A batch may be made of records that fail: all are counted, some are told of, the rest as a sum.
+    A batch may be made of records that fail: all are counted, some are logged, the rest as a sum.
     """
 
     def __init__(self) -> None:

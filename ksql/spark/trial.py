@@ -1,7 +1,7 @@
-"""The plan that a switch tries, written beside the checkpoint until another plan goes on from it.
+"""The plan that a switch tries, written next to the checkpoint until another plan continues it.
 
 A server may die while the new plan's first batch is half done and its command is not in the log.
-The old plan goes on then, but that batch is not its own: the new plan finishes it first.
+The old plan continues then, but that batch is not its own: the new plan finishes it first.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read(checkpoint: Path) -> PersistentQuery | None:
 
 
 def clear(checkpoint: Path) -> None:
-    """Another plan goes on from here."""
+    """Remove the plan: another one continues from here."""
     _file(checkpoint).unlink(missing_ok=True)
 
 
