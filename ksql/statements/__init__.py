@@ -1,1 +1,1 @@
-"""What each statement does and answers, one handler each."""
+"""Statements: one handler for each kind, with its effect and its answer."""

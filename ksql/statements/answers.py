@@ -1,4 +1,4 @@
-"""What the service answers with beside entities: failed requests, its identity, its health."""
+"""The service's answers apart from entities: failed requests, its identity, its health."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class UnknownField(StatementError):
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """Who is answering."""
+    """The identity of the answering server."""
 
     version: str
     kafka_cluster_id: str

@@ -80,7 +80,7 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
 def _statistics(
     writers: tuple[PersistentQuery, ...], readers: tuple[PersistentQuery, ...], request: Request
 ) -> tuple[e.HostStatistic, ...]:
-    """What this server's queries wrote to and read from a source, since the server began."""
+    """Count the records that this server's queries wrote to and read from a source."""
     written = [request.services.monitor.health(query.id) for query in writers]
     read = [request.services.monitor.health(query.id) for query in readers]
     named: list[tuple[str, float, list[QueryHealth]]] = []

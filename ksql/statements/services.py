@@ -1,4 +1,4 @@
-"""What statements need of the service around them, and the state of one request."""
+"""The parts of the service that statements need, and the state of one request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class QueryHealth:
 
 
 class Monitor(Protocol):
-    """What is known of running queries and of topics at this moment."""
+    """The present facts about running queries and topics."""
 
     def health(self, query_id: str) -> QueryHealth:
         """How the query does; state ``PAUSED`` or ``ERROR`` if it does not run."""
@@ -50,7 +50,7 @@ class Monitor(Protocol):
         """How far it has read: topic -> partition -> next offset."""
 
     def application(self, query_id: str) -> str:
-        """What Kafka calls the query, the beginning of its consumer groups; empty if unknown."""
+        """Return the query's name in Kafka, the prefix of its groups; empty if unknown."""
 
     def topics(self) -> Mapping[str, Sequence[int]]:
         """All topics: the number of replicas of each partition."""
@@ -99,7 +99,7 @@ class Writer(Protocol):
 class Services:
     """Everything that a handler may use.
 
-    ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` tells which ones run.
+    ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones.
     """
 
     engine: Engine
