@@ -1,6 +1,6 @@
 """How a topic's keys or its values are written: the format's name, its properties, its abilities.
 
-A row of ``CAPABILITIES`` tells what a format can do; ``ksql.formats.table`` has its implementation.
+A row of ``CAPABILITIES`` describes a format; ``ksql.formats.table`` has its implementation.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a format can do."""
+    """The capabilities of a format."""
 
     name: FormatName
     infers: bool = False  # its schemas are in a registry, and columns can come from there
@@ -108,7 +108,7 @@ class UnknownFormat(StatementError):
 
 
 def capabilities(name: str) -> Capabilities:
-    """What the format of that name can do; the name is in any case.
+    """Return the capabilities of the format of that name, in upper or lower case.
 
     Raises: UnknownFormat.
     """

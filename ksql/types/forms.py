@@ -1,6 +1,6 @@
 """How types, columns and formats are stored: tags and keys of their own, which never change.
 
-Whoever renames a class or a field leaves them as they are and writes ``key=field`` here.
+After renaming a class or a field, leave them as they are and write ``key=field`` here.
 """
 
 from __future__ import annotations

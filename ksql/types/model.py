@@ -114,7 +114,7 @@ INTERVAL = Primitive(Kind.INTERVAL)
 
 
 def duplicate_fields(fields: tuple[Field, ...]) -> str:
-    """What is wrong with fields of which two have the same name; empty if none have."""
+    """Describe the fault of fields of which two have the same name; empty if none have."""
     seen: dict[str, Field] = {}
     for field in fields:
         known = seen.get(field.name)

@@ -89,7 +89,7 @@ _LEAVES: dict[SqlType, Callable[[Any], str]] = {
 
 
 def stringer(type_: SqlType) -> Callable[[Any], str]:
-    """What prints values of the type as ``String.valueOf`` does; NULL gives ``null``."""
+    """Return a function that prints values as ``String.valueOf`` does; NULL gives ``null``."""
     match type_:
         case model.Array(item):
             return _array(stringer(item))

@@ -26,7 +26,7 @@ SYSTEM_NAMES = frozenset(PSEUDO_COLUMNS) | frozenset(WINDOW_COLUMNS)
 
 
 class Role(Enum):
-    """What a column is stored in."""
+    """The part of a record that holds a column."""
 
     KEY = "KEY"
     VALUE = "VALUE"
