@@ -1,7 +1,7 @@
 """Sets the project up: Python and Java are checked first, then the environment, packages and jars.
 
 ``python3 server/bootstrap.py``, or ``make setup``. Standard library only, and no syntax newer than
-Python 3.8: an old interpreter must get as far as the message that says so.
+Python 3.8: an old interpreter must get as far as the message that refuses it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REPORT_EVERY = 10
 
 
 class SetupError(Exception):
-    """The set-up cannot go on; the text says why and what to do."""
+    """The set-up cannot continue; the text gives the reason and a remedy."""
 
 
 def main() -> int:
@@ -58,7 +58,7 @@ def say(text: str) -> None:
 
 
 def reexecute_if_old() -> None:
-    """Goes on under a newer Python of this machine when this one is too old.
+    """Restart under a newer Python of this machine if this one is too old.
 
     Raises: SetupError when there is none.
     """
@@ -102,7 +102,7 @@ def check_venv_module() -> None:
 
     Raises: SetupError with the package to install.
     """
-    from importlib.util import find_spec  # noqa: PLC0415 beside its only use
+    from importlib.util import find_spec  # noqa: PLC0415 next to its only use
 
     if find_spec("ensurepip") and find_spec("venv"):
         return

@@ -1,4 +1,4 @@
-"""What every route needs: the service, the threads that wait for it, the state of the door."""
+"""The context of every route: the service, the threads that wait for it, the door's state."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Door:
             self._running.add(stream)
 
     def closed(self, stream: Closeable) -> None:
-        """End a query, in a thread and without waiting: whoever read it may be gone already."""
+        """End a query, in a thread and without waiting: its reader may be gone already."""
         with self._lock:
             self._running.discard(stream)
         self._streams.submit(stream.close).add_done_callback(_log_failure)

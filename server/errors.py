@@ -55,7 +55,7 @@ class NotSupportedHere(KsqlError):
 
 
 def body_of(error: Exception) -> dict[str, Any]:
-    """The JSON object that tells a client of an error."""
+    """Return the JSON object that describes an error to a client."""
     match error:
         case RequestFailed():
             text = error.statement_text or getattr(error.error, "statement", "")

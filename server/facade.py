@@ -1,4 +1,4 @@
-"""What the doors need of the service, and nothing more."""
+"""The parts of the service that the doors need, and nothing more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Delivery(Protocol):
     def wait(self) -> None:
         """Return once it is acknowledged.
 
-        Raises: KsqlErrors that tell what became of it instead.
+        Raises: KsqlErrors that describe its failure.
         """
 
 
@@ -36,7 +36,7 @@ class Service(Protocol):
     """The whole service as a door sees it.
 
     Every method may block and may be called from several threads at once. Every method raises
-    ``KsqlError`` for what a user can be told; anything else is a defect and reported as a 50000.
+    ``KsqlError`` for a user's error; anything else is a defect and reported as a 50000.
     """
 
     def start(self) -> None:
@@ -74,7 +74,7 @@ class Service(Protocol):
         """End a push query of this server; False when there is none of that id."""
 
     def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
-        """What writes rows to the stream of that name.
+        """Return the writer of rows to the stream of that name.
 
         Raises: RequestFailed for what does not take rows.
         """
@@ -83,7 +83,7 @@ class Service(Protocol):
         """Version and identity; cheap."""
 
     def addresses(self) -> Mapping[str, str]:
-        """What else this server runs for others, and the URL of each; known once it has started."""
+        """Return the URLs of the other services of this server; known once it has started."""
 
     def health(self) -> Health:
         """How the parts are doing; may talk to Kafka, so the door caches it."""

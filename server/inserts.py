@@ -94,7 +94,7 @@ class InsertsResponse(Response):
         self._ended = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Write rows and tell what became of them until there are no more, or one ends it all."""
+        """Write rows and report on each until there are no more, or one ends the stream."""
         start = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
         await _send(send, self._form.first)
@@ -131,7 +131,7 @@ class InsertsResponse(Response):
         try:
             _ = self._door.service  # raises once the server is shutting down
             return self._writer.begin(parse_row(line))
-        except Exception as error:  # noqa: BLE001 - the status is sent: the stream itself must tell it
+        except Exception as error:  # noqa: BLE001 - the status is sent: the stream must report it
             return self._told(error)
 
     def _ack(self, begun: Delivery | dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class InsertsResponse(Response):
 
 
 def _ends_all(error: Exception, body: dict[str, Any]) -> bool:
-    """Whether later rows are in vain: what cannot be read or meant, and a server in trouble."""
+    """Whether a row's error ends the stream: an unreadable row, or a server in trouble."""
     return isinstance(error, BadRequest | BodyTooLong | UnknownField) or body["error_code"] >= 50000
 
 
@@ -187,4 +187,4 @@ def _refuse(name: str) -> NoReturn:
 
 
 class _NoJson(ValueError):
-    """What Python reads as JSON and JSON does not have."""
+    """A number that Python reads as JSON, though JSON has none such."""

@@ -9,7 +9,7 @@ from jgo.maven import Dependency, MavenContext
 
 from ksql.base.jars import LOCK, JarSet, sha256
 
-# Resolution alone would pick older clients beside the broker: they are named explicitly.
+# Resolution alone would pick older clients next to the broker: they are named explicitly.
 BROKER_ROOTS = (
     "org.apache.kafka:kafka_2.13:4.1.1",
     "org.apache.kafka:kafka-clients:4.1.1",

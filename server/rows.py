@@ -26,7 +26,7 @@ class Form(Protocol):
     """One way to write an answer; every method returns the bytes to send at that moment."""
 
     def header(self) -> bytes:
-        """What comes before the first row."""
+        """Return the bytes before the first row."""
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """Some rows; empty if there is nothing to say about them."""
@@ -35,7 +35,7 @@ class Form(Protocol):
         """An error after the header; ``footer`` still follows."""
 
     def footer(self, final_message: str | None) -> bytes:
-        """What comes after the last row."""
+        """Return the bytes after the last row."""
 
 
 def schema_text(columns: Sequence[Column], *, keys: bool) -> str:
@@ -95,7 +95,7 @@ class StreamedRows:
         self._values = _values(stream.columns)
 
     def header(self) -> bytes:
-        """The header object; a pull query's schema tells its keys."""
+        """The header object; a pull query's schema marks its keys."""
         return b"[" + dumps({"header": self._header})
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:

@@ -74,7 +74,7 @@ def parse_properties(text: str) -> dict[str, str]:
 def read_configuration(file: Path | None, options: Sequence[str] = ()) -> dict[str, str]:
     """The file's properties with the options (``key=value``) on top.
 
-    A relative directory of user functions lies beside the file.
+    A relative directory of user functions lies next to the file.
     Raises: BadConfiguration for a file that cannot be read or an option without an equals sign.
     """
     found = {} if file is None else parse_properties(_text_of(file))

@@ -1,6 +1,6 @@
 """``ksql state``: what was moved aside in a state directory, listed and removed.
 
-It needs no server, and may be used beside one that runs: nothing that lies aside is in use.
+It needs no server, and may be used while one runs: nothing that was moved aside is in use.
 """
 
 from __future__ import annotations

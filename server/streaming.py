@@ -89,7 +89,7 @@ async def _row_chunks(
                 yield chunk
         if door.state == "TERMINATING":
             raise ShuttingDown
-    except Exception as error:  # noqa: BLE001 - the status is sent: the stream itself must tell it
+    except Exception as error:  # noqa: BLE001 - the status is sent: the stream must report it
         yield form.error(streamed_body(error))
     yield form.footer(stream.final_message)
 

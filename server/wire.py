@@ -1,4 +1,4 @@
-"""What goes over the wire: request bodies as they must be, entities as JSON.
+"""The forms on the wire: request bodies as they must be, entities as JSON.
 
 Source: ksqlDB developer guide, REST API.
 """

@@ -34,7 +34,7 @@ class ServerFailure(Exception):
 
     @classmethod
     def of(cls, body: JsonObject) -> ServerFailure:
-        """The failure that an error body tells of."""
+        """Return the failure that an error body describes."""
         return cls(
             int(body.get("error_code", 0)),
             str(body.get("message", "")),
@@ -49,7 +49,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a query's rows will look like."""
+    """The shape of a query's rows."""
 
     query_id: str | None
     columns: tuple[tuple[str, str], ...]  # name, type

@@ -140,7 +140,7 @@ def server(terminal: Terminal, argument: str) -> None:
 
 
 def greet(terminal: Terminal) -> None:
-    """Say who answers; a server that does not is told of and may come later.
+    """Print the server's identity; report a server that does not answer, as it may come later.
 
     Raises: ServerFailure when it answers with an error.
     """

@@ -20,7 +20,7 @@ Renderer = Callable[[JsonObject], RenderableType]
 
 
 def render(entity: JsonObject) -> RenderableType:
-    """What to show for an entity; a type nobody knows is shown as JSON."""
+    """Show an entity, as JSON if its type is unknown."""
     renderer = RENDERERS.get(entity.get("@type", ""))
     shown = as_json(entity) if renderer is None else renderer(entity)
     warnings = [

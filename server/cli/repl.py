@@ -133,7 +133,7 @@ class Repl:
 
 
 def _continuation(_width: int, line: int, _wraps: int) -> str:
-    """What stands before the lines after the first; tells of a quote that is still open."""
+    """Return the prompt of the lines after the first; it shows a quote that is still open."""
     text = get_app().current_buffer.text
     quote = split("\n".join(text.split("\n")[:line])).open_quote
     return f"{quote[:1] or ' '}> ".rjust(len(PROMPT))

@@ -1,4 +1,4 @@
-"""Where output goes: the terminal or a pipe, errors beside it, and a spool file if one is open."""
+"""The output of a session: terminal or pipe, errors separately, a spool file if one is open."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Screen:
             console.print(Text(text, style="dim"))
 
     def error(self, shown: RenderableType) -> None:
-        """Tell of an error."""
+        """Print an error."""
         for console in self._consoles(self._errors):
             console.print(shown)
 

@@ -1,4 +1,4 @@
-"""What a terminal session remembers, and the statements that it answers by itself.
+"""The memory of a terminal session, and the statements that it answers by itself.
 
 Source: docs/sql/managing.md#set-unset.
 """

@@ -36,7 +36,7 @@ class CommandFailed(Exception):
 
 
 class AlreadyTold(CommandFailed):
-    """A command that failed because of something the user has been told of."""
+    """A command that failed for a reason that the user has already seen."""
 
 
 class NeverClosed(CommandFailed):

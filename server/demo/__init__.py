@@ -1,4 +1,4 @@
-"""``ksql demo``: the main job on real data, told step by step and checked at the end."""
+"""``ksql demo``: the main job on real data, explained step by step and checked at the end."""
 
 from __future__ import annotations
 

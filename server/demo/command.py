@@ -31,7 +31,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user chose."""
+    """The user's choices."""
 
     flights: int
     keep: Path | None

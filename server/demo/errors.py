@@ -1,4 +1,4 @@
-"""What can go wrong in the demo, in words for the person who runs it."""
+"""Errors of the demo, in words for the person who runs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ksql.base.errors import KsqlError
 
 
 class DemoFailed(KsqlError):
-    """The demo cannot go on."""
+    """The demo cannot continue."""
 
 
 class NoData(DemoFailed):

@@ -53,7 +53,7 @@ class Feed:
         self._thread.start()
 
     def allow(self, limit: int) -> None:
-        """Go on, up to that many records in all."""
+        """Continue, up to that many records in all."""
         self._limit = limit
 
     def await_sent(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""What the demo shows: statements and answers, a bar that moves, tables; plain text in a pipe."""
+"""The demo's output: statements and answers, a progress bar, tables; plain text in a pipe."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_console(out: TextIO | None = None, *, color: bool = True) -> Console:
 
 
 class Show:
-    """Tells the story, line by line."""
+    """Prints the story, line by line."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -49,15 +49,15 @@ class Show:
         self._console.print(Rule(Text(title, style="bold"), align="left", style="dim"))
 
     def note(self, text: str) -> None:
-        """What happens now."""
+        """Print the step that begins now."""
         self._print(Text(text, style="dim"))
 
     def good(self, text: str) -> None:
-        """Something that worked."""
+        """Print a success."""
         self._print(Text(text, style="green"))
 
     def bad(self, text: str) -> None:
-        """Something that did not; the first line is the fact, the others tell more."""
+        """Print a failure: the fact in the first line, details in the others."""
         fact, *more = text.split("\n")
         self._print(Text("\n").join([Text(fact, style="red"), *map(Text, more)]))
 
@@ -69,7 +69,7 @@ class Show:
         self._print(coloured)
 
     def report(self, upgrade: dict[str, Any]) -> None:
-        """What the service says of a replacement."""
+        """Print the service's report on a replacement."""
         self._print(render_upgrade(upgrade))
 
     # --- tables
@@ -182,7 +182,7 @@ class PlainBar(Bar):
         self._show, self._total, self._shown = show, total, 0
 
     def update(self, records_in: int, rows_out: int) -> None:
-        """Say it if it is much further than when it was said last."""
+        """Print the progress if it is much further than when it was printed last."""
         step = records_in * _PLAIN_STEPS // max(self._total, 1)
         if step > self._shown:
             self._shown = step

@@ -84,7 +84,7 @@ def service(state: Path, progress: Callable[[str], None]) -> Iterator[Site]:
 
 @contextlib.contextmanager
 def _log_file(path: Path) -> Iterator[None]:
-    """What the service logs, or a thread dies of, goes to a file, not between the demo's lines."""
+    """Send logs and errors of threads to a file, not between the demo's lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(EventFormatter())

@@ -30,7 +30,7 @@ _CATCH_UP_S = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one query did, and whether its answer is right."""
+    """The work of one query, and whether its answer is right."""
 
     query_id: str
     sink: str

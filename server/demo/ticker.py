@@ -1,4 +1,4 @@
-"""Something done again and again beside the demo's own course."""
+"""Repeats a task in the background of the demo."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ class Ticker:
             while not self._over.is_set():
                 self._call()
                 self._over.wait(self._every_s)
-        except Exception as failure:  # noqa: BLE001 - told where the block ends
+        except Exception as failure:  # noqa: BLE001 - raised where the block ends
             self._failure = failure

@@ -1,4 +1,4 @@
-"""Who is answering: /, /info, /v1/metadata, /v1/metadata/id, /is_valid_property.
+"""The server's identity: /, /info, /v1/metadata, /v1/metadata/id, /is_valid_property.
 
 Source: ksqlDB developer guide, REST API, endpoint /info.
 """
