@@ -1,4 +1,4 @@
-"""What a case runs on: the local driver in memory, or the whole service on Kafka and Spark."""
+"""The drivers of a case: the local driver in memory, or the whole service on Kafka and Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Bench(Protocol):
 
     @property
     def catalog(self) -> Catalog:
-        """What exists now."""
+        """Return the present catalog."""
 
     @property
     def registry(self) -> Registry:

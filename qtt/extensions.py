@@ -1,4 +1,4 @@
-"""The functions that the test files call beside the built-in ones."""
+"""The functions that the test files call besides the built-in ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all cases on real Kafka do: wait for queries, read topics, register imports."""
+"""Steps of all cases on real Kafka: wait for queries, read topics, register imports."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _statement(item: Any, format_: str | None) -> Statement:
 
 
 def _nested(*columns: list[Any]) -> list[list[list[Any]]]:
-    """Plain lists are one step; beside a list of lists each item is a step, as KLIP-28 has it."""
+    """Plain lists are one step; next to a list of lists each item is a step, as KLIP-28 has it."""
     if any(isinstance(item, list) for items in columns for item in items):
         return [[item if isinstance(item, list) else [item] for item in items] for items in columns]
     return [[items] for items in columns]

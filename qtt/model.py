@@ -1,4 +1,4 @@
-"""What a test file says."""
+"""The content of a test file."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestPart:
-    """What a case for a running server says beside statements and records.
+    """The parts of a case for a running server besides statements and records.
 
     ``waits``: the records come once the one push query has begun to answer. ``proto``: the queries
     are asked a second time, for answers in protobuf.
@@ -117,7 +117,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a case."""
+    """The outcome of a case."""
 
     id: str
     status: Status

@@ -1,4 +1,4 @@
-"""What must hold of the catalog after a case. Source: qtt/README.md#a-case."""
+"""Checks the catalog after a case. Source: qtt/README.md#a-case."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _check_topics(wanted: Sequence[Mapping[str, Any]], driver: Driver, partition
 
 
 def _topic_facts(source: DataSource, driver: Driver) -> dict[str, Any]:
-    """What is known of a topic, in the words of the test files."""
+    """Return the facts about a topic, in the words of the test files."""
     facts: dict[str, Any] = {"partitions": str(source.partitions)}
     for side in _SIDES:
         format_ = source.key_format if side == "key" else source.value_format

@@ -60,7 +60,7 @@ def _shown(line: Mapping[str, Any], message: Any) -> Mapping[str, Any]:
 
 
 def _nested(message: Message) -> dict[str, Any]:
-    """What the message's text tells: fields without a presence only if they are set."""
+    """Return the fields in the message's text; without presence only if they are set."""
     return {field.name: _value(field, value) for field, value in message.ListFields()}
 
 

@@ -46,7 +46,7 @@ def write(path: Path, driver: str, results: Sequence[Result]) -> None:
 
 
 def judge(driver: str, results: Sequence[Result]) -> list[str]:
-    """What is wrong: failures that are not listed, and listed cases that pass."""
+    """Return the faults of a run: failures that are not listed, and listed cases that pass."""
     gaps = known_gaps(driver)
     problems = [f"FAILED {r.id}\n    {r.reason}" for r in results if _is_new(r, gaps)]
     problems += [

@@ -137,7 +137,7 @@ def _marks(step: Step, count: int) -> list[str | None]:
         return [None] * count
     marks = [s.refused for s in step.statements for _ in split(s.sql)]
     if len(marks) != count:
-        raise Mismatch("beside a refused statement each text must be whole statements")
+        raise Mismatch("next to a refused statement each text must be whole statements")
     return marks
 
 
@@ -153,7 +153,7 @@ def _execute(parsed: Parsed, driver: Driver, settings: Settings) -> Settings:
 
 
 def _expect_refusal(raw: RawStatement, driver: Driver, settings: Settings, part: str) -> None:
-    """The statement fails, says so, and has changed nothing."""
+    """Expect the statement to fail with that message, and to change nothing."""
     before = driver.catalog
     try:
         parsed = parse_one(raw, types=before.types, variables={})

@@ -39,7 +39,7 @@ _SETTINGS: Final = {
 
 
 class ServedDriver:
-    """What a REST case needs beside the server's own interface."""
+    """The requirements of a REST case besides the server's own interface."""
 
     def __init__(self, shared: SparkDrivers, service: KsqlService, url: str) -> None:
         self.url = url
@@ -49,7 +49,7 @@ class ServedDriver:
 
     @property
     def catalog(self) -> Catalog:
-        """What exists now."""
+        """Return the present catalog."""
         return self._service.engine.catalog
 
     @property

@@ -110,7 +110,7 @@ class SparkDrivers:
 
 
 def _compare_nothing(url: str) -> None:
-    """Tell the registry to take every schema: the cases' own registry did so."""
+    """Make the registry accept every schema, as the cases' own registry did."""
     request = urllib.request.Request(  # noqa: S310 - our own server
         f"{url}/config",
         b'{"compatibility":"NONE"}',

@@ -1,4 +1,4 @@
-"""What is there before a case's first statement: its topics and their registered schemas.
+"""Sets up a case before its first statement: its topics and their registered schemas.
 
 Source: qtt/README.md#a-case.
 """

@@ -168,7 +168,7 @@ def decode(
     side: Side,
     written: Written | None = None,
 ) -> Any:
-    """What the bytes say, in the form that expectations have."""
+    """Decode bytes to the form that expectations have."""
     if data is None:
         return None
     info = capabilities(format_.name)

@@ -77,7 +77,7 @@ def _new_struct() -> StructA:
 
 
 class Refused(RuntimeError):
-    """What a function that is meant to fail raises."""
+    """The error of a function that is meant to fail."""
 
 
 @udf(name="bad_udf")
@@ -188,7 +188,7 @@ def _throwing(should_throw: bool) -> list[bool]:
 
 
 class _Sum:
-    """What the sums have in common."""
+    """The common part of the sums."""
 
     start: Any = 0
 
