@@ -23,7 +23,7 @@ RESULTS: Final = (
         kind="bool",
         default="true",
         part_of="plan",
-        doc="Stop a query whose unread records are gone from the broker, instead of going on.",
+        doc="Stop a query whose unread records are gone from the broker, instead of continuing.",
     ),
     Property(
         name="auto.offset.reset",

@@ -38,7 +38,7 @@ DOORS: Final = (
         name="ksql.allowed.hosts",
         kind="list",
         default="",
-        doc="Names under which clients reach the server, beside addresses, `localhost`, "
+        doc="Names under which clients reach the server, besides addresses, `localhost`, "
         "the machine's name and the listeners'; `*` allows all.",
     ),
     Property(
@@ -179,7 +179,7 @@ SPARK: Final = (
         kind="int",
         default="60000",
         doc="How long a replacement waits for the running batch to end; then it is refused and "
-        "the running plan goes on.",
+        "the running plan continues.",
     ),
 )
 
