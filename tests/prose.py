@@ -22,27 +22,22 @@ ROOT = Path(__file__).parent.parent
 PLACES = ("ksql", "server", "qtt", "migrations", "docs", "README.md", "CONTRIBUTING.md")
 # where the text has not been gone over yet; a place that has become clean is taken from the list
 NOT_YET: tuple[str, ...] = (
-    "docs",
-    "ksql/catalog",
     "ksql/compile",
     "ksql/dataflow",
     "ksql/engine",
     "ksql/formats",
     "ksql/ledger",
-    "ksql/local",
     "ksql/plan",
     "ksql/processors",
-    "ksql/registry",
-    "ksql/spark",
-    "ksql/statements",
-    "ksql/types",
-    "CONTRIBUTING.md",
+    "ksql/spark/lives.py",
+    "ksql/statements/entities.py",
     "migrations",
-    "qtt",
-    "server",
+    "server/hosting.py",
+    "server/listeners.py",
+    "server/main.py",
 )
-# messages whose words the test files of ksqlDB pin
-PINNED: tuple[str, ...] = ()
+# messages whose words the documents and test files pin
+PINNED: tuple[str, ...] = ("plan goes on unchanged", "query goes on unchanged")
 
 
 @dataclass(frozen=True)
