@@ -28,7 +28,7 @@ class SchemaLog(Protocol):
         """Describe the log's place for messages."""
 
     def read(self, *, to_end: bool) -> Sequence[Change]:
-        """Return the changes since the last call; ``to_end``: up to the log's end, else those read."""
+        """Return the changes since the last call; ``to_end``: up to the log's end, else so far."""
 
     def hold(self) -> Sequence[Change]:
         """Become the only writer, and read to the end."""
