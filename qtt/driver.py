@@ -23,7 +23,7 @@ RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
 
 
 class Bench(Protocol):
-    """What a case is set up on, and what is looked at when it is over."""
+    """The stage on which a case is set up and, at the end, examined."""
 
     @property
     def catalog(self) -> Catalog:

@@ -63,7 +63,7 @@ class Checked:
 
     @property
     def guid(self) -> str:
-        """What stands for the content everywhere: equal schemas have the same."""
+        """Return the identity of the content: equal schemas have the same in every registry."""
         said = kind_of(self.schema.kind).identity(self.schema.text)
         references = [(one.name, one.subject, one.version) for one in self.schema.references]
         content = orjson.dumps([self.schema.kind, said, references])

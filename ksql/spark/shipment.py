@@ -26,7 +26,7 @@ class Shipment:
 
     Attributes:
         query_id: The persistent query's id.
-        application_id: The query's name towards Kafka, unique among all services of a cluster.
+        application_id: The query's name in Kafka, unique among all services of a cluster.
         plan_json: The plan; ``loader`` compiles it.
         topics: The source topics, in the order of their indices.
         buckets: Row labels of the exchange; empty for a stateless query.

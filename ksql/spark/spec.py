@@ -49,7 +49,7 @@ class QuerySpec:
         application_id: The query's name in Kafka: groups, transactions.
         sink_topic: Where the results go; its limits are asked for at each start.
         loader: Compiles the plan in the workers.
-        space: Tells the queries of services apart that share a session.
+        space: Separates the queries of services that share a session.
         incarnation: The life that the checkpoint must hold at each start; None: not looked at.
         lease: The right to write, which its tasks ask for.
     """

@@ -46,7 +46,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class WordContext:
-    """What the meaning of a statement's words depends on beside the text."""
+    """The types and variables on which the meaning of a statement's words depends."""
 
     types: Mapping[str, SqlType] = field(default_factory=dict)
     variables: Mapping[str, str] | None = None

@@ -1,4 +1,4 @@
-"""What Tab offers: the commands, words and names that fit the place."""
+"""Completion on Tab: the commands, words and names that fit the place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand at a place: the first of some rules that knows the place decides."""
+"""The words that fit a place: the first rule that recognizes the place decides."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def candidates(place: Place, names: Names) -> list[Candidate]:
 
 
 def texts(place: Place, names: Names) -> list[str]:
-    """What may stand in the quotes that begin at a place."""
+    """Return the words that fit in the quotes that begin at a place."""
     named = place.before[-2] if place.last == "=" and place.before[1:] else ""
     if place.last in ("SET", "UNSET", "SYSTEM"):
         return list(names.properties)
@@ -133,7 +133,7 @@ def _fixed(place: Place, _names: Names) -> Iterable[Candidate] | None:
 
 
 def _rest(place: Place, _names: Names) -> Iterable[Candidate] | None:
-    """The words that go on with a statement that is no query."""
+    """Return the words that continue a statement that is no query."""
     match place.before:
         case ("SHOW" | "LIST", "STREAMS" | "TABLES" | "QUERIES" | "TOPICS") | (
             "DESCRIBE",
@@ -209,7 +209,7 @@ def _operand(place: Place, names: Names) -> Iterable[Candidate] | None:
 
 
 def _after_operand(place: Place, _names: Names) -> Iterable[Candidate] | None:
-    """The clauses that may still come, then the words that go on with an expression."""
+    """The clauses that may still come, then the words that continue an expression."""
     clauses = [word for word in place.before if word in CLAUSES or word == "SELECT"]
     if not clauses:
         return None

@@ -1,4 +1,4 @@
-"""What exists on the server: sources with their columns, functions, queries, topics, properties."""
+"""The names on the server: sources with their columns, functions, queries, topics, properties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What may be named in a statement."""
+    """The names that a statement may use."""
 
     sources: tuple[Source, ...] = ()
     functions: tuple[str, ...] = ()
