@@ -1,4 +1,4 @@
-"""What a route asks of a request, as FastAPI's dependencies: the door, the body, the media type.
+"""A route's demands on a request, as FastAPI's dependencies: the door, the body, the media type.
 
 FastAPI's own bodies need a JSON content type; clients of ksqlDB, and ``curl -d``, send others.
 """

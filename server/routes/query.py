@@ -77,7 +77,7 @@ async def query(kind: QueryKind, body: Query, door: TheDoor) -> Response:
 
 @router.post("/close-query")
 async def close_query(body: Closing, door: TheDoor) -> Response:
-    """End a push query of this server, whoever started it."""
+    """End a push query of this server, started by any client."""
     if not await door.call(door.service.close_query, body.query_id):
         raise NoSuchQuery(body.query_id)
     return Response()
