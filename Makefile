@@ -64,7 +64,7 @@ spark: setup ## one Spark session
 	$(PYTEST) -q -m "not proof" tests/spark
 
 kafka: setup ## broker, server, CLI, replay
-	$(PYTEST) -q -m "not proof" tests/kafka
+	$(PYTEST) -q -n $(JOBS) --dist loadfile -m "not proof" tests/kafka
 
 proof-crash: setup ## kills at every write of statements and batches; restarts, bad surroundings, standalone: long
 	$(PYTEST) -q -m proof tests/spark tests/kafka

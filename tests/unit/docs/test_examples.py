@@ -83,6 +83,7 @@ class Page:
 def test_examples(path, monkeypatch, request):
     page_text = path.read_text("utf-8")
     examples = [block for block in blocks(page_text) if block.kind not in NOT_RUN]
+    monkeypatch.delenv("COLUMNS", raising=False)
     service = MemoryService(monkeypatch)
     with serving(service) as (url, _app):
         page = Page(service, url)
