@@ -79,7 +79,9 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from tests.spark.conftest import Desk
 kafka = KafkaSettings(sys.argv[1])
-runtime = SparkRuntime(SparkSettings(Path(sys.argv[2]), jars("spark")), lambda: Admin(kafka))
+runtime = SparkRuntime(
+    SparkSettings(state_dir=Path(sys.argv[2]), jars=jars("spark")), lambda: Admin(kafka)
+)
 runtime.open()
 desk = Desk(kafka, Path(sys.argv[3]))
 query = runtime.start(desk.spec("count", sys.argv[4], sys.argv[5], slow_s=0.05))
