@@ -362,7 +362,7 @@ def test_a_slow_reader_gets_everything(http):
 
 
 def test_one_http2_connection_for_everything(server, http):
-    """Statements, rows and a query that never ends share a connection; a reset ends the query."""
+    """Statements, rows and a query that never ends share a connection; its end ends the query."""
     name = unique("two").upper()
     with httpx.Client(base_url=http.url, http1=False, http2=True, timeout=PATIENCE_S) as client:
         made = client.post(
@@ -382,4 +382,4 @@ def test_one_http2_connection_for_everything(server, http):
             assert [json.loads(line)["status"] for line in acks.splitlines()] == ["ok"] * 3
             assert [json.loads(next(lines)) for _ in range(3)] == [["k", n] for n in range(3)]
             assert server.running_streams == 1
-        await_true("its query has ended", lambda: server.running_streams == 0)
+    await_true("its query has ended", lambda: server.running_streams == 0)
