@@ -52,6 +52,7 @@ class Runner(Protocol):
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:
         """Let queries go on from their checkpoints; those that cannot start are tried again.
 
+        A query that runs already is left alone; one that rests after a failure is tried at once.
         A checkpoint that is missing is an error of its query, and no new beginning.
         """
 

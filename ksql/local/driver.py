@@ -128,9 +128,10 @@ class MemoryRunner:
         self.running[query.id] = _Running(program, stores, positions)
 
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:
-        """The same, of several."""
+        """Continue each query that does not run already."""
         for query in queries:
-            self.start(query)
+            if query.id not in self.running:
+                self.start(query)
 
     def _program(self, query: PersistentQuery) -> Program[OutRecord]:
         plan = codec.loads(query.plan, self._functions)

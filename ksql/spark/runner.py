@@ -133,9 +133,14 @@ class SparkRunner:
         """Let queries continue from their checkpoints; all at once, as one may have to wait.
 
         Those that do not come up are in ERROR and are tried again; so are those whose checkpoint is
-        missing, as that is no new beginning.
+        missing, as that is no new beginning. A query that is here already is never started a
+        second time: if it rests after a failure, it is tried at once.
         """
-        started = [self._watched(query) for query in queries]
+        wanted = list(queries)
+        for query in wanted:
+            if (present := self.running.get(query.id)) is not None:
+                present.wake()
+        started = [self._watched(query) for query in wanted if query.id not in self.running]
         for each in started:
             each.start_soon()
         deadline = time.monotonic() + _FIRST_TRY_S

@@ -607,6 +607,10 @@ def test_pause_and_resume_go_on_where_the_query_was():
     world.drain()
     assert world.last("N") == {"a": {"C": 2}}
     assert world.log.commands[-1].changes == (PauseQuery("CTAS_N_1", False),)
+    written = len(world.out("N"))
+    world.execute("RESUME CTAS_N_1;")
+    world.drain()
+    assert len(world.out("N")) == written
 
 
 def test_terminate_forgets_the_state_and_keeps_the_source():

@@ -107,6 +107,24 @@ def test_one_that_is_stopped_and_started_goes_on_with_its_life(desk, query):
     assert desk.application() == f"{OWNER}{query.id}-life1"
 
 
+def test_a_query_that_runs_is_not_started_a_second_time(desk, query):
+    desk.runner.start(query)
+    (running,) = desk.runner.running.values()
+    desk.runner.go_on([query])
+    desk.runner.go_on([query])
+    assert list(desk.runner.running.values()) == [running]
+    assert len(desk.runtime.started) == 1
+
+
+def test_a_query_that_rests_is_tried_at_once(desk, query):
+    desk.runner.go_on([query])
+    (resting,) = desk.runner.running.values()
+    assert resting.status().retry_in_ms > 0
+    desk.runner.go_on([query])
+    assert list(desk.runner.running.values()) == [resting]
+    assert resting.status().retry_in_ms == 0
+
+
 def test_an_id_that_comes_again_has_another_life(desk, query):
     for expected in ("life1", "life2"):
         desk.runner.start(query)
@@ -191,6 +209,7 @@ def killed_in_a_trial(desk, query, *, half_done):
     (place / "offsets" / "0").write_text("v1\n{}\n{}")
     if not half_done:
         finish_batches(place)
+    desk.runner.running.clear()  # the crash
     return place
 
 
@@ -217,6 +236,7 @@ def test_a_batch_that_a_trial_left_half_done_is_finished_by_the_plan_that_was_tr
     again.runner.go_on([query])
     plans = [plan_of(spec) for spec in desk.runtime.started]
     assert plans == [query.plan, query.plan + " ", query.plan]
+    again.runner.stop(query.id)
     again.runner.go_on([query])
     assert [plan_of(spec) for spec in desk.runtime.started[3:]] == [query.plan]
 
