@@ -1,3 +1,1 @@
 """A bound expression as a Python function of one row: the reference meaning of the language."""
-
-from __future__ import annotations
