@@ -25,7 +25,7 @@ ROUTERS = (
 def create_app(
     service: Service | None = None, *, door: Door | None = None, access: Access | None = None
 ) -> FastAPI:
-    """The application over a service that runs already, or over a door that opens later.
+    """Return the application over a service that runs already, or over a door that opens later.
 
     ``access`` says who may ask; without it, clients that are no foreign web pages.
 

@@ -21,7 +21,7 @@ async def _door(request: Request) -> Door:
 
 
 def accepts(*offered: str) -> Any:
-    """The offered media type that the client wants; 406 when it wants none."""
+    """Return the offered media type that the client wants; 406 when it wants none."""
 
     async def chosen(request: Request) -> str:
         return negotiate(request.headers.get("accept"), offered)
@@ -30,7 +30,7 @@ def accepts(*offered: str) -> Any:
 
 
 def body_of(kind: type[B]) -> Any:
-    """The request's JSON body, whatever its content type says; a 400 names a wrong field."""
+    """Return the request's JSON body, whatever its content type says; a 400 names a wrong field."""
 
     async def read(request: Request) -> B:
         return parse_body(await request.body(), kind)

@@ -30,7 +30,7 @@ class SetupError(Exception):
 
 
 def main() -> int:
-    """Does what is missing and returns 0; prints what is wrong and returns 1."""
+    """Do what is missing and return 0; print what is wrong and return 1."""
     sys.path[0] = str(ROOT)  # instead of server/, whose modules could hide others
     try:
         reexecute_if_old()
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def say(text: str) -> None:
-    """One line of progress."""
+    """Print one line of progress."""
     print(f"setup: {text}", flush=True)
 
 
@@ -83,7 +83,7 @@ def _is_new_enough(python: str) -> bool:
 
 
 def check_java() -> str:
-    """The Java that will be used, in words.
+    """Return the Java that will be used, in words.
 
     Raises: SetupError without one that is new enough, with the command that installs one.
     """
@@ -119,7 +119,7 @@ def check_venv_module() -> None:
 
 
 def packages_are_current() -> bool:
-    """Whether the last complete set-up was from these very files, this Python and this place."""
+    """Return whether the last complete set-up had these very files, this Python and this place."""
     try:
         return STAMP.read_text(encoding="utf-8") == fingerprint() and venv_python().exists()
     except OSError:
@@ -135,12 +135,12 @@ def fingerprint() -> str:
 
 
 def venv_python() -> Path:
-    """The environment's interpreter."""
+    """Return the environment's interpreter."""
     return VENV / "bin" / "python"
 
 
 def install_packages() -> None:
-    """Makes the environment and installs the locked packages, each verified by its hash.
+    """Make the environment and install the locked packages, each verified by its hash.
 
     Raises: SetupError with the last lines of pip's output.
     """
@@ -204,7 +204,7 @@ class _Progress:
         self._live = sys.stdout.isatty()
 
     def see(self, line: str) -> None:
-        """Takes a line of pip's output."""
+        """Take a line of pip's output."""
         words = line.split()
         if words[:1] == ["Collecting"] or words[:3] == ["Requirement", "already", "satisfied:"]:
             self._done += 1
@@ -216,7 +216,7 @@ class _Progress:
             self._show("installing")
 
     def end(self) -> None:
-        """Leaves the line."""
+        """Leave the line."""
         if self._live:
             print()
 
@@ -241,7 +241,7 @@ def _run(what: str, command: list[str]) -> None:
 
 
 def fetch_jars() -> None:
-    """Fetches the jars that are missing from the user's cache.
+    """Fetch the jars that are missing from the user's cache.
 
     Raises: SetupError when a download failed; what is complete is kept.
     """

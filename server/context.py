@@ -112,7 +112,7 @@ class Door:
         self._streams.shutdown(wait=False)
 
     async def health(self) -> Health:
-        """The service's health, asked for at most every few seconds."""
+        """Return the service's health, asked for at most every few seconds."""
         now = time.monotonic()
         if self._health is None or now - self._health[0] > HEALTH_AGE_S:
             self._health = (now, await self.call(self.service.health))

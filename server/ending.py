@@ -29,7 +29,7 @@ class LastResort:
             threading.Thread(target=self._wait, args=(STOP_S,), daemon=True).start()
 
     def disarm(self) -> None:
-        """The stop is complete."""
+        """Note that the stop is complete."""
         self._over.set()
 
     def _wait(self, seconds: float) -> None:

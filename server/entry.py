@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command() -> None:
-    """The command as a process: it ends when its part has, whatever threads still wait for."""
+    """Run the command as a process: it ends when its part has, whatever threads still wait for."""
     status = main()
     ending.leave_if_threads_hang(status)
     sys.exit(status)

@@ -97,14 +97,14 @@ def _statement_error(
 
 
 def streamed_body(error: Exception) -> dict[str, Any]:
-    """The same for an error in the middle of a stream, where no handler can log it any more."""
+    """Return the same for an error in the middle of a stream, where no handler can log it."""
     if not isinstance(error, KsqlError | RequestFailed):
         log.error("query failed unexpectedly", exc_info=error)
     return body_of(error)
 
 
 def response_of(error: Exception) -> Response:
-    """The whole answer to a request that failed; its status is the code's first three digits."""
+    """Return the answer to a request that failed; its status is the code's first three digits."""
     body = body_of(error)
     return Response(orjson.dumps(body), status_code=body["error_code"] // 100, media_type=JSON)
 

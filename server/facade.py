@@ -86,16 +86,16 @@ class Service(Protocol):
         """Return the URLs of the other services of this server; known once it has started."""
 
     def health(self) -> Health:
-        """How the parts are doing; may talk to Kafka, so the door caches it."""
+        """Return how the parts are doing; may talk to Kafka, so the door caches it."""
 
     def statuses(self) -> Mapping[str, CommandStatus]:
-        """The status of every distributed statement that this server knows, by command id."""
+        """Return the status of every distributed statement of this server, by command id."""
 
     def status(self, command_id: str) -> CommandStatus | None:
-        """The status of one distributed statement (``stream/`S`/create``)."""
+        """Return the status of one distributed statement (``stream/`S`/create``)."""
 
     def is_valid_property(self, name: str) -> bool:
-        """Whether SET would accept that name."""
+        """Return whether SET would accept that name."""
 
     def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
         """Tear the cluster down: end all queries, delete the sink topics that the list matches.

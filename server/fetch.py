@@ -72,7 +72,7 @@ def from_repository(jar: Jar, staging: Path) -> Path:
 
 
 def fetch(jar: Jar, folder: Path, download: Download = from_repository) -> None:
-    """Puts one verified jar into the folder; under its name only once it is complete.
+    """Put one verified jar into the folder; under its name only once it is complete.
 
     Raises: FetchFailed or WrongChecksum after a few tries.
     """
@@ -95,7 +95,7 @@ def fetch(jar: Jar, folder: Path, download: Download = from_repository) -> None:
 def fetch_all(
     wanted: Sequence[Jar], folder: Path, progress: Progress, download: Download = from_repository
 ) -> None:
-    """Fetches what is missing, a few files at a time.
+    """Fetch what is missing, a few files at a time.
 
     Raises: what ``fetch`` raises, once the downloads already under way have ended.
     """
@@ -114,7 +114,7 @@ def fetch_all(
 
 
 def main() -> int:
-    """Fetches both sets; prints a message and returns 1 when that fails."""
+    """Fetch both sets; print a message and return 1 when that fails."""
     columns = (TextColumn("      {task.description}"), BarColumn(), DownloadColumn())
     try:
         with Progress(*columns, console=Console(stderr=True)) as progress:

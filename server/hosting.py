@@ -20,7 +20,7 @@ _GRACE_S = 2
 
 @contextlib.contextmanager
 def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[Door]:
-    """Answer on these sockets for a service that runs; whoever gives them starts and stops both."""
+    """Answer on these sockets for a running service; the caller starts and stops both."""
     door = Door(service)
     http = HttpServer(create_app(door=door), sockets, _GRACE_S)
     http.start("http")

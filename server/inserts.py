@@ -31,7 +31,7 @@ class AckForm:
 
     @classmethod
     def of(cls, media_type: str) -> AckForm:
-        """The form of a media type."""
+        """Return the form of a media type."""
         if media_type == DELIMITED:
             return cls(b"", b"", b"\n", b"")
         return cls(b"[", b",\n", b"", b"]\n")
@@ -43,7 +43,7 @@ class AckForm:
 
 
 async def lines(pieces: AsyncIterator[bytes], longest: int) -> AsyncIterator[list[bytes]]:
-    """The lines that each piece of a body completes, blank ones left out; never none at all.
+    """Yield the lines that each piece of a body completes, blank ones left out; never none at all.
 
     Raises: BodyTooLong for a line; those before it have been given.
     """
@@ -163,7 +163,7 @@ async def _send(send: Send, body: bytes, *, more: bool = True) -> None:
 
 
 def parse_row(line: bytes) -> dict[str, Any]:
-    """A row; numbers with a point keep their digits.
+    """Return a row; numbers with a point keep their digits.
 
     Raises: BadRequest.
     """

@@ -59,7 +59,7 @@ class Listener:
 
 
 def parse_listeners(text: str) -> tuple[Listener, ...]:
-    """The addresses of the property ``listeners``.
+    """Return the addresses of the property ``listeners``.
 
     Raises: BadListener.
     """
@@ -107,7 +107,7 @@ def _bind(listener: Listener) -> socket.socket:
 
 
 def url_of(sock: socket.socket, scheme: str = "http") -> str:
-    """How a client on this machine reaches the socket."""
+    """Return how a client on this machine reaches the socket."""
     host, port = sock.getsockname()[:2]
     return url(host, port, scheme)
 
@@ -132,7 +132,7 @@ class Doors:
         return [url_of(sock, each.scheme) for sock, each in pairs]
 
     def servers(self, app: Any, grace_s: int) -> list[HttpServer]:
-        """The servers of an application: one for the sockets in clear text, one for the others."""
+        """Return an application's servers: one for the sockets in clear text, one for others."""
         pairs = list(zip(self.sockets, self.listeners, strict=True))
         clear = [sock for sock, each in pairs if not each.tls]
         hidden = [sock for sock, each in pairs if each.tls]
@@ -156,15 +156,15 @@ def open_doors(configuration: Mapping[str, str]) -> Doors:
 
 
 def registry_host(configuration: Mapping[str, str]) -> str:
-    """The name or address at which the embedded registry listens."""
+    """Return the name or address at which the embedded registry listens."""
     default = PROPERTIES[_REGISTRY_LISTENER].default
     return urlsplit(configuration.get(_REGISTRY_LISTENER, default)).hostname or ""
 
 
 def openness(doors: Collection[str], reach: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What is open to whom, in words.
+    """Describe which doors are open to this machine and which to others.
 
-    ``reach`` has the hosts at which a door listens; one that is not there listens at loopback.
+    ``reach`` has the hosts at which a door listens; a door without an entry listens at loopback.
     """
     wide = sorted(each for each in doors if not all(map(is_loopback, reach.get(each, ()))))
     here = sorted(each for each in doors if each not in wide)

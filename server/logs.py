@@ -14,6 +14,6 @@ class EventFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """The line without the stack trace."""
+        """Return the line without the stack trace."""
         given = {name: value for name, value in vars(record).items() if name not in _OWN}
         return super().formatMessage(record) + "".join(f" {n}={v}" for n, v in given.items())

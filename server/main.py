@@ -32,12 +32,12 @@ log = logging.getLogger(__name__)
 
 Build = Callable[[Mapping[str, str]], Service]
 GRACE_S = 3  # how long running answers may take to end at a stop
-_START_S = 5.0  # how long a start may go on after the signal that ends it
+_START_S = 5.0  # how long a start may continue after the signal that ends it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def build_service(configuration: Mapping[str, str]) -> Service:
-    """The real service; imported late, because it brings Spark."""
+    """Return the real service; imported late, because it brings Spark."""
     service: Service = importlib.import_module("ksql.app").create_service(configuration)
     return service
 
@@ -165,7 +165,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; its exit status is 1 when the server could not start."""
+    """Return the command; its exit status is 1 when the server could not start."""
     arguments = _arguments().parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(EventFormatter())

@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 
 
 def negotiate(accept: str | None, offered: tuple[str, ...]) -> str:
-    """The offered type that the Accept header likes best; the first one offered breaks ties.
+    """Return the offered type that the Accept header likes best; the first one offered breaks ties.
 
     Raises: HTTPException 406 when it likes none.
     """

@@ -28,7 +28,7 @@ _HEADER = "# Written by `python -m server.relock`; one row per file, in class pa
 
 
 def main() -> None:
-    """Resolves both sets and writes the lock file."""
+    """Resolve both sets and write the lock file."""
     context = MavenContext(timeout=60)
     roots = [context.create_dependency(name) for name in BROKER_ROOTS]
     inputs, transitive = context.resolver.resolve(roots)

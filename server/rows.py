@@ -32,14 +32,14 @@ class Form(Protocol):
         """Some rows; empty if there is nothing to say about them."""
 
     def error(self, body: dict[str, Any]) -> bytes:
-        """An error after the header; ``footer`` still follows."""
+        """Return an error after the header; ``footer`` still follows."""
 
     def footer(self, final_message: str | None) -> bytes:
         """Return the bytes after the last row."""
 
 
 def schema_text(columns: Sequence[Column], *, keys: bool) -> str:
-    """The columns as one text; with or without the marks of the key columns."""
+    """Return the columns as one text; with or without the marks of the key columns."""
     shown = columns if keys else [replace(column, role=Role.VALUE) for column in columns]
     return ", ".join(map(str, shown))
 
@@ -62,21 +62,21 @@ class Delimited:
         }
 
     def header(self) -> bytes:
-        """The header object."""
+        """Return the header object."""
         return self.first + dumps(self._header) + self.after
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
-        """An array per row."""
+        """Return an array per row."""
         values, before, after = self._values, self.before, self.after
         texts = (dumps(values(row.values)) for row in batch if not row.tombstone)
         return b"".join(before + text + after for text in texts)
 
     def error(self, body: dict[str, Any]) -> bytes:
-        """The error object as one more value."""
+        """Return the error object as one more value."""
         return self.before + dumps(body) + self.after
 
     def footer(self, final_message: str | None) -> bytes:
-        """The end of the array, if it is one."""
+        """Return the end of the array, if it is one."""
         return self.last
 
 
@@ -95,11 +95,11 @@ class StreamedRows:
         self._values = _values(stream.columns)
 
     def header(self) -> bytes:
-        """The header object; a pull query's schema marks its keys."""
+        """Return the header object; a pull query's schema marks its keys."""
         return b"[" + dumps({"header": self._header})
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
-        """An object per row."""
+        """Return an object per row."""
         return b"".join(map(self._row, batch))
 
     def _row(self, row: ResultRow) -> bytes:
@@ -110,11 +110,11 @@ class StreamedRows:
         return b'"columns":' + dumps(self._values(values))
 
     def error(self, body: dict[str, Any]) -> bytes:
-        """An errorMessage object."""
+        """Return an errorMessage object."""
         return b",\n" + dumps({"errorMessage": body})
 
     def footer(self, final_message: str | None) -> bytes:
-        """A query that reads records says why it ended."""
+        """Return a query that reads records says why it ended."""
         if final_message:
             return b",\n" + dumps({"finalMessage": final_message}) + b"]\n"
         return b"]\n"

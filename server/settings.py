@@ -26,7 +26,7 @@ class BadConfiguration(StartError):
 
 
 def add_configuration(parser: argparse.ArgumentParser) -> None:
-    """The options of every command that reads the server's configuration."""
+    """Add the options of every command that reads the server's configuration."""
     parser.add_argument("--config", metavar="FILE", type=Path, help="a .properties file")
     parser.add_argument(
         "-o",
@@ -62,7 +62,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The pairs of a ``.properties`` text; the last of several equal names wins."""
+    """Return the pairs of a ``.properties`` text; the last of several equal names wins."""
     found = {}
     for line in _logical_lines(text):
         pair = _PAIR.match(line)
@@ -72,7 +72,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def read_configuration(file: Path | None, options: Sequence[str] = ()) -> dict[str, str]:
-    """The file's properties with the options (``key=value``) on top.
+    """Return the file's properties with the options (``key=value``) on top.
 
     A relative directory of user functions lies next to the file.
     Raises: BadConfiguration for a file that cannot be read or an option without an equals sign.

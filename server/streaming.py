@@ -56,7 +56,7 @@ async def _line_by_line(chunks: AsyncIterable[Any]) -> AsyncIterator[bytes]:
 async def rows_response(
     door: Door, stream: ResultStream, form_of: Callable[[ResultStream], Form], media_type: str
 ) -> QueryResponse:
-    """A query's rows in that form.
+    """Return a query's rows in that form.
 
     A pull query's first rows are waited for here, so that what fails at once fails with a status.
     Raises: what the form raises for columns that it cannot write.

@@ -46,7 +46,7 @@ _BY_KIND: dict[Kind, Converter] = {
 
 
 def converter(type_: SqlType) -> Converter | None:
-    """How values of that type become what the JSON writer takes; None if they already are."""
+    """Return the conversion of that type for the JSON writer; None if it needs none."""
     match type_:
         case model.Primitive(kind):
             return _BY_KIND.get(kind)
@@ -106,7 +106,7 @@ def _struct(inner: dict[str, Converter]) -> Converter | None:
 
 
 def row_converter(types: Sequence[SqlType]) -> Callable[[tuple[Any, ...]], Sequence[Any]] | None:
-    """How a row's values become what the JSON writer takes; None if they already are."""
+    """Return how a row's values become what the JSON writer takes; None if they already are."""
     work = [(place, c) for place, type_ in enumerate(types) if (c := converter(type_))]
     if not work:
         return None
@@ -123,7 +123,7 @@ def row_converter(types: Sequence[SqlType]) -> Callable[[tuple[Any, ...]], Seque
 
 
 def dumps(value: object) -> bytes:
-    """The JSON text; texts that UTF-8 cannot hold lose the characters at fault, as in Java."""
+    """Return the JSON text; texts that UTF-8 cannot hold lose those characters, as in Java."""
     try:
         return orjson.dumps(value)
     except TypeError:

@@ -100,7 +100,7 @@ B = TypeVar("B", bound=Body)
 
 
 def parse_body(text: bytes, kind: type[B]) -> B:
-    """A JSON body.
+    """Return a JSON body.
 
     Raises: BadRequest naming the first field that is wrong.
     """
@@ -156,7 +156,7 @@ def _slot(field: dataclasses.Field[Any]) -> _Slot:
 
 
 def to_wire(value: object) -> object:
-    """An entity, or any part of one, as JSON values."""
+    """Return an entity, or any part of one, as JSON values."""
     if isinstance(value, _SQL_TYPES):
         return schema_info(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -180,7 +180,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def schema_info(type_: SqlType) -> dict[str, Any]:
-    """A type as the API describes it: its name, fields, member type and parameters."""
+    """Return a type as the API describes it: its name, fields, member type and parameters."""
     match type_:
         case model.Primitive(kind):
             return _info(kind.value)

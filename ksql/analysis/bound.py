@@ -223,7 +223,7 @@ Bound = (
 
 
 def type_of(expr: Bound) -> SqlType:
-    """The type of the value that the expression gives."""
+    """Return the type of the value that the expression gives."""
     match expr:
         case Compare() | Logical() | Not() | IsNull() | In() | Like():
             return BOOLEAN

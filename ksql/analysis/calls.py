@@ -23,7 +23,7 @@ _KINDS = {"AGGREGATE": "an aggregate function", "TABLE": "a table function"}
 
 
 def bind_call(binder: Binder, node: ex.Call) -> Bound:
-    """The call with its overload chosen and its arguments converted."""
+    """Return the call with its overload chosen and its arguments converted."""
     function = binder.functions.get(node.name, node.span)
     if function.kind != "SCALAR":
         raise binder.fail(
@@ -74,11 +74,11 @@ class LambdaArgument:
         return len(self.node.params)
 
     def infer(self, params: tuple[SqlType, ...]) -> SqlType:
-        """The type of the body for parameters of these types."""
+        """Return the type of the body for parameters of these types."""
         return self.bound(params).type
 
     def bound(self, params: tuple[SqlType, ...]) -> b.Lambda:
-        """The lambda for parameters of these types."""
+        """Return the lambda for parameters of these types."""
         if params not in self._bodies:
             names = self.node.params
             body = self.binder.within(dict(zip(names, params, strict=True))).bind(self.node.body)

@@ -22,7 +22,7 @@ _INVALID = "Invalid Case expression. "
 
 
 def bind_case(binder: Binder, node: ex.Case) -> Bound:
-    """A searched CASE; of a simple one the operand is evaluated once."""
+    """Return a searched CASE; of a simple one the operand is evaluated once."""
     operand = None if node.operand is None else binder.bind(node.operand)
     held, name = (None, "") if operand is None else binder.once(operand)
     conditions = [_condition(binder, node, held, when.condition) for when in node.whens]

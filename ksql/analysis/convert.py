@@ -14,7 +14,7 @@ _COLLECTIONS = (model.Array, model.Map, model.Struct)
 
 
 def convert(expr: Bound, target: SqlType) -> Bound:
-    """The expression as the binder converts it by itself; can_cast must hold.
+    """Return the expression as the binder converts it by itself; can_cast must hold.
 
     A constant that cannot be converted is left to fail when it is evaluated.
     """
@@ -32,5 +32,5 @@ def convert(expr: Bound, target: SqlType) -> Bound:
 
 
 def is_null(expr: Bound) -> bool:
-    """Whether it is a NULL without a type."""
+    """Return whether it is a NULL without a type."""
     return isinstance(expr, Const) and expr.type == model.NULL

@@ -21,7 +21,7 @@ def place(span: Span) -> str:
 
 
 def type_name(type_: model.SqlType) -> str:
-    """The type; that of an untyped NULL in small letters."""
+    """Return the type; that of an untyped NULL in small letters."""
     return "null" if type_ == model.NULL else str(type_)
 
 
@@ -30,7 +30,7 @@ def _list(items: Iterable[ex.Expr]) -> str:
 
 
 def describe(node: ex.Expr) -> str:  # noqa: C901 (one arm per node)
-    """The expression as it was written, spelled out."""
+    """Return the expression as it was written, spelled out."""
     match node:
         case ex.Ref(name, source):
             prefix = f"{ident.quote(source)}." if source else ""

@@ -70,7 +70,7 @@ class Grouping:
     inside: str = ""
 
     def bind(self, expr: ex.Expr, clause: str) -> Bound:
-        """The expression over the grouped row.
+        """Return the expression over the grouped row.
 
         Raises: NotGrouped; StatementError for nested aggregates.
         """
@@ -157,7 +157,7 @@ class Grouping:
 
 
 def is_aggregate(call: ex.Call, functions: Functions) -> bool:
-    """Whether the call is one of an aggregate function."""
+    """Return whether the call is one of an aggregate function."""
     function = functions.find(call.name)
     return function is not None and function.kind == "AGGREGATE"
 
@@ -165,7 +165,7 @@ def is_aggregate(call: ex.Call, functions: Functions) -> bool:
 def refuse_aggregates(
     functions: Functions, clause: str, scope: Scope
 ) -> Callable[[ex.Expr], Bound | None]:
-    """An intercept for clauses that look at single rows, each of which stays one row.
+    """Return an intercept for clauses that look at single rows, each of which stays one row.
 
     What is wrong inside of an aggregate or a table function comes first.
     """

@@ -41,7 +41,7 @@ _MAGIC = frozenset((ROWTIME, *WINDOW_COLUMNS))
 
 
 def bind(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
-    """The meaning of the expression.
+    """Return the meaning of the expression.
 
     Raises: StatementError of one of the kinds in ``analysis.errors`` and ``functions.errors``.
     """
@@ -49,7 +49,7 @@ def bind(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
 
 
 def bind_predicate(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
-    """The meaning of a condition.
+    """Return the meaning of a condition.
 
     Raises: as ``bind``; NotBoolean for an expression that is not a condition.
     """
@@ -60,7 +60,7 @@ def bind_predicate(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
 
 
 def int_const(value: int) -> Const:
-    """An integer: INTEGER if it fits 32 bits."""
+    """Return an integer: INTEGER if it fits 32 bits."""
     fits = ints.INT_MIN <= value <= ints.INT_MAX
     return Const(value, model.INTEGER if fits else model.BIGINT)
 
@@ -74,7 +74,7 @@ class Binder:
     names: int = 0
 
     def bind(self, node: ex.Expr) -> Bound:  # noqa: C901 (one arm per node)
-        """The meaning of a node."""
+        """Return the meaning of a node."""
         if self.scope.intercept is not None:
             replaced = self.scope.intercept(node)
             if replaced is not None:
@@ -136,7 +136,7 @@ class Binder:
                 raise StatementError(f"The variable '{name}' is not defined.", span=node.span)
 
     def fail(self, message: str, *, hint: str = "") -> BadType:
-        """An operand of the wrong type."""
+        """Return an operand of the wrong type."""
         return BadType(self.scope.clause, message, hint=hint)
 
     def once(self, operand: Bound) -> tuple[Bound, str]:
@@ -148,7 +148,7 @@ class Binder:
         return b.LambdaVar(name, type_of(operand)), name
 
     def let(self, name: str, operand: Bound, body: Bound) -> Bound:
-        """The body, with the value of ``once`` before it."""
+        """Return the body, with the value of ``once`` before it."""
         return b.Let(name, operand, body, type_of(body)) if name else body
 
     def _condition(self, node: ex.Expr, op: str) -> Bound:
@@ -180,7 +180,7 @@ class Binder:
         return self.compared(node, self.bind(left), self.bind(right))
 
     def compared(self, node: ex.Compare, left: Bound, right: Bound) -> Bound:
-        """The comparison; ``node`` is named in errors."""
+        """Return the comparison; ``node`` is named in errors."""
         if is_null(left) or is_null(right):
             raise ComparedWithNull(self.scope.clause, node, type_of(left), type_of(right))
         found = operators.compare(node.op, left, right)
@@ -234,7 +234,7 @@ class Binder:
         return b.Cast(operand, node.type)
 
     def within(self, variables: dict[str, model.SqlType]) -> Binder:
-        """The binder of a lambda's body."""
+        """Return the binder of a lambda's body."""
         return dataclasses.replace(self, scope=self.scope.with_variables(variables))
 
 

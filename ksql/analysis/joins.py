@@ -23,7 +23,7 @@ class InvalidJoin(StatementError):
 
 
 def kind_of(join: ast.Join) -> str:
-    """The kind of a join as messages show it."""
+    """Return the kind of a join as messages show it."""
     names = {"INNER": "[INNER] JOIN", "LEFT": "LEFT [OUTER] JOIN", "RIGHT": "RIGHT [OUTER] JOIN"}
     return names.get(join.kind, "[FULL] OUTER JOIN")
 
@@ -73,7 +73,7 @@ def check_stream_table(join: ast.Join, left: FromSource, right: FromSource) -> N
 
 
 def qualified(criteria: ex.Expr, sides: tuple[FromSource, ...]) -> str:
-    """The condition with its columns' sources named."""
+    """Return the condition with its columns' sources named."""
 
     def qualify(node: ex.Expr) -> ex.Expr:
         if isinstance(node, ex.Ref) and node.source is None:

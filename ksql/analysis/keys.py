@@ -49,7 +49,7 @@ class KeyPart:
 def split(
     projected: Sequence[Named], parts: Sequence[KeyPart], origin: KeyOrigin, sink: str
 ) -> tuple[tuple[Named, ...], tuple[Named, ...]]:
-    """The result's key columns and value columns.
+    """Return the result's key columns and value columns.
 
     Keys come in the order of ``parts``, values in the order of the text.
 
@@ -80,7 +80,7 @@ def split(
 
 
 def foreign_missing(projected: Sequence[Named], parts: Sequence[KeyPart], table: str) -> KeyMissing:
-    """A foreign-key join keeps the left table's key, all of it."""
+    """Return the key of a foreign-key join: the left table's, all of it."""
     have = {named.expr for named in projected}
     lost = [part.shown[0] for part in parts if part.exprs[0] not in have]
     plural = "s" if len(lost) > 1 else ""

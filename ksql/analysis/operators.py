@@ -22,7 +22,7 @@ _TIMES = (DATE, TIME, TIMESTAMP)
 
 
 def arithmetic(op: Operator, left: Bound, right: Bound) -> Bound | None:
-    """The operation on operands of a common type; None if the types have none."""
+    """Return the operation on operands of a common type; None if the types have none."""
     a, b = type_of(left), type_of(right)
     if a == b == STRING and op == "+":
         return Arith(op, left, right, STRING)
@@ -41,13 +41,13 @@ def arithmetic(op: Operator, left: Bound, right: Bound) -> Bound | None:
 
 
 def negate(operand: Bound) -> Bound | None:
-    """Minus the operand; None if it is not a number."""
+    """Return the negated operand; None if it is not a number."""
     type_ = type_of(operand)
     return Negate(operand, type_) if model.is_numeric(type_) else None
 
 
 def compare(op: Comparison, left: Bound, right: Bound) -> Bound | None:
-    """The comparison of operands that Python can compare; None if the types cannot be compared."""
+    """Return the comparison of operands in Python; None if the types cannot be compared."""
     a, b = type_of(left), type_of(right)
     if model.is_numeric(a) and model.is_numeric(b):
         return _compare_numbers(op, left, right)

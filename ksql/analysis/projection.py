@@ -47,7 +47,7 @@ def items(
     rekeyed: Sequence[Item] | None = None,
     grouped: bool = False,
 ) -> list[Item]:
-    """The result's columns in the order of the text.
+    """Return the result's columns in the order of the text.
 
     What is ``grouped`` has another key than its source: the source's window is not in it.
     ``rekeyed`` are the columns of PARTITION BY: ``*`` begins with them then, and ends with the
@@ -181,7 +181,7 @@ class Namer:
         self._counter = 0
 
     def name(self, expr: ex.Expr) -> str:
-        """The name of an item: the column's, the field's, else ``KSQL_COL_n``."""
+        """Return the name of an item: the column's, the field's, else ``KSQL_COL_n``."""
         match expr:
             case ex.Ref():
                 return self._column(expr)

@@ -103,7 +103,7 @@ class UnknownFromSource(UnknownName, ParseError):
 
 
 def scope_of(sources: tuple[FromSource, ...], *, later: frozenset[str] = frozenset()) -> Scope:
-    """The scope of expressions over these sources."""
+    """Return the scope of expressions over these sources."""
     return Scope(
         tuple(
             Source.of(each.alias, each.source.schema, windowed=each.source.window is not None)

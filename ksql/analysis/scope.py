@@ -37,14 +37,14 @@ class Source:
     def of(
         cls, alias: str, schema: Schema, *, windowed: bool = False, pseudo: bool = True
     ) -> Source:
-        """The source with its pseudo columns and, if its keys are windowed, their bounds."""
+        """Return the source with its pseudo columns and, if its keys are windowed, their bounds."""
         columns = {column.name: column.type for column in schema.columns}
         extra = (PSEUDO_COLUMNS if pseudo else {}) | (WINDOW_COLUMNS if windowed else {})
         return cls(alias, columns | {k: v for k, v in extra.items() if k not in columns})
 
 
 def joined_name(alias: str, column: str) -> str:
-    """The name that a source's column has in the rows of a join."""
+    """Return the name that a source's column has in the rows of a join."""
     return f"{alias}_{column}"
 
 
@@ -68,7 +68,7 @@ class Scope:
     variables: Mapping[str, SqlType] = field(default_factory=dict)
 
     def resolve(self, ref: ex.Ref) -> Column | LambdaVar:
-        """The column, or the argument of an enclosing lambda, that the name means.
+        """Return the column, or the argument of an enclosing lambda, that the name means.
 
         Raises: UnknownColumn, UnknownSource, AmbiguousColumn, NotAvailableHere.
         """
@@ -101,11 +101,11 @@ class Scope:
         return UnknownColumn(self.clause, ref, ident.near(ref.name, known))
 
     def has_column(self, name: str) -> bool:
-        """Whether any source has a column of that name: a lambda's argument must not."""
+        """Return whether any source has a column of that name: a lambda's argument must not."""
         return name in self.extras or any(name in source.columns for source in self.sources)
 
     def with_variables(self, variables: Mapping[str, SqlType]) -> Scope:
-        """The scope of a lambda's body."""
+        """Return the scope of a lambda's body."""
         return replace(self, variables={**self.variables, **variables})
 
 

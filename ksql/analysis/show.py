@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show(expr: Bound) -> str:
-    """The expression in SQL's notation; inserted coercions show as CAST."""
+    """Return the expression in SQL's notation; inserted coercions show as CAST."""
     match expr:
         case b.Column() | b.LambdaVar():
             return quote(expr.name)
@@ -58,7 +58,7 @@ def show(expr: Bound) -> str:
 
 
 def show_call(function: str, args: Iterable[Bound], literals: Iterable[object] = ()) -> str:
-    """A call in SQL's notation; ``literals`` are an aggregate's initial arguments."""
+    """Return a call in SQL's notation; ``literals`` are an aggregate's initial arguments."""
     return f"{function}({', '.join([*map(show, args), *map(repr, literals)])})"
 
 

@@ -50,7 +50,7 @@ class TableCalls:
     calls: list[BoundTableCall] = field(default_factory=list)
 
     def bind(self, expr: ex.Expr) -> Bound:
-        """The expression over a row and the columns of its table functions."""
+        """Return the expression over a row and the columns of its table functions."""
         return bind(expr, replace(self.scope, intercept=self._intercept), self.functions)
 
     def _intercept(self, expr: ex.Expr) -> Bound | None:
@@ -76,13 +76,13 @@ class TableCalls:
 
 
 def is_table_function(call: ex.Call, functions: Functions) -> bool:
-    """Whether the call is one of a table function."""
+    """Return whether the call is one of a table function."""
     function = functions.find(call.name)
     return function is not None and function.kind == "TABLE"
 
 
 def has_table_functions(exprs: Iterable[ex.Expr], functions: Functions) -> bool:
-    """Whether any expression calls a table function.
+    """Return whether any expression calls a table function.
 
     Raises: MisplacedTableFunction for a call inside of another one, of CASE or of a lambda.
     """

@@ -52,7 +52,7 @@ def _parts(value: Any) -> Iterator[Bound]:
 
 
 def nodes(expr: Bound) -> Iterator[Bound]:
-    """The expression and everything below it, top down."""
+    """Yield the expression and everything below it, top down."""
     yield expr
     for name in _FIELDS[type(expr)]:
         for part in _parts(getattr(expr, name)):
@@ -60,7 +60,7 @@ def nodes(expr: Bound) -> Iterator[Bound]:
 
 
 def columns(expr: Bound) -> Iterator[b.Column]:
-    """The columns that the expression reads."""
+    """Return the columns that the expression reads."""
     return (node for node in nodes(expr) if isinstance(node, b.Column))
 
 

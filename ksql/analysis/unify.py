@@ -44,7 +44,7 @@ class Unifier:
     def unify(
         self, nodes: Sequence[ex.Expr], bounds: Sequence[Bound]
     ) -> tuple[SqlType, list[Bound]] | None:
-        """The common type and the elements converted to it; None if all are NULL.
+        """Return the common type and the elements converted to it; None if all are NULL.
 
         Raises: BadLiteral, NoOperator.
         """
@@ -120,7 +120,7 @@ class Unifier:
         return DOUBLE if "e" in text.lower() else decimals.of_literal(value)
 
     def force(self, bound: Bound, target: SqlType) -> Bound:
-        """The element as a value of the common type."""
+        """Return the element as a value of the common type."""
         if type_of(bound) == target:
             return bound
         match bound, target:
@@ -186,7 +186,7 @@ def _joined(a: model.Struct, b: model.Struct) -> model.Struct:
 
 
 def wider_number(a: SqlType, b: SqlType) -> SqlType:
-    """The smallest type of numbers that both become by themselves."""
+    """Return the smallest type of numbers that both become by themselves."""
     if DOUBLE in (a, b):
         return DOUBLE
     if isinstance(a, model.Decimal) or isinstance(b, model.Decimal):

@@ -25,7 +25,7 @@ class Sizes:
 
 
 def sizes(window: ast.Window) -> Sizes:
-    """The window with its defaults: grace fills up to a day, retention is size + grace.
+    """Return the window with its defaults: grace fills up to a day, retention is size + grace.
 
     Raises: StatementError for sizes that are zero, advances beyond the size, a retention that is
     too short.

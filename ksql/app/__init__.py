@@ -14,5 +14,5 @@ __all__ = ["KsqlService", "create_service"]
 
 
 def create_service(configuration: Mapping[str, str]) -> KsqlService:
-    """A server's service from its configuration; nothing is started yet."""
+    """Return a server's service from its configuration; nothing is started yet."""
     return KsqlService(Settings(dict(configuration)))

@@ -59,7 +59,7 @@ class Servant:
         self._send((dict(sources), (limits.seconds, limits.memory_bytes)))
 
     def ask(self, name: str, place: bytes, values: tuple[Any, ...]) -> Any:
-        """The answer of a call.
+        """Return the answer of a call.
 
         Raises: Overrun when there is none; the process has ended then.
         """
@@ -107,7 +107,7 @@ class Apart:
         self._closed = False
 
     def functions(self, functions: Iterable[Function]) -> list[Function]:
-        """The same functions, called apart."""
+        """Return the same functions, called apart."""
         return [self._function(one) for one in functions]
 
     def close(self) -> None:

@@ -35,18 +35,18 @@ class LedgerBook:
         self._begun: dict[UpgradeId, UpgradeEntry] = {}
 
     def begun(self, upgrade: Upgrade) -> UpgradeId:
-        """An upgrade starts."""
+        """Record an attempt that starts."""
         entry = self._entry(upgrade)
         upgrade_id = self._ledger.record_upgrade(entry)
         self._begun[upgrade_id] = entry
         return upgrade_id
 
     def refused(self, upgrade: Upgrade) -> None:
-        """The validator refused it."""
+        """Record an attempt that the validator refused."""
         self._ledger.record_upgrade(self._entry(upgrade))
 
     def replayed(self, upgrade: Upgrade) -> None:
-        """The command topic knows of it; ``rebuild`` writes it if the ledger does not."""
+        """Note an upgrade of the command topic; ``rebuild`` writes it if the ledger lacks it."""
         self._known.append(self._entry(upgrade))
 
     def rebuild(self) -> None:
@@ -70,7 +70,7 @@ class LedgerBook:
         )
 
     def switched(self, token: object, switch: Switch | None) -> None:
-        """Its command counts; without a switch the query rests, and has its new plan later."""
+        """End an attempt whose command counts; without a switch the query is paused."""
         upgrade_id = UpgradeId(str(token))
         self._known.append(self._begun.pop(upgrade_id))
         now = Millis(self._now_ms())

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def spark_settings(settings: Settings, root: Path) -> SparkSettings:
-    """How Spark's process is started."""
+    """Return how Spark's process is started."""
     return SparkSettings(
         state_dir=root,
         jars=jars("spark"),
@@ -42,7 +42,7 @@ def spark_settings(settings: Settings, root: Path) -> SparkSettings:
 
 
 def retries(settings: Settings) -> RetryPolicy:
-    """How failed queries are tried again."""
+    """Return how failed queries are tried again."""
     return RetryPolicy(
         settings.number("ksql.query.retry.backoff.initial.ms"),
         settings.number("ksql.query.retry.backoff.max.ms"),

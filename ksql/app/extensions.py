@@ -14,7 +14,7 @@ DIRECTORY: Final = "ksql.extension.dir"
 
 
 def read_extensions(settings: Settings, state: Path) -> tuple[dict[str, str], list[Problem]]:
-    """The texts of the files that declare user functions; none if these are switched off.
+    """Return the texts of the files that declare user functions; none if these are switched off.
 
     They are code that the server runs. So a relative directory is one of the state directory, never
     of wherever the server happened to be started.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_log_topic(name: str, settings: Settings, admin: Admin) -> str | None:
-    """Its name, once it is there: made if need be; None: there is none, nothing is logged."""
+    """Return its name, making it if need be; None: there is none, nothing is logged."""
     if name in admin.topics():
         return name
     if not settings.flag("ksql.logging.processing.topic.auto.create"):

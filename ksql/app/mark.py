@@ -35,7 +35,7 @@ class FileMark:
         self._known: int | None = None
 
     def read(self) -> int | None:
-        """The mark; None if there never was one.
+        """Return the mark; None if there never was one.
 
         Raises: MarkDamaged.
         """

@@ -48,7 +48,7 @@ class SparkMonitor:
             self._skipping.look(query_id, running.tally.totals, self._now_ms())
 
     def health(self, query_id: str) -> QueryHealth:
-        """How the query does."""
+        """Return how the query does."""
         query = self.engine.catalog.query(query_id) if self.engine else None
         if query is not None and query.paused:
             return QueryHealth(state="PAUSED")
@@ -82,12 +82,12 @@ class SparkMonitor:
         return running.spark_plan() if running else ""
 
     def skipped(self, query_id: str) -> int:
-        """How many records it could not handle since this server began."""
+        """Return how many records it could not handle since this server began."""
         running = self._running(query_id)
         return running.totals().errors if running else 0
 
     def committed(self, query_id: str) -> Offsets:
-        """How far it has read."""
+        """Return how far it has read."""
         running = self._running(query_id)
         return running.committed_offsets() if running else {}
 
@@ -99,7 +99,7 @@ class SparkMonitor:
         return self._runner.running.get(QueryId(query_id))
 
     def topics(self) -> Mapping[str, Sequence[int]]:
-        """All topics: the number of replicas of each partition."""
+        """Return all topics: the number of replicas of each partition."""
         return {name: info.replicas_per_partition for name, info in self._admin.topics().items()}
 
     def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:

@@ -120,7 +120,7 @@ class Reads:
         return True
 
     def pushes(self) -> list[RunningPush]:
-        """The push queries that run, the oldest first."""
+        """Return the push queries that run, the oldest first."""
         with self._lock:
             return [each.told for each in self._open.values()]
 
@@ -136,7 +136,7 @@ class Reads:
     # --- pull
 
     def stores(self, source: DataSource) -> Mapping[int, Store]:
-        """A table's partitions.
+        """Return a table's partitions.
 
         Raises: TableNotReady.
         """

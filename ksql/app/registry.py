@@ -72,7 +72,7 @@ class OpenRegistry:
 
 
 def kafka_log(settings: Settings, kafka: KafkaSettings) -> KafkaSchemaLog:
-    """The topic of the embedded registry, made if need be.
+    """Return the topic of the embedded registry, made if need be.
 
     Raises: BadRegistryTopic, UnfitRegistryTopic, KafkaUnreachable.
     """

@@ -67,7 +67,7 @@ _BOOTSTRAP = "bootstrap.servers"
 
 
 def version() -> str:
-    """The version of this service."""
+    """Return the version of this service."""
     return metadata.version("ksql-spark")
 
 
@@ -418,7 +418,7 @@ class KsqlService:
         return ServerInfo(version(), self._cluster_id, service_id, status)
 
     def addresses(self) -> Mapping[str, str]:
-        """Where else this server listens."""
+        """Return where else this server listens."""
         return self._addresses
 
     def _trouble(self) -> str:
@@ -430,7 +430,7 @@ class KsqlService:
             self._monitor.look()
 
     def health(self) -> Health:
-        """How the parts are doing."""
+        """Return how the parts are doing."""
         reasons = {
             "kafka": self._watch.kafka,
             "spark": self.runtime.problem(),
@@ -449,18 +449,18 @@ class KsqlService:
         return Health(details, reasons, state)
 
     def statuses(self) -> Mapping[str, e.CommandStatus]:
-        """The status of every distributed statement, by command id."""
+        """Return the status of every distributed statement, by command id."""
         return {
             command: e.CommandStatus(found.status, found.message, found.query_id)
             for command, found in self.engine.statuses.items()
         }
 
     def status(self, command_id: str) -> e.CommandStatus | None:
-        """The status of one."""
+        """Return the status of one."""
         return self.statuses().get(command_id)
 
     def is_valid_property(self, name: str) -> bool:
-        """Whether SET would accept that name."""
+        """Return whether SET would accept that name."""
         try:
             check(name)
         except KsqlError:

@@ -172,12 +172,12 @@ _MARKER = "service.json"
 
 
 def directory(settings: Settings) -> Path:
-    """Where the state lies."""
+    """Return where the state lies."""
     return Path(settings.text("ksql.state.dir") or default_dir()).expanduser().absolute()
 
 
 def default_dir() -> Path:
-    """Where state lies if nothing is configured."""
+    """Return where state lies if nothing is configured."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "ksql-spark"
 

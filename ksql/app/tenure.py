@@ -50,7 +50,7 @@ def open_tenure(
     on_lost: Callable[[str], None],
     chore: Callable[[], object],
 ) -> Tenure:
-    """The tenure of the server that holds this state directory; it must still be acquired.
+    """Return the tenure of the server that holds this state directory; it must still be acquired.
 
     Raises: KafkaUnreachable, KafkaDenied, KafkaRefused.
     """
@@ -72,10 +72,10 @@ class Claims(Protocol):
     """The claims of a service's servers; only who took them last can append."""
 
     def end(self) -> int:
-        """Grows with each claim."""
+        """Return a number that grows with each claim."""
 
     def last(self) -> Claim | None:
-        """The last claim."""
+        """Return the last claim."""
 
     def take(self) -> None:
         """Shut out every other writer of claims."""

@@ -27,7 +27,7 @@ _LONGEST_REST_S = 15.0
 
 
 def kafka_answers(settings: KafkaSettings) -> Callable[[], str]:
-    """A probe of Kafka: why it does not answer; empty if it does."""
+    """Return a probe of Kafka: why it does not answer; empty if it does."""
     admin = Admin(replace(settings, timeout_s=_PROBE_S))
 
     def probe() -> str:
@@ -91,7 +91,7 @@ class Watch:
                 _log.exception("watch_failed", extra={"what": what})
 
     def turn(self) -> None:
-        """One look at Kafka."""
+        """Look at Kafka once."""
         broker = self._broker
         if broker is not None and not broker.alive:
             self._tell(f"The embedded Kafka broker has ended: {broker.ending()}")

@@ -43,7 +43,7 @@ class Moved:
         return self.entry.name
 
     def size_bytes(self) -> int:
-        """How much room it takes."""
+        """Return how much room it takes."""
         files = (file for file in self.entry.rglob("*") if file.is_file())
         return sum(file.lstat().st_size for file in files)
 
@@ -77,7 +77,7 @@ class Aside:
         return moved
 
     def entries(self) -> list[Moved]:
-        """All that lies here, the oldest first."""
+        """Return all that lies here, the oldest first."""
         if not self._directory.is_dir():
             return []
         found = [_read(path) for path in sorted(self._directory.iterdir()) if path.is_dir()]

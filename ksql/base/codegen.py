@@ -109,7 +109,7 @@ def cached(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def indent(lines: Sequence[str], depth: int = 1) -> list[str]:
-    """The lines, so many levels deeper."""
+    """Return the lines, so many levels deeper."""
     return [INDENT * depth + line for line in lines]
 
 

@@ -59,12 +59,12 @@ class UnknownSetting(ServerError):
 
 
 def canonical(name: str) -> str:
-    """The name without the optional prefix of Kafka Streams' properties."""
+    """Return the name without the optional prefix of Kafka Streams' properties."""
     return name.removeprefix(STREAMS_PREFIX)
 
 
 def check(name: str, value: str | None = None) -> str:
-    """The canonical name of a property that exists and, if a value is given, is of its type.
+    """Return the canonical name of a property that exists and, if a value is given, is of its type.
 
     Raises: UnknownProperty, InvalidProperty.
     """
@@ -113,42 +113,42 @@ class Settings:
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """The value as text: override, else server, else default.
+        """Return the value as text: override, else server, else default.
 
         Raises: UnknownSetting.
         """
         return self._value(_row(name))
 
     def number(self, name: str) -> int:
-        """The value of a whole-number property.
+        """Return the value of a whole-number property.
 
         Raises: UnknownSetting for a name that is not one of those.
         """
         return int(self._value(_row(name, "int")))
 
     def flag(self, name: str) -> bool:
-        """The value of a true/false property.
+        """Return the value of a true/false property.
 
         Raises: UnknownSetting for a name that is not one of those.
         """
         return self._value(_row(name, "bool")).lower() == "true"
 
     def parts(self, name: str) -> tuple[str, ...]:
-        """The value of a list property.
+        """Return the value of a list property.
 
         Raises: UnknownSetting for a name that is not one of those.
         """
         return comma_list(self._value(_row(name, "list")))
 
     def is_default(self, name: str) -> bool:
-        """Whether neither the session nor the server states a value."""
+        """Return whether neither the session nor the server states a value."""
         return not any(
             name in layer or STREAMS_PREFIX + name in layer
             for layer in (self.overrides, self.server)
         )
 
     def with_overrides(self, overrides: Mapping[str, str]) -> Settings:
-        """The same with more session overrides, checked.
+        """Return the same with more session overrides, checked.
 
         Raises: UnknownProperty, InvalidProperty.
         """
@@ -165,12 +165,12 @@ class Settings:
         return Settings(self.server, merged)
 
     def without(self, name: str) -> Settings:
-        """The same without one session override."""
+        """Return the same without one session override."""
         plain = canonical(name)
         return Settings(self.server, {k: v for k, v in self.overrides.items() if k != plain})
 
     def functions(self) -> Iterator[tuple[str, str]]:
-        """The properties of functions, ``ksql.functions.*``; an override hides the server's."""
+        """Return the properties of functions, ``ksql.functions.*``; overrides hide the server's."""
         for name, value in {**self.server, **self.overrides}.items():
             if name.startswith(FUNCTION_PREFIX):
                 yield name, value

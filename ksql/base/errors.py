@@ -37,7 +37,7 @@ class KsqlError(Exception):
         self.span = span
 
     def text(self) -> str:
-        """The whole error as a user reads it: place, fact, detail, hint."""
+        """Return the whole error as a user reads it: place, fact, detail, hint."""
         place = f"line {self.span.line}:{self.span.column}: " if self.span else ""
         parts = [place + self.message, self.detail, self.hint]
         return "\n".join(part for part in parts if part)

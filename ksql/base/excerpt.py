@@ -7,7 +7,7 @@ EXCERPT = 200
 
 
 def excerpt(text: str, longest: int = EXCERPT) -> str:
-    """The text, or its start and how much was left out."""
+    """Return the text, or its start and how much was left out."""
     if len(text) <= longest:
         return text
     return f"{text[:longest]}... ({len(text) - longest} more characters)"

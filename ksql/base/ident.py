@@ -24,29 +24,29 @@ RESERVED = frozenset(_RESERVED.split())
 
 
 def quote(name: str) -> str:
-    """The name as it must be written in a statement: bare if that reads back, else in backticks."""
+    """Return the name as a statement must have it: bare if that reads back, else in backticks."""
     if _BARE.match(name) and name not in RESERVED:
         return name
     return quote_always(name)
 
 
 def quote_always(name: str) -> str:
-    """The name in backticks, as schemas are printed."""
+    """Return the name in backticks, as schemas are printed."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def string_literal(text: str) -> str:
-    """The text as a STRING is written in a statement."""
+    """Return the text as a STRING is written in a statement."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def near(name: str, known: Iterable[str], count: int = 1) -> tuple[str, ...]:
-    """The known names that look most like ``name``, best first and quoted where they must be."""
+    """Return the known names that look most like ``name``, best first, quoted if need be."""
     return tuple(map(quote, similar(name, known, count)))
 
 
 def similar(name: str, known: Iterable[str], count: int = 1, least: float = 0.6) -> tuple[str, ...]:
-    """The known names that look most like ``name``, best first and as they are.
+    """Return the known names that look most like ``name``, best first and as they are.
 
     A mere difference of case counts; ``least`` is the share of letters in common, from 0 to 1.
     """
@@ -56,6 +56,6 @@ def similar(name: str, known: Iterable[str], count: int = 1, least: float = 0.6)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The hint for a name that is not known; empty if no known one looks like it."""
+    """Return the hint for a name that is not known; empty if no known one looks like it."""
     close = near(name, known)
     return f"Did you mean {close[0]}?" if close else ""

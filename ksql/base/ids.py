@@ -11,7 +11,7 @@ Millis = NewType("Millis", int)
 
 
 def persistent_query_id(kind: str, sink: str, offset: int) -> QueryId:
-    """The id of a new persistent query: ``CSAS_BAR_7``; an INSERT's is ``INSERTQUERY_7``.
+    """Return the id of a new persistent query: ``CSAS_BAR_7``; an INSERT's is ``INSERTQUERY_7``.
 
     ``offset`` is the offset of its command in the command topic.
     """

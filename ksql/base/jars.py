@@ -57,13 +57,13 @@ class JarsMissing(StartError):
 
 
 def locked(lock: Path = LOCK) -> tuple[Jar, ...]:
-    """Every jar of the lock file, in class path order."""
+    """Return every jar of the lock file, in class path order."""
     rows = tomllib.loads(lock.read_text(encoding="utf-8"))["jar"]
     return tuple(Jar(row["coordinate"], row["sha256"], row["bytes"], row["set"]) for row in rows)
 
 
 def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
-    """This user's cache: ``KSQL_CACHE_DIR``, else ``ksql-spark`` in the XDG cache folder."""
+    """Return this user's cache: ``KSQL_CACHE_DIR``, else ``ksql-spark`` in the XDG cache folder."""
     env = os.environ if environ is None else environ
     if own := env.get("KSQL_CACHE_DIR"):
         return Path(own).expanduser().absolute()
@@ -73,12 +73,12 @@ def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def jar_dir() -> Path:
-    """The folder that holds the fetched jars of all sets."""
+    """Return the folder that holds the fetched jars of all sets."""
     return cache_dir() / "jars"
 
 
 def jars(which: JarSet) -> list[Path]:
-    """The files of a set, in class path order.
+    """Return the files of a set, in class path order.
 
     Only presence and size are looked at here; the checksum was verified before a file got its name.
 
@@ -93,7 +93,7 @@ def jars(which: JarSet) -> list[Path]:
 
 
 def present(jar: Jar, folder: Path) -> bool:
-    """Whether the jar lies there in full."""
+    """Return whether the jar lies there in full."""
     try:
         return (folder / jar.file_name).stat().st_size == jar.size_bytes
     except OSError:
@@ -101,7 +101,7 @@ def present(jar: Jar, folder: Path) -> bool:
 
 
 def sha256(path: Path) -> str:
-    """The file's SHA-256 in hexadecimal."""
+    """Return the file's SHA-256 in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):

@@ -49,7 +49,7 @@ class JavaMissing(StartError):
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> Java:
-    """The Java to use: the one JAVA_HOME names, else the first on the PATH that is new enough.
+    """Return the Java to use: that of JAVA_HOME, else the first on the PATH that is new enough.
 
     Raises: JavaMissing, with what was found and this platform's command to install one.
     """
@@ -91,7 +91,7 @@ def ask(path: Path) -> Java | None:
 
 
 def parse_version(text: str) -> int | None:
-    """The feature release in the output of ``java -version``: 8 for "1.8.0_392", 21 for "21-ea"."""
+    """Return the release in the output of ``java -version``: 8 for "1.8.0_392", 21 for "21-ea"."""
     found = _VERSION.search(text)
     if found is None:
         return None
@@ -132,7 +132,7 @@ _OTHER = "a JDK or JRE 17 or newer, of any vendor"
 
 
 def install_command(system: str | None = None, release: str | None = None) -> str:
-    """The command that installs a Java here, as the platform's users would type it.
+    """Return the command that installs a Java here, as the platform's users would type it.
 
     Args:
         system: ``platform.system()`` unless given.
@@ -148,7 +148,7 @@ def install_command(system: str | None = None, release: str | None = None) -> st
 
 
 def as_admin(command: str) -> str:
-    """The command as this user must type it: root needs no sudo."""
+    """Return the command as this user must type it: root needs no sudo."""
     return command if hasattr(os, "geteuid") and os.geteuid() == 0 else f"sudo {command}"
 
 

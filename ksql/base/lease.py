@@ -78,7 +78,7 @@ class Entry:
     lost: bool
 
     def left_s(self) -> float:
-        """How long the right still holds."""
+        """Return how long the right still holds."""
         if self.lost:
             return 0.0
         if self.boot and self.boot == boot_id():
@@ -123,7 +123,7 @@ def write(file: Path, claim: str, until_s: float, *, lost: bool = False) -> None
 
 
 def now_s() -> float:
-    """A clock that all processes of the machine share and that also runs while it sleeps."""
+    """Return a clock that all processes of the machine share and that also runs while it sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

@@ -42,7 +42,7 @@ class FileLock:
         return self._fd
 
     def acquire(self, patience_seconds: float = 0.0) -> None:
-        """Takes the lock, waiting for a holder that is about to end.
+        """Take the lock, waiting for a holder that is about to end.
 
         Raises: DirectoryBusy when it is still held after that time.
         """

@@ -19,7 +19,7 @@ _PLAIN = (type(None), bool, int, float, str, bytes, decimal.Decimal)
 
 @lru_cache(maxsize=512)
 def check_of(hint: Any) -> Check:
-    """The test of values for an annotation.
+    """Return the test of values for an annotation.
 
     Raises: TypeError for an annotation that is not known here.
     """
@@ -48,7 +48,7 @@ def check_of(hint: Any) -> Check:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether the value is made of scalars, lists and dicts alone: what rows and states hold."""
+    """Return whether scalars, lists and dicts alone make up the value, as in rows and states."""
     if type(value) in (list, tuple):
         return all(map(is_plain, value))
     if type(value) is dict:

@@ -92,7 +92,7 @@ class Structs:
         self._readers: dict[type, _Reader] = {}
 
     def plain(self, value: Any) -> Any:
-        """The value as JSON's own types."""
+        """Return the value as JSON's own types."""
         match value:
             case None | bool() | int() | str():
                 return value
@@ -116,7 +116,7 @@ class Structs:
                 return {"$": one.tag} | fields
 
     def build(self, value: Any, *, tuples: bool = True) -> Any:
-        """The value that ``plain`` was given.
+        """Return the value that ``plain`` was given.
 
         Raises: KeyError, TypeError or ValueError for what no codec of these classes has written.
         """
@@ -197,7 +197,7 @@ def _reader(one: Form) -> _Reader:
 
 
 def hints_of(cls: type) -> dict[str, Any]:
-    """The types of a dataclass's fields."""
+    """Return the types of a dataclass's fields."""
     return typing.get_type_hints(cls, vars(sys.modules[cls.__module__]))
 
 

@@ -30,7 +30,7 @@ _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command until it ends or the parent does; returns its exit status.
+    """Run the command until it ends or the parent does; return its exit status.
 
     The first line written to standard output is the child's process id. The status of a child
     that a signal ended is 128 and the signal's number, as shells have it.

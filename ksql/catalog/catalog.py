@@ -28,7 +28,7 @@ class Catalog:
     queries: Mapping[QueryId, PersistentQuery] = field(default_factory=dict)
 
     def source(self, name: str) -> DataSource:
-        """The source of that exact name.
+        """Return the source of that exact name.
 
         Raises: UnknownSource, with the names that look similar.
         """
@@ -62,18 +62,18 @@ class Catalog:
         return replace(self, queries={k: v for k, v in self.queries.items() if k != query_id})
 
     def query(self, query_id: str) -> PersistentQuery | None:
-        """The query of that id; ids compare without case."""
+        """Return the query of that id; ids compare without case."""
         wanted = query_id.upper()
         return next((q for q in self.queries.values() if q.id.upper() == wanted), None)
 
     def writers(self, name: str) -> tuple[PersistentQuery, ...]:
-        """The queries that write the source, the oldest first."""
+        """Return the queries that write the source, the oldest first."""
         return tuple(q for q in self.queries.values() if q.sink == name)
 
     def readers(self, name: str) -> tuple[PersistentQuery, ...]:
-        """The queries that read the source, the oldest first."""
+        """Return the queries that read the source, the oldest first."""
         return tuple(q for q in self.queries.values() if name in q.sources)
 
     def derived(self, name: str) -> tuple[str, ...]:
-        """The sources that were created from this one by CREATE .. AS SELECT."""
+        """Return the sources that were created from this one by CREATE .. AS SELECT."""
         return tuple(s.name for s in self.sources.values() if name in s.derived_from)

@@ -46,7 +46,7 @@ class DataSource:
     materialization: Materialization | None = None
 
     def queryable(self) -> DataSource | None:
-        """The table as pull queries read it, over the topic that has its rows; None if none has.
+        """Return the table as pull queries read it, over the topic of its rows; None without one.
 
         ``created_by`` is the query that writes them.
         """

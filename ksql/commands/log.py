@@ -273,7 +273,7 @@ class KafkaCommandLog:
             raise _why_not(problem) from problem
 
     def settle(self) -> bool:
-        """Whether the command in doubt is in the topic.
+        """Return whether the command in doubt is in the topic.
 
         Beginning anew as a writer has Kafka finish what was open; unless another server writes now:
         then that has happened already.

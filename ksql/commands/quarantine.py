@@ -109,7 +109,7 @@ class Quarantine:
         return cls(trouble, frozenset(queries), frozenset(sources))
 
     def held(self, catalog: Catalog) -> dict[str, KsqlError]:
-        """The queries that are better not started, each with the reason."""
+        """Return the queries that are better not started, each with the reason."""
         return {
             query.id: NotSettled(self.trouble)
             for query in catalog.queries.values()
@@ -121,12 +121,12 @@ class Quarantine:
 
 
 def stepping_over(offset: int) -> Command:
-    """The command that gives another one up."""
+    """Return the command that gives another one up."""
     return Command(f"command/{offset}/skip", "", (StepOver(offset),))
 
 
 def stepped_over(later: Iterable[Command]) -> frozenset[int]:
-    """The offsets that these commands give up."""
+    """Return the offsets that these commands give up."""
     return frozenset(
         change.offset
         for command in later
@@ -136,7 +136,7 @@ def stepped_over(later: Iterable[Command]) -> frozenset[int]:
 
 
 def offsets_of(text: str) -> frozenset[int]:
-    """The offsets that the setting names.
+    """Return the offsets that the setting names.
 
     Raises: BadSkip.
     """

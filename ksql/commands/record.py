@@ -78,7 +78,7 @@ def check_size(command: Command) -> None:
 
 
 def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
-    """The command of a record.
+    """Return the command of a record.
 
     Raises: UnreadableCommand.
     """

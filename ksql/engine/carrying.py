@@ -55,19 +55,19 @@ class UpgradeBook(Protocol):
     """Where upgrades are recorded; never raises."""
 
     def begun(self, upgrade: Upgrade) -> object:
-        """An attempt starts; the answer is given back at its end."""
+        """Return an attempt starts; the answer is given back at its end."""
 
     def switched(self, token: object, switch: Switch | None) -> None:
-        """Its command counts; ``switch`` is None for a query that rests: it has its plan later."""
+        """End an attempt whose command counts; ``switch`` is None for a query that is paused."""
 
     def rolled_back(self, token: object, error: str) -> None:
         """It does not count, because of that error."""
 
     def refused(self, upgrade: Upgrade) -> None:
-        """The validator refused it."""
+        """Record an attempt that the validator refused."""
 
     def replayed(self, upgrade: Upgrade) -> None:
-        """The command topic knows of it."""
+        """Record an upgrade that the command topic knows of."""
 
 
 class NoBook:
@@ -105,7 +105,7 @@ class State(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Around:
-    """What a command acts upon."""
+    """The catalog and the services that a command acts upon."""
 
     catalog: Catalog
     topics: Topics
@@ -151,7 +151,7 @@ class Carrying:
         self.done()
 
     def done(self) -> None:
-        """The command is in the log."""
+        """Finish a command that is in the log."""
         self.state = State.DONE
         for attempt in self._attempts:
             self._around.book.switched(attempt, self.switch)

@@ -1,4 +1,4 @@
-"""What a command does to the catalog: small facts that replay the same everywhere."""
+"""The changes that a command makes: small facts that replay the same everywhere."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EndQuery:
 
 @dataclass(frozen=True, slots=True)
 class PauseQuery:
-    """A query rests, or goes on."""
+    """A query is paused or resumed."""
 
     query_id: QueryId
     paused: bool
@@ -103,7 +103,7 @@ Change = (
 
 
 def applied(catalog: Catalog, change: Change) -> Catalog:
-    """The catalog after the change; applying one twice equals applying it once."""
+    """Return the catalog after the change; applying one twice equals applying it once."""
     match change:
         case PutSource(source):
             return catalog.with_source(source)

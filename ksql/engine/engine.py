@@ -38,7 +38,7 @@ MOST_GENERATIONS = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a distributed statement; ``offset`` -1 means that nothing was written."""
+    """The outcome of a distributed statement; ``offset`` -1 means that nothing was written."""
 
     prepared: Prepared
     offset: int
@@ -51,8 +51,8 @@ class Engine:
 
     Statements are prepared against the catalog as it is once the log has been read to its end, and
     carried out as ``carrying`` has it. A crash before the command is in the log leaves the old
-    plan, after it the new one. ``on_doubt`` is told when ``settle`` is to be called again later:
-    until ``settled``.
+    plan, after it the new one. ``on_doubt`` is called when ``settle`` is to be repeated until
+    ``settled``.
     """
 
     functions: Functions
@@ -74,15 +74,14 @@ class Engine:
     _unlike: set[QueryId] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """What is promised is kept in the same topics and registry."""
         self._promises = Promises(self.topics, self.registry, self.mark)
 
     def exclusive(self) -> threading.RLock:
-        """The lock under which commands are carried out, for whoever reads the log beside them."""
+        """Return the lock under which commands are carried out; readers of the log take it, too."""
         return self._lock
 
     def context(self, settings: Settings, offset: int = -1) -> Context:
-        """What a statement sees now; for everything that only looks."""
+        """Return the present state of the server, against which a statement is prepared."""
         return Context(
             catalog=self.catalog,
             functions=self.functions,
@@ -95,7 +94,7 @@ class Engine:
         )
 
     def dry_run(self, statement: ast.Statement, text: str, settings: Settings) -> Prepared:
-        """What the statement would do.
+        """Return the effects that the statement would have.
 
         Raises: StatementError.
         """
@@ -144,7 +143,7 @@ class Engine:
     def settle(self) -> None:
         """Settle a command in doubt, and do what earlier commands have left to do.
 
-        Raises: CommandInDoubt as long as the log cannot tell.
+        Raises: CommandInDoubt as long as the log does not show whether the command counts.
         """
         with self._lock:
             carrying = self._doubt
@@ -257,9 +256,9 @@ class Engine:
                 )
 
     def start_queries(self, held: Collection[str] = ()) -> None:
-        """Let every query that survived the replay go on, once; the runner tries until they do.
+        """Start every query that survived the replay, once; the runner tries until they run.
 
-        ``held`` are those that must not be started now.
+        ``held`` are the queries that must not be started now.
         """
         with self._lock:
             known = self.catalog.queries.values()

@@ -1,4 +1,4 @@
-"""What the engine refuses, beyond what analysis refuses already."""
+"""The errors of statements that the engine refuses, beyond those of the analysis."""
 
 from __future__ import annotations
 

@@ -36,5 +36,5 @@ class MemoryLog:
 
     @contextmanager
     def begin(self) -> Iterator[_Pen]:
-        """The pen."""
+        """Give the pen."""
         yield _Pen(self)

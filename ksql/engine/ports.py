@@ -1,4 +1,4 @@
-"""What the engine needs to order its commands."""
+"""The command log, as the engine needs it to order its commands."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class CommandInDoubt(ServerError):
             f"it is not known yet whether the statement {command} counts: "
             "Kafka went away while it was written",
             detail=reason,
-            hint="Queries go on and nothing was deleted. It is settled as soon as Kafka answers; "
-            "until then no other statement is carried out. /status tells how it ended.",
+            hint="Queries continue and nothing was deleted. It is settled as soon as Kafka "
+            "answers; until then no other statement is carried out. /status shows how it ended.",
         )
         self.command = command
 
@@ -68,7 +68,7 @@ class CommandLog(Protocol):
         """Read to the end, then hold the pen; leaving without ``append`` writes nothing."""
 
     def settle(self) -> bool:
-        """Whether the command in doubt counts, by the log itself.
+        """Return whether the command in doubt counts, by the log itself.
 
-        Raises: KsqlError as long as that cannot be told.
+        Raises: KsqlError as long as that is not known.
         """

@@ -1,4 +1,4 @@
-"""What a command still has to do once it is written: the topics and subjects that it deletes.
+"""The work that a command leaves once it is written: the topics and subjects that it deletes.
 
 They are part of the command, so that a server that dies before it has deleted them does so at its
 next start, and once: commands that were carried out lie before the mark, which lasts; and a topic
@@ -28,7 +28,7 @@ class Mark(Protocol):
     """The offset before which every command has been carried out; lasts longer than the server."""
 
     def read(self) -> int | None:
-        """The mark; None if there never was one."""
+        """Return the mark; None if there never was one."""
 
     def write(self, offset: int) -> None:
         """Move it."""
@@ -41,7 +41,7 @@ class MemoryMark:
     offset: int | None = None
 
     def read(self) -> int | None:
-        """The mark."""
+        """Return the mark."""
         return self.offset
 
     def write(self, offset: int) -> None:
@@ -50,7 +50,7 @@ class MemoryMark:
 
 
 class Promises:
-    """What is still to be deleted; for one thread at a time."""
+    """The topics and subjects still to be deleted; for one thread at a time."""
 
     def __init__(self, topics: Topics, registry: Registry | None, mark: Mark) -> None:
         self._topics = topics
@@ -60,7 +60,7 @@ class Promises:
         self._next = 0
 
     def add(self, offset: int, changes: Iterable[Change]) -> None:
-        """A command that was written."""
+        """Take the deletions of a command that was written."""
         self._next = offset + 1  # a command topic that was deleted begins with 0 again
         for change in changes:
             match change:
@@ -73,7 +73,7 @@ class Promises:
                     continue
 
     def replayed(self, offset: int, changes: Iterable[Change]) -> None:
-        """A command that was found in the log; without a mark all of them count as carried out."""
+        """Take a command that was found in the log; without a mark all count as carried out."""
         mark = self._mark.read()
         if mark is not None and offset >= mark:
             self.add(offset, changes)
@@ -94,7 +94,7 @@ class Promises:
             self._mark.write(mark)
 
     def open(self) -> tuple[str, ...]:
-        """What could not be deleted yet."""
+        """Return the names of the topics and subjects that could not be deleted yet."""
         return tuple(_name(change) for _, change in self._open)
 
     def _delete(self, change: DeleteTopic | DeleteSubject) -> None:

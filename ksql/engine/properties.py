@@ -69,9 +69,9 @@ _DDL_ONLY = frozenset({"WINDOW_TYPE", "WINDOW_SIZE", "SOURCE_CONNECTOR", "SOURCE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatClause:
-    """What a WITH clause says of one side's format; None where it says nothing.
+    """The format properties of one side in a WITH clause; None for those that it does not have.
 
-    ``own`` tells KEY_FORMAT or VALUE_FORMAT from FORMAT, which stands for both sides.
+    ``own``: stated by KEY_FORMAT or VALUE_FORMAT, not by FORMAT, which stands for both sides.
     """
 
     name: str | None
@@ -110,12 +110,12 @@ class With:
             )
 
     def text(self, name: str) -> str | None:
-        """A textual property."""
+        """Return a textual property."""
         found: str | None = self._values.get(name)
         return found
 
     def number(self, name: str) -> int | None:
-        """A whole-number property."""
+        """Return a whole-number property."""
         found: int | None = self._values.get(name)
         return found
 
@@ -134,7 +134,7 @@ class With:
         return found
 
     def clause(self, side: Literal["KEY", "VALUE"]) -> FormatClause:
-        """What is said of one side's format."""
+        """Return the properties of one side's format."""
         both, own = self.text("FORMAT"), self.text(f"{side}_FORMAT")
         if both is not None and own is not None:
             raise BadProperty(
@@ -382,7 +382,7 @@ class FormatWish:
 
 
 def with_configured_wrap(value: Format, columns: int, settings: Settings) -> Format:
-    """A value's format with the wrapping that the settings want, where a statement says nothing."""
+    """Return a value's format, wrapped as the settings want unless the statement says how."""
     if value.wrap is not None:
         return value
     setting = settings.text("ksql.persistence.wrap.single.values")
@@ -408,7 +408,7 @@ def declared_formats(options: With, settings: Settings, name: str) -> tuple[Form
 def configured_formats(
     options: With, settings: Settings, name: str, *, has_key: bool
 ) -> tuple[Format, Format]:
-    """The formats of a declared source; without key columns it has a key format only if stated."""
+    """Return a declared source's formats; without key columns a key format only if stated."""
     key, value = declared_formats(options, settings, name)
     stated = has_key or options.clause("KEY").name is not None
     return (key if stated else Format("NONE")), value

@@ -61,7 +61,7 @@ class NoRegistryForTopic(NoRegistry):
 
 
 class IdNeedsSchemas(StatementError):
-    """A schema id beside a format that has no schemas."""
+    """A schema id together with a format that has no schemas."""
 
     def __init__(self, side: Side, name: str) -> None:
         word = side.upper()
@@ -73,7 +73,7 @@ class IdNeedsSchemas(StatementError):
 
 
 class IdAndColumns(StatementError):
-    """A schema id beside declared columns of the same side."""
+    """A schema id together with declared columns of the same side."""
 
     def __init__(self, side: Side) -> None:
         super().__init__(
@@ -200,7 +200,7 @@ def deletions(source: DataSource, context: Context) -> list[DeleteSubject]:
 
 
 def check_id(format_: Format, side: Side) -> None:
-    """A schema id needs a format with schemas.
+    """Refuse a schema id with a format that has no schemas.
 
     Raises: IdNeedsSchemas.
     """
@@ -260,7 +260,7 @@ def _sides(source: DataSource) -> tuple[tuple[Side, Format, Columns], ...]:
 
 
 def subjects_of(source: DataSource) -> tuple[str, ...]:
-    """Where the schemas of a source's topic are registered."""
+    """Return where the schemas of a source's topic are registered."""
     return tuple(
         subject_name(source.topic, side)
         for side, format_, _ in _sides(source)

@@ -1,1 +1,1 @@
-"""What is remembered beside the command topic; the only user of SQLAlchemy."""
+"""The history of upgrades, in a database; the only user of SQLAlchemy."""

@@ -44,12 +44,12 @@ _PRIMARY_CODE = 0xFF
 
 
 def default_url(directory: Path) -> str:
-    """The URL of the SQLite file used when none is configured."""
+    """Return the URL of the SQLite file used when none is configured."""
     return URL.create("sqlite", database=str(directory / "ledger.db")).render_as_string()
 
 
 def parse_url(given: str) -> URL:
-    """The database that a ``ksql.ledger.url`` means.
+    """Return the database that a ``ksql.ledger.url`` means.
 
     Raises: BadLedgerUrl.
     """
@@ -67,12 +67,12 @@ def parse_url(given: str) -> URL:
 
 
 def shown(url: str) -> str:
-    """A URL without its password."""
+    """Return a URL without its password."""
     return parse_url(url).render_as_string(hide_password=True)
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file of a SQLite URL; None for another database."""
+    """Return the file of a SQLite URL; None for another database."""
     parsed = parse_url(url)
     return Path(parsed.database or "") if parsed.drivername == "sqlite" else None
 
@@ -103,7 +103,7 @@ class Database:
         return self._engine.dialect.name
 
     def make_directory(self) -> None:
-        """Makes SQLite's directory.
+        """Make SQLite's directory.
 
         Raises: LedgerUnavailable.
         """
@@ -112,12 +112,12 @@ class Database:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def remember_file(self) -> None:
-        """Takes the file that is there now for ours."""
+        """Take the file that is there now for ours."""
         self._identity = self._found()
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A read-only view of one moment.
+        """Open a read-only view of one moment.
 
         Raises: LedgerUnavailable, LedgerDamaged.
         """
@@ -128,7 +128,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """A transaction, committed at the end unless the block raises.
+        """Open a transaction, committed at the end unless the block raises.
 
         Raises: LedgerUnavailable, LedgerDamaged, EntryRefused.
         """
@@ -140,7 +140,7 @@ class Database:
 
     @contextmanager
     def connection(self, *, writing: bool) -> Iterator[Connection]:
-        """A bare transaction for migrations; it does not care which file it finds.
+        """Open a bare transaction for migrations; it does not care which file it finds.
 
         Raises: LedgerUnavailable, LedgerDamaged.
         """
@@ -148,7 +148,7 @@ class Database:
             yield connection
 
     def check_whole(self, session: Session) -> None:
-        """Reads through a SQLite file; other databases look after themselves.
+        """Read through a SQLite file; other databases look after themselves.
 
         Raises: LedgerDamaged.
         """
@@ -158,7 +158,7 @@ class Database:
                 raise LedgerDamaged(self.where, str(found))
 
     def close(self) -> None:
-        """Closes idle connections; those in use close when they are given back."""
+        """Close idle connections; those in use close when they are given back."""
         self._engine.dispose()
 
     def _found(self) -> tuple[int, int] | None:
@@ -193,7 +193,7 @@ class Database:
 
 
 def set_aside(path: Path) -> Path:
-    """Renames a damaged SQLite file, so that a new one can take its place; tells the new name."""
+    """Rename a damaged SQLite file, so that a new one can take its place; return its new name."""
     taken = 1
     while (aside := path.with_name(f"{path.name}.damaged-{taken}")).exists():
         taken += 1

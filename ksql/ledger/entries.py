@@ -1,4 +1,4 @@
-"""What goes into the ledger and comes out of it: plain frozen values, no database in sight."""
+"""The ledger's entries: plain frozen values that know no database."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class UpgradeEntry:
         command_offset: Offset | None,
         begun_ms: Millis,
     ) -> UpgradeEntry:
-        """The entry of an attempt on which the validator spoke; pairs are (old, new)."""
+        """Return the entry of an attempt on which the validator spoke; pairs are (old, new)."""
         return cls(
             service_id=service_id,
             query_id=query_id,
@@ -94,7 +94,7 @@ class UpgradeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RecordedUpgrade:
-    """An upgrade as the ledger tells it; ``outcome`` is None while it is begun, or if refused.
+    """An upgrade as the ledger has it; ``outcome`` is None while it is begun, or if refused.
 
     ``rebuilt`` marks one that was taken from the command topic after the ledger had been lost: of
     its switch nothing is known but that it took place.

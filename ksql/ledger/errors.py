@@ -1,4 +1,4 @@
-"""What can go wrong with the ledger's database, told apart by what to do about it."""
+"""The errors of the ledger's database, a class for each kind of remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may wait to be written into the ledger, and how each is written."""
+"""The jobs that may wait to be written into the ledger, and how each is written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """What the command topic knows."""
+    """The upgrades that the command topic knows."""
 
     entries: tuple[UpgradeEntry, ...]
 
@@ -54,7 +54,7 @@ Job = Record | Finish | Rebuild | CloseBegun | Check
 
 
 def write(ledger: Ledger, job: Job) -> None:
-    """Writes one; writing it twice is as writing it once.
+    """Write one; writing it twice is as writing it once.
 
     Raises: LedgerUnavailable, EntryRefused.
     """
@@ -72,7 +72,7 @@ def write(ledger: Ledger, job: Job) -> None:
 
 
 def replaces(new: Job, old: Job) -> bool:
-    """Whether ``old`` need not be written because ``new`` follows."""
+    """Return whether ``old`` need not be written because ``new`` follows."""
     return isinstance(new, Check) and isinstance(old, Check)
 
 

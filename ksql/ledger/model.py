@@ -42,7 +42,7 @@ class SafeText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Shows what cannot be stored by a sign or an escape."""
+        """Show what cannot be stored by a sign or an escape."""
         del dialect
         if value is None:
             return None
@@ -59,12 +59,12 @@ class JsonText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> object:
-        """Reads the text; one that is not JSON is refused."""
+        """Read the text; one that is not JSON is refused."""
         del dialect
         return None if value is None else json.loads(value)
 
     def process_result_value(self, value: object, dialect: Dialect) -> str | None:
-        """Writes it as the plan codec does."""
+        """Write it as the plan codec does."""
         del dialect
         if value is None:
             return None
@@ -116,7 +116,7 @@ class SchemaRow(Base):
 
 
 class SchemaReferenceRow(Base):
-    """What a schema imports, and under which name."""
+    """A schema that another one imports, and the name of the import."""
 
     __tablename__ = "registry_references"
 

@@ -83,7 +83,7 @@ class ResilientLedger:
     def open(
         cls, url: str, *, patience: Patience | None = None, replay: Replay = tuple
     ) -> ResilientLedger:
-        """Opens the ledger, or goes on trying in the background.
+        """Open the ledger, or try again and again in the background.
 
         Args:
             url: SQLite's or PostgreSQL's.
@@ -108,7 +108,7 @@ class ResilientLedger:
         return opened
 
     def record_upgrade(self, entry: UpgradeEntry) -> UpgradeId:
-        """Takes an attempt, before its switch; its id is known at once."""
+        """Take an attempt, before its switch; its id is known at once."""
         upgrade_id = new_upgrade_id()
         if entry.accepted:
             with self._changed:
@@ -117,19 +117,19 @@ class ResilientLedger:
         return upgrade_id
 
     def finish_upgrade(self, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> None:
-        """Takes an upgrade's outcome."""
+        """Take an upgrade's outcome."""
         with self._changed:
             entry = self._begun.pop(upgrade_id, None)
         self._submit(Finish(upgrade_id, outcome, entry))
 
     def rebuild(self, entries: Iterable[UpgradeEntry]) -> None:
-        """Takes the upgrades that the command topic knows; those already there stay as they are."""
+        """Take the upgrades that the command topic knows; those already there stay as they are."""
         known = tuple(entries)
         if known:
             self._submit(Rebuild(known))
 
     def close_begun(self, service_id: str, now_ms: Millis) -> None:
-        """Takes that attempts were cut short by the server's end; behind ``rebuild``."""
+        """Take that attempts were cut short by the server's end; behind ``rebuild``."""
         self._submit(CloseBegun(service_id, now_ms))
 
     def upgrades(
@@ -139,13 +139,13 @@ class ResilientLedger:
         *,
         service_id: str | None = None,
     ) -> tuple[RecordedUpgrade, ...]:
-        """The latest upgrades, newest first; none while the ledger is away."""
+        """Return the latest upgrades, newest first; none while the ledger is away."""
         return self._read(
             lambda ledger: ledger.upgrades(query_id, limit, service_id=service_id), ()
         )
 
     def health(self) -> LedgerHealth:
-        """How the ledger does."""
+        """Return how the ledger does."""
         with self._changed:
             return LedgerHealth(
                 state=self._state(),
@@ -163,12 +163,12 @@ class ResilientLedger:
         return "down" if self._failures else "up"
 
     def flush(self, limit_seconds: float) -> bool:
-        """Waits until everything taken is written; False if that did not happen in time."""
+        """Wait until everything taken is written; False if that did not happen in time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting(), limit_seconds)
 
     def close(self, limit_seconds: float = 5.0) -> int:
-        """Takes no more, writes what waits, and returns how many entries could not be written.
+        """Take no more, write what waits, and return how many entries could not be written.
 
         It may take a second longer than the limit, for the try that is under way.
         """
@@ -210,7 +210,7 @@ class ResilientLedger:
             while not (done := self._attempt(job)) and self._rest(delay):
                 delay = min(2 * delay, self._patience.longest_delay_seconds)
             if not done:
-                break  # it stays counted as waiting: close() tells
+                break  # it stays counted as waiting: close() returns it
         self._forget_ledger()
 
     def _next(self) -> Job | None:

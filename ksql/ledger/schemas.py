@@ -34,7 +34,7 @@ class OldVersion:
 
 @dataclass(frozen=True, slots=True)
 class OldSettings:
-    """What was set for one subject, or for all (""); None is not set."""
+    """The settings of one subject, or of all (""); None is not set."""
 
     subject: str
     compatibility: str | None
@@ -58,7 +58,7 @@ class OldSchemas:
 
 
 def read_schemas(url: str) -> OldSchemas:
-    """What the database holds; its tables are brought up to date first.
+    """Read all schemas of the database; its tables are brought up to date first.
 
     Raises: LedgerUnavailable, NewerLedger, BadLedgerUrl.
     """

@@ -1,4 +1,4 @@
-"""The ledger: every call is one transaction, and what fails is told."""
+"""The ledger: every call is one transaction, and raises if it fails."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _RETRY_SECONDS = 0.1
 
 
 def new_upgrade_id() -> UpgradeId:
-    """An attempt's own id: what fails is tried again with the same command offset in view."""
+    """Make an id; attempts that fail are repeated with the same command offset in view."""
     return UpgradeId(uuid.uuid4().hex)
 
 
 class Ledger:
-    """What is remembered beside the command topic.
+    """The history of upgrades.
 
     Thread-safe. Every method raises LedgerUnavailable while the database cannot be used; those that
-    write raise EntryRefused for what it will never take. Whoever must go on regardless uses the
-    ledger through ResilientLedger.
+    write raise EntryRefused for an entry that it will never take. ResilientLedger has the same
+    methods without these errors.
     """
 
     def __init__(self, database: Database, *, created: bool) -> None:
@@ -45,7 +45,7 @@ class Ledger:
 
     @classmethod
     def open(cls, url: str, *, patience_seconds: float = 30.0, busy_ms: int = 5000) -> Ledger:
-        """Connects and brings the schema up to date; ``created`` then tells if it was empty.
+        """Connect and bring the schema up to date; ``created``: the database was empty.
 
         Args:
             url: SQLite's or PostgreSQL's.
@@ -67,19 +67,19 @@ class Ledger:
         return cls(database, created=created)
 
     def record_upgrade(self, entry: UpgradeEntry, upgrade_id: UpgradeId | None = None) -> UpgradeId:
-        """Writes an attempt down, before its switch; under the same id again changes nothing."""
+        """Write an attempt down, before its switch; under the same id again changes nothing."""
         known = upgrade_id or new_upgrade_id()
         with self._database.writing() as session:
             upgrades.add(session, known, entry)
         return known
 
     def finish_upgrade(self, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> bool:
-        """Writes down how an upgrade ended; False if it was never recorded."""
+        """Write down how an upgrade ended; False if it was never recorded."""
         with self._database.writing() as session:
             return upgrades.finish(session, upgrade_id, outcome)
 
     def rebuild(self, entries: Iterable[UpgradeEntry]) -> int:
-        """Adds the upgrades that the command topic knows and the ledger does not; how many.
+        """Add the upgrades that the command topic knows and the ledger does not; how many.
 
         Entries without a command offset are not in the topic and are passed over. An attempt that
         is in the topic and was not finished is finished as switched.
@@ -88,9 +88,9 @@ class Ledger:
             return sum(upgrades.add_rebuilt(session, entry) for entry in entries)
 
     def close_begun(self, service_id: str, now_ms: Millis) -> int:
-        """Finishes the attempts that a server's end cut short; how many.
+        """Finish the attempts that a server's end cut short; how many.
 
-        For its next start, when ``rebuild`` has told those that the command topic knows.
+        For its next start, after ``rebuild`` with those that the command topic knows.
         """
         with self._database.writing() as session:
             return upgrades.close_begun(session, service_id, now_ms)
@@ -102,12 +102,12 @@ class Ledger:
         *,
         service_id: str | None = None,
     ) -> tuple[RecordedUpgrade, ...]:
-        """The latest upgrades, newest first; of one query, of one service, or all."""
+        """Return the latest upgrades, newest first; of one query, of one service, or all."""
         with self._database.reading() as session:
             return upgrades.read(session, query_id, service_id, limit)
 
     def check(self) -> None:
-        """Looks whether the ledger can be written to and is whole.
+        """Look whether the ledger can be written to and is whole.
 
         Raises: LedgerUnavailable, LedgerDamaged.
         """
@@ -115,7 +115,7 @@ class Ledger:
             self._database.check_whole(session)
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         self._database.close()
 
 

@@ -21,13 +21,13 @@ NEVER_WRITTEN = "the server ended before the statement was written to the comman
 
 
 def add(session: Session, upgrade_id: UpgradeId, entry: UpgradeEntry) -> None:
-    """Adds an attempt; once it is there, adding it again does nothing."""
+    """Add an attempt; once it is there, adding it again does nothing."""
     status = "begun" if entry.accepted else "refused"
     _insert_if_absent(session, _values(upgrade_id, entry, status))
 
 
 def add_rebuilt(session: Session, entry: UpgradeEntry) -> bool:
-    """Adds an upgrade that the command topic knows to be done, unless it is there already.
+    """Add an upgrade that the command topic knows to be done, unless it is there already.
 
     An attempt of which only the outcome is missing is finished instead.
     """
@@ -43,7 +43,7 @@ def add_rebuilt(session: Session, entry: UpgradeEntry) -> bool:
 
 
 def close_begun(session: Session, service_id: str, now_ms: Millis) -> int:
-    """What was begun and is not in the command topic was rolled back by the server's end."""
+    """Finish as rolled back the upgrades that were begun; return how many there were."""
     closed = session.execute(
         update(UpgradeRow)
         .where(UpgradeRow.service_id == service_id, UpgradeRow.status == "begun")
@@ -65,7 +65,7 @@ def _same(entry: UpgradeEntry, status: str) -> Select[UpgradeRow]:
 
 
 def finish(session: Session, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> bool:
-    """Writes the outcome down; returns False if the upgrade is not there.
+    """Write the outcome down; return False if the upgrade is not there.
 
     A row that was only rebuilt gives way to the attempt itself, which knows more.
     """
@@ -95,7 +95,7 @@ def finish(session: Session, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> 
 def read(
     session: Session, query_id: QueryId | None, service_id: str | None, limit: int
 ) -> tuple[RecordedUpgrade, ...]:
-    """The latest upgrades, newest first."""
+    """Return the latest upgrades, newest first."""
     statement = select(UpgradeRow).order_by(UpgradeRow.seq.desc()).limit(limit)
     if query_id is not None:
         statement = statement.where(UpgradeRow.query_id == query_id)

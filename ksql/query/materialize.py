@@ -80,7 +80,7 @@ class Materializer:
         self._thread.start()
 
     def follow(self, catalog: Catalog) -> None:
-        """The catalog has changed: tables are added, replaced or dropped."""
+        """Follow a changed catalog: add, replace or drop tables."""
         found = (source.queryable() for source in catalog.sources.values())
         wanted = {source.name: source for source in found if source is not None}
         with self._lock:
@@ -100,19 +100,19 @@ class Materializer:
         return self._problem
 
     def table(self, source: DataSource) -> Materialized | None:
-        """The stores of a table (as ``queryable``); None while it is not (yet) followed."""
+        """Return the stores of a table (as ``queryable``); None while it is not (yet) followed."""
         found = self._tables.get(source.name)
         return found if found is not None and _home(found.source) == _home(source) else None
 
     def filled(self, source: DataSource) -> Materialized | None:
-        """The stores of a table if they hold what its topic held when they were opened."""
+        """Return the stores of a table if they hold what its topic held when they were opened."""
         found = self.table(source)
         return found if found is not None and self._behind(found.goal) == 0 else None
 
     def await_table(
         self, source: DataSource, ends: Mapping[tuple[str, int], int], timeout_s: float
     ) -> Materialized | None:
-        """The filled stores once they hold what lies before these offsets; None if not in time."""
+        """Return the stores once they hold what lies before these offsets; None if not in time."""
         deadline = time.monotonic() + timeout_s
         with self._progress:
             while (found := self.filled(source)) is None or self._behind(ends):
@@ -122,7 +122,7 @@ class Materializer:
         return found
 
     def missing(self, source: DataSource) -> int:
-        """How many offsets of its topic are still to be read before the table can answer."""
+        """Return how many offsets of its topic are still to be read before the table can answer."""
         found = self.table(source)
         return self._behind(found.goal) if found is not None else 0
 

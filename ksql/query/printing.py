@@ -79,7 +79,7 @@ class PrintQuery:
 
 
 def guess(samples: list[bytes | None], written: Written | None = None) -> str:
-    """The formats that fit all samples, joined by "or"; ``undetermined`` without any sample."""
+    """Return the formats that fit all samples, joined by "or"; ``undetermined`` without any."""
     present = [s for s in samples if s is not None]
     if not present:
         return "¯\\_(ツ)_/¯ - no data processed"

@@ -46,7 +46,7 @@ class Tables(Protocol):
     """Where the rows are."""
 
     def stores(self, source: DataSource) -> Mapping[int, Store]:
-        """The table's partitions.
+        """Return the table's partitions.
 
         Raises: KsqlError while they are not ready.
         """
@@ -69,7 +69,7 @@ class PullQuery:
     _closed: bool = field(default=False)
 
     def batches(self) -> Iterator[list[ResultRow]]:
-        """The rows, in no order."""
+        """Yield the rows, in no order."""
         rows = itertools.islice(self._results(), self.limit)
         while not self._closed:
             batch = list(itertools.islice(rows, _BATCH))
@@ -244,7 +244,7 @@ def _check_aggregates(exprs: Iterable[ex.Expr], functions: Functions) -> None:
 
 
 def check_stream(settings: Settings) -> None:
-    """Whether streams may be asked at all.
+    """Refuse pull queries of streams where they are switched off.
 
     Raises: StatementError.
     """
@@ -293,7 +293,7 @@ def _projected(query: ast.Query, relation: Any, scope: Scope, functions: Functio
 
 
 def result_columns(projected: Iterable[Named], source: DataSource) -> tuple[Column, ...]:
-    """The result's header; columns that are the table's key are marked so."""
+    """Return the result's header; columns that are the table's key are marked so."""
     keys = {c.name for c in source.schema.key} | set(WINDOW_COLUMNS)
     return tuple(
         Column(

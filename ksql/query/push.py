@@ -143,7 +143,7 @@ def raw_batch(records: list[RawRecord]) -> RawBatch:
 
 
 def check_limit(query: ast.Query) -> None:
-    """A query cannot end before it begins.
+    """Refuse an end before the beginning.
 
     Raises: StatementError.
     """

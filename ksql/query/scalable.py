@@ -22,7 +22,7 @@ _ENABLED = "ksql.query.push.v2.enabled"
 
 
 def is_scalable(query: ast.Query, catalog: Catalog, settings: Settings) -> bool:
-    """Whether a push query is one of them."""
+    """Return whether a push query is one of them."""
     source = query.source
     return (
         settings.flag(_ENABLED)

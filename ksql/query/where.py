@@ -62,7 +62,7 @@ class KeyNeeded(StatementError):
 
 
 def key_lookups(predicate: Bound | None, key: tuple[Column, ...]) -> list[tuple[Any, ...]] | None:
-    """The keys that a condition allows, if it gives every key column by ``=`` or IN; else None."""
+    """Return the keys that a condition allows if ``=`` or IN give every key column; else None."""
     if predicate is None or not key:
         return None
     found: dict[tuple[Any, ...], None] = {}
@@ -118,7 +118,7 @@ def _alternatives(expr: Bound) -> list[list[Bound]] | None:
 
 
 def places(exprs: Iterable[ex.Expr]) -> list[str]:
-    """The columns in them that are a record's place in its topic."""
+    """Return the columns in them that are a record's place in its topic."""
     names = [
         node.name
         for expr in exprs
@@ -141,7 +141,7 @@ def check_columns(clause: str, exprs: Iterable[ex.Expr]) -> None:
 
 
 def check_keys(where: ex.Expr, key: tuple[Column, ...]) -> None:
-    """A list of keys holds keys: no NULL, no text for a number.
+    """Refuse a list of keys with NULL or values of another type.
 
     Raises: StatementError.
     """
@@ -162,7 +162,7 @@ def check_keys(where: ex.Expr, key: tuple[Column, ...]) -> None:
 
 
 def check_keyed(predicate: Bound | None, source: DataSource, settings: Settings) -> None:
-    """Where tables are not scanned, every alternative must give the key.
+    """Refuse an alternative without a key where tables are not scanned.
 
     Raises: KeyNeeded.
     """
@@ -177,7 +177,7 @@ def check_keyed(predicate: Bound | None, source: DataSource, settings: Settings)
 
 
 def check_bounds(predicate: Bound | None, source: DataSource, *, keyed: bool) -> None:
-    """Where windows are looked up by key, each end of a bound may be given once.
+    """Refuse a second value for an end of a window bound in a look-up by key.
 
     Raises: KeyNeeded.
     """

@@ -28,7 +28,7 @@ SOURCE_COLUMNS = (
 
 
 def raw_batch(batch: RecordBatch) -> RawBatch:
-    """The Kafka records of an Arrow batch."""
+    """Return the Kafka records of an Arrow batch."""
     topics, partitions, offsets, timestamps, keys, values, headers = batch.columns
     return RawBatch(
         topics.to_pylist(),

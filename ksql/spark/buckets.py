@@ -17,7 +17,7 @@ _MASK = 0xFFFFFFFF
 
 @cache
 def bucket_labels(count: int) -> tuple[int, ...]:
-    """One label per bucket; with as many shuffle partitions each lands on its own."""
+    """Return one label per bucket; with as many shuffle partitions each lands on its own."""
     labels: dict[int, int] = {}
     label = 0
     while len(labels) < count:
@@ -27,7 +27,7 @@ def bucket_labels(count: int) -> tuple[int, ...]:
 
 
 def spark_partition(label: int, partitions: int) -> int:
-    """The shuffle partition of an INT."""
+    """Return the shuffle partition of an INT."""
     hashed = _murmur3(label & _MASK)
     signed = hashed - (1 << 32) if hashed >> 31 else hashed
     return signed % partitions

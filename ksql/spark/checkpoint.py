@@ -44,28 +44,28 @@ class Position:
 
 
 def committed(checkpoint: Path) -> Position | None:
-    """The last batch that is finished for good; None if there is none yet."""
+    """Return the last batch that is finished for good; None if there is none yet."""
     return _position(checkpoint, _last(checkpoint / "commits"))
 
 
 def planned(checkpoint: Path) -> Position | None:
-    """The last batch that was begun; it may still run, or run again after a restart."""
+    """Return the last batch that was begun; it may still run, or run again after a restart."""
     return _position(checkpoint, _last(checkpoint / "offsets"))
 
 
 def last_committed(checkpoint: Path) -> int | None:
-    """The number of the last finished batch."""
+    """Return the number of the last finished batch."""
     return _last(checkpoint / "commits")
 
 
 def half_done(checkpoint: Path) -> bool:
-    """Whether the last batch that was begun is not finished; for a query that does not run."""
+    """Return whether the last batch is begun and not finished; for a query that does not run."""
     begun, finished = _last(checkpoint / "offsets"), last_committed(checkpoint)
     return begun is not None and (finished is None or finished < begun)
 
 
 def reached(now: Mapping[str, Mapping[int, int]], goal: Mapping[str, Mapping[int, int]]) -> bool:
-    """Whether every partition has come at least as far as the goal says."""
+    """Return whether every partition has come at least as far as the goal says."""
     return all(
         now.get(topic, {}).get(partition, 0) >= offset
         for topic, partitions in goal.items()

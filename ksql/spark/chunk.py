@@ -32,7 +32,7 @@ class UnknownChunk(ValueError):
 
 
 def pack_records(records: Sequence[Record], sender: int, number: int) -> bytes:
-    """One chunk of records, in their order."""
+    """Return one chunk of records, in their order."""
     ports, keys, rows, timestamps, topics, partitions, offsets, headers, olds = zip(
         *records, strict=True
     )
@@ -52,7 +52,7 @@ def pack_records(records: Sequence[Record], sender: int, number: int) -> bytes:
 
 
 def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
-    """The records of all chunks of a bucket, those of one sender in the order they were sent."""
+    """Return the records of all chunks of a bucket, those of one sender in the order of sending."""
     records: list[Record] = []
     for chunk in sorted(chunks, key=_place):
         records.extend(_unpack_records(chunk))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFrame:
-    """The whole road of the query; running it produces, its rows are only counts."""
+    """Return the whole road of the query; running it produces, its rows are only counts."""
     ship = shipment(spec)
     if spec.sink_topic is not None:
         limit = topics.message_limit(spec.sink_topic)

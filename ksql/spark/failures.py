@@ -28,7 +28,7 @@ _MISSING = "a topic that the query reads does not exist"
 
 
 def reason(trace: str) -> str:
-    """The sentence that a user needs, out of a chain of stack traces."""
+    """Return the sentence that a user needs, out of a chain of stack traces."""
     if _DATA_LOST.search(trace):
         return _LOST
     if _NO_TOPIC.search(trace):

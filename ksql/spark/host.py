@@ -52,7 +52,7 @@ class StageHost(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: TimerValues,  # noqa: N803 - Spark's name
     ) -> Iterator[Row]:
-        """Process a bucket's records of this batch."""
+        """Proces a bucket's records of this batch."""
         with no_cycle_search(), last_words(self.ship):
             chunks = [row.BLOB for row in rows if row.BLOB]
             yield from self._processed(chunks, key[0]) if chunks else ()
@@ -70,7 +70,7 @@ class StageHost(StatefulProcessor):
         return out
 
     def close(self) -> None:
-        """The task's end: wait until the broker has everything."""
+        """End the task: wait until the broker has everything."""
         if self._sink is not None or self._log.entries:
             with last_words(self.ship):
                 self._task_sink().close()

@@ -118,7 +118,7 @@ def _no_handler(session: SparkSession) -> Any:
 
 @contextmanager
 def scheduling_pool(session: SparkSession, name: str) -> Iterator[None]:
-    """Jobs of a query that is started inside take turns with other queries' jobs."""
+    """Job of a query that is started inside take turns with other queries' jobs."""
     context = session.sparkContext
     context.setLocalProperty("spark.scheduler.pool", name)
     try:

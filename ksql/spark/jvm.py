@@ -75,7 +75,7 @@ class SparkSettings:
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs in the one JVM that we start."""
+    """Return whether Spark runs in the one JVM that we start."""
     return master.startswith("local")
 
 

@@ -3,9 +3,9 @@
 A query's id can come again (a chosen QUERY_ID, a terminated cluster, a command that was never
 written), and so do the numbers of its batches. What Kafka remembers of batches is therefore kept
 under the id and the life's random name, the incarnation, which is written into the checkpoint
-before the first start. A replacement goes on with the life of the plan that it replaces.
+before the first start. A replacement continues the life of the plan that it replaces.
 
-Checkpoints of versions that knew no incarnations go on under the id alone.
+Checkpoints of versions that knew no incarnations continue under the id alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CheckpointMissing(ServerError):
             detail="Its state and its place in its sources are lost, or lie elsewhere. It is not "
             "begun anew by itself: that would skip or repeat records and write new counts over "
             "old ones.",
-            hint="Bring the directory back (`ksql state list` tells what was moved aside) and "
+            hint="Bring the directory back (`ksql state list` shows what was moved aside) and "
             f"start again; or start once with -o ksql.state.anew={query_id} (or =all) to begin "
             f"anew on purpose; or TERMINATE {query_id}.",
         )
@@ -64,11 +64,11 @@ class Life:
     incarnation: str
 
     def application(self, owner: str) -> str:
-        """The query's name towards Kafka: ``owner`` is what all its lives have in common."""
+        """Return the query's name in Kafka; ``owner`` is the part that all its lives share."""
         return f"{owner}-{self.incarnation}" if self.incarnation else owner
 
     def groups(self, owner: str) -> re.Pattern[str]:
-        """What the consumer groups of this life are called, and those of no other."""
+        """Return the pattern of the names of this life's consumer groups, and of no other's."""
         name = re.escape(self.application(owner))
         # a name without an incarnation is the beginning of those with one
         return re.compile(f"{name}(-.*)?" if self.incarnation else rf"{name}-(stage|\d+)-\d+")
@@ -87,7 +87,7 @@ def begin(checkpoint: Path, incarnation: str) -> Life:
 
 
 def life_of(checkpoint: Path) -> Life | None:
-    """The life that a directory holds; None if it holds none.
+    """Return the life that a directory holds; None if it holds none.
 
     Raises: CheckpointDamaged, NewerCheckpoint.
     """
@@ -104,7 +104,7 @@ def life_of(checkpoint: Path) -> Life | None:
 
 
 def require(query_id: str, checkpoint: Path) -> Life:
-    """The life with which a query that is not new goes on, wherever its checkpoint was written.
+    """Return the life that a query continues, wherever its checkpoint was written.
 
     Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint, StateMetadataUnknown.
     """
@@ -117,7 +117,7 @@ def require(query_id: str, checkpoint: Path) -> Life:
 
 
 def holds_anything(checkpoint: Path) -> bool:
-    """Whether there is a directory, and something in it."""
+    """Return whether there is a directory with anything in it."""
     return checkpoint.is_dir() and any(checkpoint.iterdir())
 
 
@@ -135,7 +135,7 @@ def _bring_home(checkpoint: Path) -> None:
         return
     checkpoint.mkdir(parents=True, exist_ok=True)
     entries = sorted(elsewhere.iterdir(), key=lambda entry: entry.name == _SPARKS)
-    for entry in entries:  # the one that tells that all are there comes last
+    for entry in entries:  # the one that shows that all are there comes last
         shutil.move(entry, checkpoint / entry.name)
     elsewhere.rmdir()
     _log.warning(

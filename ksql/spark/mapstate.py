@@ -40,7 +40,7 @@ class StateCallFailed(ServerError):
 
 
 def backend_of(state: MapState) -> Backend:
-    """The fastest way to that state which this PySpark allows."""
+    """Return the fastest way to that state which this PySpark allows."""
     try:
         return _Pipelined(state)
     except (AttributeError, ImportError):
@@ -54,7 +54,7 @@ class _OneByOne:
         self._state = state
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of the keys."""
+        """Return the values of the keys."""
         return [_value(self._state.getValue((key,))) for key in keys]
 
     def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
@@ -83,7 +83,7 @@ class _Pipelined:
         self._pb: Any = StateMessage_pb2
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of the keys."""
+        """Return the values of the keys."""
         get = self._pb.GetValue
         calls = ({"getValue": get(userKey=_row(key))} for key in keys)
         return [_unpickle(answer) for answer in self._ask(calls)]

@@ -17,7 +17,7 @@ _UNPACK = ormsgpack.OPT_NON_STR_KEYS
 
 
 def pack(value: Any) -> bytes:
-    """Scalars, lists, dicts; tuples come back as lists.
+    """Pack scalars, lists and dicts; tuples come back as lists.
 
     Raises:
         TypeError: A value of another type (ormsgpack's MsgpackEncodeError is one).
@@ -26,7 +26,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes | memoryview) -> Any:
-    """The value that was packed."""
+    """Return the value that was packed."""
     return ormsgpack.unpackb(data, ext_hook=_restore, option=_UNPACK)
 
 

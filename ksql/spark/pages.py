@@ -40,7 +40,7 @@ class Backend(Protocol):
     """A map of bytes to bytes that is asked for many entries at once."""
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of the keys, in their order."""
+        """Return the values of the keys, in their order."""
 
     def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
         """Set the values."""
@@ -72,7 +72,7 @@ class DamagedPage(ServerError):
 
 
 def page_of(key: bytes, pages: int) -> int:
-    """The page of a key in a space of that many pages."""
+    """Return the page of a key in a space of that many pages."""
     # keys of one bucket agree in the low bits of their CRC: multiply, to spread the high bits
     mixed = (crc32(key) * 0x9E3779B1) >> 15
     mask = (1 << (pages - 1).bit_length()) - 1
@@ -99,7 +99,7 @@ class _Space:
         return self.page_count or 1
 
     def wanted_pages(self) -> int:
-        """How many pages the content deserves; a space never shrinks but to nothing."""
+        """Return how many pages the content deserves; a space never shrinks but to nothing."""
         if self.entries == 0:
             return 0
         fitting = min(-(-self.size // PAGE_BYTES), self.entries)
@@ -143,7 +143,7 @@ class PagedStore:
         values.update(zip(found, _unpacked(packed), strict=True))
 
     def get(self, space: bytes, key: bytes) -> Any:
-        """The value, or None."""
+        """Return the value, or None."""
         at = self._spaces.get(space)
         if at is None:
             return None
@@ -167,7 +167,7 @@ class PagedStore:
             self.put(space, key, None)
 
     def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
-        """All entries as they are now; what changes meanwhile may be seen or not."""
+        """Yield all entries as they are now; what changes meanwhile may be seen or not."""
         at = self._spaces.get(space)
         if at is None:
             return

@@ -144,7 +144,7 @@ class Host:
         return f"Spark has not answered for {silent:.0f} s" if silent > _SILENCE_S else ""
 
     def turned(self) -> None:
-        """The watch has come round: whatever it asked was answered."""
+        """Note that the watch has come round: whatever it asked was answered."""
         self._turned = time.monotonic()
 
     @property
@@ -153,7 +153,7 @@ class Host:
         return self._opened is None or not self._opened.process.alive
 
     def gone(self) -> bool:
-        """Whether it has ended, asked after a call that failed: it may be just about to."""
+        """Return whether it has ended, asked after a call that failed: it may be just about to."""
         deadline = time.monotonic() + _ENDING_S
         while not self.died and time.monotonic() < deadline:
             time.sleep(_LOOK_S)

@@ -69,7 +69,7 @@ class Surroundings:
     limits: Limits = Limits()  # noqa: RUF009 - immutable
 
     def packed(self, plan_json: str) -> str:
-        """A stored plan with all that its workers need."""
+        """Return a stored plan with all that its workers need."""
         return packed(plan_json, self.functions, self.registry, self.limits)
 
 
@@ -109,7 +109,7 @@ class SparkRunner:
         """Why nothing runs here any more; empty as long as this server is in charge."""
 
     def checkpoint(self, query_id: str) -> Path:
-        """The query's own directory."""
+        """Return the query's own directory."""
         return self._around.directory / query_id
 
     def start(self, query: PersistentQuery) -> None:
@@ -241,7 +241,7 @@ class SparkRunner:
         return Switch(batch, offsets, gap_ms)
 
     def check_replaceable(self, paused: PersistentQuery) -> None:
-        """Whether a query that rests may get another plan.
+        """Refuse another plan for a query that rests and may not get one.
 
         Raises: BatchUnfinished: a batch that its plan began is not finished.
         """

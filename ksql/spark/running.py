@@ -216,7 +216,7 @@ class RunningQuery:
         return True
 
     def half_done(self) -> bool:
-        """Whether a batch was planned that is not finished; for one that has ended."""
+        """Return whether a batch was planned that is not finished; for one that has ended."""
         return checkpoint.half_done(self.place.checkpoint)
 
     def finish_batch(self, timeout_s: float) -> bool:
@@ -262,7 +262,7 @@ class RunningQuery:
     # --- how it does
 
     def status(self) -> Status:
-        """Whether it runs, and what went wrong lately."""
+        """Return whether it runs, and what went wrong lately."""
         with self._changed:
             failures = tuple(self._failures)
             if self._stopped:
@@ -288,7 +288,7 @@ class RunningQuery:
         return physical_plan(self._query) if self._query is not None else ""
 
     def committed_offsets(self) -> checkpoint.Offsets:
-        """Where the last finished batch ended; empty before the first."""
+        """Return where the last finished batch ended; empty before the first."""
         position = checkpoint.committed(self.place.checkpoint)
         return position.offsets if position else {}
 

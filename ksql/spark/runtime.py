@@ -118,7 +118,7 @@ class SparkRuntime:
     def host(
         self, place: Place, prepare: Callable[[], QuerySpec], on_failure: OnFailure = unheard
     ) -> RunningQuery:
-        """A query that is neither started nor watched yet."""
+        """Return a query that is neither started nor watched yet."""
         hands = Hands(prepare, self._launch, self._finish, self._build)
 
         def heard(query_id: str, failure: Failure) -> None:
@@ -143,7 +143,7 @@ class SparkRuntime:
                 del self._queries[query.place.name]
 
     def queries(self) -> tuple[RunningQuery, ...]:
-        """Every query that was started and neither stopped nor replaced."""
+        """Return every query that was started and neither stopped nor replaced."""
         with self._lock:
             return tuple(self._queries.values())
 

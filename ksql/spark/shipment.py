@@ -68,5 +68,5 @@ class Shipment:
         return dict(self.fitting) | dict(self.producer)
 
     def load(self) -> Program[OutRecord]:
-        """The compiled program; compiling happens once per process and plan."""
+        """Return the compiled program; compiling happens once per process and plan."""
         return self.loader(self.plan_json)

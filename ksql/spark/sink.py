@@ -117,14 +117,14 @@ class TransactionSink(TaskSink):
 
 
 def open_sink(ship: Shipment, topic: str | None, log: TaskLog, task: str) -> TaskSink:
-    """The sink that the query's guarantee asks for."""
+    """Return the sink that the query's guarantee asks for."""
     if not ship.exactly_once or topic is None:
         return TaskSink(ship, topic, log)
     return TransactionSink(ship, topic, log, task, batch_id())
 
 
 def batch_id() -> int:
-    """The number of the micro-batch that this task belongs to."""
+    """Return the number of the micro-batch that this task belongs to."""
     context = TaskContext.get()
     found = context.getLocalProperty("streaming.sql.batchId") if context else None
     if found is None:

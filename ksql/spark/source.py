@@ -41,7 +41,7 @@ class Topics(Protocol):
     """The facts about topics that a start needs."""
 
     def partitions(self, topic: str) -> int:
-        """How many it has."""
+        """Return how many it has."""
 
     def message_limit(self, topic: str) -> int | None:
         """Return the largest batch in bytes that the topic accepts, if known."""
@@ -57,7 +57,7 @@ class MissingOffsets(ServerError):
 def kafka_source(
     session: SparkSession, spec: QuerySpec, partitions: Callable[[str], int]
 ) -> DataFrame:
-    """The records of the query's topics, in the columns of ``SOURCE_COLUMNS``."""
+    """Return the records of the query's topics, in the columns of ``SOURCE_COLUMNS``."""
     client = {**CLIENT_DEFAULTS, **spec.consumer}
     if spec.exactly_once:
         client[ISOLATION] = COMMITTED
@@ -75,7 +75,7 @@ def kafka_source(
 
 
 def starting_offsets(topics: Mapping[str, StartAt], partitions: Callable[[str], int]) -> str:
-    """The source's start; Spark reads it only when a checkpoint is new.
+    """Return the source's start; Spark reads it only when a checkpoint is new.
 
     Raises:
         MissingOffsets: A topic's offsets do not name all its partitions.

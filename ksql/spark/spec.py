@@ -132,7 +132,7 @@ class RetryPolicy:
     kept_failures: int = 10
 
     def pause_ms(self, attempt: int) -> int:
-        """The pause before try number ``attempt`` (from 0)."""
+        """Return the pause before try number ``attempt`` (from 0)."""
         return min(self.max_ms, self.initial_ms << min(attempt, 20))
 
 

@@ -57,7 +57,7 @@ class OldPlan(Protocol):
         """Ask it to end, and wait. False: its batch still runs, and it ends behind that batch."""
 
     def half_done(self) -> bool:
-        """Whether a batch was planned that is not finished; for one that has ended."""
+        """Return whether a batch was planned that is not finished; for one that has ended."""
 
     def finish_batch(self, timeout_s: float) -> bool:
         """Start it again and wait until its half-done batch is finished. False: it is not."""

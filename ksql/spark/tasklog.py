@@ -55,13 +55,13 @@ class TaskLog:
             self.notes.append((operator, excerpt(message, LONGEST_MESSAGE)))
 
     def untold(self) -> int:
-        """How many records had an entry since this was asked last, one with several once."""
+        """Return how many records had an entry since this was asked last, one with several once."""
         count, self._untold = self._untold, 0
         return count
 
 
 def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[OutRecord]:
-    """The entries as records of the processing log's topic."""
+    """Yield the entries as records of the processing log's topic."""
     for operator, message, row in log.entries:
         logger = plog.logger_name(ship.query_id, operator)
         body = plog.entry(logger, now_ms, _message(ship, operator, message, row))

@@ -82,7 +82,7 @@ class IngestTask:
 
 
 def exchange_row(label: int, chunk: bytes, errors: int = 0) -> RecordBatch:
-    """One row of the exchange."""
+    """Return one row of the exchange."""
     return pa.RecordBatch.from_arrays(
         [
             pa.array([label], pa.int32()),

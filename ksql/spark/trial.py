@@ -45,7 +45,7 @@ def write(checkpoint: Path, query: PersistentQuery) -> None:
 
 
 def read(checkpoint: Path) -> PersistentQuery | None:
-    """The plan that was tried last.
+    """Return the plan that was tried last.
 
     Raises: OSError, TrialUnreadable.
     """

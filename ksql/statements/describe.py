@@ -50,7 +50,7 @@ def describe_all(stmt: ast.DescribeAll, request: Request) -> e.Entity:
 
 
 def description(source: DataSource, request: Request, *, extended: bool) -> e.SourceDescription:
-    """All about a source; the numbers only when ``extended``."""
+    """Return all about a source; the numbers only when ``extended``."""
     catalog = request.engine.catalog
     readers, writers = catalog.readers(source.name), catalog.writers(source.name)
     statistics = _statistics(writers, readers, request) if extended else ()
@@ -150,7 +150,7 @@ def _group(query: PersistentQuery, request: Request) -> str:
 
 
 def query_info(query: PersistentQuery, request: Request) -> e.QueryInfo:
-    """One line about a query."""
+    """Return one line about a query."""
     sink = request.engine.catalog.sources.get(query.sink)
     health = request.services.monitor.health(query.id)
     state = health.state
@@ -171,7 +171,7 @@ def _query_type(query: PersistentQuery) -> e.QueryType:
 
 
 def push_info(push: RunningPush) -> e.QueryInfo:
-    """One line about a push query."""
+    """Return one line about a push query."""
     state = "RUNNING"
     return e.QueryInfo(
         query_string=push.text,
@@ -185,7 +185,7 @@ def push_info(push: RunningPush) -> e.QueryInfo:
 
 
 def push_description(push: RunningPush, request: Request) -> e.QueryDescription:
-    """All about a push query."""
+    """Return all about a push query."""
     return replace(
         of_plan(push.plan, push.text, ""),
         query_type="PUSH",
@@ -202,7 +202,7 @@ def push_of(query_id: str, request: Request) -> RunningPush | None:
 
 
 def query_description(query: PersistentQuery, request: Request) -> e.QueryDescription:
-    """All about a running query."""
+    """Return all about a running query."""
     health = request.services.monitor.health(query.id)
     described = of_plan(plan_of(query), query.statement, query.sink)
     told = (*health.errors, *health.warnings)

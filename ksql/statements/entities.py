@@ -1,4 +1,4 @@
-"""What a statement answers with: one frozen class per kind of response entity.
+"""The answers of statements: one frozen class per kind of response entity.
 
 Each class names its ``@type``; field names are snake case here and camel case on the wire. A field
 whose metadata has ``omit_none`` is left out when it is None. Keys of mappings go over the wire as
@@ -57,7 +57,7 @@ class FieldInfo:
 
     @classmethod
     def of(cls, column: Column) -> FieldInfo:
-        """The wire's view of a column."""
+        """Return the wire's view of a column."""
         kinds: dict[Role, Literal["KEY", "HEADER"]] = {Role.KEY: "KEY", Role.HEADERS: "HEADER"}
         return cls(column.name, column.type, kinds.get(column.role), column.header_key)
 
@@ -73,7 +73,7 @@ class SwitchPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeReport:
-    """What CREATE OR REPLACE does, or would do, to a running query (KLIP-28)."""
+    """The effects that CREATE OR REPLACE has, or would have, on a running query (KLIP-28)."""
 
     accepted: bool
     classes: tuple[str, ...]  # "transparent", "data selection", "schema evolution", ...
@@ -89,7 +89,7 @@ class UpgradeReport:
     def of(
         cls, verdict: Verdict, query_id: str | None = None, switch: SwitchPoint | None = None
     ) -> UpgradeReport:
-        """The wire's view of the validator's answer."""
+        """Return the wire's view of the validator's answer."""
         return cls(
             accepted=verdict.accepted,
             classes=verdict.classes,
@@ -128,7 +128,7 @@ class SourceInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryInfo:
-    """One line of SHOW QUERIES; ``warnings`` tell of trouble of a query that runs."""
+    """One line of SHOW QUERIES; ``warnings`` are the troubles of a query that runs."""
 
     query_string: str
     sinks: tuple[str, ...]
@@ -318,7 +318,7 @@ class Variable:
 
 @dataclass(frozen=True, kw_only=True)
 class Entity:
-    """What every answer has: the statement's text and warnings."""
+    """The fields of every answer: the statement's text and warnings."""
 
     type_name: ClassVar[str]
 
@@ -327,7 +327,7 @@ class Entity:
 
 
 def warned(entity: Entity, message: str) -> Entity:
-    """The answer with one more warning."""
+    """Return the answer with one more warning."""
     return replace(entity, warnings=(*entity.warnings, EntityWarning(message)))
 
 

@@ -36,7 +36,7 @@ class SandboxTopics:
     changed: dict[str, Topic | None] = field(default_factory=dict)
 
     def describe(self, name: str) -> Topic | None:
-        """The topic as it would be."""
+        """Return the topic as it would be."""
         return self.changed[name] if name in self.changed else self.real.describe(name)
 
     def identity(self, name: str) -> str:
@@ -88,7 +88,7 @@ def session(
     properties: Mapping[str, str],
     variables: Mapping[str, str],
 ) -> Request:
-    """A request's state before its first statement.
+    """Return a request's state before its first statement.
 
     Raises: RequestFailed, of no statement, for properties that cannot be set.
     """

@@ -54,7 +54,7 @@ def insert_values(stmt: ast.InsertValues, request: Request) -> None:
 
 
 def check_count(columns: Sequence[str], values: Sequence[ex.Expr]) -> None:
-    """A value for each column that is named.
+    """Refuse a number of values that differs from that of the named columns.
 
     Raises: ParseError.
     """
@@ -88,7 +88,7 @@ def _record(
 
 
 def serdes(source: DataSource, request: Request) -> tuple[Serde, Serde]:
-    """How its keys and its values are written.
+    """Return how its keys and its values are written.
 
     Raises: CannotInsert, and what a serde raises that cannot be made.
     """
@@ -120,7 +120,7 @@ def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
 
 
 def target(name: str, request: Request) -> DataSource:
-    """The source of that name, if single rows may be written to it.
+    """Return the source of that name, if single rows may be written to it.
 
     Raises: CannotInsert, ReadOnlyTopic.
     """

@@ -60,7 +60,7 @@ class RowWriter:
 
 
 def name_of(text: str) -> str:
-    """A name as a statement reads it: in upper case unless it is quoted."""
+    """Return a name as a statement reads it: in upper case unless it is quoted."""
     mark = text[:1]
     if len(text) > 1 and mark in _QUOTES and text[-1] == mark:
         return text[1:-1].replace(mark * 2, mark)
@@ -97,7 +97,7 @@ def _kind(value: Any) -> str:
 
 
 def coerced(value: Any, wanted: SqlType) -> Any:
-    """A JSON value with that type: numbers widen, texts become times, bytes and decimals.
+    """Return a JSON value with that type: numbers widen, texts become times, bytes and decimals.
 
     Raises: TypeError for types that do not convert; ValueError or ArithmeticError for the value.
     """

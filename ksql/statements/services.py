@@ -38,22 +38,22 @@ class Monitor(Protocol):
     """The present facts about running queries and topics."""
 
     def health(self, query_id: str) -> QueryHealth:
-        """How the query does; state ``PAUSED`` or ``ERROR`` if it does not run."""
+        """Return how the query does; state ``PAUSED`` or ``ERROR`` if it does not run."""
 
     def spark_plan(self, query_id: str) -> str:
         """Spark's plan of its last batch; empty before the first."""
 
     def skipped(self, query_id: str) -> int:
-        """How many records it could not handle since this server began."""
+        """Return how many records it could not handle since this server began."""
 
     def committed(self, query_id: str) -> Offsets:
-        """How far it has read: topic -> partition -> next offset."""
+        """Return how far it has read: topic -> partition -> next offset."""
 
     def application(self, query_id: str) -> str:
         """Return the query's name in Kafka, the prefix of its groups; empty if unknown."""
 
     def topics(self) -> Mapping[str, Sequence[int]]:
-        """All topics: the number of replicas of each partition."""
+        """Return all topics: the number of replicas of each partition."""
 
     def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
         """First offset and end offset of every partition; unknown topics are left out."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def show(stmt: ast.Show, request: Request) -> e.Entity:
-    """The list that is asked for."""
+    """Return the list that is asked for."""
     handler = _HANDLERS.get(stmt.what)
     if handler is None:
         raise NotSupportedYet(f"SHOW {stmt.what}", span=stmt.span)
@@ -26,7 +26,7 @@ def show(stmt: ast.Show, request: Request) -> e.Entity:
 
 
 def source_info(source: DataSource) -> e.SourceInfo:
-    """One line about a source."""
+    """Return one line about a source."""
     return e.SourceInfo(
         type=source.kind,
         name=source.name,

@@ -77,28 +77,28 @@ class Store(Protocol):
     """
 
     def get(self, key: bytes) -> Stored | None:
-        """The row of that key, or None."""
+        """Return the row of that key, or None."""
 
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        """The rows of those keys, in their order, read together."""
+        """Return the rows of those keys, in their order, read together."""
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order; None leaves that side open."""
 
     def scan(self) -> Iterator[StoredRow]:
-        """All rows in order."""
+        """Return all rows in order."""
 
     def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
         """Rows whose key starts with those bytes, in order."""
 
     def position(self) -> Offset | None:
-        """The offset of the *next* record to read, not of the last one read; None before any."""
+        """Return the offset of the *next* record to read, not of the last read; None before any."""
 
     def clock(self) -> int | None:
-        """The time that the last commit stated; None before any did."""
+        """Return the time that the last commit stated; None before any did."""
 
     def commit(self, changes: Iterable[Change], position: Offset, clock: int | None = None) -> None:
-        """Applies the changes in order and moves to that position, both or neither.
+        """Apply the changes in order and move to that position, both or neither.
 
         ``clock`` is written with them; without it the former one stays.
 
@@ -106,10 +106,10 @@ class Store(Protocol):
         """
 
     def clear(self) -> None:
-        """Forgets all rows, the position and the clock, in one step."""
+        """Forget all rows, the position and the clock, in one step."""
 
     def close(self) -> None:
-        """Ends all use; a second call does nothing."""
+        """End all use; a second call does nothing."""
 
 
 def recover(store: Store, begin: Offset, end: Offset) -> Offset:
@@ -131,13 +131,13 @@ def recover(store: Store, begin: Offset, end: Offset) -> Offset:
 
 
 def after(prefix: bytes) -> bytes | None:
-    """The smallest key behind all that start with ``prefix``; None if there is no such key."""
+    """Return the smallest key behind all that start with ``prefix``; None if there is none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
 
 
 def check_forward(old: Offset | None, new: Offset) -> None:
-    """Refuses a commit that would go back.
+    """Refuse a commit that would go back.
 
     Raises: ValueError.
     """

@@ -127,7 +127,7 @@ class DiskStore(Store):
 
     @classmethod
     def open(cls, path: Path, budget: StoreBudget) -> DiskStore:
-        """Opens the store in that directory, or makes an empty one.
+        """Open the store in that directory, or make an empty one.
 
         Raises:
             NewerStore: a later version wrote it.
@@ -147,12 +147,12 @@ class DiskStore(Store):
 
     @staticmethod
     def destroy(path: Path) -> None:
-        """Deletes a closed store, damaged or not; one that is not there is fine."""
+        """Delete a closed store, damaged or not; one that is not there is fine."""
         if path.exists():
             shutil.rmtree(path)
 
     def get(self, key: bytes) -> Stored | None:
-        """The row of that key, or None."""
+        """Return the row of that key, or None."""
         try:
             data = self._db.get(_ROW + key)
         except Exception as error:
@@ -160,7 +160,7 @@ class DiskStore(Store):
         return None if data is None else self._unpacked(data)
 
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        """The rows of those keys, in their order, read together."""
+        """Return the rows of those keys, in their order, read together."""
         try:
             found = self._db.get([_ROW + key for key in keys])
         except Exception as error:
@@ -178,7 +178,7 @@ class DiskStore(Store):
         return _rows(items, reading, self._path)
 
     def scan(self) -> Iterator[StoredRow]:
-        """All rows in order."""
+        """Return all rows in order."""
         return self.range()
 
     def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
@@ -186,19 +186,19 @@ class DiskStore(Store):
         return self.range(prefix, after(prefix))
 
     def position(self) -> Offset | None:
-        """The offset of the next record to read; never ahead of what a later read shows."""
+        """Return the offset of the next record to read; never ahead of what a later read shows."""
         if self._closed:
             raise StoreClosed(str(self._path))
         return self._position
 
     def clock(self) -> int | None:
-        """The time that the last commit stated."""
+        """Return the time that the last commit stated."""
         if self._closed:
             raise StoreClosed(str(self._path))
         return self._clock
 
     def commit(self, changes: Iterable[Change], position: Offset, clock: int | None = None) -> None:
-        """Applies the changes and moves to that position, in one write batch."""
+        """Apply the changes and move to that position, in one write batch."""
         check_forward(self.position(), position)
         batch = WriteBatch(raw_mode=True)
         put, delete, pack = batch.put, batch.delete, values.pack
@@ -215,7 +215,7 @@ class DiskStore(Store):
         self._clock = self._clock if clock is None else clock
 
     def clear(self) -> None:
-        """Forgets all rows, the position and the clock."""
+        """Forget all rows, the position and the clock."""
         batch = WriteBatch(raw_mode=True)
         batch.delete_range(_ROW, _AFTER_ROWS)
         batch.delete(_POSITION_KEY)
@@ -224,7 +224,7 @@ class DiskStore(Store):
         self._write(batch)
 
     def close(self) -> None:
-        """Flushes and closes; a second call does nothing."""
+        """Flush and close; a second call does nothing."""
         if not self._closed:
             self._closed = True
             self._db.close()

@@ -26,12 +26,12 @@ class MemoryStore(Store):
         self._lock = threading.Lock()
 
     def get(self, key: bytes) -> Stored | None:
-        """The row of that key, or None."""
+        """Return the row of that key, or None."""
         with self._lock:
             return self._live().get(key)
 
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        """The rows of those keys, in their order."""
+        """Return the rows of those keys, in their order."""
         with self._lock:
             rows = self._live()
             return [rows.get(key) for key in keys]
@@ -47,7 +47,7 @@ class MemoryStore(Store):
             return iter([StoredRow(key, *rows[key]) for key in self._order[start:stop]])
 
     def scan(self) -> Iterator[StoredRow]:
-        """All rows in order."""
+        """Return all rows in order."""
         return self.range()
 
     def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
@@ -55,19 +55,19 @@ class MemoryStore(Store):
         return self.range(prefix, after(prefix))
 
     def position(self) -> Offset | None:
-        """The offset of the next record to read."""
+        """Return the offset of the next record to read."""
         with self._lock:
             self._live()
             return self._position
 
     def clock(self) -> int | None:
-        """The time that the last commit stated."""
+        """Return the time that the last commit stated."""
         with self._lock:
             self._live()
             return self._clock
 
     def commit(self, changes: Iterable[Change], position: Offset, clock: int | None = None) -> None:
-        """Applies the changes and moves to that position."""
+        """Apply the changes and move to that position."""
         with self._lock:
             rows = dict(self._live())
             check_forward(self._position, position)
@@ -80,14 +80,14 @@ class MemoryStore(Store):
             self._clock = self._clock if clock is None else clock
 
     def clear(self) -> None:
-        """Forgets all rows and the position."""
+        """Forget all rows and the position."""
         with self._lock:
             self._live()
             self._rows, self._order, self._position = {}, [], None
             self._clock = None
 
     def close(self) -> None:
-        """Ends all use."""
+        """End all use."""
         with self._lock:
             self._open = False
 

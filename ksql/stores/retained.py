@@ -54,11 +54,11 @@ class Retained(Store):
     # --- what readers see
 
     def get(self, key: bytes) -> Stored | None:
-        """The row of that key, or None."""
+        """Return the row of that key, or None."""
         return self._store.get(key) if self._is_kept(key) else None
 
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        """The rows of those keys, in their order, read together."""
+        """Return the rows of those keys, in their order, read together."""
         found = self._store.get_many(keys)
         return [row if self._is_kept(key) else None for key, row in zip(keys, found, strict=True)]
 
@@ -67,7 +67,7 @@ class Retained(Store):
         return self._kept(self._store.range(lo, hi))
 
     def scan(self) -> Iterator[StoredRow]:
-        """All rows in order."""
+        """Return all rows in order."""
         return self._kept(self._store.scan())
 
     def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
@@ -81,17 +81,17 @@ class Retained(Store):
         return (row for row in rows if self._time(row.key) > horizon)
 
     def position(self) -> Offset | None:
-        """The offset of the next record to read."""
+        """Return the offset of the next record to read."""
         return self._store.position()
 
     def clock(self) -> int | None:
-        """The latest time that was seen."""
+        """Return the latest time that was seen."""
         return self._store.clock()
 
     # --- what its writer does
 
     def commit(self, changes: Iterable[Change], position: Offset, clock: int | None = None) -> None:
-        """Applies the changes, those of forgotten windows left out, and moves the time on."""
+        """Apply the changes, those of forgotten windows left out, and move the time forward."""
         listed = list(changes)
         times = [self._time(key) for key, value, _ in listed if value is not None]
         seen = [time for time in (clock, self._store.clock(), *times) if time is not None]
@@ -128,10 +128,10 @@ class Retained(Store):
         return len(old)
 
     def clear(self) -> None:
-        """Forgets all rows, the position and the time."""
+        """Forget all rows, the position and the time."""
         self._sweeping = self._swept = None
         self._store.clear()
 
     def close(self) -> None:
-        """Ends all use."""
+        """End all use."""
         self._store.close()

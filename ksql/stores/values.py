@@ -20,12 +20,12 @@ _HEAD_BYTES = _HEAD.size
 
 
 def pack(value: bytes, timestamp: int) -> bytes:
-    """The payload with its timestamp, in the newest format."""
+    """Return the payload with its timestamp, in the newest format."""
     return _HEAD.pack(VALUE_FORMAT, timestamp) + value
 
 
 def unpack(data: bytes) -> Stored:
-    """The payload and its timestamp.
+    """Return the payload and its timestamp.
 
     Raises: NewerStore for a format that this version does not know, ValueError for damage.
     """

@@ -28,7 +28,7 @@ from ksql.upgrade.naming import named_as
 
 
 def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
-    """The new plan with the old one's names, id, buckets and slots.
+    """Return the new plan with the old one's names, id, buckets and slots.
 
     Aggregates it adds get slots whose numbers no plan before it has; an attempt that failed may
     have used them, so they are of this attempt's ``generation``.
@@ -93,7 +93,7 @@ def _generations(running: Aggregate, next_slot: int, generation: int) -> tuple[i
 
 
 def same_fold(a: Fold, b: Fold) -> bool:
-    """Whether both compute the same from the same rows, so that one state serves either."""
+    """Return whether both compute the same from the same rows, so that one state serves either."""
     return (a.function, a.overload, a.args, a.literals, a.type) == (
         b.function,
         b.overload,

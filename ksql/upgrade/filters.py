@@ -20,7 +20,7 @@ Passive = Filter | Explode | Select
 
 
 def passive(plan: Plan) -> tuple[list[Passive], Plan]:
-    """The steps on top that remember nothing, and the first one below that does."""
+    """Return the steps on top that remember nothing, and the first one below that does."""
     steps: list[Passive] = []
     while isinstance(plan, Passive):
         steps.append(plan)
@@ -35,7 +35,7 @@ def conditions(steps: Sequence[Passive], clause: str) -> tuple[Bound, ...]:
 
 
 def same_conditions(old: Sequence[Bound], new: Sequence[Bound]) -> bool:
-    """Whether the same rows pass: a row passes if all hold, so neither order nor number counts.
+    """Return whether the same rows pass: all must hold, so neither order nor number counts.
 
     Types count: ``1.0`` and ``1E0`` are shown alike but are not the same.
     """
@@ -73,7 +73,7 @@ def with_leftovers(old: QueryPlan, new: QueryPlan) -> QueryPlan:
 
 
 def other_rows(old: QueryPlan, new: QueryPlan) -> bool:
-    """Whether other rows of a table pass than before: those that are there stay as they are."""
+    """Return whether other rows of a table pass than before: those already there stay."""
     steps, core = passive(new.sink.source)
     filtered = any(isinstance(step, Filter) for step in (*passive(old.sink.source)[0], *steps))
     return filtered and result_kind(core) == "TABLE" and _passing(old) != _passing(new)

@@ -18,7 +18,7 @@ _IGNORE_NULLS = frozenset({"EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET"})
 def with_twins(
     folds: Sequence[Fold], running: Sequence[Fold]
 ) -> tuple[tuple[Fold, ...], dict[str, str]]:
-    """The aggregates with the running plan's in the place of those that mean the same.
+    """Return the aggregates with the running plan's in the place of those that mean the same.
 
     Return also the name under which each of those continues. Two that mean the same become one.
 

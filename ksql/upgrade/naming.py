@@ -43,7 +43,7 @@ Names = Mapping[str, str]
 
 
 def named_as(plan: Plan, running: Plan) -> Plan:
-    """The plan with the running one's prefixes and inner names, where they mean the same.
+    """Return the plan with the running one's prefixes and inner names, where they mean the same.
 
     Example:
         running ``FROM S A JOIN T B ON A.K = B.ID``; of ``FROM S X JOIN T Y ON X.K = Y.ID`` the
@@ -67,7 +67,7 @@ class _Naming:
         ]
 
     def visit(self, plan: Plan) -> tuple[Plan, Names]:
-        """The plan, and what became of the names of its columns."""
+        """Return the plan, and what became of the names of its columns."""
         match plan:
             case Source():
                 return self._source(plan)

@@ -49,7 +49,7 @@ LISTED = tuple(name for name in PLAN_PROPERTIES if name not in (BUCKETS, CACHE))
 
 
 def inherited(plan: QueryPlan, running: QueryPlan, stated: Collection[str]) -> QueryPlan:
-    """The new plan with the running plan's settings, but for those that the request states.
+    """Return the new plan with the running plan's settings, but for those that the request states.
 
     Where the query began to read was decided when it was made: that is always the running plan's.
     """
@@ -86,7 +86,7 @@ def notes(fresh: QueryPlan, plan: QueryPlan) -> tuple[str, ...]:
 
 
 def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
-    """The settings that the request states and that are others than the running query's."""
+    """Yield the settings that the request states and that are others than the running query's."""
     before, after = _told(old), _told(new)
     for name in _differing(before, after):
         text = f"{before[name]} became {after[name]}"

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def signed(value: T, functions: Functions) -> T:
-    """The plan, or a part of it, with the signatures that its numbers mean now.
+    """Return the plan, or a part of it, with the signatures that its numbers mean now.
 
     What is not there any more keeps its number: it cannot be run either.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def shown(value: Any) -> str:
-    """The value of a field as a user would write it; nothing is ``none``."""
+    """Return the value of a field as a user would write it; nothing is ``none``."""
     match value:
         case None | ():
             return "none"
@@ -38,7 +38,7 @@ def shown(value: Any) -> str:
 
 
 def shown_fold(fold: Fold) -> str:
-    """The aggregate's call."""
+    """Return the aggregate's call."""
     return show_call(fold.function, fold.args, fold.literals)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
-    """The query's characteristics; ``simple`` alone if it has none of the others."""
+    """Return the query's characteristics; ``simple`` alone if it has none of the others."""
     found: list[Trait] = []
     all_nodes = list(nodes(plan.sink))
     aggregates = [node for node in all_nodes if isinstance(node, Aggregate)]
@@ -55,7 +55,7 @@ def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
 
 
 def keeps_state(plan: Plan) -> bool:
-    """Whether a query of this plan remembers anything but its offsets."""
+    """Return whether a query of this plan remembers anything but its offsets."""
     return _stages(plan) > 0
 
 

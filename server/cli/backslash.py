@@ -31,12 +31,12 @@ _WORDS = re.compile(r"\\+\s*(\S*)\s*(.*)", re.DOTALL)
 
 
 def has_backslash(text: str) -> bool:
-    """Whether the text begins with a backslash, as no statement does."""
+    """Return whether the text begins with a backslash, as no statement does."""
     return text.lstrip().startswith("\\")
 
 
 def advice(text: str, is_command: Callable[[str], bool]) -> str:
-    """The sentence that refuses such a text and names the command or statement to use."""
+    """Return the sentence that refuses such a text and names the command or statement to use."""
     plain = text.strip().rstrip(";").strip()
     found = _WORDS.fullmatch(plain)
     word, rest = (found[1].rstrip("+"), found[2]) if found else ("", "")

@@ -9,7 +9,7 @@ _IN_TEXTS = {code: blank for code, blank in _CONTROLS.items() if chr(code) not i
 
 
 def cell_text(value: object) -> str:
-    """A JSON value in one line: ``null``, ``true``, ``[1, 2]``, ``{A=1, B=x}``."""
+    """Return a JSON value in one line: ``null``, ``true``, ``[1, 2]``, ``{A=1, B=x}``."""
     match value:
         case None:
             return "null"
@@ -24,12 +24,12 @@ def cell_text(value: object) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without what a terminal would take for commands; line breaks and tabs stay."""
+    """Return the text without control sequences of terminals; line breaks and tabs stay."""
     return text.translate(_IN_TEXTS)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in pieces that fill ``width`` columns each; at least one."""
+    """Return the text in pieces that fill ``width`` columns each; at least one."""
     if cell_len(text) <= width:
         return [set_cell_size(text, width)]
     pieces, piece, used = [], "", 0
@@ -44,7 +44,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def cut(text: str, width: int) -> str:
-    """The text in exactly ``width`` columns; what does not fit becomes three dots."""
+    """Return the text in exactly ``width`` columns; what does not fit becomes three dots."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
     if width <= 3:
@@ -53,7 +53,7 @@ def cut(text: str, width: int) -> str:
 
 
 def type_text(schema: dict[str, object]) -> str:
-    """A SchemaInfo as SQL: ``DECIMAL(4, 2)``, ``ARRAY<STRING>``."""
+    """Return a SchemaInfo as SQL: ``DECIMAL(4, 2)``, ``ARRAY<STRING>``."""
     match schema:
         case {"type": "DECIMAL", "parameters": {"precision": precision, "scale": scale}}:
             return f"DECIMAL({precision}, {scale})"

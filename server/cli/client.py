@@ -101,7 +101,7 @@ class Client:
         self._auth = auth
 
     def at(self, url: str) -> Client:
-        """The same user at another server."""
+        """Return the same user at another server."""
         return Client(url, self._auth)
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class Client:
         return found
 
     def is_valid_property(self, name: str) -> bool:
-        """Whether the server would accept a SET of that name.
+        """Return whether the server would accept a SET of that name.
 
         Raises: Unreachable; ServerFailure for anything but a plain no.
         """
@@ -258,7 +258,7 @@ _COLUMN = re.compile(r"`((?:[^`]|``)*)`\s+(.*)", re.DOTALL)
 
 
 def parse_schema(text: str) -> tuple[tuple[str, str], ...]:
-    """The columns of a schema text: ``(("A", "INTEGER"), ("B", "ARRAY<STRING>"))``."""
+    """Return the columns of a schema text: ``(("A", "INTEGER"), ("B", "ARRAY<STRING>"))``."""
     columns = []
     for part in _top_level(text):
         found = _COLUMN.match(part)

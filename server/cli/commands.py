@@ -48,7 +48,7 @@ def command(name: str, usage: str = "") -> Callable[[Command], Command]:
 
 
 def find(text: str) -> tuple[Command, str] | None:
-    """The command that a text calls and its argument; None if it is none of ours."""
+    """Return the command that a text calls and its argument; None if it is none of ours."""
     words = text.strip().rstrip(";").strip()
     for name in sorted(COMMANDS, key=len, reverse=True):
         pattern = r"\s+".join(map(re.escape, name.split()))
@@ -80,7 +80,7 @@ def _shown(chosen: bool) -> str:
 
 @command("help")
 def show_help(terminal: Terminal, argument: str) -> None:
-    """Shows this list."""
+    """Show this list."""
     _no_argument(argument)
     terminal.screen.note("Statements end with a semicolon and may span lines. Commands need none:")
     rows = [(f"  {entry.usage}", entry.says) for _, entry in sorted(COMMANDS.items())]
@@ -92,21 +92,21 @@ def show_help(terminal: Terminal, argument: str) -> None:
 
 @command("exit")
 def leave(_terminal: Terminal, argument: str) -> None:
-    """Leaves the terminal."""
+    """Leave the terminal."""
     _no_argument(argument)
     raise Exit
 
 
 @command("clear")
 def clear(terminal: Terminal, argument: str) -> None:
-    """Empties the screen."""
+    """Empty the screen."""
     _no_argument(argument)
     terminal.screen.clear()
 
 
 @command("history")
 def history(terminal: Terminal, argument: str) -> None:
-    """Shows what was typed before."""
+    """Show what was typed before."""
     _no_argument(argument)
     lines = []
     for number, entry in enumerate(terminal.history(), 1):
@@ -117,7 +117,7 @@ def history(terminal: Terminal, argument: str) -> None:
 
 @command("version")
 def version(terminal: Terminal, argument: str) -> None:
-    """Shows the versions of terminal and server."""
+    """Show the versions of terminal and server."""
     _no_argument(argument)
     info = terminal.client.info()
     terminal.screen.lines([f"Terminal: {cli_version()}", f"Server:   {info.get('version')}"])
@@ -125,7 +125,7 @@ def version(terminal: Terminal, argument: str) -> None:
 
 @command("server", "[<url> | RESET]")
 def server(terminal: Terminal, argument: str) -> None:
-    """Shows the server's address, goes to another one, or back to the first."""
+    """Show the server's address, go to another one, or back to the first."""
     if not argument:
         terminal.screen.lines([terminal.client.url])
         return
@@ -162,14 +162,14 @@ def greet(terminal: Terminal) -> None:
 
 @command("output", "[TABLE | JSON | CSV]")
 def output(terminal: Terminal, argument: str) -> None:
-    """Shows or sets the form of answers."""
+    """Show or set the form of answers."""
     if argument:
         terminal.session.output = output_named(argument)
     terminal.screen.lines([f"Output: {terminal.session.output}"])
 
 
 def output_named(text: str) -> Output:
-    """The form of that name.
+    """Return the form of that name.
 
     Raises: CommandFailed.
     """
@@ -181,7 +181,7 @@ def output_named(text: str) -> Output:
 
 @command("timing", "[ON | OFF]")
 def timing(terminal: Terminal, argument: str) -> None:
-    """Shows or sets whether the time that a statement took is shown."""
+    """Show or set whether the time that a statement took is shown."""
     if argument:
         terminal.session.timing = _on_off(argument)
     terminal.screen.lines([f"Timing: {_shown(terminal.session.timing)}"])
@@ -189,7 +189,7 @@ def timing(terminal: Terminal, argument: str) -> None:
 
 @command("pager", "[ON | OFF]")
 def pager(terminal: Terminal, argument: str) -> None:
-    """Shows or sets whether answers longer than the screen go through the pager."""
+    """Show or set whether answers longer than the screen go through the pager."""
     if argument:
         terminal.screen.paging = _on_off(argument)
     terminal.screen.lines([f"Pager: {_shown(terminal.screen.paging)}"])
@@ -197,7 +197,7 @@ def pager(terminal: Terminal, argument: str) -> None:
 
 @command("spool", "'<file>' | OFF")
 def spool(terminal: Terminal, argument: str) -> None:
-    """Copies input and output to a file, or stops doing so."""
+    """Copy input and output to a file, or stop doing so."""
     if not argument:
         raise CommandFailed("spool needs a file's name in quotes, or OFF")
     path = None if argument.lower() == "off" else Path(_unquoted(argument)).expanduser()
@@ -215,7 +215,7 @@ def spool(terminal: Terminal, argument: str) -> None:
 
 @command("request-pipelining", "[ON | OFF]")
 def request_pipelining(terminal: Terminal, argument: str) -> None:
-    """Shows or sets whether statements are sent without waiting for the ones before."""
+    """Show or set whether statements are sent without waiting for the ones before."""
     if argument:
         terminal.session.pipelining = _on_off(argument)
     terminal.screen.lines([f"Request pipelining: {_shown(terminal.session.pipelining)}"])
@@ -223,7 +223,7 @@ def request_pipelining(terminal: Terminal, argument: str) -> None:
 
 @command("run script", "'<file>'")
 def run_script(terminal: Terminal, argument: str) -> None:
-    """Runs the statements of a file, up to the first that fails."""
+    """Run the statements of a file, up to the first that fails."""
     if not argument:
         raise CommandFailed("run script needs a file's name in quotes")
     if not terminal.run_script(Path(_unquoted(argument))):
@@ -232,13 +232,13 @@ def run_script(terminal: Terminal, argument: str) -> None:
 
 @command("set cli wrap", "ON | OFF")
 def set_wrap(terminal: Terminal, argument: str) -> None:
-    """Sets whether long values are wrapped or cut."""
+    """Set whether long values are wrapped or cut."""
     terminal.session.wrap = _on_off(argument)
 
 
 @command("set cli column-width", "[<n>]")
 def set_column_width(terminal: Terminal, argument: str) -> None:
-    """Sets the width of a query's columns; 0 lets the terminal choose."""
+    """Set the width of a query's columns; 0 lets the terminal choose."""
     if argument and not argument.isdecimal():
         raise CommandFailed(f"'{argument}' is not a width")
     terminal.session.column_width = int(argument or 0)

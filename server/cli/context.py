@@ -46,7 +46,7 @@ Rule = Callable[[Place, Names], "Iterable[Candidate] | None"]
 
 
 def candidates(place: Place, names: Names) -> list[Candidate]:
-    """All that may stand at a place, the likeliest first."""
+    """Return all that may stand at a place, the likeliest first."""
     if place.before[:1] == ("EXPLAIN",) and len(place.before) > 1:
         place = replace(place, before=place.before[1:])
     for rule in _RULES:

@@ -54,7 +54,7 @@ def _size(source: JsonObject) -> str:
 
 
 def columns_of(source: JsonObject) -> Grid:
-    """The columns of a source."""
+    """Return the columns of a source."""
     return _grid(source["fields"], source)
 
 

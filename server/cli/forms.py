@@ -36,7 +36,7 @@ class Form(Protocol):
 
 
 def form_of(session: Session, screen: Screen, *, whole: bool) -> Form:
-    """The form that the session asks for; a ``whole`` answer is gathered and paged."""
+    """Return the form that the session asks for; a ``whole`` answer is gathered and paged."""
     match session.output:
         case "JSON":
             return JsonRows(screen)

@@ -21,7 +21,7 @@ class Grid:
         self._rows = rows
 
     def cells(self) -> list[Sequence[str]]:
-        """The headers and the rows below them."""
+        """Return the headers and the rows below them."""
         return [self._headers, *self._rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -76,6 +76,6 @@ def _source(description: JsonObject) -> Source:
 
 
 def quoted(name: str) -> str:
-    """The name as it must be written in a statement."""
+    """Return the name as it must be written in a statement."""
     bare = _BARE.match(name) and name not in RESERVED
     return name if bare else "`" + name.replace("`", "``") + "`"

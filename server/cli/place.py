@@ -31,7 +31,7 @@ class Place:
         return bool(_NAME.match(self.last))
 
     def inside(self) -> tuple[str, ...]:
-        """The tokens up to the innermost bracket that is still open; empty if none is."""
+        """Return the tokens up to the innermost bracket that is still open; empty if none is."""
         depth = 0
         for place in range(len(self.before) - 1, -1, -1):
             depth += {")": 1, "(": -1}.get(self.before[place], 0)
@@ -41,13 +41,13 @@ class Place:
 
 
 def tokens_of(text: str) -> tuple[str, ...]:
-    """The tokens of a text; words that are not quoted in capitals."""
+    """Return the tokens of a text; words that are not quoted in capitals."""
     found = _TOKEN.findall(text)
     return tuple(token if token[0] in "`\"'" else token.upper() for token in found)
 
 
 def sources_of(tokens: Sequence[str], names: Names) -> list[tuple[Source, str]]:
-    """The sources that a statement reads, each with its alias or name."""
+    """Return the sources that a statement reads, each with its alias or name."""
     by_name = {source.name: source for source in names.sources}
     found = []
     for place, token in enumerate(tokens[:-1]):

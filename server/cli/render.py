@@ -31,7 +31,7 @@ def render(entity: JsonObject) -> RenderableType:
 
 
 def grid_of(entity: JsonObject) -> Grid | None:
-    """The entity as headers and rows, if it is a list of things or the columns of one."""
+    """Return the entity as headers and rows, if it is a list of things or the columns of one."""
     kind = entity.get("@type", "")
     renderer = _QUERIES if kind == "queries" else RENDERERS.get(kind)
     if isinstance(renderer, Listing):
@@ -43,7 +43,7 @@ def grid_of(entity: JsonObject) -> Grid | None:
 
 
 def as_json(value: object) -> Text:
-    """The server's own JSON, indented."""
+    """Return the server's own JSON, indented."""
     return Text(json.dumps(value, indent=2, ensure_ascii=False))
 
 
@@ -60,7 +60,7 @@ class Listing:
         return self.grid(entity) if entity[self.key] else Text(self.nothing, style="dim")
 
     def grid(self, entity: JsonObject) -> Grid:
-        """The list as headers and rows, even if there are none."""
+        """Return the list as headers and rows, even if there are none."""
         rows = [[clean(str(of(item))) for _, of in self.columns] for item in entity[self.key]]
         return Grid([header for header, _ in self.columns], rows)
 

@@ -57,7 +57,7 @@ class Session:
         self.sequence = None
 
     def filled(self, text: str) -> str:
-        """The text with the variables it names; unknown ones stay as they are."""
+        """Return the text with the variables it names; unknown ones stay as they are."""
         return _VARIABLE.sub(lambda found: self.variables.get(found[1], found[0]), text)
 
 
@@ -125,7 +125,7 @@ _LOCAL: tuple[tuple[re.Pattern[str], Callable[..., list[JsonObject]]], ...] = tu
 
 
 def answer_locally(text: str, session: Session, client: Client) -> list[JsonObject] | None:
-    """The entities of a statement that belongs to the session; None for all other statements.
+    """Return the entities of a statement that belongs to the session; None for other statements.
 
     A malformed one is left to the server, whose parser can say what is wrong with it.
     Raises: Refused; ServerFailure, Unreachable while a property's name is checked.

@@ -45,7 +45,7 @@ class Split:
         return not self.rest.text
 
     def closed(self) -> tuple[Statement, ...]:
-        """The statements, the last of which may lack its semicolon."""
+        """Return the statements, the last of which may lack its semicolon."""
         if self.is_complete:
             return self.statements
         return (*self.statements, replace(self.rest, text=self.rest.text + ";"))

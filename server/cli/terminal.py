@@ -77,11 +77,11 @@ class Terminal:
         self._script = ""
 
     def is_command(self, text: str) -> bool:
-        """Whether the text is for the terminal itself and needs no semicolon."""
+        """Return whether the text is for the terminal itself and needs no semicolon."""
         return has_backslash(text) or self._find(text) is not None
 
     def is_whole(self, text: str) -> bool:
-        """Whether Enter runs the text rather than starting another line."""
+        """Return whether Enter runs the text rather than starting another line."""
         if not text.strip() or self.is_command(text):
             return True
         cut = split(text)

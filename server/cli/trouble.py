@@ -31,7 +31,7 @@ class _Place:
         return f"line {self.line}:{self.column}"
 
     def within(self, statement: Statement) -> _Place:
-        """The same place, counted from the start of the text that the statement stands in."""
+        """Return the same place, counted from the start of the text around the statement."""
         shift = statement.column - 1 if self.line == 1 else 0
         return _Place(self.line + statement.line - 1, self.column + shift)
 

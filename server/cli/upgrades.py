@@ -13,7 +13,7 @@ _UNDER = (0, 0, 0, 2)
 
 
 def render_upgrade(report: dict[str, Any], *, dry: bool = False) -> RenderableType:
-    """The whole report; ``dry`` when nothing was changed yet."""
+    """Return the whole report; ``dry`` when nothing was changed yet."""
     parts: list[RenderableType] = [_verdict(report, dry=dry)]
     if report.get("traits"):
         parts.append(_section("query is", Text(", ".join(report["traits"]))))

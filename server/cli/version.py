@@ -8,7 +8,7 @@ PACKAGE = "ksql-spark"
 
 
 def cli_version() -> str:
-    """The installed package's version; ``dev`` when it runs from a source tree."""
+    """Return the installed package's version; ``dev`` when it runs from a source tree."""
     try:
         return importlib.metadata.version(PACKAGE)
     except importlib.metadata.PackageNotFoundError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def words_in(text: str) -> tuple[str, ...]:
-    """The words of a text, one by one."""
+    """Return the words of a text, one by one."""
     return tuple(text.split())
 
 

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(options: Options, show: Show) -> int:
-    """The whole demo.
+    """Return the whole demo.
 
     Raises: KsqlError, ServerFailure, Unreachable.
     """

@@ -43,7 +43,7 @@ class Data:
     airlines: pd.DataFrame
 
     def flight_records(self) -> Iterator[Record]:
-        """The departures; a cancelled one has no delay, some have no aircraft."""
+        """Yield the departures; a cancelled one has no delay, some have no aircraft."""
         rows = zip(*(plain(self.flights[name]) for name in _VALUES), strict=True)
         times: list[int] = self.flights["departed_ms"].tolist()
         for key, time_ms, row in zip(plain(self.flights["tailnum"]), times, rows, strict=True):
@@ -51,14 +51,14 @@ class Data:
             yield Record(None if key is None else str(key).encode(), value, time_ms)
 
     def airline_records(self) -> Iterator[Record]:
-        """The airlines, a day older than the first departure."""
+        """Yield the airlines, a day older than the first departure."""
         time_ms = int(self.flights["departed_ms"].iloc[0]) - _DAY_MS
         for carrier, name in zip(self.airlines["carrier"], self.airlines["name"], strict=True):
             yield Record(carrier.encode(), json.dumps({"name": name}).encode(), time_ms)
 
 
 def load(count: int) -> Data:
-    """The first ``count`` departures of the year.
+    """Return the first ``count`` departures of the year.
 
     Raises: NoData.
     """
@@ -72,7 +72,7 @@ def load(count: int) -> Data:
 
 
 def ordered(raw: pd.DataFrame) -> pd.DataFrame:
-    """The departures by the time at which they left; a cancelled one stands at its planned time.
+    """Return the departures by the time at which they left; a cancelled one at its planned time.
 
     ``time_hour`` is the hour of the planned departure in UTC, ``minute`` its minute.
     """
@@ -88,7 +88,7 @@ def ordered(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def plain(column: pd.Series) -> list[object]:
-    """The values as Python's own, missing ones as None."""
+    """Return the values as Python's own, missing ones as None."""
     missing = column.isna()
     return [None if gone else value for gone, value in zip(missing, column.tolist(), strict=True)]
 

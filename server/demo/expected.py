@@ -36,26 +36,26 @@ class Expected:
         return cls(data.flights.merge(places, on="id", validate="one_to_one"), data.airlines)
 
     def after(self, switch: Offsets) -> pd.Series:
-        """Whether a record belongs to the new rule."""
+        """Return whether a record belongs to the new rule."""
         starts = self.flights["partition"].map(lambda partition: switch.get(int(partition), 0))
         return self.flights["offset"] >= starts
 
     def delayed(self, switch: Offsets) -> Rows:
-        """The filtered stream: time, key, then the values."""
+        """Return the filtered stream: time, key, then the values."""
         least = np.where(self.after(switch), DELAY_AFTER_MIN, DELAY_BEFORE_MIN)
         late = (self.flights["dep_delay"] > least).fillna(False)
         names = ["departed_ms", "tailnum", "id", "carrier", "flight", "dest", "dep_delay"]
         return rows_of(self.flights.loc[late, names])
 
     def departures(self) -> Rows:
-        """The stream with the airlines' names."""
+        """Return the stream with the airlines' names."""
         joined = self.flights.merge(self.airlines, on="carrier")
         joined["route"] = joined["origin"] + "-" + joined["dest"]
         names = ["departed_ms", "carrier", "name", "tailnum", "id", "flight", "route", "dep_delay"]
         return rows_of(joined[names])
 
     def hourly(self, switch: Offsets) -> Rows:
-        """The windowed table: carrier, start of the hour, number, sum, average, worst since."""
+        """Return the table of windows: carrier, hour, number, sum, average, worst since."""
         found = self.flights.assign(
             hour_ms=self.flights["departed_ms"] // HOUR_MS * HOUR_MS,
             since=self.flights["dep_delay"].where(self.after(switch)),
@@ -72,7 +72,7 @@ class Expected:
         return rows_of(table[["carrier", "hour_ms", "departures", "delay", "average", "worst"]])
 
     def carriers(self) -> Rows:
-        """The table for lookups: carrier, number, miles, worst delay."""
+        """Return the table for lookups: carrier, number, miles, worst delay."""
         table = self.flights.groupby("carrier", as_index=False).agg(
             departures=("id", "size"), miles=("distance", "sum"), worst=("dep_delay", "max")
         )
@@ -80,7 +80,7 @@ class Expected:
 
 
 def rows_of(frame: pd.DataFrame) -> Rows:
-    """The rows as tuples of Python's own values, missing ones as None."""
+    """Return the rows as tuples of Python's own values, missing ones as None."""
     return Counter(zip(*(plain(frame[name]) for name in frame.columns), strict=True))
 
 
@@ -100,7 +100,7 @@ class Check:
 
 
 def compare(what: str, expected: Rows, found: Rows) -> Check:
-    """How the answers differ, duplicates counted."""
+    """Return how the answers differ, duplicates counted."""
     return Check(
         what,
         found.total(),

@@ -23,7 +23,7 @@ def tree_rss_bytes(root: int) -> int:
 
 
 def rss_of_tree(root: int, table: Iterable[tuple[int, int, int]]) -> int:
-    """The sum below ``root``; the table has process, parent, bytes."""
+    """Return the sum below ``root``; the table has process, parent, bytes."""
     children: dict[int, list[int]] = defaultdict(list)
     sizes: dict[int, int] = {}
     for pid, parent, size in table:

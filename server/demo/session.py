@@ -99,7 +99,7 @@ class Session:
         return headers, found
 
     def reading(self, query_id: str) -> Reading:
-        """How far the query is."""
+        """Return how far the query is."""
         described = self._ask(f"EXPLAIN {query_id};")["queryDescription"]
         offsets = [row for task in described["tasksMetadata"] for row in task["topicOffsets"]]
         return Reading(
@@ -110,7 +110,7 @@ class Session:
         )
 
     def statement_of(self, query_id: str) -> str:
-        """The statement that a running query was made by."""
+        """Return the statement that a running query was made by."""
         found = self._ask("SHOW QUERIES;")["queries"]
         return next((q["queryString"] for q in found if q["id"] == query_id), "")
 

@@ -28,7 +28,7 @@ _PLAIN_STEPS = 5  # a pipe gets a line per fifth instead of a bar
 
 
 def make_console(out: TextIO | None = None, *, color: bool = True) -> Console:
-    """A console on the terminal, or a plain one of fixed width on anything else."""
+    """Return a console on the terminal, or a plain one of fixed width on anything else."""
     file = out or sys.stdout
     fixed = None if file.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
     return Console(file=file, width=fixed, highlight=False, no_color=None if color else True)
@@ -44,7 +44,7 @@ class Show:
     # --- words
 
     def section(self, title: str) -> None:
-        """A heading."""
+        """Print a heading."""
         self._console.print()
         self._console.print(Rule(Text(title, style="bold"), align="left", style="dim"))
 
@@ -62,7 +62,7 @@ class Show:
         self._print(Text("\n").join([Text(fact, style="red"), *map(Text, more)]))
 
     def statement(self, sql: str) -> None:
-        """A statement as it is sent."""
+        """Print a statement as it is sent."""
         self._console.print()
         coloured = Syntax("", "sql", theme="ansi_dark").highlight(sql)
         coloured.rstrip()
@@ -88,11 +88,11 @@ class Show:
 
     @staticmethod
     def verdict(check: Check) -> Text:
-        """The word for a comparison."""
+        """Return the word for a comparison."""
         return Text("equal", style="green") if check.equal else Text("different", style="bold red")
 
     def difference(self, check: Check) -> None:
-        """The first rows that differ, if any do."""
+        """Print the first rows that differ, if any do."""
         for rows, said in ((check.missing, "is missing"), (check.surplus, "should not be there")):
             for row in rows[:_SHOWN_ROWS]:
                 self.bad(f"{check.what}: {', '.join(map(_cell, row))} {said}")
@@ -103,7 +103,7 @@ class Show:
 
     @contextmanager
     def doing(self, text: str) -> Iterator[None]:
-        """A spinner while something takes its time; a line in a pipe."""
+        """Show a spinner while something takes its time; a line in a pipe."""
         if not self._console.is_terminal:
             self.note(f"{text} ...")
             yield
@@ -123,13 +123,13 @@ class Show:
             self.note(f"{text} ...")
 
     def interrupted(self) -> None:
-        """The user wants the end; safe while something else is being printed."""
+        """Note that the user wants the end; safe while something else is being printed."""
         if self._status is not None:
             self._status.update("stopping (Ctrl-C again ends it at once) ...")
 
     @contextmanager
     def bar(self, total: int) -> Iterator[Bar]:
-        """A bar for the records that come in, with the rows that come out."""
+        """Show a bar for the records that come in, with the rows that come out."""
         if not self._console.is_terminal:
             yield PlainBar(self, total)
             return

@@ -36,7 +36,7 @@ class Site:
 
 @contextlib.contextmanager
 def directory(keep: Path | None) -> Iterator[Path]:
-    """Where the state lies: a new directory that is removed at the end, or the one to be kept.
+    """Give the state's directory: a new one that is removed at the end, or the one to be kept.
 
     Raises: DirectoryNotEmpty, DirectoryUnusable.
     """

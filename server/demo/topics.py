@@ -17,7 +17,7 @@ _WINDOW_START_BYTES = 8
 
 
 def read(kafka: KafkaSettings, topic: str) -> list[RawRecord]:
-    """All records of a topic, in order within a partition.
+    """Return all records of a topic, in order within a partition.
 
     Raises: KafkaUnreachable, UnknownTopic.
     """
@@ -27,7 +27,7 @@ def read(kafka: KafkaSettings, topic: str) -> list[RawRecord]:
 
 
 def places(records: Sequence[RawRecord]) -> pd.DataFrame:
-    """Where each departure lies: id, partition, offset."""
+    """Return where each departure lies: id, partition, offset."""
     return pd.DataFrame(
         [(_fields(r)["ID"], r.partition, r.offset) for r in records],
         columns=["id", "partition", "offset"],
@@ -35,14 +35,14 @@ def places(records: Sequence[RawRecord]) -> pd.DataFrame:
 
 
 def stream_rows(records: Sequence[RawRecord], columns: Sequence[str]) -> Rows:
-    """A stream's records: time, key, then the named fields of the value."""
+    """Return a stream's records: time, key, then the named fields of the value."""
     return Counter((r.timestamp, _text(r.key), *_pick(r, columns)) for r in records)
 
 
 def table_rows(
     records: Sequence[RawRecord], columns: Sequence[str], *, windowed: bool = False
 ) -> Rows:
-    """A table's last value of every key: the key, the window's start, then the named fields."""
+    """Return a table's last value of every key: key, window's start, then the named fields."""
     last = {record.key: record for record in records}
     return Counter(
         (*(_window_key(key) if windowed else (_text(key),)), *_pick(record, columns))

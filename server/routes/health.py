@@ -17,7 +17,7 @@ router = APIRouter()
 
 @router.get("/healthcheck")
 async def healthcheck(kind: JsonKind, door: TheDoor) -> Response:
-    """A verdict per part; 503 as soon as one of them fails."""
+    """Return a verdict per part; 503 as soon as one of them fails."""
     if door.state == "READY":
         found = await door.health()
         healthy = found.is_healthy
@@ -39,12 +39,12 @@ def _verdict(part: str, health: Health) -> dict[str, object]:
 
 @router.get("/chc/live")
 async def live() -> Response:
-    """The process answers."""
+    """Return the process answers."""
     return Response(b"{}", media_type=JSON)
 
 
 @router.get("/chc/ready")
 async def ready(door: TheDoor) -> Response:
-    """Statements are taken: 503 with the reason until then."""
+    """Statement are taken: 503 with the reason until then."""
     _ = door.service
     return Response(b"{}", media_type=JSON)

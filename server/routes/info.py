@@ -21,7 +21,7 @@ router = APIRouter()
 
 @router.get("/")
 async def root() -> Response:
-    """The way to /info."""
+    """Return the way to /info."""
     return RedirectResponse("/info", 307)
 
 
@@ -50,13 +50,13 @@ async def metadata(kind: JsonKind, door: TheDoor) -> Response:
 
 @router.get("/v1/metadata/id")
 async def metadata_id(kind: JsonKind, door: TheDoor) -> Response:
-    """The cluster id alone."""
+    """Return the cluster id alone."""
     return Response(dumps(await _cluster_id(door)), media_type=kind)
 
 
 @router.get("/is_valid_property/{name:path}")
 async def is_valid_property(kind: JsonKind, name: str, door: TheDoor) -> Response:
-    """Whether SET takes that name; what it does not take is an error."""
+    """Return whether SET takes that name; what it does not take is an error."""
     if not await door.call(door.service.is_valid_property, name):
         raise UnknownProperty(name)
     return Response(dumps(True), media_type=kind)

@@ -21,7 +21,7 @@ _TYPES = frozenset(
 
 @router.get("/status")
 async def statuses(kind: JsonKind, door: TheDoor) -> Response:
-    """The last state of every statement this server knows."""
+    """Return the last state of every statement this server knows."""
     found = await door.call(door.service.statuses)
     states = {command_id: status.status for command_id, status in found.items()}
     return Response(dumps({"commandStatuses": states}), media_type=kind)
@@ -29,7 +29,7 @@ async def statuses(kind: JsonKind, door: TheDoor) -> Response:
 
 @router.get("/status/{command_id:path}")
 async def status(kind: JsonKind, command_id: str, door: TheDoor) -> Response:
-    """The state of one statement; an entity's name may itself contain slashes."""
+    """Return the state of one statement; an entity's name may itself contain slashes."""
     if command_id.count("/") < 2:
         raise HTTPException(404)
     if command_id.partition("/")[0] not in _TYPES:

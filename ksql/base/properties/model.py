@@ -91,7 +91,7 @@ class Property:
                 return ""
 
     def accepts(self, value: str) -> bool:
-        """Whether the value is of the property's type and within its bounds."""
+        """Return whether the value is of the property's type and within its bounds."""
         match self.kind:
             case "int":
                 return _WHOLE.fullmatch(value) is not None and self.low <= int(value) <= self.high

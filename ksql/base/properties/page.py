@@ -67,7 +67,7 @@ _LONGEST_DEFAULT: Final = 60
 
 
 def page() -> str:
-    """The whole page in Markdown."""
+    """Return the whole page in Markdown."""
     sections = (f"## {title}\n\n{_table(rows)}" for title, rows in SUBJECTS.items())
     return "\n".join([_HEAD, *sections, _TAIL])
 
