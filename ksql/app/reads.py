@@ -7,13 +7,11 @@ import threading
 import uuid
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.analysis.bound import type_of
 from ksql.base.errors import KsqlError, StatementError, UnknownName
 from ksql.base.ident import similar
 from ksql.dataflow import rights
 from ksql.dataflow.starts import read_topics
 from ksql.engine.plan_queries import transient_plan
-from ksql.plan.build import build
 from ksql.processors.bounded import SETTING
 from ksql.query.printing import PrintQuery
 from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses, check_stream
@@ -24,14 +22,12 @@ from ksql.statements.execute import parsed_one, session
 from ksql.statements.services import RunningPush
 from ksql.syntax import ast
 from ksql.syntax.parser import split
-from ksql.types.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.base.config import Settings
     from ksql.catalog.model import DataSource
-    from ksql.engine.context import Context
     from ksql.engine.engine import Engine
     from ksql.kafka.admin import Admin
     from ksql.kafka.settings import KafkaSettings
@@ -186,11 +182,10 @@ class Reads:
 
     def _pull_stream(self, query: ast.Query, query_id: str, request: Request) -> PushQuery:
         context = self._engine.context(request.settings)
-        plan, columns = _transient(query, query_id, context)
-        topics = _topics(plan)
+        plan = transient_plan(query_id, query, context)
+        topics = sorted(read_topics(plan))
         return PushQuery(
             plan,
-            columns,
             self._engine.functions,
             self._kafka,
             self._admin.begin_offsets(topics),
@@ -216,10 +211,9 @@ class Reads:
             if scalable
             else f"transient_{source.name}_{secrets.randbits(63)}"
         )
-        plan, columns = _transient(query, query_id, self._engine.context(request.settings))
+        plan = transient_plan(query_id, query, self._engine.context(request.settings))
         push = PushQuery(
             plan,
-            columns,
             self._engine.functions,
             self._kafka,
             self._starts(plan),
@@ -264,15 +258,3 @@ class Reads:
             limit=stmt.limit,
             registry=self._engine.registry,
         )
-
-
-def _transient(
-    query: ast.Query, query_id: str, context: Context
-) -> tuple[QueryPlan, tuple[Column, ...]]:
-    built = build(query, context.catalog, context.functions, persistent=False)
-    columns = tuple(Column(named.name, type_of(named.expr)) for named in built.value)
-    return transient_plan(query_id, built, context), columns
-
-
-def _topics(plan: QueryPlan) -> list[str]:
-    return sorted(read_topics(plan))

@@ -22,6 +22,7 @@ class NewerVersion(Exception):
     def __init__(self, found: int, known: int) -> None:
         super().__init__(f"it has version {found}, this server reads up to {known}")
         self.found = found
+        self.known = known
 
 
 def read(text: str | bytes, versions: Fields, key: str = "version") -> tuple[int, dict[str, Any]]:

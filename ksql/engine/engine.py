@@ -66,7 +66,6 @@ class Engine:
     on_change: Callable[[Catalog], None] = lambda _catalog: None
     on_doubt: Callable[[], None] = lambda: None
     mark: Mark = field(default_factory=MemoryMark)
-    on_command: Callable[[int, Catalog], None] = lambda _offset, _catalog: None
     catalog: Catalog = field(default_factory=Catalog)
     statuses: dict[str, CommandProgress] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -183,7 +182,6 @@ class Engine:
         if not self.settled:
             self.on_doubt()
         self._tell(carrying, "SUCCESS", carrying.prepared.message)
-        self.on_command(carrying.offset, self.catalog)
 
     def _tidy(self) -> None:
         """Bring what runs, and the topics, to what the catalog says; what fails is left for later.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ksql.catalog.topic import Topic
     from ksql.engine.context import Moment
     from ksql.engine.resolve import ResolvedInsert, ResolvedQuery
+    from ksql.syntax import ast
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +114,12 @@ def inserted(resolved: ResolvedInsert, moment: Moment) -> PlannedInsert:
     return PlannedInsert(plan, _names(built))
 
 
-def transient_plan(query_id: str, built: Built, moment: Moment) -> QueryPlan:
+def transient_plan(query_id: str, query: ast.Query, moment: Moment) -> QueryPlan:
     """Plan a push query: its rows go to the client, not to a topic.
 
     All columns are in the value; those of the key are there twice, for the deletions of a table.
     """
+    built = build(query, moment.catalog, moment.functions, persistent=False)
     sink = Sink(
         source=built.plan,
         name=query_id,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ksql.kafka.settings import KafkaSettings
     from ksql.plan.nodes import QueryPlan
     from ksql.syntax import ast
-    from ksql.types.schema import Column
 
 DEFAULT_STATE_BYTES = 268_435_456
 Offsets = Mapping[tuple[str, int], int]
@@ -40,7 +39,6 @@ class PushQuery:
     def __init__(
         self,
         plan: QueryPlan,
-        columns: tuple[Column, ...],
         functions: Functions,
         settings: KafkaSettings,
         start: Offsets,
@@ -54,10 +52,10 @@ class PushQuery:
     ) -> None:
         self.kind: Literal["pull", "push"] = "push" if until is None else "pull"
         self.query_id = plan.query_id
-        self.columns = columns
+        self.columns = plan.sink.value
         self.final_message: str | None = None
         self._program = answering(plan, functions, registry)
-        names = [column.name for column in columns]
+        names = [column.name for column in self.columns]
         self._keyed = keyed
         self._deletes = plan.sink.kind == "TABLE"  # a stream's record without value says nothing
         self._key_places = [names.index(column.name) for column in plan.sink.key]

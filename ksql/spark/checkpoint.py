@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import ServerError
 
@@ -73,22 +73,14 @@ def reached(now: Mapping[str, Mapping[int, int]], goal: Mapping[str, Mapping[int
     )
 
 
-def read_offsets(file: Path) -> Offsets:
-    """Return the offsets that a file of the checkpoint holds.
-
-    Raises: CheckpointDamaged, OSError.
-    """
-    return _offsets_in(file, file.read_text(encoding="utf-8"))
-
-
-def parse_offsets(text: str) -> Offsets:
+def offsets_of(body: Any) -> Offsets:
     """Return offsets of the Kafka source's JSON form.
 
-    Raises: AttributeError, TypeError or ValueError for any other text.
+    Raises: AttributeError, TypeError or ValueError for any other object.
     """
     return {
         topic: {int(partition): int(offset) for partition, offset in partitions.items()}
-        for topic, partitions in json.loads(text).items()
+        for topic, partitions in body.items()
     }
 
 
@@ -106,11 +98,7 @@ def _position(checkpoint: Path, batch: int | None) -> Position | None:
     # line 1: the log's version; line 2: metadata; then one line per source, and we have one
     file = checkpoint / "offsets" / str(batch)
     lines = file.read_text(encoding="utf-8").splitlines()
-    return Position(batch, _offsets_in(file, "".join(lines[2:3])))
-
-
-def _offsets_in(file: Path, text: str) -> Offsets:
     try:
-        return parse_offsets(text)
+        return Position(batch, offsets_of(json.loads("".join(lines[2:3]))))
     except (AttributeError, TypeError, ValueError) as error:
         raise CheckpointDamaged(file, f"it does not hold offsets: {error}") from error

@@ -10,8 +10,10 @@ Checkpoints of versions that knew no incarnations continue under the id alone.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -50,9 +52,9 @@ class CheckpointMissing(ServerError):
 class NewerCheckpoint(ServerError):
     """A checkpoint that a later version has written."""
 
-    def __init__(self, file: Path, found: int) -> None:
+    def __init__(self, file: Path, newer: stored.NewerVersion) -> None:
         super().__init__(
-            f"{file} has format {found}, this version knows up to {FORMAT}",
+            f"{file} has format {newer.found}, this version knows up to {newer.known}",
             hint="Start the version that wrote it.",
         )
 
@@ -98,7 +100,7 @@ def life_of(checkpoint: Path) -> Life | None:
     except FileNotFoundError:
         return Life("") if holds_anything(checkpoint) else None
     except stored.NewerVersion as newer:
-        raise NewerCheckpoint(file, newer.found) from newer
+        raise NewerCheckpoint(file, newer) from newer
     except (ValueError, OSError) as error:
         raise CheckpointDamaged(file, str(error)) from error
 
@@ -135,9 +137,26 @@ def _bring_home(checkpoint: Path) -> None:
         return
     checkpoint.mkdir(parents=True, exist_ok=True)
     entries = sorted(elsewhere.iterdir(), key=lambda entry: entry.name == _SPARKS)
-    for entry in entries:  # the one that shows that all are there comes last
-        shutil.move(entry, checkpoint / entry.name)
-    elsewhere.rmdir()
+    try:
+        for entry in entries:  # the one that shows that all are there comes last
+            entry.rename(checkpoint / entry.name)
+        elsewhere.rmdir()
+    except OSError as problem:
+        if problem.errno != errno.EXDEV:
+            raise
+        _copy_home(elsewhere, checkpoint)
     _log.warning(
         "checkpoint_moved_home", extra={"source": str(elsewhere), "checkpoint": str(checkpoint)}
     )
+
+
+def _copy_home(elsewhere: Path, checkpoint: Path) -> None:
+    """Copy what lies on another file system; a copy that a crash cuts short is made again."""
+
+    def last(folder: str, _names: list[str]) -> list[str]:
+        return [_SPARKS] if Path(folder) == elsewhere else []
+
+    shutil.copytree(elsewhere, checkpoint, ignore=last, dirs_exist_ok=True)
+    os.sync()
+    write_whole(checkpoint / _SPARKS, (elsewhere / _SPARKS).read_text(encoding="utf-8"))
+    shutil.rmtree(elsewhere)

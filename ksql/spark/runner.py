@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import time
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, ServerError
-from ksql.base.files import write_whole
 from ksql.base.ids import QueryId, application_id
 from ksql.base.lease import Lease, NotInCharge
 from ksql.dataflow import rights
@@ -25,7 +23,7 @@ from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.functions.user.watch import Limits
 from ksql.kafka.registry_client import RegistrySettings
-from ksql.spark import checkpoint, lives, trial
+from ksql.spark import checkpoint, lives, pins, trial
 from ksql.spark.failures import reason
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, QueryStartFailed, StartAt
@@ -381,10 +379,10 @@ class SparkRunner:
         now = _by_topic(self._ends(late))
         file = self.checkpoint(query.id) / "starts.json"
         if not file.exists():
-            write_whole(file, json.dumps(now))
-        pins = checkpoint.read_offsets(file)
+            pins.write(file, now)
+        pinned = pins.read(file)
         return {
-            topic: {p: pins.get(topic, {}).get(p, _EARLIEST) for p in ends}
+            topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()
         }
 

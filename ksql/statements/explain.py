@@ -13,7 +13,6 @@ from ksql.dataflow.starts import plan_of
 from ksql.engine.errors import UpgradeRefused
 from ksql.engine.plan_queries import transient_plan
 from ksql.plan import codec
-from ksql.plan.build import build
 from ksql.statements import entities as e
 from ksql.statements.describe import of_plan, push_description, push_of, query_description
 from ksql.syntax import ast
@@ -65,17 +64,12 @@ def _dry(target: ast.Statement, request: Request) -> Explained:
     text = _EXPLAIN.sub("", request.text, count=1)
     match target:
         case ast.Query():
-            plan = _transient(target, context)
+            plan = transient_plan("EXPLAIN", target, context)
             return plan, replace(of_plan(plan, text, ""), query_type="PUSH")
         case ast.CreateAsSelect() | ast.InsertInto():
             return _dry_create(target, text, request, context)
         case _:
             raise StatementError("The provided statement does not run a ksql query")
-
-
-def _transient(query: ast.Query, context: Context) -> QueryPlan:
-    built = build(query, context.catalog, context.functions, persistent=False)
-    return transient_plan("EXPLAIN", built, context)
 
 
 def _dry_create(

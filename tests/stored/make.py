@@ -23,7 +23,7 @@ from ksql.engine.ports import Command
 from ksql.formats.schema_registry import Reference, Schema
 from ksql.kafka.claims import Claim
 from ksql.registry import records
-from ksql.spark import lives, trial
+from ksql.spark import checkpoint, lives, pins, trial
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
 from ksql.types.windowed import session_key, window_key
@@ -245,6 +245,7 @@ def _small_files(place: Path) -> None:
     trial.write(place, query)
     (place / "lease.json").write_text(json.dumps(LEASE), "utf-8")
     (place / "starts.json").write_text(json.dumps(STARTS), "utf-8")
+    pins.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
     (place / "claim.json").write_bytes(CLAIM.encode())
     left = place / "CTAS_T_4"
     left.mkdir()

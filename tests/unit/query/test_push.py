@@ -5,15 +5,13 @@ import struct
 
 import pytest
 
-from ksql.analysis.bound import type_of
 from ksql.base.errors import StatementError
 from ksql.base.records import RawRecord
 from ksql.engine.plan_queries import transient_plan
-from ksql.plan.build import build
+from ksql.plan.walk import sources
 from ksql.processors.bounded import TooMuchState
 from ksql.query.push import PushQuery, check_limit
 from ksql.query.scalable import is_scalable
-from ksql.types.schema import Column
 from tests.unit.world import World
 
 SETUP = """
@@ -51,13 +49,11 @@ def rows(monkeypatch, text, *records, keyed=False, **more):
     world = World(SETUP)
     query = world.parse(text)
     context = world.engine.context(world.settings)
-    built = build(query, world.catalog, world.engine.functions, persistent=False)
-    plan = transient_plan("q", built, context)
-    columns = tuple(Column(named.name, type_of(named.expr)) for named in built.value)
-    [source] = built.sources
+    plan = transient_plan("q", query, context)
+    [source] = sources(plan.sink)
     raw = [
         RawRecord(
-            source.source.topic,
+            source.topic,
             0,
             offset,
             offset,
@@ -68,9 +64,7 @@ def rows(monkeypatch, text, *records, keyed=False, **more):
         for offset, (key, value) in enumerate(records)
     ]
     monkeypatch.setattr("ksql.query.push.Feed", lambda *_args: ListFeed(raw))
-    push = PushQuery(
-        plan, columns, world.engine.functions, None, {}, limit=query.limit, keyed=keyed, **more
-    )
+    push = PushQuery(plan, world.engine.functions, None, {}, limit=query.limit, keyed=keyed, **more)
     found = [
         (*row.values, "gone") if row.tombstone else row.values for b in push.batches() for row in b
     ]

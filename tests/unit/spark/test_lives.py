@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,40 @@ def test_a_way_home_that_was_cut_short_is_gone_to_its_end(elsewhere):
     (found / "offsets").rename(home / "offsets")
     lives.require("Q", home)
     assert (home / "metadata").exists()
+    assert not found.exists()
+
+
+@pytest.fixture
+def file_systems(monkeypatch):
+    """Two of them: nothing can be renamed from one to the other."""
+
+    def refuse(path, target):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path, None, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+
+@pytest.mark.usefixtures("file_systems")
+def test_the_way_home_from_another_file_system(elsewhere):
+    home, found = elsewhere
+    assert lives.require("Q", home) == Life("")
+    names = [str(path.relative_to(home)) for path in home.rglob("*")]
+    assert sorted(names) == [".metadata.crc", "metadata", "offsets", "offsets/0"]
+    assert not found.exists()
+
+
+@pytest.mark.usefixtures("file_systems")
+def test_a_copy_that_was_cut_short_is_made_again(elsewhere, monkeypatch):
+    home, found = elsewhere
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "sync", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            lives.require("Q", home)
+    assert not (home / "metadata").exists()
+    (home / "offsets" / "0").write_text("ze")
+    lives.require("Q", home)
+    assert (home / "offsets" / "0").read_text() == "zero"
+    assert (home / "metadata").read_text() == "{}"
     assert not found.exists()
 
 

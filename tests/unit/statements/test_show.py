@@ -6,8 +6,6 @@ import pytest
 
 from ksql.dataflow.rights import matching
 from ksql.engine.plan_queries import transient_plan
-from ksql.functions.registry import BUILTINS
-from ksql.plan.build import build
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
 from ksql.statements.services import QueryHealth, RunningPush
@@ -262,8 +260,7 @@ def test_push_queries_are_shown_and_explained():
     world = World(SETUP.partition("CREATE STREAM C")[0])
     text = "SELECT A FROM S EMIT CHANGES;"
     context = world.engine.context(world.settings)
-    built = build(world.parse(text), world.catalog, BUILTINS, persistent=False)
-    plan = transient_plan("transient_S_5", built, context)
+    plan = transient_plan("transient_S_5", world.parse(text), context)
     world.services.pushes = lambda: [RunningPush(text, plan)]
     [shown] = world.run("SHOW QUERIES;")
     [info] = shown.queries

@@ -17,7 +17,7 @@ from ksql.commands.record import decode
 from ksql.plan.codec import UnreadablePlan, loads
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
-from ksql.spark import checkpoint, lives, trial
+from ksql.spark import checkpoint, lives, pins, trial
 from ksql.spark.pages import DamagedPage, PagedStore, UnknownPage
 from ksql.stores import values
 from ksql.stores.base import NewerStore, StoreDamaged
@@ -38,7 +38,8 @@ READERS = {
     "life.json": lives.life_of,
     "carried_out.json": lambda place: FileMark(place / "carried_out.json").read(),
     "trial.json": trial.read,
-    "starts.json": lambda place: checkpoint.read_offsets(place / "starts.json"),
+    "starts.json": lambda place: pins.read(place / "starts.json"),
+    "starts-1.json": lambda place: pins.read(place / "starts-1.json"),
 }
 VERSIONS = {"service.json": "format", "life.json": "format"}
 COMMAND = next(line for line in read_lines(V1 / "commands.jsonl") if "CTAS_Q4" in line["value"])[

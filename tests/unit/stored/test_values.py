@@ -15,7 +15,7 @@ from ksql.base.config import Settings
 from ksql.base.ids import Offset
 from ksql.kafka import claims
 from ksql.registry import records
-from ksql.spark import checkpoint, lives, trial
+from ksql.spark import checkpoint, lives, pins, trial
 from ksql.spark.packing import pack, unpack
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
@@ -176,10 +176,17 @@ def test_the_right_to_write(place):
     }
 
 
-def test_where_a_query_begins(place):
-    text = (place / "starts.json").read_text("utf-8")
-    assert checkpoint.parse_offsets(text) == {"s": {0: 3, 1: 0}}
-    assert json.dumps(checkpoint.parse_offsets(text)) == text
+def test_where_a_query_begins(place, tmp_path):
+    found = pins.read(place / "starts-1.json")
+    assert found == {"s": {0: 3, 1: 0}}
+    pins.write(tmp_path / "starts.json", found)
+    assert (tmp_path / "starts.json").read_bytes() == (FILES / "starts-1.json").read_bytes()
+
+
+def test_where_a_query_begins_as_it_was_written_without_a_version(place, tmp_path):
+    assert pins.read(place / "starts.json") == {"s": {0: 3, 1: 0}}
+    (tmp_path / "starts.json").write_text('{"version": {"0": 3}}')
+    assert pins.read(tmp_path / "starts.json") == {"version": {0: 3}}
 
 
 def test_what_was_moved_aside(place, tmp_path):

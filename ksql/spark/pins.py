@@ -1,0 +1,49 @@
+"""Where a query begins to read: one small file in its checkpoint, written before the first start.
+
+The file holds the offsets that "latest" meant when the query was made. Version 1 has them in a
+field; the versions of the service before it wrote the offsets alone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from ksql.base import stored
+from ksql.base.files import write_whole
+from ksql.spark.checkpoint import CheckpointDamaged, offsets_of
+from ksql.spark.lives import NewerCheckpoint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ksql.spark.checkpoint import Offsets
+
+VERSION: Final = 1
+_VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"offsets"})}
+
+
+def write(file: Path, offsets: Offsets) -> None:
+    """Write the offsets down.
+
+    Raises: OSError.
+    """
+    write_whole(file, json.dumps({"version": VERSION, "offsets": offsets}))
+
+
+def read(file: Path) -> Offsets:
+    """Return the offsets that were written down.
+
+    Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+    """
+    text = file.read_text(encoding="utf-8")
+    try:
+        body = stored.parse(text)
+        if isinstance(body.get("version", {}), dict):  # no version: at most a topic of that name
+            return offsets_of(body)
+        _, body = stored.read(text, _VERSIONS)
+        return offsets_of(body["offsets"])
+    except stored.NewerVersion as newer:
+        raise NewerCheckpoint(file, newer) from newer
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CheckpointDamaged(file, f"it has neither version nor offsets: {error}") from error
