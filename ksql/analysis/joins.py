@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.describe import describe
-from ksql.base.errors import NotSupportedYet, StatementError
+from ksql.base.errors import StatementError
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import transform
@@ -51,7 +51,7 @@ def check_sources(left: FromSource, right: FromSource) -> None:
 def check_stream_table(join: ast.Join, left: FromSource, right: FromSource) -> None:
     """Check the restrictions of a stream-table join.
 
-    Raises: InvalidJoin; NotSupportedYet for windowed sources.
+    Raises: InvalidJoin.
     """
     names = f"Got {left.source.name} {kind_of(join)} {right.source.name}."
     if join.kind == "FULL":
@@ -68,8 +68,6 @@ def check_stream_table(join: ast.Join, left: FromSource, right: FromSource) -> N
             "windowed. Please drop the window definition (ie. the WITHIN clause) and try to "
             "execute your join again."
         )
-    if left.source.window is not None or right.source.window is not None:
-        raise NotSupportedYet("a join of windowed sources", span=join.span)
 
 
 def qualified(criteria: ex.Expr, sides: tuple[FromSource, ...]) -> str:

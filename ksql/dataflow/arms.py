@@ -75,17 +75,17 @@ _PLAIN = frozenset((BOOLEAN, INTEGER, BIGINT, STRING, DATE, TIME, TIMESTAMP))
 class KeyedArm:
     """Rows on their way to a stage, keyed.
 
-    Rows whose key has a NULL are dropped (and logged), unless ``null_keys``: the stream side of a
-    LEFT join.
+    Rows whose key has a NULL are dropped (and logged), unless the arm keeps them: the outer side of
+    a stream's join.
     """
 
-    def __init__(self, arm: Arm, code: Code, *, null_keys: bool) -> None:
+    def __init__(self, arm: Arm, code: Code) -> None:
         self.port = arm.port
         self.stage = arm.stage
         self.entry = arm.flow.entry
         self.table = arm.flow.table
         self.width = len(arm.key)
-        self._null_keys = null_keys
+        self._null_keys = arm.null_keys
         projection = code.projection(arm.flow, (*arm.key, *arm.carried), "PreProject")
         self._run, self._batch = projection.run, projection.batch
         self._key = code.projection(arm.flow, arm.key, "PreProject", where=False).run

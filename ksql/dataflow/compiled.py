@@ -12,7 +12,7 @@ from ksql.dataflow.layout import layout
 from ksql.dataflow.program import Out
 from ksql.dataflow.reading import Reader
 from ksql.dataflow.results import Result, Results
-from ksql.dataflow.stages import CompiledStage, null_keys
+from ksql.dataflow.stages import CompiledStage
 from ksql.processors.order import in_order
 
 if TYPE_CHECKING:
@@ -49,11 +49,7 @@ class Compiled(Generic[Out]):
             self._by_topic.setdefault(source.topic, []).append(index)
         self.topics = tuple(self._by_topic)
         self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
-        self._arms = [
-            KeyedArm(arm, code, null_keys=null_keys(stage))
-            for stage in cut.stages
-            for arm in stage.arms
-        ]
+        self._arms = [KeyedArm(arm, code) for arm in cut.arms]
         self._exit = ExitArm(cut.exit, plan.sink, code)
         self._finish = finishing(plan.sink, registry)
         self._operators = [

@@ -33,12 +33,14 @@ class Explosion:
 class RowShape:
     """The columns of the rows at one place of a plan; ``layout`` makes all of them.
 
-    ``times`` are the places of the row's time, ``keys`` those of a table's key columns.
+    ``times`` are the places of the row's time, ``keys`` those of a table's key columns. ``parts``
+    are the lengths of the stretches of columns that sources gave, for rows of sources and joins.
     """
 
     columns: tuple[tuple[str, SqlType], ...]
     times: tuple[int, ...]
     keys: tuple[int, ...] = ()
+    parts: tuple[int, ...] = ()
 
     @property
     def names(self) -> list[str]:

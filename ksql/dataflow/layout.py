@@ -5,9 +5,11 @@ The layout of every row in a program is made here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ksql.analysis.bound import Bound, type_of
+from ksql.analysis import bound as b
+from ksql.analysis.bound import Bound, Named, type_of
+from ksql.dataflow.chain import KeyedJoin, chain, synthetic, window_columns
 from ksql.dataflow.flow import Entry, Flow, RowShape, entering, exploded, extend
 from ksql.dataflow.lowering import check_runs
 from ksql.plan.nodes import (
@@ -25,18 +27,20 @@ from ksql.plan.nodes import (
     StreamTableJoin,
     TableTableJoin,
 )
-from ksql.plan.walk import nodes
+from ksql.plan.walk import nodes, result_kind
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Column, Role
 
-Stateful = Aggregate | StreamTableJoin | Source
+Stateful = Aggregate | KeyedJoin | Source
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
     """Rows of one flow on their way to a stage: their packed key and what they carry.
 
-    ``port`` is the arm's number in the program.
+    ``port`` is the arm's number in the program. ``parts`` are the lengths of the stretches that the
+    carried columns consist of, one for each source: a stretch grows at its end. With ``null_keys``
+    rows go on whose key has a NULL; without, they are dropped.
     """
 
     flow: Flow
@@ -44,6 +48,8 @@ class Arm:
     port: int
     key: tuple[Bound, ...]
     carried: tuple[Bound, ...]
+    parts: tuple[int, ...]
+    null_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +64,17 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stateful step, the arms that lead to it in the order of its inputs, and its rows."""
+    """A stateful step, the arms that lead to it in the order of its inputs, and its rows.
+
+    ``before`` are the joins on its left that meet under the same key, the innermost first: they are
+    done here too. The first two arms are the sides of the first join, each further arm is the right
+    side of the next one.
+    """
 
     node: Stateful
     arms: tuple[Arm, ...]
     shape: RowShape
+    before: tuple[KeyedJoin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,7 @@ def source_shape(source: Source) -> RowShape:
         tuple((cell.name, cell.type) for cell in cells),
         times=tuple(place for place, cell in enumerate(cells) if cell.origin == ROWTIME),
         keys=tuple(place for place, cell in enumerate(cells) if _is_key(cell.origin)),
+        parts=(len(cells) - bool(source.prefix),),
     )
 
 
@@ -140,6 +153,42 @@ def _aggregate_shape(node: Aggregate) -> RowShape:
     if node.window is not None:
         columns += WINDOW_COLUMNS.items()
     return RowShape(tuple(columns), (time,), tuple(range(len(node.group))))
+
+
+def _join_shape(
+    node: KeyedJoin, columns: list[tuple[str, SqlType]], parts: tuple[int, ...]
+) -> RowShape:
+    """The rows of a join: its sides' columns, then what its processor adds (``sides.Ending``)."""
+    own: dict[str, SqlType] = {}
+    if synthetic(node):
+        own[node.key_name] = type_of(node.left_key)
+    own |= {name: type_ for name, type_ in WINDOW_COLUMNS.items() if window_columns(node)}
+    own[ROWTIME] = BIGINT
+    names = [*(name for name, _ in columns), *own]
+    key = [node.key_name, *(name for name in WINDOW_COLUMNS if name in own)]
+    return RowShape(
+        (*columns, *own.items()),
+        times=(len(names) - 1,),
+        keys=tuple(map(names.index, key)) if node.key_name in names else (),
+        parts=parts,
+    )
+
+
+def _carried(flow: Flow) -> tuple[tuple[Named, ...], tuple[int, ...]]:
+    """The columns of a join's side without those that each join makes anew, and their stretches."""
+    shape = flow.entry.shape
+    if shape.parts and [item.name for item in flow.items] == shape.names:
+        return flow.items[: sum(shape.parts)], shape.parts
+    made = (ROWTIME, *WINDOW_COLUMNS)
+    items = tuple(item for item in flow.items if item.name not in made)
+    return items, (len(items),)
+
+
+def _window_of(flow: Flow, windows: tuple[str, ...]) -> tuple[Bound, ...]:
+    """The bounds of a row's window: they are a part of a windowed key."""
+    names = [item.name for item in flow.items]
+    found = (w if w in names else next(n for n in names if n.endswith("_" + w)) for w in windows)
+    return tuple(b.Column(name, WINDOW_COLUMNS[w]) for name, w in zip(found, windows, strict=True))
 
 
 class _Cutting:
@@ -162,11 +211,11 @@ class _Cutting:
                 return exploded(self.flow(plan.source), plan)
             case Aggregate():
                 return self._aggregate(plan)
-            case StreamTableJoin():
+            case StreamTableJoin() | StreamStreamJoin() | TableTableJoin():
                 return self._join(plan)
             case Sink():
                 return self.flow(plan.source)
-            case EmitFinal() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            case EmitFinal() | ForeignKeyJoin():
                 raise AssertionError(f"{type(plan).__name__} was not refused")
 
     def _source(self, source: Source) -> Flow:
@@ -179,7 +228,8 @@ class _Cutting:
         shape = flow.entry.shape
         row = tuple(item.expr for item in flow.items)
         arm = self._arm(flow, tuple(row[place] for place in shape.keys), row)
-        return self._stage(source, (arm,), shape, table=True)
+        # a table's key may have NULLs among its columns
+        return self._stage(source, (replace(arm, null_keys=True),), shape, table=True)
 
     def _aggregate(self, node: Aggregate) -> Flow:
         below = self.flow(node.source)
@@ -188,29 +238,43 @@ class _Cutting:
         arm = self._arm(below, key, carried)
         return self._stage(node, (arm,), _aggregate_shape(node), table=True)
 
-    def _join(self, node: StreamTableJoin) -> Flow:
-        left, right = self.flow(node.left), self._joined_table(node.right)
+    def _join(self, node: KeyedJoin) -> Flow:
+        """A join, and those on its left that need no other key: one stage does them all."""
+        joins = chain(node)
+        first = joins[0]
+        sides = [self._side(first.left), *(self._side(join.right) for join in joins)]
+        keys = [first.left_key, *(join.right_key for join in joins)]
+        kept = [first.kind in ("LEFT", "FULL"), *(join.kind in ("RIGHT", "FULL") for join in joins)]
+        windows = window_columns(node)
         arms: list[Arm] = []
         columns: list[tuple[str, SqlType]] = []
-        for flow, key in ((left, node.left_key), (right, node.right_key)):
-            items = [item for item in flow.items if item.name != ROWTIME]
+        for flow, key, null_keys in zip(sides, keys, kept, strict=True):
+            items, parts = _carried(flow)
             columns += [(item.name, type_of(item.expr)) for item in items]
-            carried = tuple(item.expr for item in items)
-            arms.append(self._arm(flow, (flow.over_entry(key),), carried))
-        shape = RowShape((*columns, (ROWTIME, BIGINT)), (len(columns),))
-        return self._stage(node, tuple(arms), shape, table=False)
+            of_key = (key, *_window_of(flow, windows))
+            arm = self._arm(flow, tuple(map(flow.over_entry, of_key)), tuple(i.expr for i in items))
+            arms.append(replace(arm, parts=parts, null_keys=null_keys))
+        shape = _join_shape(node, columns, tuple(part for arm in arms for part in arm.parts))
+        table = result_kind(node) == "TABLE"
+        return self._stage(node, tuple(arms), shape, table=table, before=joins[:-1])
 
-    def _joined_table(self, plan: Plan) -> Flow:
-        """The join's right side: the join itself remembers its rows."""
+    def _side(self, plan: Plan) -> Flow:
+        """A side of a join; a table's rows are remembered by the join itself."""
         return self._source(plan) if isinstance(plan, Source) else self.flow(plan)
 
     def _arm(self, flow: Flow, key: tuple[Bound, ...], carried: tuple[Bound, ...]) -> Arm:
         """An arm to the stage that is cut next."""
         self._arms += 1
-        return Arm(flow, len(self.stages), self._arms - 1, key, carried)
+        return Arm(flow, len(self.stages), self._arms - 1, key, carried, (len(carried),))
 
     def _stage(
-        self, node: Stateful, arms: tuple[Arm, ...], shape: RowShape, *, table: bool
+        self,
+        node: Stateful,
+        arms: tuple[Arm, ...],
+        shape: RowShape,
+        *,
+        table: bool,
+        before: tuple[KeyedJoin, ...] = (),
     ) -> Flow:
-        self.stages.append(Stage(node, arms, shape))
+        self.stages.append(Stage(node, arms, shape, before))
         return entering(Entry("stage", len(self.stages) - 1, shape), table=table)

@@ -9,7 +9,6 @@ from ksql.plan.nodes import (
     Explode,
     Filter,
     ForeignKeyJoin,
-    Join,
     Plan,
     Rekey,
     Select,
@@ -27,8 +26,6 @@ def check_runs(plan: Plan) -> None:
 
     Raises: NotSupportedYet.
     """
-    if isinstance(plan, Join) and isinstance(plan.left, Join):
-        raise NotSupportedYet("joining more than two sources")
     for child in children(plan):
         check_runs(child)
     missing = _missing(plan)

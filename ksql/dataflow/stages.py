@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.bound import type_of
+from ksql.dataflow.joining import joining
 from ksql.functions.instantiate import instantiate_aggregate
-from ksql.plan.nodes import Aggregate, QueryPlan, Source, StreamTableJoin
+from ksql.plan.nodes import (
+    Aggregate,
+    QueryPlan,
+    Source,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
 from ksql.plan.walk import generations
 from ksql.processors.aggregate import AggregateProcessor
 from ksql.processors.combine import Combine, compile_combine
 from ksql.processors.folds import Slot, compile_folds
-from ksql.processors.joins import JoinProcessor
 from ksql.processors.table import TableProcessor
 from ksql.processors.windows import Windows
 
@@ -45,24 +52,14 @@ class CompiledStage:
                 )
             case Source():
                 self.processor = TableProcessor(len(stage.shape.columns))
-            case StreamTableJoin(kind=kind):
-                _, table = stage.arms
-                self.processor = JoinProcessor(kind == "LEFT", len(table.carried), table.port)
+            case StreamTableJoin() | StreamStreamJoin() | TableTableJoin():
+                self.processor = joining(stage)
 
     def combine(self, arm: KeyedArm) -> Combine | None:
         """How states are combined before the exchange, where the plan allows it."""
         if not self.combined:
             return None
         return compile_combine(self._slots, arm.width, plain=arm.plain_key)
-
-
-def null_keys(stage: Stage) -> bool:
-    """LEFT joins keep streams' records without key.
-
-    A table's key may have NULLs among its columns.
-    """
-    node = stage.node
-    return isinstance(node, Source) or (isinstance(node, StreamTableJoin) and node.kind == "LEFT")
 
 
 def _windows(node: Aggregate) -> Windows | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.show import show
 from ksql.dataflow.layout import Layout, Stateful, layout
-from ksql.plan.nodes import Aggregate, Source, StreamTableJoin
+from ksql.plan.nodes import Aggregate, Source, StreamStreamJoin, StreamTableJoin, TableTableJoin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,11 +29,13 @@ def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
     for number, source in enumerate(cut.sources):
         yield f"source {number}: topic {source.topic} ({source.kind} {source.name})"
     for number, stage in enumerate(cut.stages):
-        yield f"stage {number}: {_name(stage.node)}, over {plan.buckets} buckets"
+        steps = ", then ".join(map(_name, (*stage.before, stage.node)))
+        yield f"stage {number}: {steps}, over {plan.buckets} buckets"
         for arm in stage.arms:
             entry, key = arm.flow.entry, ", ".join(map(show, arm.key))
             yield f"  from {entry.kind} {entry.index} by {key}"
-        yield f"  state: {_state(stage.node)}"
+        for step in (*stage.before, stage.node):
+            yield f"  state: {_state(step)}"
     entry = cut.exit.flow.entry
     target = f"topic {plan.sink.topic}" if plan.sink.topic else "the client"
     yield f"sink: {target}, from {entry.kind} {entry.index}{_emission(plan, cut)}"
@@ -45,6 +47,10 @@ def _name(node: Stateful) -> str:
             return "AGGREGATE"
         case StreamTableJoin():
             return "STREAM-TABLE JOIN"
+        case StreamStreamJoin():
+            return "STREAM-STREAM JOIN"
+        case TableTableJoin():
+            return "TABLE-TABLE JOIN"
         case Source():
             return f"TABLE {node.name}"
 
@@ -58,6 +64,10 @@ def _state(node: Stateful) -> str:
             return (slots or "the keys") + kept
         case StreamTableJoin():
             return "the table's rows by key"
+        case StreamStreamJoin():
+            return "both sides' records by key and time"
+        case TableTableJoin():
+            return "both tables' rows by key"
         case Source():
             return "the rows by key, for what a change replaces"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.processors.table import fitted
+from ksql.processors.sides import Ending, Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,24 +17,24 @@ _ROWS = b"t"
 
 @dataclass(frozen=True, slots=True)
 class JoinProcessor:
-    """Out comes the stream's row, then the table's, then the time.
+    """Out comes the stream's row, then the table's, then the ending.
 
-    ``outer`` keeps stream records that find no row, with ``right_width`` NULLs. Only stream records
-    cause results; their timestamps and headers are kept. The table's records come in at the port
-    ``table``.
+    ``outer`` keeps stream records that find no row, with NULLs for the table's. Only stream records
+    cause results; their timestamps and headers are kept.
     Source: docs/sql/joins.md#stream-with-table.
     """
 
     outer: bool
-    right_width: int
-    table: int
+    table: Side
+    ending: Ending
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
         """Join the stream's records, keep the table's."""
         store.load(_ROWS, {record.key for record in records})
-        nothing = (None,) * self.right_width
+        nothing, port = self.table.nothing, self.table.port
+        row_of, ending_of = self.table.row, self.ending.of
         for record in records:
-            if record.port == self.table:
+            if record.port == port:
                 self._remember(record, store)
                 continue
             row = record.row
@@ -42,16 +42,15 @@ class JoinProcessor:
                 continue
             found = store.get(_ROWS, record.key)
             if found is not None:
-                right = fitted(found, self.right_width)
+                right = row_of(found)
             elif self.outer:
                 right = nothing
             else:
                 continue
-            yield record._replace(row=(*row, *right, record.timestamp))
+            yield record._replace(row=(*row, *right, *ending_of(record.key, record.timestamp)))
 
-    @staticmethod
-    def _remember(record: Record, store: Store) -> None:
+    def _remember(self, record: Record, store: Store) -> None:
         if record.row is None:
             store.delete(_ROWS, record.key)
         else:
-            store.put(_ROWS, record.key, list(record.row))
+            store.put(_ROWS, record.key, self.table.stored(record.row))

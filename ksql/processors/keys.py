@@ -8,6 +8,7 @@ from typing import Any
 import ormsgpack
 
 _DECIMAL = 1
+_NULL = 0xC0
 _OPTIONS = ormsgpack.OPT_NON_STR_KEYS
 
 
@@ -32,3 +33,8 @@ def unpack(key: bytes) -> list[Any]:
     """The values of a packed key."""
     values: list[Any] = ormsgpack.unpackb(key, ext_hook=_restore, option=_OPTIONS)
     return values
+
+
+def begins_with_null(key: bytes) -> bool:
+    """Whether the first value of a packed key is NULL; a key has less than 16 values."""
+    return key[1] == _NULL

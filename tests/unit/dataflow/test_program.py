@@ -21,6 +21,7 @@ from tests.unit.world import World
 SETUP = """
 CREATE STREAM S (K STRING KEY, A BIGINT, B STRING) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
 CREATE TABLE T (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
+CREATE TABLE U (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='u', PARTITIONS=1);
 """
 QUERIES = [
     "STREAM|SELECT * FROM S",
@@ -42,6 +43,9 @@ QUERIES = [
     "FROM S PARTITION BY B",
     "STREAM|SELECT S.K, EXPLODE(ARRAY[N, B]) AS E FROM S LEFT JOIN T ON S.K = T.ID",
     "TABLE|SELECT N, SUM(A) AS A FROM S JOIN T ON S.K = T.ID GROUP BY N",
+    "STREAM|SELECT S.K, A, T.N, U.N FROM S JOIN T ON S.K = T.ID LEFT JOIN U ON T.ID = U.ID",
+    "STREAM|SELECT S.K, A, T.N, U.N FROM S LEFT JOIN T ON S.K = T.ID JOIN U ON S.K = U.ID",
+    "STREAM|SELECT T.N, U.N AS M FROM S LEFT JOIN T ON S.K = T.ID LEFT JOIN U ON T.N = U.ID",
 ]
 
 
@@ -59,7 +63,7 @@ STREAM_VALUES = st.sampled_from(
 TABLE_VALUES = st.sampled_from([b'{"N": "a"}', b'{"N": "z"}', b'{"N": null}', None, b"no"])
 RECORDS = st.lists(
     st.tuples(st.just("s"), KEYS, STREAM_VALUES, st.integers(0, 12))
-    | st.tuples(st.just("t"), KEYS, TABLE_VALUES, st.integers(0, 12)),
+    | st.tuples(st.sampled_from(["t", "u"]), KEYS, TABLE_VALUES, st.integers(0, 12)),
     max_size=14,
 )
 
@@ -156,13 +160,13 @@ class Shuffled:
 def test_what_a_program_tells_of_itself():
     program = load(World(SETUP, "CREATE STREAM X AS SELECT * FROM S;").query("X").plan)
     assert (program.query_id, program.topics, program.stages, program.sink_topic) == (
-        "CSAS_X_2",
+        "CSAS_X_3",
         ("s",),
         0,
         "X",
     )
     join = EVERY[QUERIES[-1]]
-    assert (set(join.topics), join.stages) == ({"s", "t"}, 2)
+    assert (set(join.topics), join.stages) == ({"s", "t", "u"}, 2)
 
 
 def test_tables_are_read_from_their_beginning():

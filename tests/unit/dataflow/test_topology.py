@@ -8,7 +8,8 @@ from tests.unit.world import World
 
 SETUP = """
 CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=2);
-CREATE TABLE T (ID STRING PRIMARY KEY, B BIGINT) WITH (KAFKA_TOPIC='t', PARTITIONS=2);
+CREATE TABLE T (ID STRING PRIMARY KEY, B BIGINT, D STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=2);
+CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIONS=2);
 """
 
 
@@ -40,6 +41,40 @@ CREATE TABLE T (ID STRING PRIMARY KEY, B BIGINT) WITH (KAFKA_TOPIC='t', PARTITIO
                 "  from source 1 by T_ID",
                 "  state: the table's rows by key",
                 "sink: topic X, from stage 0",
+            ],
+        ),
+        (
+            "CREATE STREAM X AS SELECT S.K, U.C FROM S JOIN T ON S.K = T.ID "
+            "LEFT JOIN U ON T.ID = U.ID;",
+            [
+                "source 0: topic s (STREAM S)",
+                "source 1: topic t (TABLE T)",
+                "source 2: topic u (TABLE U)",
+                "stage 0: STREAM-TABLE JOIN, then STREAM-TABLE JOIN, over 2 buckets",
+                "  from source 0 by S_K",
+                "  from source 1 by T_ID",
+                "  from source 2 by U_ID",
+                "  state: the table's rows by key",
+                "  state: the table's rows by key",
+                "sink: topic X, from stage 0",
+            ],
+        ),
+        (
+            "CREATE STREAM X AS SELECT U.ID, U.C FROM S LEFT JOIN T ON S.K = T.ID "
+            "JOIN U ON T.D = U.ID;",
+            [
+                "source 0: topic s (STREAM S)",
+                "source 1: topic t (TABLE T)",
+                "source 2: topic u (TABLE U)",
+                "stage 0: STREAM-TABLE JOIN, over 2 buckets",
+                "  from source 0 by S_K",
+                "  from source 1 by T_ID",
+                "  state: the table's rows by key",
+                "stage 1: STREAM-TABLE JOIN, over 2 buckets",
+                "  from stage 0 by T_D",
+                "  from source 2 by U_ID",
+                "  state: the table's rows by key",
+                "sink: topic X, from stage 1",
             ],
         ),
         (

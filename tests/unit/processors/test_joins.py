@@ -5,6 +5,7 @@ import pytest
 from ksql.processors.joins import JoinProcessor
 from ksql.processors.memory import MemoryStore
 from ksql.processors.order import in_order
+from ksql.processors.sides import Ending, Side
 from ksql.processors.table import TableProcessor
 from tests.unit.processors.support import Log, record
 
@@ -12,7 +13,7 @@ TABLE = 5
 
 
 def join_of(outer, right_width):
-    return JoinProcessor(outer, right_width, table=TABLE)
+    return JoinProcessor(outer, Side(TABLE, (right_width,)), Ending())
 
 
 def stream(key, row, time, offset=0, **more):

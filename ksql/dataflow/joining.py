@@ -1,0 +1,47 @@
+"""The processor of a join, or of several under one key, made from a stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.dataflow.chain import KeyedJoin, synthetic, window_columns
+from ksql.plan.nodes import StreamStreamJoin, StreamTableJoin, TableTableJoin
+from ksql.processors.chain import ChainProcessor, Link
+from ksql.processors.joins import JoinProcessor
+from ksql.processors.sides import Ending, Side
+
+if TYPE_CHECKING:
+    from ksql.dataflow.layout import Stage
+    from ksql.processors.base import Processor
+
+NO_PORT = -1
+"""The port of rows that a join hands to the next one without an exchange."""
+
+
+def joining(stage: Stage) -> Processor:
+    """Return the processor of a stage that joins."""
+    assert isinstance(stage.node, KeyedJoin)  # noqa: S101 - narrows the type for the only caller
+    joins = (*stage.before, stage.node)
+    sides = [Side(arm.port, arm.parts) for arm in stage.arms]
+    left, *rights = sides
+    links = []
+    for join, right in zip(joins, rights, strict=True):
+        links.append(
+            Link(
+                _processor(join, left, right),
+                frozenset((left.port, right.port)),
+                left.width,
+                join.kind in ("LEFT", "FULL"),
+            )
+        )
+        left = Side(NO_PORT, (*left.parts, *right.parts))
+    return links[0].processor if len(links) == 1 else ChainProcessor(tuple(links))
+
+
+def _processor(join: KeyedJoin, left: Side, right: Side) -> Processor:
+    ending = Ending(key=synthetic(join), windowed=bool(window_columns(join)))
+    match join:
+        case StreamTableJoin():
+            return JoinProcessor(join.kind == "LEFT", right, ending)
+        case StreamStreamJoin() | TableTableJoin():
+            raise AssertionError(f"{type(join).__name__} was not refused")

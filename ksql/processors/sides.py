@@ -1,0 +1,75 @@
+"""The sides of a join: how their rows are stored, and what follows them in a joined row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ksql.processors import keys
+from ksql.processors.table import fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.base.records import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Rows of one source, or of several that were joined before.
+
+    ``port`` is where they come in; ``parts`` are the lengths of their stretches of columns, one for
+    each source. A source that gets more columns grows at the end of its own stretch: so rows of
+    several are stored stretch by stretch, those of one as they are.
+    """
+
+    port: int
+    parts: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return sum(self.parts)
+
+    @property
+    def nothing(self) -> Row:
+        """The columns of a side that has no row."""
+        return (None,) * self.width
+
+    def stored(self, row: Row) -> list[Any]:
+        """The row as it is stored."""
+        if len(self.parts) == 1:
+            return list(row)
+        found, start = [], 0
+        for length in self.parts:
+            found.append(row[start : start + length])
+            start += length
+        return found
+
+    def row(self, stored: Sequence[Any]) -> Row:
+        """The stored row in the width that the plan knows."""
+        if len(self.parts) == 1:
+            return fitted(stored, self.parts[0])
+        whole: list[Any] = []
+        for part, length in zip(stored, self.parts, strict=True):
+            whole += fitted(part, length)
+        return tuple(whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The last columns of a joined row.
+
+    Its key, where no column of the sides has it; the bounds of its window, where the key is
+    windowed; its time.
+    """
+
+    key: bool = False
+    windowed: bool = False
+
+    def of(self, key: bytes, timestamp: int) -> Row:
+        """The columns for a packed key and a time."""
+        if not self.key and not self.windowed:
+            return (timestamp,)
+        values = keys.unpack(key)
+        return (*values[0 if self.key else 1 : 3 if self.windowed else 1], timestamp)
