@@ -37,7 +37,7 @@ class Part:
 
 
 def rule(*names: str) -> Callable[[Declared], Declared]:
-    """Declares the function to be the builder of these rules."""
+    """Declare the function to be the builder of these rules."""
 
     def declare(build: Declared) -> Declared:
         for name in names:
@@ -47,8 +47,28 @@ def rule(*names: str) -> Callable[[Declared], Declared]:
     return declare
 
 
+def node(make: Callable[..., object], *names: str) -> None:
+    """Declare rules whose parts, in their order, and span are the arguments of a node's class."""
+    rule(*names)(lambda span, *parts: make(*parts, span=span))
+
+
+def value(make: Callable[..., object], *names: str) -> None:
+    """Declare rules whose parts alone are the arguments: for what has no place of its own."""
+    rule(*names)(lambda _span, *parts: make(*parts))
+
+
+def only(*names: str) -> None:
+    """Declare rules whose value is that of their only part, or None without it."""
+    value(lambda part=None: part, *names)
+
+
+def listed(*names: str) -> None:
+    """Declare rules whose value is all their parts: things with commas between them."""
+    value(lambda *parts: parts, *names)
+
+
 def words(*names: str) -> None:
-    """Declares rules whose value is their words: ``IF NOT EXISTS`` gives that text."""
+    """Declare rules whose value is their words: ``IF NOT EXISTS`` gives that text."""
     for name in names:
         setattr(BUILDERS, name, _join_words)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ksql.base.errors import NotSupportedYet, ParseError, Span
 from ksql.syntax import expr
-from ksql.syntax.build import rule, words
+from ksql.syntax.build import listed, node, only, rule, value, words
 from ksql.syntax.build_leaves import PLURAL, string_value, unquote
 
 if TYPE_CHECKING:
     from ksql.syntax.expr import Expr
     from ksql.syntax.lexer import Token
-    from ksql.types.model import SqlType
 
 T = TypeVar("T")
 
@@ -27,33 +27,23 @@ _COMPARISONS: dict[str, expr.ComparisonOp] = {
 }
 
 words("not", "comparator", "plus_minus", "times_over", "interval_unit")
+only("expression_text", "parenthesis", "otherwise")
+listed("branches", "expressions", "arguments", "map_entries", "struct_fields", "parameters")
 
-
-@rule("expression_text", "parenthesis")
-def same(span: Span, inner: Expr) -> Expr:
-    """Brackets leave no node."""
-    return inner
+node(partial(expr.Logical, "OR"), "logical_or")
+node(partial(expr.Logical, "AND"), "logical_and")
+node(expr.Not, "logical_not")
+node(expr.Unary, "unary")  # the minus of a number is part of the number and never comes here
+node(expr.Deref, "dereference")
+node(expr.Subscript, "subscript")
+node(expr.Cast, "cast")
+value(expr.When, "when")
+node(partial(expr.Case, None), "searched_case")
+node(expr.Case, "simple_case")
+node(expr.Lambda, "lambda_many")
 
 
 # --- operators
-
-
-@rule("logical_or")
-def logical_or(span: Span, left: Expr, right: Expr) -> Expr:
-    """``left OR right``."""
-    return expr.Logical("OR", left, right, span=span)
-
-
-@rule("logical_and")
-def logical_and(span: Span, left: Expr, right: Expr) -> Expr:
-    """``left AND right``."""
-    return expr.Logical("AND", left, right, span=span)
-
-
-@rule("logical_not")
-def logical_not(span: Span, operand: Expr) -> Expr:
-    """``NOT operand``."""
-    return expr.Not(operand, span=span)
 
 
 @rule("comparison")
@@ -121,12 +111,6 @@ def arithmetic(span: Span, left: Expr, op: expr.ArithmeticOp, right: Expr) -> Ex
     return expr.Binary(op, left, right, span=span)
 
 
-@rule("unary")
-def unary(span: Span, op: expr.Sign, operand: Expr) -> Expr:
-    """``-operand``; the minus of a number is part of the number and never comes here."""
-    return expr.Unary(op, operand, span=span)
-
-
 @rule("at_time_zone")
 def at_time_zone(span: Span, operand: Expr, zone: Token) -> Expr:
     """``operand AT TIME ZONE 'zone'`` is in the language and nowhere implemented."""
@@ -147,56 +131,6 @@ def column(span: Span, token: Token) -> Expr:
 def qualified_column(span: Span, source: str, name: str) -> Expr:
     """``source.column``."""
     return expr.Ref(name, source, span=span)
-
-
-@rule("dereference")
-def dereference(span: Span, base: Expr, name: str) -> Expr:
-    """``base->field``."""
-    return expr.Deref(base, name, span=span)
-
-
-@rule("subscript")
-def subscript(span: Span, base: Expr, index: Expr) -> Expr:
-    """``base[index]``."""
-    return expr.Subscript(base, index, span=span)
-
-
-@rule("cast")
-def cast(span: Span, operand: Expr, type_: SqlType) -> Expr:
-    """``CAST(operand AS type)``."""
-    return expr.Cast(operand, type_, span=span)
-
-
-@rule("when")
-def when(span: Span, condition: Expr, result: Expr) -> expr.When:
-    """``WHEN condition THEN result``."""
-    return expr.When(condition, result)
-
-
-@rule("otherwise")
-def otherwise(span: Span, result: Expr) -> Expr:
-    """``ELSE result``."""
-    return result
-
-
-@rule("searched_case")
-def searched_case(span: Span, whens: tuple[expr.When, ...], otherwise: Expr | None) -> Expr:
-    """``CASE WHEN .. END``."""
-    return expr.Case(None, whens, otherwise, span=span)
-
-
-@rule("simple_case")
-def simple_case(
-    span: Span, operand: Expr, whens: tuple[expr.When, ...], otherwise: Expr | None
-) -> Expr:
-    """``CASE operand WHEN .. END``."""
-    return expr.Case(operand, whens, otherwise, span=span)
-
-
-@rule("branches", "expressions", "arguments", "map_entries", "struct_fields", "parameters")
-def listed(span: Span, *items: T) -> tuple[T, ...]:
-    """Things with commas between them."""
-    return items
 
 
 @rule("array_constructor")
@@ -248,9 +182,3 @@ def unit_argument(span: Span, word: str) -> Expr:
 def lambda_one(span: Span, parameter: str, body: Expr) -> Expr:
     """``x => body``."""
     return expr.Lambda((parameter,), body, span=span)
-
-
-@rule("lambda_many")
-def lambda_many(span: Span, parameters: tuple[str, ...], body: Expr) -> Expr:
-    """``(x, y) => body``."""
-    return expr.Lambda(parameters, body, span=span)

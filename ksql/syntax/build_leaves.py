@@ -5,11 +5,12 @@ from __future__ import annotations
 import decimal
 import math
 import re
+from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from ksql.base.errors import PREPARING, ParseError, Span
 from ksql.syntax import expr
-from ksql.syntax.build import rule, words
+from ksql.syntax.build import listed, node, rule, value, words
 from ksql.types import model
 
 if TYPE_CHECKING:
@@ -198,24 +199,6 @@ def text(span: Span, token: Token) -> str:
     return string_value(token)
 
 
-@rule("null_literal")
-def null_literal(span: Span) -> expr.NullLit:
-    """NULL."""
-    return expr.NullLit(span=span)
-
-
-@rule("true_literal")
-def true_literal(span: Span) -> expr.BoolLit:
-    """TRUE."""
-    return expr.BoolLit(True, span=span)
-
-
-@rule("false_literal")
-def false_literal(span: Span) -> expr.BoolLit:
-    """FALSE."""
-    return expr.BoolLit(False, span=span)
-
-
 @rule("string_literal")
 def string_literal(span: Span, token: Token) -> expr.StringLit:
     """A text in single quotes."""
@@ -288,6 +271,9 @@ def _word(word: str, span: Span) -> expr.NullLit | expr.BoolLit:
 
 
 words("decimal_word")
+node(expr.NullLit, "null_literal")
+node(partial(expr.BoolLit, True), "true_literal")
+node(partial(expr.BoolLit, False), "false_literal")
 
 
 @rule("typed_literal")
@@ -327,6 +313,10 @@ def sized_type(span: Span, type_: SqlType, *parameters: object) -> SqlType:
 
 
 words("type_parameter")
+listed("type_fields")
+value(model.Array, "array_type")
+value(model.Map, "map_type")
+value(model.Field, "type_field")
 
 
 @rule("decimal_type")
@@ -343,33 +333,9 @@ def decimal_type(span: Span, precision: Token, scale: Token) -> model.Decimal:
     return model.Decimal(digits, places)
 
 
-@rule("array_type")
-def array_type(span: Span, item: SqlType) -> model.Array:
-    """``ARRAY<item>`` or ``item ARRAY``."""
-    return model.Array(item)
-
-
-@rule("map_type")
-def map_type(span: Span, key: SqlType, value: SqlType) -> model.Map:
-    """``MAP<key, value>``."""
-    return model.Map(key, value)
-
-
 @rule("struct_type")
 def struct_type(span: Span, fields: tuple[model.Field, ...] | None = None) -> model.Struct:
     """``STRUCT<name type, ..>``; no two fields have one name."""
     if wrong := model.duplicate_fields(fields or ()):
         raise BadType(wrong, span=span)
     return model.Struct(fields or ())
-
-
-@rule("type_fields")
-def type_fields(span: Span, *fields: model.Field) -> tuple[model.Field, ...]:
-    """The fields of a STRUCT."""
-    return fields
-
-
-@rule("type_field")
-def type_field(span: Span, name: str, type_: SqlType) -> model.Field:
-    """One field of a STRUCT."""
-    return model.Field(name, type_)

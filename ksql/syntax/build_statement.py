@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.base.errors import ParseError, Span
 from ksql.syntax import ast, expr
-from ksql.syntax.build import rule, words
+from ksql.syntax.build import listed, node, only, rule, value, words
 from ksql.syntax.build_leaves import string_value
 from ksql.syntax.build_query import whole_number
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ksql.syntax.expr import Expr
     from ksql.syntax.lexer import Token
     from ksql.types.model import SqlType
-
-T = TypeVar("T")
 
 words(
     "source_kind",
@@ -37,18 +35,23 @@ words(
     "connector_scope",
     "from_beginning",
 )
+only("statement_text", "type_text", "subject")
+listed("configuration", "columns", "names")
 
-
-@rule("statement_text", "type_text", "subject")
-def same(span: Span, inner: T) -> T:
-    """Return the only part of a rule that adds nothing to it."""
-    return inner
-
-
-@rule("configuration", "columns", "names")
-def listed(span: Span, *items: T) -> tuple[T, ...]:
-    """Things in brackets with commas between them."""
-    return items
+value(lambda: ("KEY", None), "key_mark")
+value(lambda: ("PRIMARY KEY", None), "primary_key_mark")
+value(lambda: ("HEADERS", None), "headers_mark")
+node(ast.ColumnDef, "added_column")
+node(ast.QueryControl, "query_control")
+value(lambda: None, "all_queries")
+node(ast.Explain, "explain_statement", "explain_query")
+node(ast.DescribeConnector, "describe_connector")
+node(ast.SetProperty, "set_property")
+node(ast.UnsetProperty, "unset_property")
+node(ast.AlterSystem, "alter_system")
+node(ast.Define, "define")
+node(ast.Undefine, "undefine")
+node(ast.RunScript, "run_script")
 
 
 @rule("property")
@@ -171,24 +174,6 @@ def column_def(
     return ast.ColumnDef(name, type_, *mark, span=span)
 
 
-@rule("key_mark")
-def key_mark(span: Span) -> tuple[ast.ColumnMark, None]:
-    """``KEY``."""
-    return "KEY", None
-
-
-@rule("primary_key_mark")
-def primary_key_mark(span: Span) -> tuple[ast.ColumnMark, None]:
-    """``PRIMARY KEY``."""
-    return "PRIMARY KEY", None
-
-
-@rule("headers_mark")
-def headers_mark(span: Span) -> tuple[ast.ColumnMark, None]:
-    """``HEADERS``."""
-    return "HEADERS", None
-
-
 @rule("header_mark")
 def header_mark(span: Span, key: Token) -> tuple[ast.ColumnMark, str]:
     """``HEADER('key')``."""
@@ -201,12 +186,6 @@ def alter_source(
 ) -> ast.AlterSource:
     """ALTER STREAM or TABLE."""
     return ast.AlterSource(kind, name, columns, span=span)
-
-
-@rule("added_column")
-def added_column(span: Span, name: str, type_: SqlType) -> ast.ColumnDef:
-    """``ADD [COLUMN] name type``."""
-    return ast.ColumnDef(name, type_, span=span)
 
 
 @rule("drop_source")
@@ -247,24 +226,6 @@ def insert_values(
 
 
 # --- queries that run, and the catalogue
-
-
-@rule("query_control")
-def query_control(span: Span, action: ast.QueryAction, target: str | None) -> ast.QueryControl:
-    """TERMINATE, PAUSE or RESUME."""
-    return ast.QueryControl(action, target, span=span)
-
-
-@rule("all_queries")
-def all_queries(span: Span) -> None:
-    """ALL."""
-    return
-
-
-@rule("explain_statement", "explain_query")
-def explain(span: Span, target: str | ast.Statement) -> ast.Explain:
-    """EXPLAIN."""
-    return ast.Explain(target, span=span)
 
 
 @rule("show")
@@ -315,12 +276,6 @@ def describe_function(span: Span, name: str) -> ast.DescribeFunction:
     return ast.DescribeFunction(name.upper(), span=span)
 
 
-@rule("describe_connector")
-def describe_connector(span: Span, name: str) -> ast.DescribeConnector:
-    """DESCRIBE CONNECTOR."""
-    return ast.DescribeConnector(name, span=span)
-
-
 @rule("print_topic")
 def print_topic(
     span: Span, topic: str, beginning: str | None, interval: int | None, limit: int | None
@@ -369,45 +324,6 @@ def create_connector(
 def drop_connector(span: Span, missing: str | None, name: str) -> ast.DropConnector:
     """DROP CONNECTOR."""
     return ast.DropConnector(name, missing is not None, span=span)
-
-
-# --- the session
-
-
-@rule("set_property")
-def set_property(span: Span, name: str, value: str) -> ast.SetProperty:
-    """SET."""
-    return ast.SetProperty(name, value, span=span)
-
-
-@rule("unset_property")
-def unset_property(span: Span, name: str) -> ast.UnsetProperty:
-    """UNSET."""
-    return ast.UnsetProperty(name, span=span)
-
-
-@rule("alter_system")
-def alter_system(span: Span, name: str, value: str) -> ast.AlterSystem:
-    """ALTER SYSTEM."""
-    return ast.AlterSystem(name, value, span=span)
-
-
-@rule("define")
-def define(span: Span, name: str, value: str) -> ast.Define:
-    """DEFINE."""
-    return ast.Define(name, value, span=span)
-
-
-@rule("undefine")
-def undefine(span: Span, name: str) -> ast.Undefine:
-    """UNDEFINE."""
-    return ast.Undefine(name, span=span)
-
-
-@rule("run_script")
-def run_script(span: Span, path: str) -> ast.RunScript:
-    """RUN SCRIPT."""
-    return ast.RunScript(path, span=span)
 
 
 # --- assertions
