@@ -16,23 +16,8 @@ from ksql.functions.signature import (
     Var,
     has_vars,
 )
-from ksql.types.model import (
-    BIGINT,
-    BYTES,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    NULL,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    Array,
-    Decimal,
-    Field,
-    Map,
-    SqlType,
-    Struct,
-)
+from ksql.types import model
+from ksql.types.model import SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,11 +26,14 @@ Bindings = dict[str, SqlType]
 
 # To what a value turns into by itself; DECIMAL stands between BIGINT and DOUBLE.
 _CASTS: Mapping[SqlType, tuple[SqlType, ...]] = {
-    INTEGER: (BIGINT, DOUBLE),
-    BIGINT: (DOUBLE,),
-    STRING: (DATE, TIME, TIMESTAMP, BYTES),
+    model.INTEGER: (model.BIGINT, model.DOUBLE),
+    model.BIGINT: (model.DOUBLE,),
+    model.STRING: (model.DATE, model.TIME, model.TIMESTAMP, model.BYTES),
 }
-_AS_DECIMAL: Mapping[SqlType, Decimal] = {INTEGER: Decimal(10, 0), BIGINT: Decimal(19, 0)}
+_AS_DECIMAL: Mapping[SqlType, model.Decimal] = {
+    model.INTEGER: model.Decimal(10, 0),
+    model.BIGINT: model.Decimal(19, 0),
+}
 
 
 def fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlType | None:
@@ -55,8 +43,8 @@ def fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlTy
     here.
     Source: docs/functions.md#which-overload-is-called.
     """
-    if given == NULL:
-        return None if isinstance(pattern, Fn) else NULL
+    if given == model.NULL:
+        return None if isinstance(pattern, Fn) else model.NULL
     return _fit(pattern, given, bound, casts and not has_vars(pattern))
 
 
@@ -68,18 +56,18 @@ def _fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlT
             return given
         case Exact(wanted), _:
             return wanted if given == wanted or (casts and _castable(given, wanted)) else None
-        case AnyDecimal(), Decimal():
+        case AnyDecimal(), model.Decimal():
             return given
         case AnyDecimal(), _:
             return _AS_DECIMAL.get(given) if casts else None
-        case ArrayOf(item), Array(actual):
+        case ArrayOf(item), model.Array(actual):
             inner = _fit(item, actual, bound, casts)
-            return Array(inner) if inner else None
-        case MapOf(key, value), Map(actual_key, actual_value):
+            return model.Array(inner) if inner else None
+        case MapOf(key, value), model.Map(actual_key, actual_value):
             new_key = _fit(key, actual_key, bound, casts)
             new_value = _fit(value, actual_value, bound, casts)
-            return Map(new_key, new_value) if new_key and new_value else None
-        case StructOf(fields), Struct(actual_fields) if len(fields) == len(actual_fields):
+            return model.Map(new_key, new_value) if new_key and new_value else None
+        case StructOf(fields), model.Struct(actual_fields) if len(fields) == len(actual_fields):
             same = all(
                 name == field.name and _fit(type_, field.type, bound, False)
                 for (name, type_), field in zip(fields, actual_fields, strict=True)
@@ -90,9 +78,9 @@ def _fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlT
 
 
 def _castable(given: SqlType, wanted: SqlType) -> bool:
-    if isinstance(given, Decimal):
-        return wanted == DOUBLE
-    if isinstance(wanted, Decimal):
+    if isinstance(given, model.Decimal):
+        return wanted == model.DOUBLE
+    if isinstance(wanted, model.Decimal):
         widened = _AS_DECIMAL.get(given)
         return widened is not None and (
             widened.precision - widened.scale <= wanted.precision - wanted.scale
@@ -104,29 +92,31 @@ def substitute(pattern: Pattern, bound: Bindings) -> SqlType:
     """The concrete type of a pattern; a variable that nothing bound is NULL."""
     match pattern:
         case Var(name):
-            return bound.get(name, NULL)
+            return bound.get(name, model.NULL)
         case Exact(type_):
             return type_
         case ArrayOf(item):
-            return Array(substitute(item, bound))
+            return model.Array(substitute(item, bound))
         case MapOf(key, value):
-            return Map(substitute(key, bound), substitute(value, bound))
+            return model.Map(substitute(key, bound), substitute(value, bound))
         case StructOf(fields):
-            return Struct(tuple(Field(name, substitute(type_, bound)) for name, type_ in fields))
+            return model.Struct(
+                tuple(model.Field(name, substitute(type_, bound)) for name, type_ in fields)
+            )
         case Fn(_, returns):
             return substitute(returns, bound)
         case AnyType() | AnyDecimal():
-            return NULL
+            return model.NULL
 
 
 def show(type_: SqlType) -> str:
     """The type as messages name it: field names without quotes, NULL in small letters."""
     match type_:
-        case Array(item):
+        case model.Array(item):
             return f"ARRAY<{show(item)}>"
-        case Map(key, value):
+        case model.Map(key, value):
             return f"MAP<{show(key)}, {show(value)}>"
-        case Struct(fields):
+        case model.Struct(fields):
             return f"STRUCT<{', '.join(f'{field.name} {show(field.type)}' for field in fields)}>"
         case _:
-            return "null" if type_ == NULL else str(type_)
+            return "null" if type_ == model.NULL else str(type_)

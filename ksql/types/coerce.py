@@ -11,23 +11,13 @@ import binascii
 import decimal
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.types import decimals, ints, model, times
-from ksql.types.model import (
-    BIGINT,
-    BOOLEAN,
-    BYTES,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    NULL,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    SqlType,
-)
 from ksql.types.render import java_double, stringer
+
+if TYPE_CHECKING:
+    from ksql.types.model import SqlType
 
 Caster = Callable[[Any], Any]
 
@@ -125,41 +115,41 @@ def _same(value: Any) -> Any:
 
 
 _SCALARS: dict[tuple[SqlType, SqlType], Caster] = {
-    (BOOLEAN, STRING): lambda value: "true" if value else "false",
-    (INTEGER, BIGINT): _same,
-    (INTEGER, DOUBLE): float,
-    (INTEGER, STRING): str,
-    (BIGINT, INTEGER): ints.wrap32,
-    (BIGINT, DOUBLE): float,
-    (BIGINT, STRING): str,
-    (DOUBLE, INTEGER): lambda value: ints.saturate(value, ints.INT_MIN, ints.INT_MAX),
-    (DOUBLE, BIGINT): lambda value: ints.saturate(value, ints.LONG_MIN, ints.LONG_MAX),
-    (DOUBLE, STRING): java_double,
-    (STRING, BOOLEAN): parse_boolean,
-    (STRING, INTEGER): parse_integer,
-    (STRING, BIGINT): parse_bigint,
-    (STRING, DOUBLE): parse_double,
-    (STRING, TIMESTAMP): times.parse_timestamp,
-    (STRING, TIME): times.parse_time,
-    (STRING, DATE): times.parse_date,
-    (STRING, BYTES): parse_base64,
-    (TIMESTAMP, STRING): times.format_timestamp,
-    (TIMESTAMP, TIME): lambda value: value % times.DAY_MS,
-    (TIMESTAMP, DATE): lambda value: value // times.DAY_MS,
-    (DATE, STRING): times.format_date,
-    (DATE, TIMESTAMP): lambda value: value * times.DAY_MS,
-    (TIME, STRING): times.format_time,
+    (model.BOOLEAN, model.STRING): lambda value: "true" if value else "false",
+    (model.INTEGER, model.BIGINT): _same,
+    (model.INTEGER, model.DOUBLE): float,
+    (model.INTEGER, model.STRING): str,
+    (model.BIGINT, model.INTEGER): ints.wrap32,
+    (model.BIGINT, model.DOUBLE): float,
+    (model.BIGINT, model.STRING): str,
+    (model.DOUBLE, model.INTEGER): lambda value: ints.saturate(value, ints.INT_MIN, ints.INT_MAX),
+    (model.DOUBLE, model.BIGINT): lambda value: ints.saturate(value, ints.LONG_MIN, ints.LONG_MAX),
+    (model.DOUBLE, model.STRING): java_double,
+    (model.STRING, model.BOOLEAN): parse_boolean,
+    (model.STRING, model.INTEGER): parse_integer,
+    (model.STRING, model.BIGINT): parse_bigint,
+    (model.STRING, model.DOUBLE): parse_double,
+    (model.STRING, model.TIMESTAMP): times.parse_timestamp,
+    (model.STRING, model.TIME): times.parse_time,
+    (model.STRING, model.DATE): times.parse_date,
+    (model.STRING, model.BYTES): parse_base64,
+    (model.TIMESTAMP, model.STRING): times.format_timestamp,
+    (model.TIMESTAMP, model.TIME): lambda value: value % times.DAY_MS,
+    (model.TIMESTAMP, model.DATE): lambda value: value // times.DAY_MS,
+    (model.DATE, model.STRING): times.format_date,
+    (model.DATE, model.TIMESTAMP): lambda value: value * times.DAY_MS,
+    (model.TIME, model.STRING): times.format_time,
 }
 _FROM_DECIMAL: dict[SqlType, Caster] = {
-    INTEGER: _truncate(ints.wrap32),
-    BIGINT: _truncate(ints.wrap64),
-    DOUBLE: float,
-    STRING: lambda value: format(value, "f"),
+    model.INTEGER: _truncate(ints.wrap32),
+    model.BIGINT: _truncate(ints.wrap64),
+    model.DOUBLE: float,
+    model.STRING: lambda value: format(value, "f"),
 }
 _WIDER: dict[SqlType, tuple[SqlType, ...]] = {
-    INTEGER: (BIGINT, DOUBLE),
-    BIGINT: (DOUBLE,),
-    STRING: (DATE, TIME, TIMESTAMP, BYTES),
+    model.INTEGER: (model.BIGINT, model.DOUBLE),
+    model.BIGINT: (model.DOUBLE,),
+    model.STRING: (model.DATE, model.TIME, model.TIMESTAMP, model.BYTES),
 }
 
 
@@ -174,14 +164,14 @@ def can_cast(source: SqlType, target: SqlType) -> bool:
 
 def can_coerce(source: SqlType, target: SqlType) -> bool:
     """Whether a value of the one type becomes the other by itself, without loss."""
-    if source in (target, NULL):
+    if source in (target, model.NULL):
         return True
     match source, target:
         case _, model.Decimal():
             narrow = decimals.as_decimal(source)
             return narrow is not None and decimals.holds(target, narrow)
         case model.Decimal(), _:
-            return target == DOUBLE
+            return target == model.DOUBLE
         case model.Array(a), model.Array(b):
             return can_coerce(a, b)
         case model.Map(k1, v1), model.Map(k2, v2):
@@ -200,7 +190,7 @@ def caster(source: SqlType, target: SqlType) -> Caster:
 
     Raises: CastNotSupported.
     """
-    if source in (target, NULL):
+    if source in (target, model.NULL):
         return _same
     match source, target:
         case _, model.Decimal():

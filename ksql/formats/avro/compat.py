@@ -7,22 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.formats.avro.tree import (
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Named,
-    Node,
-    Primitive,
-    Record,
-    Union,
-)
+from ksql.formats.avro import tree
 from ksql.formats.difference import Difference, Roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from ksql.formats.avro.tree import Node
 
 _WIDENED: Final[Mapping[str, frozenset[str]]] = {
     "long": frozenset({"int"}),
@@ -60,41 +51,45 @@ class _Comparison:
 
     def _compare(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         match reader, writer:
-            case (Union(), _) | (_, Union()):
+            case (tree.Union(), _) | (_, tree.Union()):
                 yield from self._unions(reader, writer, path)
-            case Array(), Array():
+            case tree.Array(), tree.Array():
                 yield from self.compare(reader.items, writer.items, f"{path}/items")
-            case Map(), Map():
+            case tree.Map(), tree.Map():
                 yield from self.compare(reader.values, writer.values, f"{path}/values")
-            case Primitive(), Primitive():
+            case tree.Primitive(), tree.Primitive():
                 wider = _WIDENED.get(reader.kind, frozenset())
                 if reader.kind != writer.kind and writer.kind not in wider:
                     yield self._type_mismatch(reader, writer, path)
-            case (Record(), Record()) | (Enum(), Enum()) | (Fixed(), Fixed()):
+            case (
+                (tree.Record(), tree.Record())
+                | (tree.Enum(), tree.Enum())
+                | (tree.Fixed(), tree.Fixed())
+            ):
                 yield from self._named(reader, writer, path)
             case _:
                 yield self._type_mismatch(reader, writer, path)
 
     def _unions(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
         match reader, writer:
-            case Union(), Union():
+            case tree.Union(), tree.Union():
                 for index, branch in enumerate(writer.branches):
                     if not self._some_branch_reads(reader, branch):
                         yield self._missing_branch(branch, f"{path}/{index}")
-            case Union(), _:
+            case tree.Union(), _:
                 if not self._some_branch_reads(reader, writer):
                     yield self._missing_branch(writer, path)
-            case _, Union():
+            case _, tree.Union():
                 for branch in writer.branches:
                     yield from self.compare(reader, branch, path)
             case _:
                 return
 
-    def _some_branch_reads(self, reader: Union, writer: Node) -> bool:
+    def _some_branch_reads(self, reader: tree.Union, writer: Node) -> bool:
         return any(not self._prober.compare(one, writer, "") for one in reader.branches)
 
     def _named(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
-        if isinstance(reader, Named) and isinstance(writer, Named):
+        if isinstance(reader, tree.Named) and isinstance(writer, tree.Named):
             same = reader.short == writer.short or writer.name in reader.aliases
             if not same:
                 yield Difference(
@@ -104,11 +99,11 @@ class _Comparison:
                     f"expected: {writer.name}",
                 )
         match reader, writer:
-            case Record(), Record():
+            case tree.Record(), tree.Record():
                 yield from self._fields(reader, writer, path)
-            case Enum(), Enum():
+            case tree.Enum(), tree.Enum():
                 yield from self._symbols(reader, writer, f"{path}/symbols")
-            case Fixed(), Fixed() if reader.size != writer.size:
+            case tree.Fixed(), tree.Fixed() if reader.size != writer.size:
                 yield Difference(
                     "FIXED_SIZE_MISMATCH",
                     f"{path}/size",
@@ -119,7 +114,7 @@ class _Comparison:
             case _:
                 return
 
-    def _fields(self, reader: Record, writer: Record, path: str) -> Iterator[Difference]:
+    def _fields(self, reader: tree.Record, writer: tree.Record, path: str) -> Iterator[Difference]:
         written = {one.name: one for one in writer.fields}
         for index, one in enumerate(reader.fields):
             place = f"{path}/fields/{index}"
@@ -135,7 +130,7 @@ class _Comparison:
                     one.name,
                 )
 
-    def _symbols(self, reader: Enum, writer: Enum, path: str) -> Iterator[Difference]:
+    def _symbols(self, reader: tree.Enum, writer: tree.Enum, path: str) -> Iterator[Difference]:
         missing = [one for one in writer.symbols if one not in reader.symbols]
         if missing and reader.default is None:
             yield Difference(
@@ -168,7 +163,7 @@ class _Comparison:
         )
 
 
-def _written_field(reader: Field, written: Mapping[str, Field]) -> Field | None:
+def _written_field(reader: tree.Field, written: Mapping[str, tree.Field]) -> tree.Field | None:
     for name in (reader.name, *reader.aliases):
         if name in written:
             return written[name]

@@ -11,21 +11,8 @@ from typing import Final
 
 import orjson
 
-from ksql.formats.avro.tree import (
-    PRIMITIVES,
-    Array,
-    BrokenAvro,
-    Enum,
-    Field,
-    Fixed,
-    Json,
-    Map,
-    Node,
-    Primitive,
-    Record,
-    Union,
-    decimal_of,
-)
+from ksql.formats.avro import tree
+from ksql.formats.avro.tree import BrokenAvro, Json, Node
 
 _RESERVED: Final = frozenset(
     {
@@ -33,7 +20,7 @@ _RESERVED: Final = frozenset(
         *("items", "values"),
     }
 )
-_DECLARED: Final = frozenset({*PRIMITIVES, "array", "map", "record", "error", "enum", "fixed"})
+_DECLARED: Final = frozenset({*tree.PRIMITIVES, "array", "map", "record", "error", "enum", "fixed"})
 _FIELD_RESERVED: Final = frozenset({"name", "type", "doc", "default", "order", "aliases"})
 
 
@@ -45,13 +32,13 @@ class Rules:
     before their record. ``redefines``: a name may be defined again, and then means the last.
     """
 
-    check: Callable[[Node | Field, Json], None]
+    check: Callable[[Node | tree.Field, Json], None]
     redefines: bool
 
 
-def _readable(made: Node | Field, _schema: Json) -> None:
-    if isinstance(made, Fixed) or (isinstance(made, Primitive) and made.kind == "bytes"):
-        decimal_of(made.props)
+def _readable(made: Node | tree.Field, _schema: Json) -> None:
+    if isinstance(made, tree.Fixed) or (isinstance(made, tree.Primitive) and made.kind == "bytes"):
+        tree.decimal_of(made.props)
 
 
 READING: Final = Rules(_readable, redefines=True)
@@ -81,7 +68,7 @@ def document(text: str) -> Json:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        if text.strip() in PRIMITIVES:
+        if text.strip() in tree.PRIMITIVES:
             return text.strip()
         raise BrokenAvro(str(error)) from error
 
@@ -89,7 +76,7 @@ def document(text: str) -> Json:
 class _Reader:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._named: dict[str, Fixed | Enum | Record] = {}
+        self._named: dict[str, tree.Fixed | tree.Enum | tree.Record] = {}
 
     def knows(self, schema: Json) -> bool:
         before = dict(self._named)
@@ -107,7 +94,7 @@ class _Reader:
         if isinstance(schema, str):
             return self._by_name(schema, space)
         if isinstance(schema, list):
-            made = Union(tuple(self.node(one, space) for one in schema))
+            made = tree.Union(tuple(self.node(one, space) for one in schema))
         elif not isinstance(schema, dict) or "type" not in schema:
             raise BrokenAvro(f"no type in {shown(schema)}")
         elif not isinstance(schema["type"], str) or schema["type"] not in _DECLARED:
@@ -120,29 +107,29 @@ class _Reader:
     def _declared(self, schema: dict[str, Json], space: str) -> Node:
         props = {key: value for key, value in schema.items() if key not in _RESERVED}
         match schema["type"]:
-            case kind if kind in PRIMITIVES:
-                return Primitive(kind, props)
+            case kind if kind in tree.PRIMITIVES:
+                return tree.Primitive(kind, props)
             case "array":
-                return Array(self.node(_needed(schema, "items"), space), props)
+                return tree.Array(self.node(_needed(schema, "items"), space), props)
             case "map":
-                return Map(self.node(_needed(schema, "values"), space), props)
+                return tree.Map(self.node(_needed(schema, "values"), space), props)
             case "record" | "error":
                 return self._record(schema, space, props)
             case "enum":
                 default = props.pop("default", None)
                 symbols = tuple(map(str, _listed(schema, "symbols")))
                 return self._define(
-                    Enum(*_named(schema, space), props, symbols=symbols, default=default)
+                    tree.Enum(*_named(schema, space), props, symbols=symbols, default=default)
                 )
             case _:
                 size = _needed(schema, "size")
                 if not isinstance(size, int) or size < 0:
                     raise BrokenAvro(f"a fixed type has the size {shown(size)}")
-                return self._define(Fixed(*_named(schema, space), props, size=size))
+                return self._define(tree.Fixed(*_named(schema, space), props, size=size))
 
     def _by_name(self, name: str, space: str) -> Node:
-        if name in PRIMITIVES:
-            return Primitive(name)
+        if name in tree.PRIMITIVES:
+            return tree.Primitive(name)
         full = _full(name, space)
         found = self._named.get(full) or self._named.get(name)
         if found is None:
@@ -150,15 +137,15 @@ class _Reader:
         return found
 
     def _record(self, schema: dict[str, Json], space: str, props: dict[str, Json]) -> Node:
-        record = Record(*_named(schema, space), props)
+        record = tree.Record(*_named(schema, space), props)
         self._define(record)
         record.fields += (self._field(one, record) for one in _listed(schema, "fields"))
         return record
 
-    def _field(self, schema: Json, record: Record) -> Field:
+    def _field(self, schema: Json, record: tree.Record) -> tree.Field:
         if not isinstance(schema, dict):
             raise BrokenAvro(f'a field of "{record.name}" is no object')
-        made = Field(
+        made = tree.Field(
             _text(schema, "name"),
             self.node(_needed(schema, "type"), record.space),
             "default" in schema,
@@ -171,7 +158,7 @@ class _Reader:
         self._rules.check(made, schema)
         return made
 
-    def _define(self, made: Fixed | Enum | Record) -> Node:
+    def _define(self, made: tree.Fixed | tree.Enum | tree.Record) -> Node:
         if made.name in self._named and not self._rules.redefines:
             raise BrokenAvro(f'"{made.name}" is defined twice')
         self._named[made.name] = made

@@ -10,21 +10,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from ksql.formats.avro.tree import (
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Json,
-    Map,
-    Node,
-    Primitive,
-    Record,
-    Union,
-)
+from ksql.formats.avro import tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ksql.formats.avro.tree import Json, Node
 
 
 def canonical_text(type_: Node, *, normalize: bool = False) -> str:
@@ -39,18 +30,18 @@ class _Printer:
 
     def json(self, type_: Node, space: str) -> Json:
         match type_:
-            case Primitive(kind, props):
+            case tree.Primitive(kind, props):
                 return {"type": kind, **self._props(props)} if props else kind
-            case Array(items, props):
+            case tree.Array(items, props):
                 return {"type": "array", "items": self.json(items, space), **self._props(props)}
-            case Map(values, props):
+            case tree.Map(values, props):
                 return {"type": "map", "values": self.json(values, space), **self._props(props)}
-            case Union(branches):
+            case tree.Union(branches):
                 return [self.json(one, space) for one in branches]
-            case Fixed() | Enum() | Record():
+            case tree.Fixed() | tree.Enum() | tree.Record():
                 return self._named(type_, space)
 
-    def _named(self, type_: Fixed | Enum | Record, space: str) -> Json:
+    def _named(self, type_: tree.Fixed | tree.Enum | tree.Record, space: str) -> Json:
         if type_.imported or type_.name in self._seen:
             return type_.short if type_.space == space else type_.name
         self._seen.add(type_.name)
@@ -60,13 +51,13 @@ class _Printer:
         if type_.doc is not None:
             out["doc"] = type_.doc
         match type_:
-            case Record():
+            case tree.Record():
                 out["fields"] = [self._field(one, type_.space) for one in type_.fields]
-            case Enum():
+            case tree.Enum():
                 out["symbols"] = type_.symbols
                 if type_.default is not None:
                     out["default"] = type_.default
-            case Fixed():
+            case tree.Fixed():
                 out["size"] = type_.size
         out.update(self._props(type_.props))
         if type_.aliases:
@@ -77,7 +68,7 @@ class _Printer:
             ]
         return out
 
-    def _field(self, one: Field, space: str) -> Json:
+    def _field(self, one: tree.Field, space: str) -> Json:
         out: dict[str, Json] = {"name": one.name, "type": self.json(one.type, space)}
         if one.doc is not None:
             out["doc"] = one.doc

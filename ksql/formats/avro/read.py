@@ -15,19 +15,9 @@ from typing import TYPE_CHECKING, assert_never
 from ksql.base.codegen import Draft, indent
 from ksql.formats import connect
 from ksql.formats.avro import schema as avro_schema
+from ksql.formats.avro import tree
 from ksql.formats.avro.schema import connect_type
-from ksql.formats.avro.tree import (
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Node,
-    Primitive,
-    Record,
-    Union,
-    is_null,
-)
+from ksql.formats.avro.tree import Node, is_null
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
 from ksql.formats.schema_registry import PREFIX_BYTES
 from ksql.formats.serde import Bad
@@ -134,34 +124,36 @@ class _Reader(Draft):
 
     def read(self, node: Node, var: str, wanted: SqlType, path: str) -> list[str]:
         """Lines that leave the value in ``var``; ``path`` is for errors found now."""
-        if isinstance(node, Union):
+        if isinstance(node, tree.Union):
             return self._union(node, var, wanted, path)
         if is_null(node):
             return [f"{var} = None"]
         match wanted:
-            case model.Array(item) if isinstance(node, Array):
+            case model.Array(item) if isinstance(node, tree.Array):
                 return [f"{var}, p = {self._array(node, item, path)}(data, p)"]
-            case model.Map(_, value) if isinstance(node, Map):
+            case model.Map(_, value) if isinstance(node, tree.Map):
                 return [f"{var}, p = {self._map(node, value, path)}(data, p)"]
             case model.Map(_, value) if entries := _entries(node):
                 return [f"{var}, p = {self._entries(entries, value, path)}(data, p)"]
-            case model.Struct() if isinstance(node, Record):
+            case model.Struct() if isinstance(node, tree.Record):
                 return [f"{var}, p = {self._struct(node, wanted, path)}(data, p)"]
-            case model.Primitive() | model.Decimal() if isinstance(node, Primitive | Fixed | Enum):
+            case model.Primitive() | model.Decimal() if isinstance(
+                node, tree.Primitive | tree.Fixed | tree.Enum
+            ):
                 return self._scalar(node, var, wanted, path)
             case _:
                 raise mismatch(connect_type(node), wanted, path)
 
     def _scalar(
-        self, node: Primitive | Fixed | Enum, var: str, wanted: SqlType, path: str
+        self, node: tree.Primitive | tree.Fixed | tree.Enum, var: str, wanted: SqlType, path: str
     ) -> list[str]:
         type_: ConnectType | None = connect.STRING
         match node:
-            case Primitive(kind=kind, connect=type_):
+            case tree.Primitive(kind=kind, connect=type_):
                 lines = _leaf(kind, var)
-            case Fixed(size=size, connect=type_):
+            case tree.Fixed(size=size, connect=type_):
                 lines = [f"{var} = data[p : p + {size}]; p += {size}"]
-            case Enum(symbols=symbols):
+            case tree.Enum(symbols=symbols):
                 lines = [*_size(), f"{var} = {self.add(symbols)}[n]"]
             case _:
                 assert_never(node)
@@ -173,7 +165,7 @@ class _Reader(Draft):
             lines.append(f"{var} = {self.add(convert)}({var})")
         return lines
 
-    def _union(self, node: Union, var: str, wanted: SqlType, path: str) -> list[str]:
+    def _union(self, node: tree.Union, var: str, wanted: SqlType, path: str) -> list[str]:
         if len(node.real) > 1:
             name = self._branches(node, wanted, path)
             return [f"{var}, p = {name}(data, p)"]
@@ -183,7 +175,7 @@ class _Reader(Draft):
             lines += indent(self.read(branch, var, wanted, path))
         return [*lines, "else:", "    raise Malformed('no such branch')"]
 
-    def _branches(self, node: Union, wanted: SqlType, path: str) -> str:
+    def _branches(self, node: tree.Union, wanted: SqlType, path: str) -> str:
         """A union of several types is a struct with a field for each."""
         if not isinstance(wanted, model.Struct):
             raise mismatch(connect_type(node), wanted, path)
@@ -204,19 +196,19 @@ class _Reader(Draft):
         body += ["else:", "    raise Malformed('no such branch')"]
         return self._function(body)
 
-    def _array(self, node: Array, item: SqlType, path: str) -> str:
+    def _array(self, node: tree.Array, item: SqlType, path: str) -> str:
         one = self.read(node.items, "x", item, f"{path}[]")
         loop = ["for _ in range(c):", *indent([*one, "out.append(x)"])]
         place = '    raise bad.under(f"[{len(out)}]")'
         return self._blocks("out = []", loop, place)
 
-    def _map(self, node: Map, value: SqlType, path: str) -> str:
+    def _map(self, node: tree.Map, value: SqlType, path: str) -> str:
         one = self.read(node.values, "x", value, f"{path}.value")
         key = _leaf("string", "k")
         loop = ["for _ in range(c):", *indent([*key, *one, "out[k] = x"])]
         return self._blocks('out = {}; k = ""', loop, '    raise bad.under(f".{k}.value")')
 
-    def _entries(self, entries: tuple[Record, Node, Node], value: SqlType, path: str) -> str:
+    def _entries(self, entries: tuple[tree.Record, Node, Node], value: SqlType, path: str) -> str:
         """A map that was written as an array of records of a key and a value."""
         record, key, item = entries
         one: list[str] = []
@@ -242,14 +234,14 @@ class _Reader(Draft):
         ]
         return self._function(body)
 
-    def _struct(self, node: Record, wanted: model.Struct, path: str) -> str:
+    def _struct(self, node: tree.Record, wanted: model.Struct, path: str) -> str:
         members = tuple((f.name, f.type) for f in wanted.fields)
         lines, names = self.members(node, members, path)
         pairs = ", ".join(f"{n!r}: {var}" for (n, _), var in zip(members, names, strict=True))
         return self._function([*lines, f"return {{{pairs}}}, p"])
 
     def members(
-        self, node: Record, members: tuple[tuple[str, SqlType], ...], path: str
+        self, node: tree.Record, members: tuple[tuple[str, SqlType], ...], path: str
     ) -> tuple[list[str], list[str]]:
         """Lines that read the record's fields in their order, and the variables of the members."""
         variables = [f"a{i}" for i in range(len(members))]
@@ -268,7 +260,7 @@ class _Reader(Draft):
         return lines, variables
 
     def _member(
-        self, field: Field, readers: list[tuple[str, str, SqlType]], path: str
+        self, field: tree.Field, readers: list[tuple[str, str, SqlType]], path: str
     ) -> list[str]:
         """Several columns may match one field by upper case; the bytes are read for each."""
         lines: list[str] = ["q = p"] if len(readers) > 1 else []
@@ -282,33 +274,33 @@ class _Reader(Draft):
     def skip(self, node: Node) -> list[str]:
         """Lines that pass over a value."""
         match node:
-            case Primitive(kind):
+            case tree.Primitive(kind):
                 return _SKIP_LEAF[kind]
-            case Fixed(size=size):
+            case tree.Fixed(size=size):
                 return [f"p += {size}"]
-            case Enum():
+            case tree.Enum():
                 return _SKIP_LONG
             case _:
                 return [f"p = {self._skipper(node)}(data, p)"]
 
-    def _skipper(self, node: Array | Map | Union | Record) -> str:
+    def _skipper(self, node: tree.Array | tree.Map | tree.Union | tree.Record) -> str:
         """A function, as a record may hold itself."""
         if node in self._skips:
             return self._skips[node]
         name = self._skips[node] = self.add(None)
         match node:
-            case Record(fields=fields):
+            case tree.Record(fields=fields):
                 body = [line for field in fields for line in self.skip(field.type)]
-            case Union(branches):
+            case tree.Union(branches):
                 body = [*_long("n")]
                 for index, branch in enumerate(branches):
                     body.append(f"{'el' if index else ''}if n == {index}:")
                     body += indent([*self.skip(branch), "pass"])
                 body += ["else:", "    raise Malformed('no such branch')"]
-            case Array(items):
+            case tree.Array(items):
                 body = ["while True:", *indent(_SKIP_BLOCK), "    for _ in range(c):"]
                 body += indent([*self.skip(items), "pass"], 2)
-            case Map(values):
+            case tree.Map(values):
                 body = ["while True:", *indent(_SKIP_BLOCK), "    for _ in range(c):"]
                 body += indent([*_SKIP_LEAF["string"], *self.skip(values)], 2)
             case _:
@@ -344,9 +336,9 @@ _SKIP_BLOCK = [
 ]
 
 
-def _entries(node: Node) -> tuple[Record, Node, Node] | None:
+def _entries(node: Node) -> tuple[tree.Record, Node, Node] | None:
     """Record, key and value of an array that stands for a map."""
-    if isinstance(node, Array) and isinstance(node.items, Record):
+    if isinstance(node, tree.Array) and isinstance(node.items, tree.Record):
         fields = {field.name: field.type for field in node.items.fields}
         if set(fields) == {"key", "value"}:
             return node.items, fields["key"], fields["value"]
@@ -362,13 +354,13 @@ def row_reader(
     """
     made = _Reader()
     absent: list[str] = []
-    if isinstance(node, Union) and wrapped and len(node.real) == 1:
+    if isinstance(node, tree.Union) and wrapped and len(node.real) == 1:
         index = node.branches.index(node.real[0])
         absent = [*_long("n"), f"if n != {index}:", "    return None"]
         node = node.real[0]
     if not wrapped:
         lines, names = made.read(node, "a0", columns[0].type, "$"), ["a0"]
-    elif isinstance(node, Record):
+    elif isinstance(node, tree.Record):
         lines, names = made.members(node, tuple((c.name, c.type) for c in columns), "$")
     else:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))

@@ -12,23 +12,12 @@ import orjson
 
 from ksql.base.errors import StatementError
 from ksql.formats import connect
-from ksql.formats.avro.tree import (
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Node,
-    Primitive,
-    Record,
-    Union,
-    is_null,
-)
+from ksql.formats.avro import tree
+from ksql.formats.avro.tree import Json, Node, is_null
 from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Strange
 from ksql.types import model
 
 if TYPE_CHECKING:
-    from ksql.formats.avro.tree import Json
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 
@@ -55,24 +44,24 @@ def connect_type(node: Node, inside: tuple[Node, ...] = ()) -> ConnectType:
         return Strange("Recursive schemas are not supported")
     inside = (*inside, node)
     match node:
-        case Primitive():
+        case tree.Primitive():
             return node.connect or Strange("The type null has no values")
-        case Fixed():
+        case tree.Fixed():
             return node.connect
-        case Enum():
+        case tree.Enum():
             return connect.STRING
-        case Array(items):
+        case tree.Array(items):
             found = connect_type(items, inside)
             return _entries(items, found) or Items(found)
-        case Map(values):
+        case tree.Map(values):
             return Entries(connect.STRING, connect_type(values, inside))
-        case Record():
+        case tree.Record():
             members = (
                 Member(f.name, connect_type(f.type, inside), required=is_required(f))
                 for f in node.fields
             )
             return Group(tuple(members))
-        case Union():
+        case tree.Union():
             if len(node.real) == 1:
                 return connect_type(node.real[0], inside)
             names = [branch_name(b) for b in node.real]
@@ -83,7 +72,7 @@ def connect_type(node: Node, inside: tuple[Node, ...] = ()) -> ConnectType:
 
 def _entries(items: Node, found: ConnectType) -> Entries | None:
     """The map of texts that Connect has written as an array."""
-    if not isinstance(items, Record) or not isinstance(found, Group):
+    if not isinstance(items, tree.Record) or not isinstance(found, Group):
         return None
     if items.name != _ENTRY_NAME and items.props.get("connect.internal.type") != _ENTRY:
         return None
@@ -93,15 +82,15 @@ def _entries(items: Node, found: ConnectType) -> Entries | None:
     return Entries(connect.STRING, types["value"])
 
 
-def is_required(field: Field) -> bool:
+def is_required(field: tree.Field) -> bool:
     """Whether a value must be given: no default, and null is not allowed."""
-    optional = isinstance(field.type, Union) and any(map(is_null, field.type.branches))
+    optional = isinstance(field.type, tree.Union) and any(map(is_null, field.type.branches))
     return not field.has_default and not optional
 
 
 def branch_name(node: Node) -> str:
     """The name of the field that a branch of a union becomes."""
-    return node.short if isinstance(node, Enum | Record) else node.kind
+    return node.short if isinstance(node, tree.Enum | tree.Record) else node.kind
 
 
 # --- for columns ------------------------------------------------------------------------------

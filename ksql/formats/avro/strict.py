@@ -9,26 +9,13 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ksql.formats.avro import parser
+from ksql.formats.avro import parser, tree
 from ksql.formats.avro.parser import Rules, shown
-from ksql.formats.avro.tree import (
-    PRIMITIVES,
-    Array,
-    BrokenAvro,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
-    Union,
-)
+from ksql.formats.avro.tree import BrokenAvro, Json, Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.formats.avro.tree import Json, Node
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
@@ -44,13 +31,13 @@ def parse(text: str, imported: Iterable[str] = ()) -> Node:
     return parser.parse(text, imported, STRICT)
 
 
-def _check(made: Node | Field, schema: Json) -> None:
+def _check(made: Node | tree.Field, schema: Json) -> None:
     match made:
-        case Union():
+        case tree.Union():
             _check_union(made)
-        case Field():
+        case tree.Field():
             _check_field(made, schema)
-        case Fixed() | Enum() | Record():
+        case tree.Fixed() | tree.Enum() | tree.Record():
             _check_named(made, schema)
         case _:
             return
@@ -59,18 +46,18 @@ def _check(made: Node | Field, schema: Json) -> None:
 STRICT: Final = Rules(_check, redefines=False)
 
 
-def _check_union(made: Union) -> None:
+def _check_union(made: tree.Union) -> None:
     seen: set[str] = set()
     for one in made.branches:
-        if isinstance(one, Union):
+        if isinstance(one, tree.Union):
             raise BrokenAvro("a union directly inside a union")
-        name = one.name if isinstance(one, Named) else one.kind
+        name = one.name if isinstance(one, tree.Named) else one.kind
         if name in seen:
             raise BrokenAvro(f"a union has {name} twice")
         seen.add(name)
 
 
-def _check_field(made: Field, schema: Json) -> None:
+def _check_field(made: tree.Field, schema: Json) -> None:
     _check_name(made.name)
     _check_texts(schema, "aliases")
     if not isinstance(made.order, str) or made.order not in _ORDERS:
@@ -82,27 +69,27 @@ def _check_field(made: Field, schema: Json) -> None:
         )
 
 
-def _check_named(made: Fixed | Enum | Record, schema: Json) -> None:
+def _check_named(made: tree.Fixed | tree.Enum | tree.Record, schema: Json) -> None:
     if not isinstance(schema.get("namespace"), str | None):
         raise BrokenAvro(f"{shown(schema['namespace'])} is no name")
     for part in made.name.removeprefix(".").split("."):
         _check_name(part)
-    if made.name in PRIMITIVES:
+    if made.name in tree.PRIMITIVES:
         raise BrokenAvro(f"{made.name} cannot be defined anew")
     _check_texts(schema, "aliases")
     match made:
-        case Record():
+        case tree.Record():
             for name, times in Counter(one.name for one in made.fields).items():
                 if times > 1:
                     raise BrokenAvro(f'"{made.name}" has two fields "{name}"')
-        case Enum():
+        case tree.Enum():
             _check_symbols(made, schema)
-        case Fixed():
+        case tree.Fixed():
             if isinstance(made.size, bool):
                 raise BrokenAvro(f'"{made.name}" has the size {shown(made.size)}')
 
 
-def _check_symbols(made: Enum, schema: Json) -> None:
+def _check_symbols(made: tree.Enum, schema: Json) -> None:
     _check_texts(schema, "symbols")
     if len(set(made.symbols)) < len(made.symbols):
         raise BrokenAvro(f'the symbols of "{made.name}" are not distinct')
@@ -126,19 +113,19 @@ def _check_name(name: str) -> None:
 def _fits(value: Json, type_: Node) -> bool:
     """Whether a default is one of that type; bytes are written as text."""
     match type_:
-        case Primitive(kind):
+        case tree.Primitive(kind):
             return _fits_primitive(value, kind)
-        case Enum():
+        case tree.Enum():
             return value in type_.symbols
-        case Fixed():
+        case tree.Fixed():
             return isinstance(value, str)
-        case Array(items):
+        case tree.Array(items):
             return isinstance(value, list) and all(_fits(one, items) for one in value)
-        case Map(values):
+        case tree.Map(values):
             return isinstance(value, dict) and all(_fits(one, values) for one in value.values())
-        case Union(branches):
+        case tree.Union(branches):
             return any(_fits(value, one) for one in branches)
-        case Record():
+        case tree.Record():
             return isinstance(value, dict) and all(
                 _fits(value[one.name], one.type) if one.name in value else one.has_default
                 for one in type_.fields

@@ -12,19 +12,9 @@ from math import copysign, inf
 from typing import TYPE_CHECKING, Any
 
 from ksql.base.codegen import Draft
+from ksql.formats.avro import tree
 from ksql.formats.avro.schema import branch_name
-from ksql.formats.avro.tree import (
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Node,
-    Primitive,
-    Record,
-    Union,
-    is_null,
-)
+from ksql.formats.avro.tree import Node, is_null
 from ksql.formats.connect import Number, find_name
 from ksql.formats.serde import EncodeError
 from ksql.types import model
@@ -114,7 +104,7 @@ class _Writer(Draft):
 
     def value(self, node: Node, type_: SqlType, var: str, name: str, default: bytes | None) -> str:
         """An expression for the bytes of the variable, which may be None."""
-        if isinstance(node, Union):
+        if isinstance(node, tree.Union):
             null = next((i for i, b in enumerate(node.branches) if is_null(b)), None)
             index, branch = _fitting_branch(node, type_)
             if members := _branch_members(node, type_):
@@ -129,7 +119,7 @@ class _Writer(Draft):
             absent = self._absent(name, default)
         return f"({absent} if {var} is None else {there})"
 
-    def _union(self, node: Union, members: dict[str, model.Field], var: str, name: str) -> str:
+    def _union(self, node: tree.Union, members: dict[str, model.Field], var: str, name: str) -> str:
         """The bytes of the one member of the struct that is there."""
         function = self.add(None)
         lines = []
@@ -151,29 +141,29 @@ class _Writer(Draft):
     def present(self, node: Node, type_: SqlType, var: str, name: str) -> str:
         """The same for a value that is there."""
         match node:
-            case Primitive(kind=kind, connect=written):
+            case tree.Primitive(kind=kind, connect=written):
                 if isinstance(written, Number):
                     return f"{self.add(partial(_decimal_bytes, written.scale))}({var})"
                 return _LEAF_WRITERS[kind].format(var)
-            case Fixed(size=size, connect=Number(_, scale)):
+            case tree.Fixed(size=size, connect=Number(_, scale)):
                 return f"{self.add(partial(_fixed_decimal, scale, size))}({var})"
-            case Fixed(size=size):
+            case tree.Fixed(size=size):
                 return f"{self.add(partial(_fixed_bytes, size))}({var})"
-            case Enum(symbols=symbols):
+            case tree.Enum(symbols=symbols):
                 return f"{self.add(partial(_symbol, symbols))}({var})"
-            case Array(items) if isinstance(type_, model.Array):
+            case tree.Array(items) if isinstance(type_, model.Array):
                 item = self.value(items, type_.item, "x", name, None)
                 return self._items(var, f"{item} for x in v")
-            case Array(Record(fields=fields)) if isinstance(type_, model.Map):
+            case tree.Array(tree.Record(fields=fields)) if isinstance(type_, model.Map):
                 both = {"key": ("k", model.STRING), "value": ("x", type_.value)}
                 parts = [
                     self.value(f.type, both[f.name][1], both[f.name][0], name, None) for f in fields
                 ]
                 return self._items(var, f"{' + '.join(parts)} for k, x in v.items()")
-            case Map(values) if isinstance(type_, model.Map):
+            case tree.Map(values) if isinstance(type_, model.Map):
                 item = self.value(values, type_.value, "x", name, None)
                 return self._items(var, f"text(k) + {item} for k, x in v.items()")
-            case Record() if isinstance(type_, model.Struct):
+            case tree.Record() if isinstance(type_, model.Struct):
                 function = self.record(node, {f.name: f.type for f in type_.fields})
                 return f"{function}({var})"
             case _:
@@ -185,7 +175,7 @@ class _Writer(Draft):
         self.define(f"{function}(v)", [body])
         return f"{function}({var})"
 
-    def record(self, node: Record, members: dict[str, SqlType]) -> str:
+    def record(self, node: tree.Record, members: dict[str, SqlType]) -> str:
         """A function from a struct to the record's bytes."""
         function = self.add(None)
         lines, parts = [], []
@@ -199,7 +189,7 @@ class _Writer(Draft):
         )
         return function
 
-    def field(self, field: Field, type_: SqlType | None, var: str) -> str:
+    def field(self, field: tree.Field, type_: SqlType | None, var: str) -> str:
         """The bytes of a field; of its default if no column fills it."""
         default = default_bytes(field)
         if type_ is not None:
@@ -235,7 +225,7 @@ def find_upper(members: dict[str, SqlType], name: str) -> str | None:
     return name.upper() if name.upper() in members else None
 
 
-def _branch_members(node: Union, type_: SqlType) -> dict[str, model.Field] | None:
+def _branch_members(node: tree.Union, type_: SqlType) -> dict[str, model.Field] | None:
     """The members of a struct that stand for the union's branches, if it is such a struct."""
     if not isinstance(type_, model.Struct) or len(node.real) < 2:
         return None
@@ -244,30 +234,33 @@ def _branch_members(node: Union, type_: SqlType) -> dict[str, model.Field] | Non
     return members if names == members.keys() else None
 
 
-def _fitting_branch(node: Union, type_: SqlType) -> tuple[int, Node | None]:
+def _fitting_branch(node: tree.Union, type_: SqlType) -> tuple[int, Node | None]:
     """The branch of a union that a value of the type is written as."""
     for index, branch in enumerate(node.branches):
         match branch, type_:
-            case ((Primitive(connect=Number()) | Fixed(connect=Number())), model.Decimal()):
+            case (
+                (tree.Primitive(connect=Number()) | tree.Fixed(connect=Number())),
+                model.Decimal(),
+            ):
                 return index, branch
-            case Primitive(kind), model.Primitive() if kind in _WRITES[type_]:
+            case tree.Primitive(kind), model.Primitive() if kind in _WRITES[type_]:
                 return index, branch
-            case (Enum(), model.STRING) | (Fixed(), model.BYTES):
+            case (tree.Enum(), model.STRING) | (tree.Fixed(), model.BYTES):
                 return index, branch
-            case (Array(), model.Array()) | (Map() | Array(), model.Map()):
+            case (tree.Array(), model.Array()) | (tree.Map() | tree.Array(), model.Map()):
                 return index, branch
-            case Record(), model.Struct():
+            case tree.Record(), model.Struct():
                 return index, branch
             case _:
                 continue
     return -1, None
 
 
-def default_bytes(field: Field) -> bytes | None:
+def default_bytes(field: tree.Field) -> bytes | None:
     """What a field without a value is written as; None if it must have one."""
     if field.has_default:
         return _literal(field.type, field.default)
-    if isinstance(field.type, Union):
+    if isinstance(field.type, tree.Union):
         for index, branch in enumerate(field.type.branches):
             if is_null(branch):
                 return _write_long(index)
@@ -277,23 +270,23 @@ def default_bytes(field: Field) -> bytes | None:
 def _literal(node: Node, value: Any) -> bytes:
     """A default, written in JSON, as bytes; that of a union belongs to its first branch."""
     match node:
-        case Union(branches):
+        case tree.Union(branches):
             return _write_long(0) + _literal(branches[0], value)
-        case Primitive("bytes"):
+        case tree.Primitive("bytes"):
             return _write_bytes(str(value).encode("latin-1", "replace"))
-        case Primitive(kind):
+        case tree.Primitive(kind):
             return _LITERALS[kind](value)
-        case Fixed(size=size):
+        case tree.Fixed(size=size):
             return str(value).encode("latin-1", "replace")[:size].ljust(size, b"\0")
-        case Enum(symbols=symbols):
+        case tree.Enum(symbols=symbols):
             return _symbol(symbols, str(value))
-        case Array(items):
+        case tree.Array(items):
             found = b"".join(_literal(items, one) for one in value)
             return _write_long(len(value)) + found + b"\0" if value else b"\0"
-        case Map(values):
+        case tree.Map(values):
             pairs = (_write_text(k) + _literal(values, one) for k, one in value.items())
             return _write_long(len(value)) + b"".join(pairs) + b"\0" if value else b"\0"
-        case Record(fields=fields):
+        case tree.Record(fields=fields):
             return b"".join(
                 _literal(f.type, value[f.name]) if f.name in value else default_bytes(f) or b""
                 for f in fields
@@ -320,10 +313,10 @@ def row_writer(
     """
     made = _Writer()
     members = {c.name: c.type for c in columns}
-    if isinstance(node, Union) and len(node.real) == 1 and wrapped:
+    if isinstance(node, tree.Union) and len(node.real) == 1 and wrapped:
         prefix += _write_long(node.branches.index(node.real[0]))
         node = node.real[0]
-    if wrapped and isinstance(node, Record):
+    if wrapped and isinstance(node, tree.Record):
         place = {c.name: f"a{i}" for i, c in enumerate(columns)}
         parts = []
         for field in node.fields:

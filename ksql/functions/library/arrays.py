@@ -9,27 +9,19 @@ from ksql.functions.errors import Room
 from ksql.functions.spec import Scalar
 from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 from ksql.java.values import identity, is_plain, membership, order
-from ksql.types.model import (
-    BIGINT,
-    BOOLEAN,
-    DOUBLE,
-    INTEGER,
-    NULL,
-    STRING,
-    Array,
-    Decimal,
-    SqlType,
-)
+from ksql.types import model
 from ksql.types.render import stringer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ksql.types.model import SqlType
+
 List = list[Any]
 
 _ASCENDING = {"ASC": False, "ASCENDING": False, "DESC": True, "DESCENDING": True}
 _ENTRY_VALUES = ("INT", "BIGINT", "DOUBLE", "BOOLEAN", "STRING")
-_JOINABLE = (BOOLEAN, INTEGER, BIGINT, DOUBLE, STRING, NULL)
+_JOINABLE = (model.BOOLEAN, model.INTEGER, model.BIGINT, model.DOUBLE, model.STRING, model.NULL)
 
 
 class BadSeries(EvaluationError):
@@ -54,7 +46,7 @@ class NotJoinable(EvaluationError):
 
 
 def _item(type_: SqlType) -> SqlType:
-    return type_.item if isinstance(type_, Array) else NULL
+    return type_.item if isinstance(type_, model.Array) else model.NULL
 
 
 def _distinct_by(types: tuple[SqlType, ...]) -> Callable[[Iterable[Any]], List]:
@@ -156,7 +148,7 @@ def _only_null(type_: SqlType) -> Callable[[Any], str]:
 
 def _join(types: tuple[SqlType, ...]) -> Callable[..., str | None]:
     item = _item(types[0])
-    joinable = item in _JOINABLE or isinstance(item, Decimal)
+    joinable = item in _JOINABLE or isinstance(item, model.Decimal)
     text = stringer(item) if joinable else _only_null(item)
 
     def run(values: List | None, delimiter: str | None = ",") -> str | None:

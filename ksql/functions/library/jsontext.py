@@ -13,28 +13,14 @@ from ksql.java.errors import EvaluationError
 from ksql.java.jsonpath import steps
 from ksql.java.jsontree import MISSING, BadJson, json_text, parse_json, quote
 from ksql.java.text import from_units
-from ksql.types.model import (
-    BIGINT,
-    BOOLEAN,
-    BYTES,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    NULL,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    Array,
-    Decimal,
-    Map,
-    SqlType,
-    Struct,
-)
+from ksql.types import model
 from ksql.types.render import java_double, stringer
 from ksql.types.times import format_date, format_time, format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ksql.types.model import SqlType
 
 _INDEX = re.compile(r"[+-]?\d+\Z", re.ASCII)
 
@@ -84,11 +70,11 @@ def is_json(text: str | None) -> bool:
 
 
 _KINDS: dict[SqlType, type] = {
-    BOOLEAN: bool,
-    INTEGER: int,
-    BIGINT: int,
-    DOUBLE: Dec,
-    STRING: str,
+    model.BOOLEAN: bool,
+    model.INTEGER: int,
+    model.BIGINT: int,
+    model.DOUBLE: Dec,
+    model.STRING: str,
 }
 
 
@@ -170,16 +156,16 @@ def _double(value: float) -> str:
 
 
 _WRITERS: dict[SqlType, Callable[[Any], str]] = {
-    BOOLEAN: lambda value: "true" if value else "false",
-    INTEGER: str,
-    BIGINT: str,
-    DOUBLE: _double,
-    STRING: quote,
-    BYTES: lambda value: f'"{base64.b64encode(value).decode("ascii")}"',
-    DATE: lambda value: f'"{format_date(value)}"',
-    TIME: lambda value: f'"{format_time(value)}"',
-    TIMESTAMP: lambda value: f'"{format_timestamp(value)}"',
-    NULL: lambda _: "null",
+    model.BOOLEAN: lambda value: "true" if value else "false",
+    model.INTEGER: str,
+    model.BIGINT: str,
+    model.DOUBLE: _double,
+    model.STRING: quote,
+    model.BYTES: lambda value: f'"{base64.b64encode(value).decode("ascii")}"',
+    model.DATE: lambda value: f'"{format_date(value)}"',
+    model.TIME: lambda value: f'"{format_time(value)}"',
+    model.TIMESTAMP: lambda value: f'"{format_timestamp(value)}"',
+    model.NULL: lambda _: "null",
 }
 
 
@@ -187,13 +173,13 @@ def _writer(type_: SqlType) -> Callable[[Any], str]:
     """Values of the type as JSON; names in objects are in order."""
     write: Callable[[Any], str]
     match type_:
-        case Array(item):
+        case model.Array(item):
             write = _array(_writer(item))
-        case Map(key, item):
+        case model.Map(key, item):
             write = _object(stringer(key), _writer(item))
-        case Struct(fields):
+        case model.Struct(fields):
             write = _struct({field.name: _writer(field.type) for field in fields})
-        case Decimal():
+        case model.Decimal():
             write = _decimal
         case _:
             write = _WRITERS[type_]

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal as Dec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.functions.user.errors import WrongResult
-from ksql.types import decimals
+from ksql.types import decimals, model
 from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from ksql.types.model import (
-    BIGINT,
-    BOOLEAN,
-    BYTES,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    Array,
-    Decimal,
-    Map,
-    SqlType,
-    Struct,
-)
+
+if TYPE_CHECKING:
+    from ksql.types.model import SqlType
 
 Check = Callable[[Any], Any]
 
 _INTEGERS: dict[SqlType, tuple[int, int]] = {
-    INTEGER: (INT_MIN, INT_MAX),
-    BIGINT: (LONG_MIN, LONG_MAX),
-    DATE: (INT_MIN, INT_MAX),
-    TIME: (0, 86_399_999),
-    TIMESTAMP: (LONG_MIN, LONG_MAX),
+    model.INTEGER: (INT_MIN, INT_MAX),
+    model.BIGINT: (LONG_MIN, LONG_MAX),
+    model.DATE: (INT_MIN, INT_MAX),
+    model.TIME: (0, 86_399_999),
+    model.TIMESTAMP: (LONG_MIN, LONG_MAX),
 }
-_CLASSES: dict[SqlType, type] = {BOOLEAN: bool, STRING: str, BYTES: bytes}
+_CLASSES: dict[SqlType, type] = {model.BOOLEAN: bool, model.STRING: str, model.BYTES: bytes}
 
 
 def checker(name: str, type_: SqlType) -> Check:
@@ -46,17 +33,17 @@ def checker(name: str, type_: SqlType) -> Check:
 
 def _checker(name: str, type_: SqlType) -> Check:
     match type_:
-        case Array(item):
+        case model.Array(item):
             return _array(name, type_, checker(name, item))
-        case Map(_, item):
+        case model.Map(_, item):
             return _map(name, type_, checker(name, item))
-        case Struct(fields):
+        case model.Struct(fields):
             return _struct(name, type_, {f.name: checker(name, f.type) for f in fields})
-        case Decimal():
+        case model.Decimal():
             return _decimal(name, type_)
         case _ if type_ in _INTEGERS:
             return _integer(name, type_, *_INTEGERS[type_])
-        case _ if type_ == DOUBLE:
+        case _ if type_ == model.DOUBLE:
             return _double(name)
         case _:
             return _instance(name, type_, _CLASSES.get(type_, object))
@@ -83,13 +70,13 @@ def _integer(name: str, type_: SqlType, low: int, high: int) -> Check:
 def _double(name: str) -> Check:
     def check(value: Any) -> float:
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise WrongResult(name, value, DOUBLE)
+            raise WrongResult(name, value, model.DOUBLE)
         return float(value)
 
     return check
 
 
-def _decimal(name: str, type_: Decimal) -> Check:
+def _decimal(name: str, type_: model.Decimal) -> Check:
     fit = decimals.fitter(type_, exact=False)
 
     def check(value: Any) -> Dec:
