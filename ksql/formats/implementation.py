@@ -90,7 +90,7 @@ def only(types: frozenset[SqlType], *, decimals: bool, name_column: bool) -> Typ
         if column.type in types or (decimals and isinstance(column.type, model.Decimal)):
             return None
         place = f", column: `{column.name}`" if name_column else ""
-        return f"The '{name}' format does not support type '{_base(column.type)}'{place}"
+        return f"The '{name}' format does not support type '{model.base_name(column.type)}'{place}"
 
     return check
 
@@ -106,21 +106,6 @@ def string_map_keys(message: str) -> TypeRule:
         return message if wrong else None
 
     return check
-
-
-def _base(type_: SqlType) -> str:
-    """The name of the type without its parameters."""
-    match type_:
-        case model.Primitive(kind):
-            return kind.value
-        case model.Decimal():
-            return "DECIMAL"
-        case model.Array():
-            return "ARRAY"
-        case model.Map():
-            return "MAP"
-        case model.Struct():
-            return "STRUCT"
 
 
 def within(type_: SqlType) -> list[SqlType]:

@@ -185,9 +185,7 @@ def columns_in(found: FoundSchema, format_: Format, side: Side, topic: str) -> C
     alone = capabilities(format_.name).unwraps_keys if side == "key" else format_.wrap is False
     try:
         columns = columns_of(found.type, side, alone=alone, upper=upper)
-    except ServerError:
-        raise
-    except KsqlError as error:
+    except NotInferable as error:
         raise UnfitForColumns(topic, side, error.text(), found.schema) from error
     if side == "key" and len(columns) != 1:
         raise SeveralKeyFields(topic, found.schema)

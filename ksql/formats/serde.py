@@ -96,23 +96,12 @@ def serde_of(decode: Callable[[bytes], Row | None], encode: Callable[[Row], byte
     )
 
 
-def _nothing(_data: bytes | None) -> Row:
-    return ()
-
-
-def _no_bytes(_row: Row | None) -> None:
-    return None
-
-
-def _nothings(items: Sequence[bytes | None], _failed: Failed) -> list[Row | Skip | None]:
-    return [()] * len(items)
-
-
-def _no_byteses(rows: Sequence[Row | None]) -> list[bytes | None]:
-    return [None] * len(rows)
-
-
-NOTHING: Final = Serde(_nothing, _no_bytes, _nothings, _no_byteses)
+NOTHING: Final = Serde(
+    decode=lambda _data: (),
+    encode=lambda _row: None,
+    decode_many=lambda items, _failed: [()] * len(items),
+    encode_many=lambda rows: [None] * len(rows),
+)
 """The serde of no columns: whatever the bytes are, the row is empty."""
 
 

@@ -36,15 +36,11 @@ class Shape:
         return serde_for(format_, self.columns, "value", registry)
 
 
-def shape(schema: Schema, registry: Registry, full_name: str | None = None) -> Shape:
-    """What the records of a schema look like, with the schema's own names.
+def shape(schema: Schema, registry: Registry, part: Part = None) -> Shape:
+    """Return the shape of a schema's records, with the schema's own names.
 
     Raises: NotInferable and what broken schemas raise.
     """
-    return _shape(schema, registry, full_name)
-
-
-def _shape(schema: Schema, registry: Registry, part: Part) -> Shape:
     found = connect_type(schema, registry, part)
     alone = not isinstance(found, Group)
     columns = columns_of(found, "value", alone=alone, upper=False)
@@ -68,7 +64,7 @@ class Written:
         part = kind_of(schema.kind).part_of(data)
         found = self._known.get((schema_id, part))
         if found is None:
-            made = _shape(schema, self._registry, part)
+            made = shape(schema, self._registry, part)
             found = self._known[schema_id, part] = (made, made.serde(self._registry, schema_id))
         return found[0], found[1].decode(data)
 

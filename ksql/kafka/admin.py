@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from ksql.base.errors import KsqlError
     from ksql.catalog.topic import Topic
     from ksql.kafka.settings import KafkaSettings
 
@@ -92,10 +91,6 @@ class Admin:
         found = self._metadata(None)
         return {name: _info(name, topic) for name, topic in sorted(found.topics.items())}
 
-    def exists(self, topic: str) -> bool:
-        """Whether there is a topic of that name."""
-        return topic in self.topics()
-
     def partitions(self, topic: str) -> int:
         """How many partitions it has.
 
@@ -118,25 +113,6 @@ class Admin:
             for name in there
             if name in configs
         }
-
-    def topic_ids(self, names: Iterable[str]) -> dict[str, str]:
-        """The ids of the topics, which no later topic of their names has; unknown ones left out."""
-        wanted = list(names)
-
-        def ask(left: float, _tries: int) -> dict[str, str]:
-            asked = self._client.describe_topics(
-                TopicCollection(wanted), request_timeout=_cap(left)
-            )
-            found: dict[str, str] = {}
-            for name, future in asked.items():
-                try:
-                    found[name] = str(future.result().topic_id)
-                except KafkaException as problem:
-                    if error_of(problem).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise
-            return found
-
-        return cast("dict[str, str]", self._retry(ask, what="Cannot describe topics"))
 
     def message_limit(self, topic: str) -> int | None:
         """The largest batch in bytes that it takes; None if it is not there, or we may not know."""
@@ -229,9 +205,10 @@ class Admin:
                 try:
                     _settled(future, KafkaError.UNKNOWN_TOPIC_OR_PART, tries)
                 except KafkaException as problem:
-                    if is_retriable(error_of(problem)):
+                    error = error_of(problem)
+                    if is_retriable(error):
                         raise
-                    raise _topic_error(problem, name) from problem
+                    raise translated(error, name, f"Cannot delete topic '{name}'") from problem
 
         if names:
             self._retry(ask, what="Cannot delete topics")
@@ -337,7 +314,3 @@ def _settled(future: Future[None], done: int, tries: int) -> None:
     except KafkaException as problem:
         if not tries or error_of(problem).code() != done:
             raise
-
-
-def _topic_error(problem: KafkaException, topic: str) -> KsqlError:
-    return translated(error_of(problem), topic, f"Cannot delete topic '{topic}'")

@@ -18,6 +18,7 @@ from ksql.kafka.errors import (
     OffsetsGone,
     ProducerFenced,
     UnknownTopic,
+    WriteFailed,
     error_of,
     given_up,
     is_retriable,
@@ -41,13 +42,6 @@ _FULL_WAIT_S: Final = 0.05
 _STEP_S: Final = 0.1
 _BATCH: Final = 5000
 _SETTLE_S: Final = 0.005
-
-
-class WriteFailed(ServerError):
-    """A record that the brokers did not take."""
-
-    def __init__(self, topic: str, reason: str) -> None:
-        super().__init__(f'cannot write to topic "{topic}"', detail=reason)
 
 
 class OpenTransaction(ServerError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.base.errors import ServerError
+from ksql.kafka.errors import WriteFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,15 +33,8 @@ _NAMES = {
 _producers: dict[tuple[tuple[str, str], ...], Any] = {}
 
 
-class EpochWriteFailed(ServerError):
-    """A record with the timestamp 0 that the brokers did not take."""
-
-    def __init__(self, topic: str, reason: str) -> None:
-        super().__init__(f'cannot write to topic "{topic}"', detail=reason)
-
-
-class EpochTooLarge(EpochWriteFailed):
-    """One that is larger than its topic, or a client, ever takes."""
+class EpochTooLarge(WriteFailed):
+    """A record that is larger than its topic, or a client, ever takes."""
 
 
 class _Value(NamedTuple):
@@ -67,7 +60,7 @@ def send_at_epoch(
 ) -> None:
     """Write one record with the timestamp 0 and wait for its acknowledgement.
 
-    Raises: EpochTooLarge, EpochWriteFailed.
+    Raises: EpochTooLarge, WriteFailed.
     """
     errors = importlib.import_module("kafka.errors")
     known = tuple(sorted((ours, str(config[n])) for n, ours in _NAMES.items() if n in config))
@@ -80,7 +73,7 @@ def send_at_epoch(
         _producers.pop(known).close(timeout=0)  # it takes nothing more after an error
         if isinstance(error, errors.MessageSizeTooLargeError):
             raise EpochTooLarge(topic, _TOO_LARGE) from error
-        raise EpochWriteFailed(topic, str(error)) from error
+        raise WriteFailed(topic, str(error)) from error
 
 
 def _filled(headers: Headers | None) -> Headers:

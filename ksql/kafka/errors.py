@@ -73,6 +73,13 @@ class KafkaRefused(KsqlError):
         super().__init__(f"{what}: {reason}" if what else reason)
 
 
+class WriteFailed(ServerError):
+    """A record that the brokers did not take."""
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(f'cannot write to topic "{topic}"', detail=reason)
+
+
 class ProducerFenced(ServerError):
     """Another producer with the same transactional id took over; this one can no longer write."""
 

@@ -87,7 +87,7 @@ class SharedSender:
         Records of one thread keep their order.
 
         Raises: WriteFailed for one that can never be sent, KafkaUnreachable; for the time 0, which
-            is waited for here, also UnknownTopic and EpochWriteFailed.
+            is waited for here, also UnknownTopic.
         """
         if timestamp == 0:
             return self._at_epoch(topic, key, value, headers)

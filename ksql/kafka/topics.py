@@ -28,7 +28,7 @@ class KafkaTopics:
 
     def identity(self, name: str) -> str:
         """Kafka's own id of the topic; empty if there is none."""
-        return self._admin.topic_ids([name]).get(name, "")
+        return self._admin.topic_id(name) or ""
 
     def create(self, topic: Topic) -> bool:
         """Create it, unless it exists."""

@@ -17,11 +17,10 @@ import time
 from collections import OrderedDict
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ksql.base.records import OutRecord
 from ksql.kafka.calls import in_time
 from ksql.kafka.errors import FENCED, error_of, is_retriable
 from ksql.kafka.producer import DeliveryFailed, WorkerProducer
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 
     from ksql.base.records import OutRecord
     from ksql.kafka.producer import Rejected
+
+T = TypeVar("T")
 
 _CALL_S: Final = 30.0
 _AFTER_EPOCH_MS: Final = 1
@@ -178,29 +179,26 @@ def keep(task_id: str, transactions: TaskTransactions) -> None:
 
 
 def _again(call: Callable[[float], None]) -> None:
-    """The call; the client asks for it to be made again when it might succeed then."""
-    deadline = time.monotonic() + _CALL_S
-    while True:
-        try:
-            return in_time(call, max(deadline - time.monotonic(), _AGAIN_S))
-        except KafkaException as problem:
-            if not error_of(problem).retriable() or time.monotonic() > deadline:
-                raise
-            time.sleep(_AGAIN_S)
+    """Make a call, and make it again while the client says that it might succeed then."""
+    _repeated(lambda left: in_time(call, left), lambda error: error.retriable())
 
 
 def _committed(group: Consumer, marker: str) -> int:
-    """The group's offset; a coordinator that is still being loaded is asked again."""
+    """Return the group's offset; a coordinator that is still being loaded is asked again."""
+    place = [TopicPartition(marker, 0)]
+    (found,) = _repeated(lambda left: group.committed(place, left), is_retriable)
+    return int(found.offset)
+
+
+def _repeated(call: Callable[[float], T], may_help: Callable[[KafkaError], bool]) -> T:
     deadline = time.monotonic() + _CALL_S
     while True:
         try:
-            (found,) = group.committed([TopicPartition(marker, 0)], _CALL_S)
+            return call(max(deadline - time.monotonic(), _AGAIN_S))
         except KafkaException as problem:
-            if not is_retriable(error_of(problem)) or time.monotonic() > deadline:
+            if not may_help(error_of(problem)) or time.monotonic() > deadline:
                 raise
             time.sleep(_AGAIN_S)
-        else:
-            return int(found.offset)
 
 
 _PRODUCER_ONLY: Final = (

@@ -180,7 +180,7 @@ class _Writer(Draft):
         function = self.add(None)
         lines, parts = [], []
         for index, field in enumerate(node.fields):
-            name = find_name(list(members), field.name) or find_upper(members, field.name)
+            name = find_name(list(members), field.name)
             if name is not None:
                 lines.append(f"a{index} = v[{name!r}]")
             parts.append(self.field(field, members.get(name or ""), f"a{index}"))
@@ -194,7 +194,7 @@ class _Writer(Draft):
         default = default_bytes(field)
         if type_ is not None:
             return self.value(field.type, type_, var, field.name, default)
-        return f"missing({field.name!r})" if default is None else repr(default)
+        return self._absent(field.name, default)
 
 
 _LEAF_WRITERS = {
@@ -218,11 +218,6 @@ _WRITES: dict[SqlType, frozenset[str]] = {
     model.TIME: frozenset({"int"}),
     model.TIMESTAMP: frozenset({"long"}),
 }
-
-
-def find_upper(members: dict[str, SqlType], name: str) -> str | None:
-    """The member whose name is the field's in upper case."""
-    return name.upper() if name.upper() in members else None
 
 
 def _branch_members(node: tree.Union, type_: SqlType) -> dict[str, model.Field] | None:
@@ -320,7 +315,7 @@ def row_writer(
         place = {c.name: f"a{i}" for i, c in enumerate(columns)}
         parts = []
         for field in node.fields:
-            name = find_name(list(members), field.name) or find_upper(members, field.name)
+            name = find_name(list(members), field.name)
             parts.append(made.field(field, members.get(name or ""), place.get(name or "", "")))
         take = f"{''.join(var + ', ' for var in place.values())} = row" if place else "pass"
         made.define("bytes_of(row)", [take, f"return b''.join(({prefix!r}, {', '.join(parts)}))"])

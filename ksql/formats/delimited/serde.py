@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import binascii
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ksql.base import codegen
 from ksql.formats.implementation import Implementation, only
 from ksql.formats.serde import (
-    SKIP,
     BadText,
     DecodeError,
     EncodeError,
     Serde,
-    Skip,
     Value,
     check_time,
     fitting,
@@ -29,6 +28,7 @@ from ksql.formats.serde import (
     parse_double,
     parse_int,
     parse_long,
+    serde_of,
 )
 from ksql.types import model
 from ksql.types.render import java_double
@@ -265,18 +265,6 @@ def serde(wanted: Wanted) -> Serde:
             fields = text.split(delimiter)
         return row(fields)  # type: ignore[no-any-return]
 
-    def decode_many(
-        items: Sequence[bytes | None], failed: Callable[[int, DecodeError], None]
-    ) -> list[Row | Skip | None]:
-        out: list[Row | Skip | None] = []
-        for data in items:
-            try:
-                out.append(None if data is None else read(data))
-            except DecodeError as error:
-                failed(len(out), error)
-                out.append(SKIP)
-        return out
-
     def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
         out: list[bytes | None] = []
         for values in rows:
@@ -286,12 +274,8 @@ def serde(wanted: Wanted) -> Serde:
                 raise EncodeError(f"Cannot write as DELIMITED: {error}", len(out)) from error
         return out
 
-    return Serde(
-        decode=lambda data: None if data is None else read(data),
-        encode=lambda values: encode_many([values])[0],
-        decode_many=decode_many,
-        encode_many=encode_many,
-    )
+    made = serde_of(read, lambda values: encode_many([values])[0])
+    return replace(made, encode_many=encode_many)
 
 
 FORMAT = Implementation(serde, only(SUPPORTED, decimals=True, name_column=True))

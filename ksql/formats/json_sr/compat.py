@@ -88,11 +88,13 @@ _LOWER: Final = {
 
 def differences(reader: Document, writer: Document, roles: Roles) -> list[Difference]:
     """All reasons why data that ``writer`` allows is not allowed by ``reader``."""
-    comparison = _Comparison(reader, writer, roles)
+    comparison = Comparison(reader, writer, roles)
     return list(dict.fromkeys(comparison.compare(reader.root, writer.root, "#")))
 
 
-class _Comparison:
+class Comparison:
+    """Compares the schemas of two documents; ``members`` asks it about those inside of others."""
+
     def __init__(self, reader: Document, writer: Document, roles: Roles) -> None:
         self._reader = reader
         self._writer = writer
@@ -269,8 +271,8 @@ class _Comparison:
             f" compared with the {self._roles.writer} schema",
         )
 
-    def _swapped(self) -> _Comparison:
-        return _Comparison(self._writer, self._reader, self._roles)
+    def _swapped(self) -> Comparison:
+        return Comparison(self._writer, self._reader, self._roles)
 
 
 def _alone(node: Node) -> Node:

@@ -10,31 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ksql.formats.difference import Difference
+    from ksql.formats.json_sr.compat import Comparison
     from ksql.formats.json_sr.model import Json, Node
-
-
-class Comparison(Protocol):
-    """What compares the schemas inside."""
-
-    def inner(
-        self, reader: Json | None, writer: Json | None, nodes: tuple[Node, Node], path: str
-    ) -> list[Difference]:
-        """Compare schemas that stand inside of two nodes; None is a schema that is not there."""
-
-    def made(self, schema: Json, node: Node) -> Node:
-        """The node of a schema inside of one of the reader's."""
-
-    def is_never(self, schema: Json, node: Node) -> bool:
-        """Whether a schema inside of one of the writer's nodes allows nothing."""
-
-    def told(self, kind: str, path: str) -> Difference:
-        """The difference in words."""
 
 
 class Objects:

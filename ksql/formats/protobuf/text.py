@@ -314,15 +314,15 @@ class _Parser:
         """The options in brackets, whose opening one has been taken."""
         found: dict[str, Option] = {}
         while not self._take("]"):
-            name = self._option_name()
+            name = self._until("=")
             self._expect("=")
             found[name] = self._value()
             self._take(",")
         return found
 
-    def _option_name(self) -> str:
+    def _until(self, end: str) -> str:
         parts = []
-        while self._peek() not in ("=", ""):
+        while self._peek() not in (end, ""):
             parts.append(self._next())
         return "".join(parts)
 
@@ -346,7 +346,11 @@ class _Parser:
     def _aggregate(self) -> dict[str, Option]:
         found: dict[str, Option] = {}
         while not self._take("}"):
-            name = self._option_name_in_aggregate()
+            if self._take("["):
+                name = self._until("]")
+                self._expect("]")
+            else:
+                name = self._name()
             self._take(":")
             value = self._value()
             known = found.get(name)
@@ -357,19 +361,6 @@ class _Parser:
             found[name] = value
             _ = self._take(",") or self._take(";")
         return found
-
-    def _option_name_in_aggregate(self) -> str:
-        if self._take("["):
-            name = self._option_name_until("]")
-            self._expect("]")
-            return name
-        return self._name()
-
-    def _option_name_until(self, end: str) -> str:
-        parts = []
-        while self._peek() not in (end, ""):
-            parts.append(self._next())
-        return "".join(parts)
 
 
 def tokens(text: str) -> list[str]:

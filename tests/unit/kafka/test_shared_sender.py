@@ -8,8 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ksql.kafka import shared_sender
-from ksql.kafka.client import WriteFailed
-from ksql.kafka.errors import KafkaUnreachable, UnknownTopic
+from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, WriteFailed
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
 
