@@ -5,7 +5,7 @@ Source: docs/sql/insert.md.
 
 from __future__ import annotations
 
-from decimal import DecimalException
+from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis.bound import Const, type_of
@@ -67,7 +67,7 @@ def strict(value: Any, source: SqlType, target: SqlType) -> Any:
     if isinstance(target, model.Decimal):
         if decimals.as_decimal(source) is None:
             raise coerce.CastNotSupported(source, target)
-        return decimals.fitter(target, exact=True)(decimals.number(value))
+        return decimals.fitter(target, exact=True)(Decimal(value))
     match source, target:
         case model.Array(a), model.Array(b):
             return [strict(item, a, b) for item in value]

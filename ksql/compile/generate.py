@@ -229,7 +229,7 @@ class Generator:
 
     def _call(self, node: b.Call) -> str:
         function = self.functions.get(node.function)
-        run = instantiate_scalar(function, node.overload, _argument_types(node.args))
+        run = instantiate_scalar(function, node.overload, [type_of(arg) for arg in node.args])
         if run.nulls == "propagate" and any(_is_null(arg) for arg in node.args):
             return "None"
         args = [self._argument(arg) for arg in node.args]
@@ -282,7 +282,3 @@ def _is_null(node: Bound) -> bool:
 
 def _may_be_null(node: Bound, code: str) -> bool:
     return not isinstance(node, b.Lambda) and doubtful(node, code)
-
-
-def _argument_types(args: Sequence[Bound]) -> tuple[model.SqlType, ...]:
-    return tuple(type_of(arg) for arg in args)

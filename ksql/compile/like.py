@@ -115,9 +115,10 @@ def _of_line(tokens: Sequence[Token]) -> Test:
             parts.append("")
         else:
             parts[-1] += char
-    first, *middle, last = [parts[0], *parts[1:]] if len(parts) > 1 else [parts[0], ""]
     if len(parts) == 1:
-        return lambda text: text.startswith(first) and len(text) == len(first)
+        (only,) = parts
+        return lambda text: text.startswith(only) and len(text) == len(only)  # a NULL raises
+    first, *middle, last = parts
     inner = [part for part in middle if part]
     if not inner:
         return _ends_test(first, last)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ksql.compile.generate import Generator
 
-_PYTHON = {"+": "+", "-": "-", "*": "*"}
 _LIMITS: dict[model.SqlType, tuple[int, int, Callable[[int], int]]] = {
     model.INTEGER: (ints.INT_MIN, ints.INT_MAX, ints.wrap32),
     model.BIGINT: (ints.LONG_MIN, ints.LONG_MAX, ints.wrap64),
@@ -63,7 +62,7 @@ def _integer(gen: Generator, node: b.Arith) -> str:
     left = gen.value(node.left)
     if node.op in ("/", "%"):
         return _division(gen, node, left)
-    return _wrapped(gen, f"{left} {_PYTHON[node.op]} {gen.value(node.right)}", node.type)
+    return _wrapped(gen, f"{left} {node.op} {gen.value(node.right)}", node.type)
 
 
 def _division(gen: Generator, node: b.Arith, left: str) -> str:
@@ -88,7 +87,7 @@ def _double(gen: Generator, node: b.Arith) -> str:
         case "%":
             return f"{gen.code.library(ints.remainder_double)}({left}, {right})"
         case op:
-            return f"({left} {_PYTHON[op]} {right})"
+            return f"({left} {op} {right})"
 
 
 def _text(gen: Generator, node: b.Bound) -> str:

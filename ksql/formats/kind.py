@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ksql.formats.schema_registry import Schema, referenced
+from ksql.formats.schema_registry import Schema, imports
 
 if TYPE_CHECKING:
     from ksql.formats.connect import ConnectType
@@ -33,7 +33,8 @@ def whole(schema: Schema, registry: Registry) -> Whole:
 
     Raises: SchemaNotFound, RegistryUnreachable.
     """
-    return Whole(schema.text, referenced(registry, schema))
+    found = imports(schema, lambda subject, version: registry.version(subject, version).schema)
+    return Whole(schema.text, found)
 
 
 class Kind(ABC):

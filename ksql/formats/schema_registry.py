@@ -6,10 +6,13 @@ import struct
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.formats.serde import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 UNNAMED: Final = "AVRO"
 """The kind of schemas that registries do not name, since old clients know no other."""
@@ -119,14 +122,17 @@ def subject_name(topic: str, side: Literal["key", "value"]) -> str:
     return f"{topic}-{side}"
 
 
-def referenced(registry: Registry, schema: Schema) -> dict[str, str]:
-    """The texts of all schemas that a schema imports, directly or not, by the imported name."""
+def imports(schema: Schema, find: Callable[[str, int], Schema]) -> dict[str, str]:
+    """Return the texts of all schemas that a schema imports, directly or not, by imported name.
+
+    ``find`` gives the schema of a subject's version.
+    """
     found: dict[str, str] = {}
     waiting = list(schema.references)
     while waiting:
         reference = waiting.pop()
         if reference.name not in found:
-            imported = registry.version(reference.subject, reference.version).schema
+            imported = find(reference.subject, reference.version)
             found[reference.name] = imported.text
             waiting += imported.references
     return found

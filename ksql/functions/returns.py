@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ksql.types import decimals
 from ksql.types.model import NULL, Decimal, SqlType
 
 
@@ -22,11 +24,8 @@ class Rule:
 
 def _widened(args: tuple[SqlType, ...]) -> SqlType:
     """The DECIMAL that holds all arguments: most whole digits, most decimals."""
-    decimals = [arg for arg in args if isinstance(arg, Decimal)]
-    if not decimals:
-        return NULL
-    scale = max(arg.scale for arg in decimals)
-    return Decimal(max(arg.precision - arg.scale for arg in decimals) + scale, scale)
+    found = [arg for arg in args if isinstance(arg, Decimal)]
+    return functools.reduce(decimals.widen, found) if found else NULL
 
 
 SAME = Rule("DECIMAL", lambda args: args[0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ksql.functions.signature import (
     AnyDecimal,
     AnyType,
@@ -16,24 +14,10 @@ from ksql.functions.signature import (
     Var,
     has_vars,
 )
-from ksql.types import model
+from ksql.types import coerce, decimals, model
 from ksql.types.model import SqlType
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 Bindings = dict[str, SqlType]
-
-# To what a value turns into by itself; DECIMAL stands between BIGINT and DOUBLE.
-_CASTS: Mapping[SqlType, tuple[SqlType, ...]] = {
-    model.INTEGER: (model.BIGINT, model.DOUBLE),
-    model.BIGINT: (model.DOUBLE,),
-    model.STRING: (model.DATE, model.TIME, model.TIMESTAMP, model.BYTES),
-}
-_AS_DECIMAL: Mapping[SqlType, model.Decimal] = {
-    model.INTEGER: model.Decimal(10, 0),
-    model.BIGINT: model.Decimal(19, 0),
-}
 
 
 def fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlType | None:
@@ -59,7 +43,7 @@ def _fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlT
         case AnyDecimal(), model.Decimal():
             return given
         case AnyDecimal(), _:
-            return _AS_DECIMAL.get(given) if casts else None
+            return decimals.as_decimal(given) if casts else None
         case ArrayOf(item), model.Array(actual):
             inner = _fit(item, actual, bound, casts)
             return model.Array(inner) if inner else None
@@ -81,11 +65,9 @@ def _castable(given: SqlType, wanted: SqlType) -> bool:
     if isinstance(given, model.Decimal):
         return wanted == model.DOUBLE
     if isinstance(wanted, model.Decimal):
-        widened = _AS_DECIMAL.get(given)
-        return widened is not None and (
-            widened.precision - widened.scale <= wanted.precision - wanted.scale
-        )
-    return wanted in _CASTS.get(given, ())
+        whole = decimals.as_decimal(given)
+        return whole is not None and decimals.holds(wanted, whole)
+    return wanted in coerce.WIDER.get(given, ())
 
 
 def substitute(pattern: Pattern, bound: Bindings) -> SqlType:

@@ -7,7 +7,7 @@ Source: Confluent Schema Registry, the kafkastore's keys and values; its documen
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -161,10 +161,7 @@ def _version_value(change: VersionSet) -> dict[str, Any]:
     if schema.kind != UNNAMED:
         found["schemaType"] = schema.kind
     if schema.references:
-        found["references"] = [
-            {"name": one.name, "subject": one.subject, "version": one.version}
-            for one in schema.references
-        ]
+        found["references"] = [asdict(one) for one in schema.references]
     return {**found, "schema": schema.text, "deleted": change.deleted}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.formats.schema_registry import Schema
+from ksql.formats.schema_registry import Schema, imports
 from ksql.registry import errors as err
 from ksql.registry.kinds import Checked, Level, checked, faults
 from ksql.registry.model import EVERYWHERE, StoredVersion
@@ -135,27 +135,16 @@ def imported_by(tables: Schemas, schema: Schema) -> dict[str, str]:
 
     Raises: InvalidSchema.
     """
-    found: dict[str, str] = {}
-    waiting = list(schema.references)
-    while waiting:
-        one = waiting.pop()
-        if one.name in found:
-            continue
-        stored = next(
-            (
-                tables.schema(each.schema_id)
-                for each in tables.versions(one.subject)
-                if each.version == one.version
-            ),
-            None,
+
+    def find(subject: str, version: int) -> Schema:
+        for one in tables.versions(subject):
+            if one.version == version and (stored := tables.schema(one.schema_id)):
+                return stored.schema
+        raise err.InvalidSchema(
+            f"No schema reference found for subject {subject} and version {version}"
         )
-        if stored is None:
-            raise err.InvalidSchema(
-                f"No schema reference found for subject {one.subject} and version {one.version}"
-            )
-        found[one.name] = stored.schema.text
-        waiting += stored.schema.references
-    return found
+
+    return imports(schema, find)
 
 
 def known_version(

@@ -5,6 +5,7 @@ Source: Confluent Schema Registry API reference.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -114,10 +115,7 @@ def schema_json(schema: Schema, guid: str) -> Json:
     if schema.kind != UNNAMED:
         out["schemaType"] = schema.kind
     if schema.references:
-        out["references"] = [
-            {"name": one.name, "subject": one.subject, "version": one.version}
-            for one in schema.references
-        ]
+        out["references"] = [asdict(one) for one in schema.references]
     return {**out, "schema": schema.text}
 
 

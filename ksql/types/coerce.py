@@ -146,11 +146,12 @@ _FROM_DECIMAL: dict[SqlType, Caster] = {
     model.DOUBLE: float,
     model.STRING: lambda value: format(value, "f"),
 }
-_WIDER: dict[SqlType, tuple[SqlType, ...]] = {
+WIDER: dict[SqlType, tuple[SqlType, ...]] = {
     model.INTEGER: (model.BIGINT, model.DOUBLE),
     model.BIGINT: (model.DOUBLE,),
     model.STRING: (model.DATE, model.TIME, model.TIMESTAMP, model.BYTES),
 }
+"""The types that a value turns into by itself; DECIMAL stands between BIGINT and DOUBLE."""
 
 
 def can_cast(source: SqlType, target: SqlType) -> bool:
@@ -182,7 +183,7 @@ def can_coerce(source: SqlType, target: SqlType) -> bool:
                 for field in fields
             )
         case _:
-            return target in _WIDER.get(source, ())
+            return target in WIDER.get(source, ())
 
 
 def caster(source: SqlType, target: SqlType) -> Caster:

@@ -105,11 +105,6 @@ def of_literal(value: decimal.Decimal) -> model.Decimal:
     return model.Decimal(max(whole, 1) + scale, scale)
 
 
-def number(value: int | decimal.Decimal) -> decimal.Decimal:
-    """An integer or a decimal as a decimal."""
-    return decimal.Decimal(value)
-
-
 def _overflow(value: decimal.Decimal, type_: model.Decimal) -> ArithmeticError:
     digits = type_.precision - type_.scale
     return ArithmeticError(

@@ -6,6 +6,9 @@ import math
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+WRAP32 = "(({} + 0x80000000 & 0xFFFFFFFF) - 0x80000000)"
+WRAP64 = "(({} + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000)"
+"""``wrap32`` and ``wrap64`` as templates of code: for generated functions, which save the call."""
 
 
 def wrap32(value: int) -> int:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ksql.functions.spec import AggregateFunction
-from ksql.types.ints import wrap32, wrap64
+from ksql.types.ints import WRAP32, WRAP64, wrap32, wrap64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,11 +21,7 @@ def _plain(value: Any) -> Any:
 
 
 _WRAPS: dict[str, Callable[[Any], Any]] = {"INT": wrap32, "BIGINT": wrap64, "DOUBLE": _plain}
-_WRAP_CODE = {
-    "INT": "(({} + 0x80000000 & 0xFFFFFFFF) - 0x80000000)",
-    "BIGINT": "(({} + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000)",
-    "DOUBLE": "{}",
-}
+_WRAP_CODE = {"INT": WRAP32, "BIGINT": WRAP64, "DOUBLE": "{}"}
 
 
 def _average(kind: str) -> AggregateFunction:

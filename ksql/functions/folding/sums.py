@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ksql.functions.returns import SAME
 from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java.arith import WIDE, NumericOverflow, fits
-from ksql.types.ints import wrap32, wrap64
+from ksql.types.ints import WRAP32, WRAP64, wrap32, wrap64
 from ksql.types.model import Decimal, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ksql.functions.build import Entry
-
-_WRAP32 = "((%s + 0x80000000 & 0xFFFFFFFF) - 0x80000000)"
-_WRAP64 = "((%s + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000)"
 
 
 def _count(params: tuple[str, ...]) -> AggregateFunction:
@@ -42,8 +39,8 @@ def integer_sum(kind: str, wrap: Callable[[int], int], code: str) -> AggregateFu
         step=lambda state, value: wrap(state + value),
         undo=lambda state, value: wrap(state - value),
         merge=lambda first, second: wrap(first + second),
-        step_code=code % "{s} + {0}",
-        merge_code=code % "{s} + {o}",
+        step_code=code.format("{s} + {0}"),
+        merge_code=code.format("{s} + {o}"),
     )
 
 
@@ -102,8 +99,8 @@ ROWS: dict[str, Entry] = {
     ),
     "SUM": (
         "The sum of the values.",
-        integer_sum("INT", wrap32, _WRAP32),
-        integer_sum("BIGINT", wrap64, _WRAP64),
+        integer_sum("INT", wrap32, WRAP32),
+        integer_sum("BIGINT", wrap64, WRAP64),
         _DOUBLE_SUM,
         AggregateFactory(("DECIMAL val",), (), SAME, _decimal_sum, undoable=True),
     ),

@@ -14,7 +14,16 @@ from ksql.functions.returns import SAME, Rule
 from ksql.functions.spec import Scalar
 from ksql.java.arith import cbrt, decimal_of, ieee, round_half_up, set_scale
 from ksql.java.errors import EvaluationError
-from ksql.types.ints import LONG_MAX, LONG_MIN, divide_double, saturate, wrap32, wrap64
+from ksql.types.ints import (
+    LONG_MAX,
+    LONG_MIN,
+    WRAP32,
+    WRAP64,
+    divide_double,
+    saturate,
+    wrap32,
+    wrap64,
+)
 from ksql.types.model import NULL, Decimal, SqlType
 
 if TYPE_CHECKING:
@@ -209,13 +218,13 @@ NUMBERS = family(
                 ("INT value",),
                 "INT",
                 lambda value: wrap32(abs(value)),
-                "((abs({0}) + 0x80000000 & 0xFFFFFFFF) - 0x80000000)",
+                WRAP32.format("abs({0})"),
             ),
             Scalar(
                 ("BIGINT value",),
                 "BIGINT",
                 lambda value: wrap64(abs(value)),
-                "((abs({0}) + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000)",
+                WRAP64.format("abs({0})"),
             ),
             Scalar(("DOUBLE value",), "DOUBLE", abs, "abs({0})"),
             Scalar(("DECIMAL value",), SAME, lambda value: value.copy_abs(), "({0}).copy_abs()"),

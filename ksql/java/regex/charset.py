@@ -6,11 +6,12 @@ import functools
 import itertools
 import sys
 import unicodedata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+T = TypeVar("T")
 Ranges = tuple[tuple[int, int], ...]
 
 LAST = sys.maxunicode
@@ -122,40 +123,6 @@ _TESTS: dict[str, Callable[[str], bool]] = {
     "IsWhite_Space": str.isspace,
     "IsIdeographic": lambda c: "CJK" in unicodedata.name(c, ""),
 }
-_CATEGORIES = frozenset(
-    [
-        "Lu",
-        "Ll",
-        "Lt",
-        "Lm",
-        "Lo",
-        "Mn",
-        "Mc",
-        "Me",
-        "Nd",
-        "Nl",
-        "No",
-        "Pc",
-        "Pd",
-        "Ps",
-        "Pe",
-        "Pi",
-        "Pf",
-        "Po",
-        "Sm",
-        "Sc",
-        "Sk",
-        "So",
-        "Zs",
-        "Zl",
-        "Zp",
-        "Cc",
-        "Cf",
-        "Cs",
-        "Co",
-        "Cn",
-    ]
-)
 _GROUPS = frozenset("LMNPSZC")
 
 
@@ -172,29 +139,25 @@ def of_property(name: str) -> Ranges | None:
         return union(*(by_category[part] for part in ("Lu", "Ll", "Lt")))
     if category in _GROUPS:
         return union(*(found for part, found in by_category.items() if part[0] == category))
-    if category in _CATEGORIES:
-        return by_category.get(category, ())
-    return None
+    return by_category.get(category)
 
 
 @functools.cache
 def _by_category() -> dict[str, Ranges]:
     found: dict[str, list[tuple[int, int]]] = {}
-    code = 0
-    for category, run in itertools.groupby(map(unicodedata.category, map(chr, range(LAST + 1)))):
-        size = sum(1 for _ in run)
-        found.setdefault(category, []).append((code, code + size - 1))
-        code += size
+    for category, low, high in _runs(unicodedata.category):
+        found.setdefault(category, []).append((low, high))
     return {category: tuple(ranges) for category, ranges in found.items()}
 
 
 def _where(test: Callable[[str], bool]) -> Ranges:
-    flags = (test(chr(code)) for code in range(LAST + 1))
-    found = []
+    return tuple((low, high) for inside, low, high in _runs(test) if inside)
+
+
+def _runs(fact: Callable[[str], T]) -> Iterator[tuple[T, int, int]]:
+    """The first and last code points of the runs of characters that have a fact in common."""
     code = 0
-    for inside, run in itertools.groupby(flags):
+    for found, run in itertools.groupby(map(fact, map(chr, range(LAST + 1)))):
         size = sum(1 for _ in run)
-        if inside:
-            found.append((code, code + size - 1))
+        yield found, code, code + size - 1
         code += size
-    return tuple(found)

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ksql.java.timeformat.elements import digits_of, fixed_text
-from ksql.java.timeformat.fields import epoch_day
+from ksql.types.times import epoch_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

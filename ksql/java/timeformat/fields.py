@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import calendar
 from dataclasses import dataclass, field
 
 from ksql.java.timeformat.errors import OutOfRange
 from ksql.java.timeformat.zones import Zone
-from ksql.types.times import civil
+from ksql.types.times import civil, epoch_day
 
 DAY_NANOS = 86_400_000_000_000
-_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 # Field -> the values it may have. Hours of the half day are kept from 0 to 11.
 RANGES = {
@@ -62,24 +62,6 @@ _DATE_FIELDS = frozenset(
     {"YEAR", "YEAR_OF_ERA", "ERA", "MONTH", "DAY", "DAY_OF_YEAR", "DAY_OF_WEEK", "QUARTER"}
     | {"WEEK_YEAR", "WEEK", "WEEK_OF_MONTH", "ALIGNED_WEEK"}
 )
-
-
-def is_leap(year: int) -> bool:
-    """Whether February has 29 days."""
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-
-
-def month_length(year: int, month: int) -> int:
-    """The number of days."""
-    return 29 if month == 2 and is_leap(year) else _LENGTHS[month - 1]
-
-
-def epoch_day(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 of a proleptic Gregorian date."""
-    shifted = year - (month <= 2)
-    era, of_era = divmod(shifted, 400)
-    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
 
 
 def day_of_week(days: int) -> int:
@@ -135,13 +117,13 @@ def resolve_day(values: dict[str, int]) -> int:
     month, day = values.get("MONTH", month), values.get("DAY", day)
     whole = year is not None and {"MONTH", "DAY"} <= values.keys()
     year = 1970 if year is None else year
-    days = epoch_day(year, month, min(day, month_length(year, month)))
+    days = epoch_day(year, month, min(day, calendar.monthrange(year, month)[1]))
     return _on_weekday(days, values, whole)
 
 
 def _by_day_of_year(year: int, values: dict[str, int]) -> int:
     number = values["DAY_OF_YEAR"]
-    if number == 366 and not is_leap(year):
+    if number == 366 and not calendar.isleap(year):
         raise OutOfRange("DAY_OF_YEAR", number)
     return _on_weekday(epoch_day(year, 1, 1) + number - 1, values, whole=True)
 

@@ -25,8 +25,8 @@ from ksql.java.timeformat import (
     zones,
 )
 from ksql.java.timeformat.errors import BadPattern, BadText, NotInMoment, OutOfRange, UnknownZone
-from ksql.java.timeformat.fields import epoch_day, week_of_year
-from ksql.types.times import civil
+from ksql.java.timeformat.fields import week_of_year
+from ksql.types.times import civil, epoch_day
 
 STAMP = 1526075913123  # Friday 2018-05-11T21:58:33.123Z
 LA, LONDON, UTC = zone_of("America/Los_Angeles"), zone_of("Europe/London"), zone_of("UTC")
