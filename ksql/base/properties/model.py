@@ -9,7 +9,6 @@ from typing import Final, Literal
 from ksql.base.errors import KsqlError
 from ksql.base.excerpt import excerpt
 
-INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HEAD: Final = """\
 # Configuration
 
-<!-- Made by python -m ksql.base.properties.page: change the table in ksql/base/properties. -->
+<!-- Made by python -m ksql.base.properties.page: change ksql/base/properties/table.toml. -->
 
 `ksql server --config FILE.properties -o KEY=VALUE` starts the server with the properties of a file
 and with single ones; an option is stronger than the file. Names are ksqlDB's. Those of Kafka may

@@ -1,28 +1,42 @@
-"""All properties, by subject and by name."""
+"""All properties, by subject and by name, as ``table.toml`` has them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import tomllib
+from importlib.resources import files
+from typing import Any, Final, get_args
 
-from ksql.base.properties import queries, server, statements, topics
+from ksql.base.properties.model import Kind, Part, Property
 
-if TYPE_CHECKING:
-    from ksql.base.properties.model import Property
 
-SUBJECTS: Final[dict[str, tuple[Property, ...]]] = {
-    "Doors of the server": server.DOORS,
-    "Service and state": server.STATE,
-    "Spark and failures": server.SPARK,
-    "Kafka and its topics": topics.KAFKA,
-    "Schema registry": topics.REGISTRY,
-    "Results of queries": queries.RESULTS,
-    "Running queries": queries.RUNNING,
-    "Defaults of statements": statements.DEFAULTS,
-    "Allowed statements": statements.ALLOWED,
-    "User functions": server.USER_FUNCTIONS,
-    "Processing log": topics.PROCESSING_LOG,
-}
+def _subjects() -> dict[str, tuple[Property, ...]]:
+    text = files(__package__).joinpath("table.toml").read_text(encoding="utf-8")
+    return {
+        subject["title"]: tuple(
+            _property(name, {"part": subject["part"], **row})
+            for name, row in subject["rows"].items()
+        )
+        for subject in tomllib.loads(text).values()
+    }
+
+
+def _property(name: str, row: dict[str, Any]) -> Property:
+    kind: Kind = next(each for each in get_args(Kind) if each in row)
+    default, part, choices = row.pop(kind), row.pop("part"), row.pop("of", ())
+    if part not in get_args(Part):
+        raise ValueError(f"{name} belongs to {part!r}")
+    return Property(
+        name=name,
+        kind=kind,
+        default=str(default).lower() if kind == "bool" else str(default),
+        part_of=part,
+        choices=tuple(choices),
+        **row,
+    )
+
+
+SUBJECTS: Final = _subjects()
 PROPERTIES: Final[dict[str, Property]] = {
     row.name: row for rows in SUBJECTS.values() for row in rows
 }
-PLAN_PROPERTIES: Final = tuple(row.name for row in queries.RESULTS)
+PLAN_PROPERTIES: Final = tuple(row.name for row in PROPERTIES.values() if row.decides_results)
