@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.ids import Millis, Offset, QueryId
 from ksql.ledger.entries import UpgradeEntry, UpgradeId, UpgradeOutcome
+from ksql.statements.entities import SwitchPoint, UpgradeReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,22 @@ class LedgerBook:
         """
         self._ledger.rebuild(self._known)
         self._ledger.close_begun(self._service_id, Millis(self._now_ms()))
+
+    def last(self, query_id: QueryId) -> UpgradeReport | None:
+        """Return the last replacement of a query; None if the ledger has none, or is away."""
+        found = self._ledger.upgrades(query_id, service_id=self._service_id)
+        done = next((each for each in found if each.status == "switched"), None)
+        if done is None or done.outcome is None:
+            return None
+        entry, outcome = done.entry, done.outcome
+        return UpgradeReport(
+            accepted=entry.accepted,
+            classes=entry.classes,
+            traits=entry.traits,
+            guarantees=entry.guarantees,
+            query_id=query_id,
+            switch=SwitchPoint(outcome.batch_id, outcome.offsets or {}, outcome.gap_ms),
+        )
 
     def _entry(self, upgrade: Upgrade) -> UpgradeEntry:
         return UpgradeEntry.of(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from typing import TYPE_CHECKING
 
 from ksql.app import belonging
-from ksql.app.tenure import Tenure, open_tenure
+from ksql.app.tenure import Tenure
 from ksql.base.aside import Aside
 from ksql.commands.log import topic_name
+from ksql.kafka.claims import Claim, KafkaClaims
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,12 +40,23 @@ def prepare(
     found = belonging.look(admin, kafka.bootstrap, admin.cluster_id(), topic)
     belonging.check(state, found, settings.text("ksql.state.adopt"), aside)
     keep_ms = settings.number("ksql.state.aside.retention.ms")
-    return open_tenure(
-        kafka,
-        state,
-        settings.number("ksql.internal.topic.replicas"),
-        now_ms(),
-        random_name(),
-        on_lost,
-        lambda: aside.expire(keep_ms),
+    identity = state.identity
+    me = Claim(
+        id=random_name(),
+        host=platform.node(),
+        pid=os.getpid(),
+        state_dir=str(state.root),
+        state_id=identity.state_id,
+        since_ms=now_ms(),
+    )
+    replicas = settings.number("ksql.internal.topic.replicas")
+    claims = KafkaClaims(kafka, identity.service_id, replicas)
+    claims.open()
+    return Tenure(
+        claims,
+        me,
+        identity.service_id,
+        state.lease,
+        on_lost=on_lost,
+        chore=lambda: aside.expire(keep_ms),
     )

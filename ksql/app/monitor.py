@@ -26,17 +26,18 @@ class SparkMonitor:
         self,
         runner: SparkRunner,
         admin: Admin,
-        trouble: Callable[[], str] = lambda: "",
-        now_ms: Callable[[], int] = lambda: 0,
+        engine: Engine,
+        trouble: Callable[[], str],
+        now_ms: Callable[[], int],
     ) -> None:
         """Take ``trouble``, which names the reason if no query can work, as Kafka's absence."""
         self._runner = runner
         self._admin = admin
+        self._engine = engine
         self._trouble = trouble
         self._now_ms = now_ms
         self._skipping = Skipping()
         self._held: Mapping[str, str] = {}
-        self.engine: Engine | None = None
 
     def hold(self, held: Mapping[str, str]) -> None:
         """These queries are not started, for these reasons."""
@@ -49,7 +50,7 @@ class SparkMonitor:
 
     def health(self, query_id: str) -> QueryHealth:
         """Return how the query does."""
-        query = self.engine.catalog.query(query_id) if self.engine else None
+        query = self._engine.catalog.query(query_id)
         if query is not None and query.paused:
             return QueryHealth(state="PAUSED")
         if self._runner.abandoned:

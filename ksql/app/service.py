@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ksql.engine.ports import Command
+    from ksql.functions.registry import Functions
     from ksql.ledger.entries import UpgradeEntry
     from ksql.query.results import ResultStream, TextStream
     from ksql.spark.running import OnFailure
@@ -205,24 +206,35 @@ class KsqlService:
 
     def _compose(self, state: StateDir) -> None:
         service_id = self.settings.text("ksql.service.id")
+        self._open_ledger(state, service_id)
+        self.log_topic = topic_name(
+            service_id, self.settings.text("ksql.logging.processing.topic.name")
+        )
+        sources, functions = compose.user_functions(self.settings, state.root)
+        apart = Apart(sources, compose.limits(self.settings))
+        self._closers.append(apart.close)
+        aside = Aside(state.aside, self._now_ms)
+        self._open_runner(state, sources, aside)
+        self.materializer = Materializer(self.kafka, state.stores, aside)
+        self._closers.append(self.materializer.close)
+        self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
+        self._open_services()
+
+    def _open_ledger(self, state: StateDir, service_id: str) -> None:
         url = self.settings.text("ksql.ledger.url") or default_url(state.root)
         upgrades: list[UpgradeEntry] = []
         self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
         self._closers.append(self.ledger.close)
-        self.log_topic = topic_name(
-            service_id, self.settings.text("ksql.logging.processing.topic.name")
-        )
+        self.book = LedgerBook(self.ledger, service_id, self._now_ms, upgrades)
+
+    def _open_runner(self, state: StateDir, functions: Mapping[str, str], aside: Aside) -> None:
         logging_to = open_log_topic(self.log_topic, self.settings, self.admin)
-        sources, functions = compose.user_functions(self.settings, state.root)
-        aside = Aside(state.aside, self._now_ms)
-        apart = Apart(sources, compose.limits(self.settings))
-        self._closers.append(apart.close)
         around = compose.surroundings(
             self.settings,
             state,
             self.kafka,
             log_topic=logging_to,
-            functions=sources,
+            functions=functions,
             registry=self.registry_settings,
             lease=self._tenure.lease,
         )
@@ -236,8 +248,8 @@ class KsqlService:
             incarnation=self._random_name,
             end_groups=lambda groups: delete_groups(self.kafka, groups),
         )
-        self.materializer = Materializer(self.kafka, state.stores, aside)
-        self._closers.append(self.materializer.close)
+
+    def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
         self.log = KafkaCommandLog(
             self.kafka,
             service_id,
@@ -247,32 +259,26 @@ class KsqlService:
         )
         self._closers.append(self.log.close)
         self.engine = Engine(
-            functions=BUILTINS.with_(apart.functions(functions)),
+            functions=functions,
             topics=KafkaTopics(self.admin),
             log=self.log,
             runner=self.runner,
+            book=self.book,
             parallelism=max(2, os.cpu_count() or 2),
             registry=self.registry,
             on_change=self.materializer.follow,
             mark=FileMark(state.root / service_id / "carried_out.json"),
         )
-        self.book = LedgerBook(self.ledger, service_id, self._now_ms, upgrades)
-        self.engine.book = self.book
         self._closers.append(self._stop_queries)
         settler = Settler(self.engine)
         self.engine.on_doubt = settler.wake
         self._closers.append(settler.close)
+
+    def _open_services(self) -> None:
         writer = SharedSender(self.kafka)
         self._closers.append(writer.close)
-        self._monitor = monitor = SparkMonitor(self.runner, self.admin, self._trouble, self._now_ms)
-        monitor.engine = self.engine
-        self.services = Services(
-            engine=self.engine,
-            monitor=monitor,
-            writer=writer,
-            now_ms=self._now_ms,
-            host=self.settings.text("listeners").removeprefix("http://"),
-            close_push=self.close_query,
+        self._monitor = SparkMonitor(
+            self.runner, self.admin, self.engine, self._trouble, self._now_ms
         )
         self.reads = Reads(
             self.engine,
@@ -282,7 +288,16 @@ class KsqlService:
             self._now_ms,
             self.runner.await_first_batch,
         )
-        self.services.pushes = self.reads.pushes
+        self.services = Services(
+            engine=self.engine,
+            monitor=self._monitor,
+            writer=writer,
+            now_ms=self._now_ms,
+            host=self.settings.text("listeners").removeprefix("http://"),
+            close_push=self.close_query,
+            pushes=self.reads.pushes,
+            last_upgrade=self.book.last,
+        )
         self._closers.append(self.reads.close_all)
 
     def _open_failure_log(self, topic: str | None) -> OnFailure:

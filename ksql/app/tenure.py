@@ -9,8 +9,6 @@ their right (``base/lease``) lasts shorter than that, and the server learns it w
 from __future__ import annotations
 
 import logging
-import os
-import platform
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,15 +17,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.base import lease
 from ksql.base.errors import KsqlError, StartError
-from ksql.kafka.claims import Claim, KafkaClaims
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ksql.app.state import StateDir
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.kafka.claims import Claim
+
 
 _log = logging.getLogger(__name__)
 
@@ -39,33 +36,6 @@ _TRIES: Final = 3
 _PATIENCE_S: Final = 30.0
 _END_S: Final = 5.0
 _CHORE_S: Final = 3600.0
-
-
-def open_tenure(
-    kafka: KafkaSettings,
-    state: StateDir,
-    replicas: int,
-    now_ms: int,
-    start_id: str,
-    on_lost: Callable[[str], None],
-    chore: Callable[[], object],
-) -> Tenure:
-    """Return the tenure of the server that holds this state directory; it must still be acquired.
-
-    Raises: KafkaUnreachable, KafkaDenied, KafkaRefused.
-    """
-    identity = state.identity
-    claims = KafkaClaims(kafka, identity.service_id, replicas)
-    claims.open()
-    me = Claim(
-        id=start_id,
-        host=platform.node(),
-        pid=os.getpid(),
-        state_dir=str(state.root),
-        state_id=identity.state_id,
-        since_ms=now_ms,
-    )
-    return Tenure(claims, me, identity.service_id, state.lease, on_lost=on_lost, chore=chore)
 
 
 class Claims(Protocol):

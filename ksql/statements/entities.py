@@ -239,7 +239,7 @@ class TaskMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryDescription:
-    """A query, its plan and how it does; ``upgrade`` for a dry run of a replacement."""
+    """A query, its plan and how it does; ``upgrade`` is its last one, or that of a dry run."""
 
     id: str
     statement_text: str

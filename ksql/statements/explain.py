@@ -47,7 +47,8 @@ def _code(plan: QueryPlan, request: Request) -> str:
 def _running(query_id: str, stmt: ast.Explain, request: Request) -> Explained:
     query = request.engine.catalog.query(query_id)
     if query is not None:
-        return plan_of(query), query_description(query, request)
+        upgrade = request.services.last_upgrade(query.id)
+        return plan_of(query), replace(query_description(query, request), upgrade=upgrade)
     push = push_of(query_id, request)
     if push is not None:
         return push.plan, push_description(push, request)

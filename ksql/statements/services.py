@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from ksql.base.config import Settings
+from ksql.base.ids import QueryId
 from ksql.engine.engine import Engine
 from ksql.plan.nodes import QueryPlan
+from ksql.statements.entities import UpgradeReport
 
 if TYPE_CHECKING:
     from ksql.base.records import Headers
@@ -99,7 +101,8 @@ class Writer(Protocol):
 class Services:
     """Everything that a handler may use.
 
-    ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones.
+    ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones,
+    ``last_upgrade`` reports the last replacement of a query, if any is known.
     """
 
     engine: Engine
@@ -109,6 +112,7 @@ class Services:
     host: str = "localhost:8088"
     close_push: Callable[[str], bool] = lambda _query_id: False
     pushes: Callable[[], Sequence[RunningPush]] = tuple
+    last_upgrade: Callable[[QueryId], UpgradeReport | None] = lambda _query_id: None
 
 
 @dataclass

@@ -142,7 +142,8 @@ def describe_query(query: JsonObject) -> RenderableType:
     ]
     parts: list[RenderableType] = [pairs([(n, clean(str(v))) for n, v in head if v])]
     if query.get("upgrade"):
-        parts += [Text(), render_upgrade(query["upgrade"], dry=True)]
+        dry = query["upgrade"].get("switch") is None
+        parts += [Text(), render_upgrade(query["upgrade"], dry=dry)]
     if query.get("fields"):
         parts += [Text(), _fields(query["fields"])]
     texts = (("Execution plan", "executionPlan"), ("Topology", "topology"))

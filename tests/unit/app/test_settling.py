@@ -12,6 +12,8 @@ from ksql.app.mark import FileMark, MarkDamaged
 from ksql.app.settler import Settler
 from ksql.base.errors import ServerError
 from ksql.ledger.resilient import ResilientLedger
+from ksql.statements.answers import RequestFailed
+from ksql.statements.entities import SwitchPoint
 from tests.unit.engine.test_carrying import COUNT, MORE, S, Scene
 
 
@@ -80,6 +82,24 @@ def test_a_replacement_of_a_paused_query_is_recorded_at_once(ledger):
     [found] = ledger.upgrades()
     assert (found.outcome.offsets, found.outcome.gap_ms) == (None, None)
     assert "paused" in found.outcome.reason
+
+
+def test_the_last_replacement_of_a_query_is_explained(ledger):
+    it = scene(ledger)
+    it.world.services.last_upgrade = it.book.last
+    assert explained(it).upgrade is None
+    it.world.execute(MORE)
+    with pytest.raises(RequestFailed):
+        it.world.run(OTHER)
+    assert told(ledger) == [(MORE, "switched"), (OTHER, "refused")]
+    found = explained(it).upgrade
+    assert (found.accepted, found.classes) == (True, ("schema evolution",))
+    assert (found.query_id, found.switch) == ("CTAS_N_1", SwitchPoint(0, {"s": {"0": 0}}, 0))
+
+
+def explained(it):
+    [answer] = it.world.run("EXPLAIN CTAS_N_1;")
+    return answer.query_description
 
 
 def test_the_mark_lasts(tmp_path):

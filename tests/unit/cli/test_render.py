@@ -265,6 +265,14 @@ def test_a_dry_run_that_would_be_refused() -> None:
     assert "guarantees" not in text
 
 
+def test_the_last_upgrade_of_a_running_query() -> None:
+    report = e.UpgradeReport.of(ACCEPTED, "CSAS_B_3", SWITCH)
+    description = dataclasses.replace(RUNNING, upgrade=report)
+    text = shown(e.QueryDescriptionEntity(statement_text="", query_description=description))
+    assert "Upgrade of CSAS_B_3 accepted: data selection" in text
+    assert "switched    after batch 12, gap 340 ms" in text
+
+
 def lines_of(error: Exception, text: str = "", width: int = 80) -> list[str]:
     return drawn(render_trouble(error, Statement(text), "", width), width).splitlines()
 
