@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from ksql.engine.progress import CommandStatus
 from ksql.query.results import ResultStream, TextStream
 from ksql.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
-from ksql.statements.entities import CommandStatus, Entity
+from ksql.statements.entities import Entity
 
 __all__ = ["Health", "RequestFailed", "RowWriter", "ServerInfo", "Service", "UnknownField"]
 

@@ -75,13 +75,20 @@ class LedgerBook:
         )
 
     def _entry(self, upgrade: Upgrade) -> UpgradeEntry:
-        return UpgradeEntry.of(
-            upgrade.verdict,
+        old, verdict = upgrade.old, upgrade.verdict
+        return UpgradeEntry(
             service_id=self._service_id,
-            query_id=QueryId(upgrade.old.id),
-            sink=upgrade.old.sink,
-            statements=(upgrade.old.statement, upgrade.statement),
-            plans=(upgrade.old.plan, upgrade.plan),
+            query_id=old.id,
+            sink=old.sink,
+            statement_old=old.statement,
+            statement_new=upgrade.statement,
+            plan_old=old.plan,
+            plan_new=upgrade.plan,
+            classes=verdict.classes,
+            traits=verdict.traits,
+            guarantees=verdict.guarantees,
+            accepted=verdict.accepted,
+            reasons=verdict.reasons,
             command_offset=None if upgrade.offset is None else Offset(upgrade.offset),
             begun_ms=Millis(self._now_ms()),
         )

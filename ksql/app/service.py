@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ksql.engine.ports import Command
+    from ksql.engine.progress import CommandStatus
     from ksql.functions.registry import Functions
     from ksql.ledger.entries import UpgradeEntry
     from ksql.query.results import ResultStream, TextStream
@@ -463,14 +464,11 @@ class KsqlService:
         )
         return Health(details, reasons, state)
 
-    def statuses(self) -> Mapping[str, e.CommandStatus]:
+    def statuses(self) -> Mapping[str, CommandStatus]:
         """Return the status of every distributed statement, by command id."""
-        return {
-            command: e.CommandStatus(found.status, found.message, found.query_id)
-            for command, found in self.engine.statuses.items()
-        }
+        return dict(self.engine.statuses)
 
-    def status(self, command_id: str) -> e.CommandStatus | None:
+    def status(self, command_id: str) -> CommandStatus | None:
         """Return the status of one."""
         return self.statuses().get(command_id)
 

@@ -18,7 +18,7 @@ from ksql.engine.changes import Change, EndQuery, PauseQuery, PutQuery, applied
 from ksql.engine.context import Context, Prepared
 from ksql.engine.ports import Command, CommandInDoubt, CommandLog
 from ksql.engine.prepare import prepare
-from ksql.engine.progress import CommandProgress, StatusName
+from ksql.engine.progress import CommandStatus, StatusName
 from ksql.engine.promises import Mark, MemoryMark, Promises
 from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
@@ -67,7 +67,7 @@ class Engine:
     on_doubt: Callable[[], None] = lambda: None
     mark: Mark = field(default_factory=MemoryMark)
     catalog: Catalog = field(default_factory=Catalog)
-    statuses: dict[str, CommandProgress] = field(default_factory=dict)
+    statuses: dict[str, CommandStatus] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _doubt: Carrying | None = None
     _unlike: set[QueryId] = field(default_factory=set)
@@ -221,7 +221,7 @@ class Engine:
 
     def _tell(self, carrying: Carrying, status: StatusName, message: str) -> None:
         prepared = carrying.prepared
-        self.statuses[prepared.command_id] = CommandProgress(status, message, prepared.query_id)
+        self.statuses[prepared.command_id] = CommandStatus(status, message, prepared.query_id)
 
     # --- replay and end
 
@@ -231,7 +231,7 @@ class Engine:
             self._note_upgrades(offset, command)
             self._apply(command.changes)
             self._promises.replayed(offset, command.changes)
-            self.statuses[command.id] = CommandProgress("SUCCESS", "Replayed")
+            self.statuses[command.id] = CommandStatus("SUCCESS", "Replayed")
 
     def _note_upgrades(self, offset: int, command: Command) -> None:
         for change in command.changes:

@@ -9,8 +9,8 @@ StatusName = Literal["QUEUED", "PARSING", "EXECUTING", "RUNNING", "TERMINATED", 
 
 
 @dataclass(frozen=True, slots=True)
-class CommandProgress:
-    """How far a command has come."""
+class CommandStatus:
+    """How far a distributed statement has come."""
 
     status: StatusName
     message: str

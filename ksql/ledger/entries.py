@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NewType
+from typing import Literal, NewType
 
 from ksql.base.ids import Millis, Offset, QueryId
 from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
-
-if TYPE_CHECKING:
-    from ksql.upgrade.verdict import Verdict
 
 UpgradeId = NewType("UpgradeId", str)
 
@@ -21,7 +18,7 @@ TopicOffsets = Mapping[str, Mapping[str, int]]
 """Topic -> partition -> the first offset that the new plan reads."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeEntry:
     """One attempt to replace a running query, as far as it is known before the switch.
 
@@ -43,37 +40,6 @@ class UpgradeEntry:
     reasons: tuple[str, ...]
     command_offset: Offset | None
     begun_ms: Millis
-
-    @classmethod
-    def of(
-        cls,
-        verdict: Verdict,
-        *,
-        service_id: str,
-        query_id: QueryId,
-        sink: str,
-        statements: tuple[str, str],
-        plans: tuple[str | None, str | None],
-        command_offset: Offset | None,
-        begun_ms: Millis,
-    ) -> UpgradeEntry:
-        """Return the entry of an attempt on which the validator spoke; pairs are (old, new)."""
-        return cls(
-            service_id=service_id,
-            query_id=query_id,
-            sink=sink,
-            statement_old=statements[0],
-            statement_new=statements[1],
-            plan_old=plans[0],
-            plan_new=plans[1],
-            classes=verdict.classes,
-            traits=verdict.traits,
-            guarantees=verdict.guarantees,
-            accepted=verdict.accepted,
-            reasons=verdict.reasons,
-            command_offset=command_offset,
-            begun_ms=begun_ms,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.engine.progress import CommandStatus
 from ksql.statements import entities as e
 from ksql.syntax import ast
 
@@ -21,7 +22,7 @@ def execute(stmt: ast.Statement, request: Request) -> e.Entity:
     prepared = outcome.prepared
     if prepared.warning is not None:
         return e.WarningEntity(statement_text=request.text, message=prepared.warning)
-    status = e.CommandStatus("SUCCESS", prepared.message, prepared.query_id)
+    status = CommandStatus("SUCCESS", prepared.message, prepared.query_id)
     return e.CurrentStatus(
         statement_text=request.text,
         command_id=prepared.command_id,

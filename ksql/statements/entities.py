@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from ksql.engine.progress import StatusName
+from ksql.engine.progress import CommandStatus
 from ksql.types.model import SqlType
 from ksql.types.schema import Column, Role
 from ksql.upgrade.verdict import Difference, Guarantee
@@ -35,15 +35,6 @@ class EntityWarning:
     """Something worth saying about a statement that was executed."""
 
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class CommandStatus:
-    """How far a distributed statement has come."""
-
-    status: StatusName
-    message: str
-    query_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,12 +49,7 @@ class Grid:
     def _blocks(self) -> Iterator[Table | Text]:
         """Each row as lines of name and value."""
         for row in self._rows:
-            table = Table.grid(padding=(0, 2, 0, 0))
-            table.add_column(style="bold", no_wrap=True)
-            table.add_column(overflow="fold")
-            for header, value in zip(self._headers, row, strict=True):
-                table.add_row(Text(header), Text(value))
-            yield table
+            yield pairs(list(zip(self._headers, row, strict=True)))
             yield Text()
 
 

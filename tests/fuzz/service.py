@@ -18,7 +18,6 @@ from ksql.base.records import RawRecord
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.statements import execute
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
-from ksql.statements.entities import CommandStatus
 from ksql.statements.inserts import RowWriter
 from ksql.stores.memory import MemoryStore
 from server.app import create_app
@@ -132,10 +131,7 @@ class MemoryService:
         return Health({"metastore": True, "kafka": True, "commandRunner": True})
 
     def statuses(self):
-        return {
-            command: CommandStatus(found.status, found.message, found.query_id)
-            for command, found in self.world.engine.statuses.items()
-        }
+        return dict(self.world.engine.statuses)
 
     def status(self, command_id):
         return self.statuses().get(command_id)

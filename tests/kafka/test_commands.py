@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -106,8 +105,8 @@ def test_a_request_waits_for_a_command_that_is_still_to_come(http):
     body = {"ksql": f"DESCRIBE {second};", "commandSequenceNumber": behind}
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(http.client.post, "/ksql", json=body)
-        time.sleep(0.5)
-        assert not waiting.done()
+        with pytest.raises(TimeoutError):
+            waiting.result(0.5)
         http.ksql(declared(second))
         assert waiting.result().status_code == 200
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from dataclasses import replace
 
 import psutil
@@ -141,11 +140,12 @@ def test_a_broker_that_stands_still_during_the_commit(broker, kafka):
         p.pid for p in children if p.name() == "java" and "kafka.Kafka" in " ".join(p.cmdline())
     ]
     usual = log._sender._step
+    going_on = threading.Timer(PATIENCE_S + 3, os.kill, (java, signal.SIGCONT))
 
     def step(call):
         if call.__name__ == "commit_transaction":
             os.kill(java, signal.SIGSTOP)
-            threading.Timer(PATIENCE_S + 3, os.kill, (java, signal.SIGCONT)).start()
+            going_on.start()
         usual(call)
 
     log._sender._step = step
@@ -159,7 +159,7 @@ def test_a_broker_that_stands_still_during_the_commit(broker, kafka):
     except CommandInDoubt:
         log._sender._step = usual
     if counts is None:
-        time.sleep(5)
+        going_on.join()
         counts = log.settle()
     log._sender._step = usual
     with log.begin() as pen:

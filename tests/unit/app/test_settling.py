@@ -11,6 +11,8 @@ from ksql.app.book import LedgerBook
 from ksql.app.mark import FileMark, MarkDamaged
 from ksql.app.settler import Settler
 from ksql.base.errors import ServerError
+from ksql.engine.carrying import Upgrade
+from ksql.ledger.entries import UpgradeEntry
 from ksql.ledger.resilient import ResilientLedger
 from ksql.statements.answers import RequestFailed
 from ksql.statements.entities import SwitchPoint
@@ -47,6 +49,31 @@ def test_an_attempt_that_was_rolled_back_stays_and_the_next_is_its_own(ledger):
     it.world.execute(OTHER)
     assert told(ledger) == [(MORE, "rolled_back"), (OTHER, "switched")]
     assert [entry.statement_new for entry in it.known] == [OTHER]
+
+
+def test_an_entry_is_made_of_the_validators_verdict(ledger):
+    it = scene(ledger)
+    old = it.world.catalog.query("CTAS_N_1")
+    verdict = it.world.engine.dry_run(it.world.parse(MORE), MORE, it.world.settings).verdict
+    it.book.refused(Upgrade(old=old, statement=MORE, verdict=verdict))
+    assert ledger.flush(20)
+    [found] = ledger.upgrades()
+    assert found.entry == UpgradeEntry(
+        service_id="default_",
+        query_id="CTAS_N_1",
+        sink="N",
+        statement_old=COUNT,
+        statement_new=MORE,
+        plan_old=old.plan,
+        plan_new=None,
+        classes=("schema evolution",),
+        traits=("stateful",),
+        guarantees=verdict.guarantees,
+        accepted=True,
+        reasons=(),
+        command_offset=None,
+        begun_ms=5,
+    )
 
 
 def test_a_crash_behind_the_append_is_told_as_switched_at_the_next_start(ledger, monkeypatch):

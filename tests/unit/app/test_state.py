@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,20 +110,7 @@ def test_what_it_was_used_with_is_fine(state):
 
 
 def test_so_is_a_topic_of_brokers_that_tell_no_ids(state):
-    assert (
-        checked(
-            state,
-            Found(
-                bootstrap="kafka:9092",
-                cluster_id="cluster1",
-                topic="commands",
-                topic_id="",
-                first=0,
-                end=12,
-            ),
-        )
-        == []
-    )
+    assert checked(state, replace(FIRST, topic_id="")) == []
 
 
 def test_a_directory_from_before_the_marker_knew_is_fine_with_a_topic_that_has_commands(state):
@@ -131,52 +119,15 @@ def test_a_directory_from_before_the_marker_knew_is_fine_with_a_topic_that_has_c
 
 
 OTHERS = {
-    "another cluster": Found(
-        bootstrap="kafka:9092",
-        cluster_id="cluster2",
-        topic="commands",
-        topic_id="topic1",
-        first=0,
-        end=12,
+    "another cluster": replace(FIRST, cluster_id="cluster2"),
+    "another cluster without the topic": replace(
+        FIRST, cluster_id="cluster2", topic_id=None, end=0
     ),
-    "another cluster without the topic": Found(
-        bootstrap="kafka:9092", cluster_id="cluster2", topic="commands", topic_id=None
-    ),
-    "no topic": Found(
-        bootstrap="kafka:9092", cluster_id="cluster1", topic="commands", topic_id=None
-    ),
-    "a topic made anew": Found(
-        bootstrap="kafka:9092",
-        cluster_id="cluster1",
-        topic="commands",
-        topic_id="topic2",
-        first=0,
-        end=12,
-    ),
-    "an empty topic": Found(
-        bootstrap="kafka:9092",
-        cluster_id="cluster1",
-        topic="commands",
-        topic_id="topic1",
-        first=0,
-        end=0,
-    ),
-    "an emptied topic": Found(
-        bootstrap="kafka:9092",
-        cluster_id="cluster1",
-        topic="commands",
-        topic_id="topic1",
-        first=12,
-        end=12,
-    ),
-    "a topic without its beginning": Found(
-        bootstrap="kafka:9092",
-        cluster_id="cluster1",
-        topic="commands",
-        topic_id="topic1",
-        first=3,
-        end=12,
-    ),
+    "no topic": replace(FIRST, topic_id=None, end=0),
+    "a topic made anew": replace(FIRST, topic_id="topic2"),
+    "an empty topic": replace(FIRST, end=0),
+    "an emptied topic": replace(FIRST, first=12),
+    "a topic without its beginning": replace(FIRST, first=3),
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from ksql.engine.progress import CommandStatus
 from ksql.statements import entities as e
 from ksql.types import model as m
 from ksql.upgrade.verdict import Difference, Guarantee, Verdict
@@ -92,7 +93,7 @@ EXAMPLES: dict[type[e.Entity], tuple[dict[str, Any], list[str]]] = {
     e.CurrentStatus: (
         {
             "command_id": "stream/`S`/create",
-            "command_status": e.CommandStatus("QUEUED", "Statement written"),
+            "command_status": CommandStatus("QUEUED", "Statement written"),
         },
         ["Statement written", "QUEUED: ask /status/stream/`S`/create for its end"],
     ),
@@ -237,7 +238,7 @@ def status(verdict: Verdict, switch: e.SwitchPoint | None) -> e.CurrentStatus:
     return e.CurrentStatus(
         statement_text="",
         command_id="stream/`B`/create",
-        command_status=e.CommandStatus("SUCCESS", "Created query with ID CSAS_B_3"),
+        command_status=CommandStatus("SUCCESS", "Created query with ID CSAS_B_3"),
         upgrade=e.UpgradeReport.of(verdict, "CSAS_B_3", switch),
     )
 

@@ -6,7 +6,6 @@ import shutil
 import socket
 import sqlite3
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -14,13 +13,11 @@ from ksql.base.errors import StartError
 from ksql.ledger import jobs
 from ksql.ledger import resilient as resilient_module
 from ksql.ledger.database import default_url, parse_url
-from ksql.ledger.entries import UpgradeEntry
 from ksql.ledger.errors import BadLedgerUrl, LedgerDamaged, LedgerUnavailable
 from ksql.ledger.resilient import Patience, ResilientLedger
 from ksql.ledger.store import Ledger
-from ksql.upgrade.verdict import Difference, Verdict
 from tests.unit.ledger.contract import EAGER, SOON, LedgerContract, ResilientContract, await_down
-from tests.unit.ledger.samples import ACCEPTED, REFUSED, SWITCHED, accepted
+from tests.unit.ledger.samples import ACCEPTED, SWITCHED, accepted
 
 
 @pytest.fixture
@@ -257,23 +254,3 @@ def test_an_entry_that_makes_the_writer_fail_does_not_end_it(url, monkeypatch, c
     assert (resilient.health().dropped, resilient.health().last_error) == (1, "a defect")
     assert "ledger_entry_failed" in caplog.messages
     resilient.close()
-
-
-def test_an_entry_is_made_of_the_validators_verdict():
-    refused = Difference("source modifying", "FROM", "BAZ instead of FOO", allowed=False)
-    entry = UpgradeEntry.of(
-        Verdict(
-            classes=("source modifying",),
-            traits=("simple",),
-            guarantees=ACCEPTED.guarantees,
-            changes=(refused,),
-        ),
-        service_id="default_",
-        query_id=ACCEPTED.query_id,
-        sink="BAR",
-        statements=(ACCEPTED.statement_old, ACCEPTED.statement_new),
-        plans=(None, ACCEPTED.plan_new),
-        command_offset=None,
-        begun_ms=ACCEPTED.begun_ms,
-    )
-    assert entry == replace(REFUSED, traits=("simple",))

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
+from ksql.engine.progress import CommandStatus
 from ksql.query.results import ResultRow, ResultStream, TextStream
 from ksql.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
-from ksql.statements.entities import CommandStatus, CurrentStatus, Entity
+from ksql.statements.entities import CurrentStatus, Entity
 from ksql.types import model
 from ksql.types.schema import Column, Role
 from server.facade import RowWriter

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ksql.engine.progress import CommandStatus
 from ksql.statements import entities
 from ksql.statements.entities import Entity, FieldInfo
 from ksql.types import model
@@ -65,7 +66,7 @@ def test_an_upgrade_report_is_left_out_unless_there_is_one() -> None:
     status = entities.CurrentStatus(
         statement_text="x",
         command_id="stream/`S`/create",
-        command_status=entities.CommandStatus("SUCCESS", "done"),
+        command_status=CommandStatus("SUCCESS", "done"),
     )
     assert "upgrade" not in as_dict(status)
     verdict = Verdict(

@@ -6,6 +6,7 @@ import pytest
 
 from ksql.base.errors import ServerError
 from ksql.catalog.topic import Topic
+from ksql.engine.progress import CommandStatus
 from ksql.local.driver import MemoryRunner
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
@@ -32,7 +33,7 @@ def test_each_statement_has_its_answer():
     ]
     assert answers[0].statement_text == S
     assert (answers[1].command_id, answers[1].command_sequence_number) == ("stream/`C`/create", 1)
-    assert answers[1].command_status == e.CommandStatus(
+    assert answers[1].command_status == CommandStatus(
         "SUCCESS", "Created query with ID CSAS_C_1", "CSAS_C_1"
     )
     assert [row.name for row in answers[2].streams] == ["C", "S"]
