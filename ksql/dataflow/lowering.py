@@ -42,8 +42,7 @@ def _missing(node: Plan) -> str:
             return "a table-table join"
         case EmitFinal():
             return "EMIT FINAL"
-        case Aggregate():
-            is_session = node.window is not None and node.window.kind == "SESSION"
-            return "a SESSION window" if is_session else ""
-        case Source() | Filter() | Rekey() | Explode() | Select() | StreamTableJoin() | Sink():
+        case Source() | Filter() | Rekey() | Explode() | Select() | Aggregate() | Sink():
+            return ""
+        case StreamTableJoin():
             return ""

@@ -18,7 +18,9 @@ from ksql.plan.nodes import (
 from ksql.plan.walk import generations
 from ksql.processors.aggregate import AggregateProcessor
 from ksql.processors.combine import Combine, compile_combine
-from ksql.processors.folds import Slot, compile_folds
+from ksql.processors.folds import Folds, Slot, compile_folds
+from ksql.processors.sessions import SessionProcessor
+from ksql.processors.sessionstate import SessionWindows
 from ksql.processors.table import TableProcessor
 from ksql.processors.windows import Windows
 
@@ -47,9 +49,7 @@ class CompiledStage:
                     and node.window is None
                     and folds.merge is not None
                 )
-                self.processor = AggregateProcessor(
-                    folds, _windows(node), plan.every_change, self.combined, keep_old
-                )
+                self.processor = _aggregate(node, folds, plan.every_change, self.combined, keep_old)
             case Source():
                 self.processor = TableProcessor(len(stage.shape.columns))
             case StreamTableJoin() | StreamStreamJoin() | TableTableJoin():
@@ -62,11 +62,17 @@ class CompiledStage:
         return compile_combine(self._slots, arm.width, plain=arm.plain_key)
 
 
-def _windows(node: Aggregate) -> Windows | None:
+def _aggregate(
+    node: Aggregate, folds: Folds, every_change: bool, combined: bool, keep_old: bool
+) -> Processor:
     window = node.window
     if window is None:
-        return None
-    return Windows(window.size_ms, window.advance_ms, window.grace_ms, window.retention_ms)
+        return AggregateProcessor(folds, None, every_change, combined, keep_old)
+    if window.kind == "SESSION":
+        sessions = SessionWindows(window.size_ms, window.grace_ms, window.retention_ms)
+        return SessionProcessor(folds, sessions, every_change, keep_old, len(node.folds))
+    windows = Windows(window.size_ms, window.advance_ms, window.grace_ms, window.retention_ms)
+    return AggregateProcessor(folds, windows, every_change, combined, keep_old)
 
 
 def _slots(node: Aggregate, code: Code) -> list[Slot]:

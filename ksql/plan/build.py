@@ -332,7 +332,7 @@ class _Builder:
         if not self.persistent:
             return self._transient(plan, projected, "TABLE", parts)
         key, value = self._split(projected, parts, "grouping expression")
-        bounds = KeyWindow(window.kind, window.size_ms or None) if window else None
+        bounds = _key_window(window) if window else None
         built = self._finish(plan, key, value, "TABLE", bounds, keyless=False)
         return replace(built, states=tuple(call.state for call in grouping.calls))
 
@@ -493,3 +493,8 @@ class _Builder:
             sources=self.relation.sources,
             keyless=keyless,
         )
+
+
+def _key_window(window: TimeWindow) -> KeyWindow:
+    """The windows in the keys of the result; sessions have no size."""
+    return KeyWindow(window.kind, None if window.kind == "SESSION" else window.size_ms)

@@ -13,11 +13,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.base import codegen
+from ksql.base.errors import QueryFailed
 from ksql.base.records import Row
 from ksql.functions.spec import AggregateFunction
+
+if TYPE_CHECKING:
+    from ksql.processors.base import LogError, Record
 
 State = list[Any]
 
@@ -83,6 +87,23 @@ def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Fol
         result=scope["result"],
         mark=mark,
     )
+
+
+def stepped(folds: Folds, record: Record, state: State, log: LogError) -> bool:
+    """Fold a stream's record into a state; if a function fails, log it and leave the state."""
+    row = record.row
+    if row is None:
+        return False
+    try:
+        folds.step(state, row)
+    except QueryFailed:
+        raise
+    except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
+        log("aggregate", str(error) or type(error).__name__, row)
+        return False
+    if record.timestamp > state[0]:
+        state[0] = record.timestamp
+    return True
 
 
 def functions_of(slots: Sequence[Slot]) -> dict[str, Any]:

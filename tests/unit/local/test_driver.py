@@ -172,3 +172,26 @@ def test_the_same_records_are_skipped_otherwise():
     world.feed("ts", ("k", {"T": "never"}, 1), ("k", {"T": "2020-01-01", "A": 1}, 2))
     assert world.out("X") == []
     assert [operator for operator, _ in world.runner.errors()] == ["timestamp", "TS.deserializer"]
+
+
+def test_session_keys_carry_their_end_and_start():
+    world = World(
+        S,
+        "CREATE TABLE W WITH (KEY_FORMAT='JSON') AS SELECT K, B, COUNT(*) AS C FROM S "
+        "WINDOW SESSION (10 MILLISECONDS) GROUP BY K, B HAVING COUNT(*) > 1;",
+        "CREATE STREAM R (K STRING KEY, B STRING KEY, C BIGINT) "
+        "WITH (KAFKA_TOPIC='W', KEY_FORMAT='JSON', WINDOW_TYPE='SESSION');",
+        "CREATE STREAM RR AS SELECT K, B, WINDOWSTART AS WS, WINDOWEND AS WE, C FROM R;",
+    )
+    world.feed("s", *(("k", {"B": "b"}, time) for time in (13, 20, 50, 25)))
+    inner = b'{"K":"k","B":"b"}'
+    written = [(r.key, r.value, r.timestamp) for r in world.topics.records["W"]]
+    assert written == [
+        (inner + struct.pack(">qq", 20, 13), b'{"C":2}', 20),
+        (inner + struct.pack(">qq", 20, 13), None, 20),
+        (inner + struct.pack(">qq", 25, 13), b'{"C":3}', 25),
+    ]
+    assert [(r.key, r.value) for r in world.topics.records["RR"]][-1] == (
+        inner + struct.pack(">qq", 25, 13),
+        b'{"WS":13,"WE":25,"C":3}',
+    )

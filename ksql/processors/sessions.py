@@ -1,0 +1,175 @@
+"""GROUP BY over SESSION windows: a record joins the sessions of its group that are near in time.
+
+Rows in and out are those of ``aggregate``. A session that gets other bounds is another key of the
+result: its former row is deleted before the new one comes. The time of a row is its session's end.
+Source: Kafka Streams' ``KStreamSessionWindowAggregate``.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ksql.base.records import Row
+from ksql.processors.base import LogError, Record, Store
+from ksql.processors.folds import Folds, State, stepped
+from ksql.processors.sessionstate import Bucket, Group, Session, SessionWindows
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+
+_new = tuple.__new__
+
+
+@dataclass(frozen=True, slots=True)
+class SessionProcessor:
+    """The stateful operator.
+
+    ``every_change`` emits for each record; otherwise each session that changed is emitted once per
+    call, in the order of the last changes. ``keep_old`` asks for the replaced row (HAVING).
+    ``results`` is how many columns the aggregates make.
+    """
+
+    folds: Folds
+    windows: SessionWindows
+    every_change: bool
+    keep_old: bool
+    results: int
+
+    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
+        """Fold the records into their groups' sessions."""
+        bucket = Bucket.read(store, self.windows)
+        bucket.load(_earliest(records, self.windows.gap_ms))
+        changes = _Changes(self)
+        for record in records:
+            bucket.advance(record.timestamp)
+            self._take(record, bucket, changes, log)
+            if self.every_change:
+                yield from changes.taken()
+        yield from changes.taken()
+        bucket.write(self.folds.mark)
+
+    def _take(self, record: Record, bucket: Bucket, changes: _Changes, log: LogError) -> None:
+        time = record.timestamp
+        group = bucket.group(record.key)
+        near = group.near(time, self.windows.gap_ms, bucket.live_from)
+        met = group.sessions[near]
+        start = min(time, met[0].start) if met else time
+        end = max(time, met[-1].end) if met else time
+        if end < bucket.close_time:
+            log("aggregate", f"late record for the session from {start} to {end}", record.row)
+            return
+        olds = [self._known(group, session) for session in met]
+        state = self._joined(met)
+        if not stepped(self.folds, record, state, log):
+            return
+        state[0] = end
+        if (start, end) == (time, time):
+            session = met[0] if met else Session(start, end, state)
+            session.state = state
+            changes.made(group, session, olds[0] if olds else None, record)
+        else:
+            session = Session(start, end, state)
+            for gone, old in zip(met, olds, strict=True):
+                changes.removed(group, gone, old, record)
+            changes.made(group, session, None, record)
+        bucket.replace(group, near, session)
+
+    def _joined(self, met: Sequence[Session]) -> State:
+        """One state of all: a single session's own, which ``step`` leaves alone when it fails."""
+        folds = self.folds
+        for session in met:
+            if session.state is None:
+                session.state = folds.complete(session.stored)
+        if len(met) == 1 and met[0].state is not None:
+            return met[0].state
+        state = folds.init()
+        for session in met:
+            assert folds.merge is not None  # noqa: S101 - each aggregate over sessions can merge
+            folds.merge(state, copy.deepcopy(session.state or []))
+        return state
+
+    def _known(self, group: Group, session: Session) -> Row:
+        """The row that consumers have of a session; without HAVING just its key and bounds."""
+        if not self.keep_old:
+            end = session.end
+            return (*group.values, *(None,) * self.results, end, session.start, end)
+        if session.state is None:
+            session.state = self.folds.complete(session.stored)
+        return self.row(group, session)
+
+    def row(self, group: Group, session: Session) -> Row:
+        """The row of a session."""
+        assert session.state is not None  # noqa: S101 - only what was opened changes
+        end, results = session.end, self.folds.result(session.state)
+        return (*group.values, *results, end, session.start, end)
+
+
+class _Changes:
+    """The changes to emit: all of them, or of each session the last one."""
+
+    def __init__(self, processor: SessionProcessor) -> None:
+        self._processor = processor
+        self._all = processor.every_change
+        self._pending: dict[Hashable, _Change] = {}
+
+    def removed(self, group: Group, session: Session, old: Row, record: Record) -> None:
+        """Delete the row of a session, if it was ever emitted."""
+        former = self._former(group, session)
+        if former is None:
+            self._put(_Change(group, session, old, record, gone=True))
+        elif former.old is not None:
+            self._put(_Change(group, session, former.old, record, gone=True))
+
+    def made(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
+        """Emit the row of a session; ``old`` is what consumers have of it."""
+        former = self._former(group, session)
+        self._put(_Change(group, session, former.old if former else old, record))
+
+    def taken(self) -> list[Record]:
+        """The records of the changes so far, which are forgotten."""
+        out = [self._record(change) for change in self._pending.values()]
+        self._pending.clear()
+        return out
+
+    def _former(self, group: Group, session: Session) -> _Change | None:
+        return None if self._all else self._pending.pop(_place(group, session), None)
+
+    def _put(self, change: _Change) -> None:
+        place = len(self._pending) if self._all else _place(change.group, change.session)
+        self._pending[place] = change
+
+    def _record(self, change: _Change) -> Record:
+        port, key, _, _, topic, partition, offset, _, _ = change.record
+        row = None if change.gone else self._processor.row(change.group, change.session)
+        old = change.old if change.gone or self._processor.keep_old else None
+        values = (port, key, row, change.session.end, topic, partition, offset, None, old)
+        # the tuple's own constructor: there may be a change per record
+        return _new(Record, values)
+
+
+@dataclass(slots=True)
+class _Change:
+    """``old`` is the row that consumers have, if any; ``gone`` deletes it."""
+
+    group: Group
+    session: Session
+    old: Row | None
+    record: Record
+    gone: bool = False
+
+
+def _place(group: Group, session: Session) -> Hashable:
+    return group.key, session.start, session.end
+
+
+def _earliest(records: Sequence[Record], gap_ms: int) -> dict[bytes, int]:
+    """By key the earliest end of the sessions that its records may join."""
+    found: dict[bytes, int] = {}
+    for record in records:
+        key, time = record.key, record.timestamp - gap_ms
+        if time < found.get(key, time + 1):
+            found[key] = time
+    return found

@@ -1,0 +1,192 @@
+"""The state of sessions: of each group, by slices of time.
+
+A slice is a space; under the group's key it holds those of its sessions that end in the slice's
+time: ``[[start, end, state], ..]``. So a record reads the slices from its own time on, of which
+there are one or two unless it is late; and what is too old is forgotten with its slice, without
+a look at the groups.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from ksql.base.records import Row
+from ksql.processors import keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ksql.processors.base import Store
+    from ksql.processors.folds import State
+
+_META = b"m"
+_CLOCK = b"sessions"
+_SPACE = struct.Struct(">cq")
+_SLICE_GAPS = 16
+_MOST_SLICES = 128
+_end = attrgetter("end")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows:
+    """Sessions end ``gap_ms`` after their last record; both of their bounds belong to them."""
+
+    gap_ms: int
+    grace_ms: int
+    retention_ms: int
+
+    @property
+    def slice_ms(self) -> int:
+        """How much time a space covers: a group has few sessions in it, and spaces are few."""
+        return max(_SLICE_GAPS * self.gap_ms, self.retention_ms // _MOST_SLICES, 1)
+
+
+class Session:
+    """A session; ``state`` is None until it is needed, ``stored`` is what the store has."""
+
+    __slots__ = ("end", "start", "state", "stored")
+
+    def __init__(self, start: int, end: int, state: State | None, stored: Any = None) -> None:
+        self.start = start
+        self.end = end
+        self.state = state
+        self.stored = stored
+
+    def plain(self, mark: bytes | None) -> list[Any]:
+        """What is stored of it."""
+        state = self.state
+        if state is None:
+            return [self.start, self.end, self.stored]
+        return [self.start, self.end, state if mark is None else [mark, *state]]
+
+
+@dataclass(slots=True)
+class Group:
+    """The sessions of a group that a call may meet, in order; ``changed`` are slices to write."""
+
+    key: bytes
+    values: Row
+    sessions: list[Session]
+    changed: set[int] = field(default_factory=set)
+
+    def near(self, time: int, gap_ms: int, live_from: int) -> slice:
+        """Which sessions a record of that time joins; those that end too early are forgotten."""
+        sessions = self.sessions
+        low = bisect_left(sessions, max(time - gap_ms, live_from), key=_end)
+        high, latest = low, time + gap_ms
+        while high < len(sessions) and sessions[high].start <= latest:
+            high += 1
+        return slice(low, high)
+
+
+class Bucket:
+    """The sessions of one bucket during a call, and its stream time.
+
+    ``stream_time`` is the highest timestamp seen, ``latest_end`` the latest end of a session that
+    was kept: it decides what is forgotten.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        windows: SessionWindows,
+        stream_time: int,
+        latest_end: int,
+        slices: Sequence[int],
+    ) -> None:
+        self._store = store
+        self._windows = windows
+        self._length = windows.slice_ms
+        self._slices = set(slices)
+        self._sorted = sorted(slices)
+        self._earliest: Mapping[bytes, int] = {}
+        self._groups: dict[bytes, Group] = {}
+        self.stream_time = stream_time
+        self.latest_end = latest_end
+
+    @classmethod
+    def read(cls, store: Store, windows: SessionWindows) -> Bucket:
+        """Continue where the last call ended."""
+        stored = store.get(_META, _CLOCK)
+        return cls(store, windows, *([-1, -1, []] if stored is None else stored))
+
+    @property
+    def live_from(self) -> int:
+        """Sessions that end before this time are forgotten."""
+        return self.latest_end - self._windows.retention_ms
+
+    @property
+    def close_time(self) -> int:
+        """Sessions that end before this time are closed."""
+        return self.stream_time - self._windows.grace_ms - self._windows.gap_ms
+
+    def advance(self, timestamp: int) -> None:
+        """See a record's timestamp."""
+        self.stream_time = max(self.stream_time, timestamp)
+
+    def load(self, earliest: Mapping[bytes, int]) -> None:
+        """Fetch each group's sessions that end at its time or later."""
+        self._earliest = earliest
+        starting: dict[int, list[bytes]] = {}
+        for key, time in earliest.items():
+            starting.setdefault(time // self._length, []).append(key)
+        waiting = sorted(starting.items(), reverse=True)
+        wanted: set[bytes] = set()
+        for number in self._sorted:
+            while waiting and waiting[-1][0] <= number:
+                wanted.update(waiting.pop()[1])
+            if wanted:
+                self._store.load(_space(number), wanted)
+
+    def group(self, key: bytes) -> Group:
+        """The group of a key that was loaded."""
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key, tuple(keys.unpack(key)), self._stored(key))
+        return group
+
+    def _stored(self, key: bytes) -> list[Session]:
+        first = self._earliest[key] // self._length
+        found: list[Session] = []
+        for number in self._sorted[bisect_left(self._sorted, first) :]:
+            entry = self._store.get(_space(number), key)
+            if entry is not None:
+                found += [Session(start, end, None, stored) for start, end, stored in entry]
+        return found
+
+    def replace(self, group: Group, place: slice, session: Session) -> None:
+        """Put the session where those at the place were."""
+        length, changed = self._length, group.changed
+        changed.update(gone.end // length for gone in group.sessions[place])
+        changed.add(session.end // length)
+        group.sessions[place] = [session]
+        self.latest_end = max(self.latest_end, session.end)
+
+    def write(self, mark: bytes | None) -> None:
+        """Store what has changed, and forget the slices that no record can reach any more."""
+        for group in self._groups.values():
+            for number in group.changed:
+                self._write_slice(group, number, mark)
+        reach = [number for number in self._slices if (number + 1) * self._length > self.live_from]
+        for number in self._slices.difference(reach):
+            self._store.drop(_space(number))
+        self._store.put(_META, _CLOCK, [self.stream_time, self.latest_end, sorted(reach)])
+
+    def _write_slice(self, group: Group, number: int, mark: bytes | None) -> None:
+        low = number * self._length
+        first = bisect_left(group.sessions, low, key=_end)
+        last = bisect_left(group.sessions, low + self._length, key=_end)
+        entry = [session.plain(mark) for session in group.sessions[first:last]]
+        if entry:
+            self._slices.add(number)
+            self._store.put(_space(number), group.key, entry)
+        else:
+            self._store.delete(_space(number), group.key)
+
+
+def _space(number: int) -> bytes:
+    return _SPACE.pack(b"s", number)
