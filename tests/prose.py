@@ -22,16 +22,16 @@ ROOT = Path(__file__).parent.parent
 PLACES = ("ksql", "server", "qtt", "migrations", "docs", "README.md", "CONTRIBUTING.md")
 # where the text has not been gone over yet; a place that has become clean is taken from the list
 NOT_YET: tuple[str, ...] = (
-    "ksql/compile",
     "ksql/dataflow",
-    "ksql/formats",
     "ksql/plan",
     "ksql/processors",
-    "ksql/web",
-    "migrations",
 )
 # messages whose words the documents and test files pin
-PINNED: tuple[str, ...] = ("plan goes on unchanged", "query goes on unchanged")
+PINNED: tuple[str, ...] = (
+    "plan goes on unchanged",
+    "query goes on unchanged",
+    "SHOW TOPICS; tells",
+)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _INLINE: dict[tuple[SqlType, SqlType], str] = {
 
 
 def cast_code(gen: Generator, node: b.Cast, null: str) -> str:
-    """The code of the conversion; ``null`` is what NULL becomes."""
+    """Generate the code of a conversion; ``null`` is what NULL becomes."""
     source = type_of(node.operand)
     operand = gen.value(node.operand)
     if (source, node.type) == (INTEGER, BIGINT):

@@ -22,7 +22,7 @@ _PYTHON = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
 def compare_code(gen: Generator, node: b.Compare) -> str:
-    """The code of a comparison."""
+    """Generate the code of a comparison."""
     types = (type_of(node.left), type_of(node.right))
     mixed = model.DOUBLE in types and any(isinstance(type_, model.Decimal) for type_ in types)
     if node.op in ("IS DISTINCT FROM", "IS NOT DISTINCT FROM"):
@@ -87,7 +87,7 @@ def _exact(gen: Generator, node: b.Bound, code: str) -> str:
 
 
 def in_code(gen: Generator, node: b.In) -> str:
-    """The code of ``operand IN (..)``; constants are looked up together."""
+    """Generate the code of ``operand IN (..)``; constants are looked up together."""
     operand = gen.atom(node.operand)
     known = [o.value for o in node.options if isinstance(o, b.Const)]
     tests = []
@@ -107,7 +107,7 @@ def in_code(gen: Generator, node: b.In) -> str:
 
 
 def like_code(gen: Generator, node: b.Like) -> str:
-    """The code of LIKE; a constant pattern is compiled once, a bad one fails for each row."""
+    """Generate the code of LIKE; a constant pattern is compiled once, a bad one fails each time."""
     text = gen.value(node.operand)
     constant = node.pattern.value if isinstance(node.pattern, b.Const) else None
     if constant is not None and like.is_like_pattern(constant, node.escape):

@@ -73,7 +73,7 @@ def compile_expr(
     settings: Mapping[str, Any],
     log: str,
 ) -> Callable[[Row, Log], Any]:
-    """The value of one expression; an error gives None and is logged. Raises: TooDeep."""
+    """Compile one expression; an error gives None and is logged. Raises: TooDeep."""
     program = _program(columns, None, [expr], functions, settings)
     return program.function(["return None"], f"return {program.values[0]}", log)
 
@@ -85,7 +85,7 @@ def compile_predicate(
     settings: Mapping[str, Any],
     log: str,
 ) -> Callable[[Row, Log], bool]:
-    """A condition; NULL and errors, which are logged, give false. Raises: TooDeep."""
+    """Compile a condition; NULL and errors, which are logged, give false. Raises: TooDeep."""
     program = _program(columns, expr, [], functions, settings)
     return program.function(["return False"], "return True", log)
 
@@ -107,14 +107,14 @@ class _Program:
         return [*found, keep]
 
     def function(self, drop: Sequence[str], keep: str, log: str) -> Callable[[Row, Log], Any]:
-        """The statements as a function of one row."""
+        """Compile the statements to a function of one row."""
         body = indent(self.lines(drop, keep))
         names = self.executed([*self.code.prologue, "def run(row, log):", *body], log)
         run: Callable[[Row, Log], Any] = names["run"]
         return run
 
     def executed(self, source: Sequence[str], log: str) -> dict[str, Any]:
-        """What the source defines."""
+        """Execute the source; return the names that it defines."""
         names = {**self.code.namespace, "failed": reporter(log, self.code.nodes)}
         try:
             return codegen.define(log, "\n".join(source), names)

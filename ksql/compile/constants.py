@@ -31,7 +31,7 @@ def constant_value(
     settings: Mapping[str, Any],
     column: str = "",
 ) -> Any:
-    """The value of an expression without columns, as a value of the type.
+    """Return the value of an expression without columns, as a value of the type.
 
     Numbers are widened, decimals must fit exactly, texts become times and bytes; nothing else is
     converted. ``column`` is named in errors.
@@ -58,7 +58,7 @@ def _refuse(_context: str, message: str, _row: Any) -> None:
 
 
 def strict(value: Any, source: SqlType, target: SqlType) -> Any:
-    """The value with the target's type, if no information is lost or guessed.
+    """Return the value with the target's type, if no information is lost or guessed.
 
     Raises: TypeError for types that do not convert; ValueError or ArithmeticError for the value.
     """

@@ -114,7 +114,7 @@ class Code:
 
     @contextlib.contextmanager
     def within(self, block: Block) -> Iterator[Block]:
-        """What is emitted meanwhile goes into that block."""
+        """Emit into that block for a while."""
         outer, self.block = self.block, block
         try:
             yield block

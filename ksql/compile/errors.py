@@ -1,4 +1,4 @@
-"""What happens when an expression fails on a row: NULL, and an entry in the processing log."""
+"""The failure of an expression on a row: it is NULL, and an entry of the processing log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TooDeep(StatementError):
 
 
 def null_boolean() -> bool:
-    """Stands for a NULL where a condition is needed.
+    """Raise the error of a NULL where a condition is needed.
 
     Raises: NullOperand.
     """
@@ -48,7 +48,7 @@ def null_boolean() -> bool:
 
 
 def reporter(context: str, nodes: Sequence[Bound]) -> Failed:
-    """What compiled code calls when the expression of that number has failed."""
+    """Return the function that compiled code calls when one of these expressions has failed."""
 
     def failed(log: Log, index: int, error: Exception, row: Any) -> None:
         log(context, f"Error computing expression {show(nodes[index])}: {cause(error)}", row)
@@ -57,7 +57,7 @@ def reporter(context: str, nodes: Sequence[Bound]) -> Failed:
 
 
 def cause(error: Exception) -> str:
-    """What the error says; what Python words in its own way is said as for other errors."""
+    """Return the text of an error; those that Python words in its own way are reworded."""
     text = str(error)
     match error:
         case TypeError() | AttributeError() if "NoneType" in text:

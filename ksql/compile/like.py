@@ -39,7 +39,7 @@ class LongPattern(ValueError):
 
 @lru_cache(maxsize=1024)
 def like_test(pattern: str, escape: str | None) -> Test:
-    """Tells whether a whole text fits the pattern.
+    """Return a test whether a whole text fits the pattern.
 
     Raises: BadPattern, LongPattern.
     """

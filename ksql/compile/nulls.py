@@ -1,4 +1,4 @@
-"""What is known of an expression before it runs: whether it can be NULL."""
+"""Expressions that cannot be NULL, as far as that is known before they run."""
 
 from __future__ import annotations
 

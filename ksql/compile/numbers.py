@@ -24,7 +24,7 @@ _LIMITS: dict[model.SqlType, tuple[int, int, Callable[[int], int]]] = {
 
 
 def arithmetic_code(gen: Generator, node: b.Arith) -> str:
-    """The code of ``left op right``."""
+    """Generate the code of ``left op right``."""
     match node.type:
         case model.Decimal():
             name = gen.code.named(decimals.operation(node.op, node.type), "decimal")
@@ -38,7 +38,7 @@ def arithmetic_code(gen: Generator, node: b.Arith) -> str:
 
 
 def negate_code(gen: Generator, node: b.Negate) -> str:
-    """The code of ``-operand``."""
+    """Generate the code of ``-operand``."""
     operand = gen.value(node.operand)
     match node.type:
         case model.DOUBLE:

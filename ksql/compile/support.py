@@ -1,4 +1,4 @@
-"""What generated code calls: the parts of the language that are more than a Python operator."""
+"""Functions that generated code calls, where the language has more than a Python operator."""
 
 from __future__ import annotations
 

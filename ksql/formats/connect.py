@@ -1,4 +1,4 @@
-"""What the schemas of all formats have in common: Kafka Connect's types, and how they become ours.
+"""Kafka Connect's types, which the schemas of all formats have in common, and how they become ours.
 
 Avro, Protobuf and JSON schemas are read as these; inference and the rules of reading are then one.
 Source: docs/formats.md#how-types-are-written.
@@ -139,7 +139,7 @@ def mismatch(found: ConnectType, wanted: SqlType, path: str) -> Bad:
 
 
 def sql_type(type_: ConnectType, *, upper: bool = True) -> SqlType:
-    """The SQL type that a schema's type becomes; ``upper``: with names in upper case.
+    """Return the SQL type that a schema's type becomes; ``upper``: with names in upper case.
 
     Raises: NotInferable.
     """
@@ -162,7 +162,7 @@ def sql_type(type_: ConnectType, *, upper: bool = True) -> SqlType:
 
 
 def scalar_conversion(found: ConnectType, wanted: SqlType, path: str) -> Convert | None:
-    """What turns a written scalar into one of the declared type; None where it is the same.
+    """Return the conversion of a written scalar to the declared type; None where it is the same.
 
     Raises: Bad for types that do not go together.
     """

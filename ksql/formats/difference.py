@@ -1,4 +1,4 @@
-"""What keeps two schemas from being compatible, told in words that name the place."""
+"""The reasons why two schemas are not compatible, in words that name the place."""
 
 from __future__ import annotations
 

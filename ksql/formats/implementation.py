@@ -1,4 +1,4 @@
-"""What a format's folder gives to the table: its serde, the types it holds, its kind of schemas."""
+"""The row of a format in the table: its serde, the types it holds, its kind of schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry formats share: the id before the bytes, a reader for each schema."""
+"""The common part of the registry formats: the id before the bytes, a reader for each schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema registries: what we ask of one, and one in memory."""
+"""Schema registries: their protocol, and one in memory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SchemaRejected(StatementError):
 
 
 class Registry(Protocol):
-    """What we need of a registry. Every method may raise RegistryUnreachable."""
+    """A registry as this service uses it. Every method may raise RegistryUnreachable."""
 
     def __hash__(self) -> int:
         """One registry is not another, whatever they hold."""
@@ -139,7 +139,7 @@ def imports(schema: Schema, find: Callable[[str, int], Schema]) -> dict[str, str
 
 
 def framed(schema_id: int) -> bytes:
-    """What stands before the bytes of a record: a zero and the id."""
+    """Return the bytes that stand before those of a record: a zero and the id."""
     return _PREFIX.pack(0, schema_id)
 
 

@@ -1,4 +1,4 @@
-"""What every format shares: the shape of a serde, its errors, and values read as Java does."""
+"""The common part of all formats: the shape of a serde, its errors, values read as Java does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Value = Any
 """A value of a SQL type at run time; see ``ksql.types.model``."""
 
 Failed = Callable[[int, "DecodeError"], None]
-"""Told about a record of a batch that does not decode."""
+"""Called for a record of a batch that does not decode."""
 
 
 class DecodeError(KsqlError):
@@ -66,7 +66,7 @@ class Serde:
 
 
 def serde_of(decode: Callable[[bytes], Row | None], encode: Callable[[Row], bytes | None]) -> Serde:
-    """A serde of two functions that know nothing of nulls and batches."""
+    """Make a serde of two functions that know nothing of nulls and batches."""
 
     def decode_many(items: Sequence[bytes | None], failed: Failed) -> list[Row | Skip | None]:
         out: list[Row | Skip | None] = []
@@ -143,17 +143,17 @@ def _integer(text: str, low: int, high: int) -> int:
 
 
 def parse_int(text: str) -> int:
-    """What Java's ``Integer.parseInt`` reads."""
+    """Read an INTEGER as Java's ``Integer.parseInt``."""
     return _integer(text, INT_MIN, INT_MAX)
 
 
 def parse_long(text: str) -> int:
-    """What Java's ``Long.parseLong`` reads."""
+    """Read a BIGINT as Java's ``Long.parseLong``."""
     return _integer(text, LONG_MIN, LONG_MAX)
 
 
 def parse_double(text: str) -> float:
-    """What Java's ``Double.parseDouble`` reads: blanks, type suffix, hexadecimals included."""
+    """Read a DOUBLE as Java's ``Double.parseDouble``: with blanks, suffixes, hexadecimals."""
     bare = text.strip(_JAVA_BLANKS)
     if _NAMED_DOUBLE.match(bare):
         return float(bare)
@@ -170,7 +170,7 @@ def parse_double(text: str) -> float:
 
 
 def parse_decimal(text: str) -> Decimal:
-    """What Java's ``new BigDecimal`` reads."""
+    """Read a DECIMAL as Java's ``new BigDecimal``."""
     if len(text) > _LONGEST_NUMBER or not _DOUBLE.match(text):
         raise BadText(f'For input string: "{text}"')
     try:

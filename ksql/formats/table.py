@@ -1,7 +1,7 @@
 """The formats: whether each can hold given columns, and its serde.
 
-Adding a format is a folder beside this module, a row in ``FORMATS`` and one that tells what it can
-do, in ``ksql.types.format``.
+To add a format, add a folder next to this module, a row in ``FORMATS``, and a row with its
+capabilities in ``ksql.types.format``.
 Source: docs/formats.md.
 """
 
@@ -88,7 +88,7 @@ class MapInKey(StatementError):
 
 
 class WrapNeedsOneColumn(StatementError):
-    """WRAP_SINGLE_VALUE beside several value columns."""
+    """WRAP_SINGLE_VALUE with several value columns."""
 
     def __init__(self) -> None:
         super().__init__("'WRAP_SINGLE_VALUE' is only valid for single-field value schemas")
@@ -134,7 +134,7 @@ def serde_features(format_: Format, columns: Columns, side: Side) -> tuple[str, 
 
 
 def configured_wrap(name: str, value_columns: int, setting: bool | None) -> bool | None:
-    """What ``ksql.persistence.wrap.single.values`` means for a sink: often nothing."""
+    """Return the wrapping that ``ksql.persistence.wrap.single.values`` means for a sink, if any."""
     info = capabilities(name)
     if setting is None or value_columns != 1:
         return None
@@ -200,7 +200,7 @@ def serde_for(
     *,
     lenient: bool = False,
 ) -> Serde:
-    """The serde of one side of a topic.
+    """Return the serde of one side of a topic.
 
     Keys without columns are neither read nor written, whatever their format. ``registry``,
     ``subject`` (where our schema is registered) and ``lenient`` (records are read whatever their

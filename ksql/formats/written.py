@@ -1,6 +1,6 @@
 """Records as their own schema describes them, whatever columns a source declares.
 
-For those who want to see all that was written: PRINT, test files.
+PRINT and test files use it, which show all that was written.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a schema's records look like; ``alone``: the whole of one is the only column."""
+    """The columns of a schema's records; ``alone``: the whole of a record is the only column."""
 
     format: FormatName
     columns: Columns
     alone: bool
 
     def serde(self, registry: Registry, schema_id: int, full_name: str | None = None) -> Serde:
-        """Reads and writes with that very schema."""
+        """Return a serde that reads and writes with that very schema."""
         wrap = False if self.alone else None
         format_ = Format(self.format, wrap=wrap, schema_id=schema_id, schema_full_name=full_name)
         return serde_for(format_, self.columns, "value", registry)

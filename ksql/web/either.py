@@ -56,7 +56,7 @@ class EitherHttp(asyncio.Protocol):
             self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape
 
     def data_received(self, data: bytes) -> None:
-        """Decide as soon as the first bytes tell."""
+        """Decide as soon as the first bytes suffice."""
         self._first += data
         if len(self._first) < len(PREFACE) and PREFACE.startswith(self._first):
             return

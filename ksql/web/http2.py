@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("uvicorn.error")
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-MOST_STREAMS: Final = 256  # push queries, whose limit is 100, and statements beside them
+MOST_STREAMS: Final = 256  # push queries, whose limit is 100, and statements besides
 IDLE_S: Final = 86_400.0  # ksqlDB's; its clients open one connection and keep it
 _STREAM_WINDOW: Final = 65_535  # what a request may send before it is read
 _WINDOW: Final = _STREAM_WINDOW * MOST_STREAMS  # an unread request must not stop the others
@@ -64,7 +64,7 @@ class Http2(asyncio.Protocol):
     # --- what the transport calls ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Tell the client what this end takes."""
+        """Send the client the settings of this end."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - uvicorn makes no other
         self._transport = transport
         self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape: ``shutdown``
@@ -99,7 +99,7 @@ class Http2(asyncio.Protocol):
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Continue to write and to read."""
         self.writable.set()
         if not self._transport.is_closing():
             self._transport.resume_reading()

@@ -110,7 +110,7 @@ class Stream:
                 _log.error("ASGI callable returned without completing response.")
                 self._break_off()
             await self._linger()
-        except Exception as error:  # noqa: BLE001 - the last one who can tell the client
+        except Exception as error:  # noqa: BLE001 - the last place that can answer the client
             _log.exception("Exception in ASGI application\n", exc_info=error)
             await self._fail()
         except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""Several attempts may have had the same offset in view; the one that counts says so."""
+"""Several attempts may have had the same offset in view; the one that counts is marked."""
 
 from __future__ import annotations
 

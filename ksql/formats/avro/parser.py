@@ -1,6 +1,6 @@
 """Texts of Avro schemas as trees.
 
-What a schema must keep besides its structure is a matter of ``Rules``.
+The demands on a schema besides its structure are a matter of ``Rules``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIELD_RESERVED: Final = frozenset({"name", "type", "doc", "default", "order", "
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is asked of a schema besides its structure.
+    """The demands on a schema besides its structure.
 
     ``check`` raises BrokenAvro for a part that was made of a JSON document; fields are checked
     before their record. ``redefines``: a name may be defined again, and then means the last.
@@ -42,11 +42,11 @@ def _readable(made: Node | tree.Field, _schema: Json) -> None:
 
 
 READING: Final = Rules(_readable, redefines=True)
-"""Whoever reads records takes every schema that it can follow."""
+"""A reader of records takes every schema that it can follow."""
 
 
 def parse(text: str, imported: Iterable[str] = (), rules: Rules = READING) -> Node:
-    """The type that a text declares; ``imported`` are the texts whose names it may use.
+    """Parse the type that a text declares; ``imported`` are the texts whose names it may use.
 
     Raises: BrokenAvro.
     """
@@ -61,7 +61,7 @@ def parse(text: str, imported: Iterable[str] = (), rules: Rules = READING) -> No
 
 
 def document(text: str) -> Json:
-    """A schema's text as JSON; the bare name of a primitive type is a schema too.
+    """Parse a schema's text as JSON; the bare name of a primitive type is a schema too.
 
     Raises: BrokenAvro.
     """

@@ -97,7 +97,7 @@ def branch_name(node: Node) -> str:
 
 
 def text_for(columns: tuple[Column, ...], *, wrapped: bool, full_name: str | None = None) -> str:
-    """The schema that rows of the columns are written with: all fields may be null.
+    """Make the schema that rows of the columns are written with: all fields may be null.
 
     Raises: NotAvro for names that Avro does not know.
     """

@@ -1,4 +1,4 @@
-"""Avro schemas as trees, for those who read records and those who keep schemas.
+"""Avro schemas as trees, for the reader of records and for the registry.
 
 Aliases, defaults and extra attributes stay, since a registry gives back the schema that was sent.
 Source: the Avro specification 1.11, schema declaration and names.
@@ -96,7 +96,7 @@ class Union:
 
 @dataclass(eq=False)
 class Named:
-    """What all named types have; ``aliases`` are full names.
+    """The common part of all named types; ``aliases`` are full names.
 
     ``imported`` ones are defined in another schema.
     """

@@ -252,7 +252,7 @@ def _fitting_branch(node: tree.Union, type_: SqlType) -> tuple[int, Node | None]
 
 
 def default_bytes(field: tree.Field) -> bytes | None:
-    """What a field without a value is written as; None if it must have one."""
+    """Return the bytes of a field without a value; None if it must have one."""
     if field.has_default:
         return _literal(field.type, field.default)
     if isinstance(field.type, tree.Union):

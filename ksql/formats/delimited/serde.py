@@ -129,7 +129,7 @@ def _quoted(text: str, place: int, delimiter: str) -> tuple[str, int]:
 
 
 def _quoter(delimiter: str) -> Callable[[str, bool], str]:
-    """What puts a text in quotes where the minimal-quote rule asks for it."""
+    """Return a function that puts a text in quotes where the minimal-quote rule asks for it."""
     needed = re.compile(rf'\A[\0-#]|[\r\n"{re.escape(delimiter)}]|[\0- ]\Z')
     plain_start = re.compile(r"[0-9A-Za-z]")
 

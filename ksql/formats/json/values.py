@@ -58,7 +58,7 @@ def load_exact(data: bytes) -> Value:
 
 
 def load_short(data: bytes) -> Value:
-    """Parse JSON fast where every number has at most 15 digits: a double then tells them all.
+    """Parse JSON fast where every number has at most 15 digits: a double then keeps them all.
 
     Raises: NeedExact, ValueError.
     """
@@ -68,7 +68,7 @@ def load_short(data: bytes) -> Value:
 
 
 def node_name(value: Value) -> str:
-    """What the reader that we follow calls a node of that kind."""
+    """Return the name that the reader that we follow gives to a node of that kind."""
     match value:
         case None:
             return "NullNode"

@@ -130,13 +130,13 @@ class Comparison:
     # --- combinations
 
     def _one_into_many(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
-        """What was one schema is now among several."""
+        """One schema has become several."""
         fits = [not self.compare(one, writer, path) for one in reader.parts]
         if not (all(fits) if reader.kind == "all" else any(fits)):
             yield self.told("TYPE_CHANGED", path)
 
     def _many_into_one(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
-        """What were several schemas is now one."""
+        """Several schemas have become one."""
         fits = [not self.compare(reader, one, path) for one in writer.parts]
         if not (any(fits) if writer.kind == "all" else all(fits)):
             kind = "SUM_TYPE_NARROWED" if any(fits) else "TYPE_CHANGED"
@@ -276,7 +276,7 @@ class Comparison:
 
 
 def _alone(node: Node) -> Node:
-    """What a combination of one schema is."""
+    """Reduce a combination of one schema to that schema."""
     while node.kind in (*_SUMS, "all") and len(node.parts) == 1:
         node = node.parts[0]
     return node

@@ -127,7 +127,7 @@ class Document:
         return self._nodes[key]
 
     def _follow(self, place: _Place) -> _Place:
-        """Where the references lead; what stands beside a reference does not count."""
+        """Where the references lead; what stands next to a reference does not count."""
         seen: set[str] = set()
         while isinstance(place.schema, dict):
             if "$ref" not in place.schema:

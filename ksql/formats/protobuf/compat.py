@@ -1,6 +1,6 @@
 """Whether data written with one Protobuf schema can be read with another.
 
-Fields are told apart by their numbers; names may change. What may change without harm is what the
+Fields are identified by their numbers; names may change. What may change without harm is what the
 wire format allows.
 Source: Protocol Buffers, updating a message type; Confluent's names of the differences.
 """

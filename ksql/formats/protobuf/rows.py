@@ -106,7 +106,7 @@ def _each(convert: Convert, items: Value) -> list[Value]:
     out: list[Value] = []
     try:
         for item in items:
-            out.append(convert(item))  # noqa: PERF401 - the length tells the place of an error
+            out.append(convert(item))  # noqa: PERF401 - the length is the place of an error
     except Bad as bad:
         raise bad.under(f"[{len(out)}]") from None
     return out

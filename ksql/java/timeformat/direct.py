@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ksql.java.timeformat.elements import digits_of, fixed_text
-from ksql.types.times import epoch_day
+from ksql.java.timeformat.fields import epoch_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 _FIELDS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "NANO")
 _DEFAULTS = (1970, 1, 1, 0, 0, 0, 0)
 _SAFE_DAY = 28
-
-_day = functools.lru_cache(maxsize=4096)(epoch_day)
 
 
 def direct_parser(parts: Sequence[object]) -> Callable[[str], int | None] | None:
@@ -55,7 +52,7 @@ def direct_parser(parts: Sequence[object]) -> Callable[[str], int | None] | None
             return None
         if minute > 59 or second > 59:
             return None
-        seconds = ((_day(year, month, day) * 24 + hour) * 60 + minute) * 60 + second
+        seconds = ((epoch_day(year, month, day) * 24 + hour) * 60 + minute) * 60 + second
         millis: int = seconds * 1000 + part * up // down
         return millis
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from ksql.java.timeformat import names, zonenames
 from ksql.java.timeformat.errors import BadPattern, BadText, UnknownZone
-from ksql.java.timeformat.fields import day_of_week, week_start
+from ksql.java.timeformat.fields import day_of_week, epoch_day, week_start
 from ksql.java.timeformat.tokens import Letters, Literal, tokenize
 from ksql.java.timeformat.zones import UTC, Zone
-from ksql.types.times import DAY_MS, epoch_day
+from ksql.types.times import DAY_MS
 
 _NUMBERS = {
     "y": "YEAR",

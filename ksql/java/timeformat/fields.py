@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import calendar
+import functools
 from dataclasses import dataclass, field
 
 from ksql.java.timeformat.errors import OutOfRange
 from ksql.java.timeformat.zones import Zone
-from ksql.types.times import civil, epoch_day
+from ksql.types import times
+from ksql.types.times import civil
+
+epoch_day = functools.lru_cache(maxsize=4096)(times.epoch_day)
+_month = functools.lru_cache(maxsize=4096)(calendar.monthrange)
 
 DAY_NANOS = 86_400_000_000_000
 
@@ -117,7 +122,7 @@ def resolve_day(values: dict[str, int]) -> int:
     month, day = values.get("MONTH", month), values.get("DAY", day)
     whole = year is not None and {"MONTH", "DAY"} <= values.keys()
     year = 1970 if year is None else year
-    days = epoch_day(year, month, min(day, calendar.monthrange(year, month)[1]))
+    days = epoch_day(year, month, min(day, _month(year, month)[1]))
     return _on_weekday(days, values, whole)
 
 
