@@ -11,14 +11,19 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from ksql.base.properties.model import LONG_MAX
+from ksql.base.properties.table import SUBJECTS
 from ksql.functions.describe import describe
 from ksql.functions.registry import BUILTINS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from ksql.base.properties.model import Property
     from ksql.functions.spec import Function
 
+_COLUMNS = ("Property", "Type", "Default", "Scope", "Results", "Meaning")
+_LONGEST_DEFAULT = 60
 MARK = re.compile(r"<!-- generated: (\w+) -->")
 _SECTIONS = {
     "Json": "JSON",
@@ -62,7 +67,58 @@ def _text(text: str) -> str:
     return (text[:1].upper() + text[1:]).translate(_MARKUP)
 
 
-GENERATED: dict[str, Callable[[], str]] = {"functions": functions}
+def properties() -> str:
+    """List the properties of the configuration: a section per subject and in it a table."""
+    return "\n".join(f"## {title}\n\n{_table(rows)}" for title, rows in SUBJECTS.items())
+
+
+def _table(rows: Iterable[Property]) -> str:
+    lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *map(_line, map(_cells, rows))]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _cells(row: Property) -> tuple[str, ...]:
+    effect = "" if row.effect else " **Accepted for compatibility; it has no effect.**"
+    return (
+        f"`{row.name}`",
+        _type(row),
+        _default(row),
+        row.scope,
+        "decides" if row.decides_results else "",
+        row.doc + effect,
+    )
+
+
+def _type(row: Property) -> str:
+    match row.kind:
+        case "int" if row.high == LONG_MAX:
+            return f"number, at least {row.low:,}"
+        case "int":
+            return f"number, {row.low:,} to {row.high:,}"
+        case "bool":
+            return "`true` or `false`"
+        case "choice":
+            return " or ".join(f"`{choice}`" for choice in row.choices)
+        case "list":
+            return "list with commas"
+        case "text":
+            return "text"
+
+
+def _default(row: Property) -> str:
+    if len(row.default) <= _LONGEST_DEFAULT:
+        return f"`{row.default}`" if row.default else ""
+    return "<br>".join(f"`{part}`" for part in row.default.split(","))
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "functions": functions,
+    "properties": properties,
+}
 
 
 if __name__ == "__main__":

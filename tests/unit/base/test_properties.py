@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ksql.base.config import canonical
-from ksql.base.properties.page import page
 from ksql.base.properties.table import PLAN_PROPERTIES, PROPERTIES, SUBJECTS
 
 ROOT = Path(__file__).parents[3]
@@ -67,17 +66,3 @@ def test_no_property_stands_in_the_table_twice():
     rows = [row for subject in SUBJECTS.values() for row in subject]
     assert len(rows) == len(PROPERTIES)
     assert {row.name for row in rows if row.decides_results} == set(PLAN_PROPERTIES)
-
-
-def test_the_page_of_the_documentation_is_what_the_table_says():
-    assert (ROOT / "docs/configuration.md").read_text(encoding="utf-8") == page(), (
-        "run: python -m ksql.base.properties.page docs/configuration.md"
-    )
-
-
-@pytest.mark.parametrize("row", PROPERTIES.values(), ids=PROPERTIES)
-def test_the_page_has_a_line_for_every_property(row):
-    (line,) = [line for line in page().splitlines() if line.startswith(f"| `{row.name}` |")]
-    assert row.doc in line
-    assert f" {row.scope} " in line
-    assert ("it has no effect" in line) == (not row.effect)

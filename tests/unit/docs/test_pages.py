@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ksql.base.properties.table import PROPERTIES
 from ksql.functions.registry import BUILTINS
 from tests.unit.docs.fences import ROOT
 
@@ -83,6 +84,15 @@ def test_every_mark_is_known_and_replaced():
     assert GENERATOR.on_page_markdown("a <!-- generated: functions --> b", page=None) == (
         f"a {GENERATOR.functions()} b"
     )
+
+
+@pytest.mark.parametrize("row", PROPERTIES.values(), ids=PROPERTIES)
+def test_the_list_of_properties_has_a_line_for_each(row):
+    listed = GENERATOR.properties().splitlines()
+    (line,) = [line for line in listed if line.startswith(f"| `{row.name}` |")]
+    assert row.doc in line
+    assert f" {row.scope} " in line
+    assert ("it has no effect" in line) == (not row.effect)
 
 
 def test_the_readme_is_short():

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ksql.functions.errors import OverloadGone
 from ksql.functions.identity import overload_of, signature
 from ksql.functions.registry import BUILTINS
 from ksql.functions.spec import AggregateFactory, Function, Scalar
-
-RELEASED = Path(__file__).parent / "signatures.txt"
+from tests.unit.functions import released
 
 
 @pytest.mark.parametrize("function", BUILTINS.all(), ids=lambda function: function.name)
@@ -22,10 +19,26 @@ def test_a_signature_means_one_overload(function):
 
 
 def test_every_signature_that_was_released_is_still_there():
-    """Stored plans name them; add new ones to the file, and take none away."""
-    present = {f"{f.name} {signature(each)}" for f in BUILTINS.all() for each in f.overloads}
-    released = set(RELEASED.read_text(encoding="utf-8").splitlines())
-    assert released == present
+    assert released.released() - released.present() == set()
+
+
+def test_a_release_adds_every_new_signature():
+    if released.is_release(released.CHANGELOG.read_text(encoding="utf-8")):
+        assert released.released() == released.present(), (
+            "run: python -m tests.unit.functions.released"
+        )
+
+
+@pytest.mark.parametrize(
+    ("changelog", "is_release"),
+    [
+        ("# C\n\n## [Unreleased]\n\n### Added\n\n- x\n\n## [1]\n\n- y\n", False),
+        ("# C\n\n## [Unreleased]\n\n## [1]\n\n- y\n", True),
+        ("# C\n\n## [1]\n\n- y\n", True),
+    ],
+)
+def test_a_release_leaves_nothing_unreleased(changelog, is_release):
+    assert released.is_release(changelog) == is_release
 
 
 def made(*overloads):
