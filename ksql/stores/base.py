@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ksql.base.errors import ServerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from ksql.base.ids import Offset
 
@@ -79,17 +79,16 @@ class Store(Protocol):
     def get(self, key: bytes) -> Stored | None:
         """Return the row of that key, or None."""
 
-    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        """Return the rows of those keys, in their order, read together."""
-
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order; None leaves that side open."""
 
     def scan(self) -> Iterator[StoredRow]:
         """Return all rows in order."""
+        return self.range()
 
     def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
-        """Rows whose key starts with those bytes, in order."""
+        """Return the rows whose key starts with those bytes, in order."""
+        return self.range(prefix, after(prefix))
 
     def position(self) -> Offset | None:
         """Return the offset of the *next* record to read, not of the last read; None before any."""

@@ -45,12 +45,11 @@ from ksql.stores.base import (
     Stored,
     StoreDamaged,
     StoredRow,
-    after,
     check_forward,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from ksql.base.errors import ServerError
@@ -159,14 +158,6 @@ class DiskStore(Store):
             raise self._failure(error) from error
         return None if data is None else self._unpacked(data)
 
-    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        """Return the rows of those keys, in their order, read together."""
-        try:
-            found = self._db.get([_ROW + key for key in keys])
-        except Exception as error:
-            raise self._failure(error) from error
-        return [None if data is None else self._unpacked(data) for data in found]
-
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order."""
         reading = ReadOptions()
@@ -176,14 +167,6 @@ class DiskStore(Store):
         except Exception as error:
             raise self._failure(error) from error
         return _rows(items, reading, self._path)
-
-    def scan(self) -> Iterator[StoredRow]:
-        """Return all rows in order."""
-        return self.range()
-
-    def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
-        """Rows whose key starts with those bytes, in order."""
-        return self.range(prefix, after(prefix))
 
     def position(self) -> Offset | None:
         """Return the offset of the next record to read; never ahead of what a later read shows."""

@@ -6,10 +6,10 @@ import threading
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from ksql.stores.base import Change, Store, StoreClosed, Stored, StoredRow, after, check_forward
+from ksql.stores.base import Change, Store, StoreClosed, Stored, StoredRow, check_forward
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from ksql.base.ids import Offset
 
@@ -30,12 +30,6 @@ class MemoryStore(Store):
         with self._lock:
             return self._live().get(key)
 
-    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        """Return the rows of those keys, in their order."""
-        with self._lock:
-            rows = self._live()
-            return [rows.get(key) for key in keys]
-
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order."""
         with self._lock:
@@ -45,14 +39,6 @@ class MemoryStore(Store):
             start = 0 if lo is None else bisect_left(self._order, lo)
             stop = len(self._order) if hi is None else bisect_left(self._order, hi)
             return iter([StoredRow(key, *rows[key]) for key in self._order[start:stop]])
-
-    def scan(self) -> Iterator[StoredRow]:
-        """Return all rows in order."""
-        return self.range()
-
-    def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
-        """Rows whose key starts with those bytes, in order."""
-        return self.range(prefix, after(prefix))
 
     def position(self) -> Offset | None:
         """Return the offset of the next record to read."""

@@ -17,7 +17,7 @@ from ksql.stores.base import Change, Store, Stored, StoredRow
 from ksql.types.windowed import kept_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from ksql.base.ids import Offset
 
@@ -57,22 +57,9 @@ class Retained(Store):
         """Return the row of that key, or None."""
         return self._store.get(key) if self._is_kept(key) else None
 
-    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        """Return the rows of those keys, in their order, read together."""
-        found = self._store.get_many(keys)
-        return [row if self._is_kept(key) else None for key, row in zip(keys, found, strict=True)]
-
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order."""
         return self._kept(self._store.range(lo, hi))
-
-    def scan(self) -> Iterator[StoredRow]:
-        """Return all rows in order."""
-        return self._kept(self._store.scan())
-
-    def prefix(self, prefix: bytes) -> Iterator[StoredRow]:
-        """Rows whose key starts with those bytes, in order."""
-        return self._kept(self._store.prefix(prefix))
 
     def _kept(self, rows: Iterator[StoredRow]) -> Iterator[StoredRow]:
         horizon = self._horizon(self._store.clock())

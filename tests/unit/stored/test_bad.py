@@ -212,7 +212,6 @@ def test_a_row_of_a_table(tmp_path, data, error, said):
         store._db.put(b"\x01a", data)
         for read in (
             lambda: store.get(b"a"),
-            lambda: store.get_many([b"a"]),
             lambda: list(store.scan()),
         ):
             with pytest.raises(error) as caught:

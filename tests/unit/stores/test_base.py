@@ -17,8 +17,6 @@ from ksql.stores.memory import MemoryStore
 
 def test_an_empty_store_has_neither_rows_nor_a_position(store):
     assert store.get(b"a") is None
-    assert store.get_many([b"a", b"b"]) == [None, None]
-    assert store.get_many([]) == []
     assert list(store.scan()) == []
     assert store.position() is None
 
@@ -26,7 +24,6 @@ def test_an_empty_store_has_neither_rows_nor_a_position(store):
 def test_a_commit_is_read_back_with_its_timestamps_and_position(store):
     store.commit([(b"a", b"1", 10), (b"b", b"", -5), (b"", b"no key", 2**62)], Offset(7))
     assert store.get(b"a") == Stored(b"1", 10)
-    assert store.get_many([b"b", b"x", b""]) == [Stored(b"", -5), None, Stored(b"no key", 2**62)]
     assert list(store.scan()) == [
         StoredRow(b"", b"no key", 2**62),
         StoredRow(b"a", b"1", 10),
@@ -105,7 +102,6 @@ def test_nothing_works_after_close(store):
     store.close()
     for use in (
         lambda: store.get(b"a"),
-        lambda: store.get_many([b"a"]),
         store.scan,
         lambda: store.prefix(b"a"),
         store.position,

@@ -116,7 +116,6 @@ def test_a_value_of_a_newer_format_is_refused(path, budget, monkeypatch):
     monkeypatch.undo()
     for read in (
         lambda: store.get(b"a"),
-        lambda: store.get_many([b"a"]),
         lambda: list(store.scan()),
     ):
         with pytest.raises(NewerStore, match="a stored value has format 2"):
