@@ -82,16 +82,8 @@ class Binder:
         match node:
             case ex.Ref():
                 return self.scope.resolve(node)
-            case ex.NullLit():
-                return Const(None, model.NULL)
-            case ex.BoolLit(value):
-                return Const(value, model.BOOLEAN)
-            case ex.IntLit(value):
-                return int_const(value)
-            case ex.DecimalLit(value):
-                return Const(value, decimals.of_literal(value))
-            case ex.DoubleLit(value):
-                return Const(value, model.DOUBLE)
+            case ex.NullLit() | ex.BoolLit() | ex.IntLit() | ex.DecimalLit() | ex.DoubleLit():
+                return _literal(node)
             case ex.StringLit(value):
                 return Const(value, model.STRING)
             case ex.UnitLit(unit):
@@ -236,6 +228,22 @@ class Binder:
     def within(self, variables: dict[str, model.SqlType]) -> Binder:
         """Return the binder of a lambda's body."""
         return dataclasses.replace(self, scope=self.scope.with_variables(variables))
+
+
+def _literal(
+    node: ex.NullLit | ex.BoolLit | ex.IntLit | ex.DecimalLit | ex.DoubleLit,
+) -> Const:
+    match node:
+        case ex.NullLit():
+            return Const(None, model.NULL)
+        case ex.BoolLit(value):
+            return Const(value, model.BOOLEAN)
+        case ex.IntLit(value):
+            return int_const(value)
+        case ex.DecimalLit(value):
+            return Const(value, decimals.of_literal(value))
+        case ex.DoubleLit(value):
+            return Const(value, model.DOUBLE)
 
 
 def _negative(node: ex.Expr) -> Const | None:

@@ -100,18 +100,18 @@ def _twice(names: list[str], part: KeyPart, origin: KeyOrigin) -> StatementError
     name = column.name if isinstance(column, b.Column) else part.shown[0]
     return StatementError(
         f"The projection contains a key column ({quote_always(name)}) more than once, "
-        f"aliased as: {_and([quote(n) for n in names])}."
+        f"aliased as: {_listed([quote(n) for n in names], 'and')}."
     )
 
 
 def _missing(parts: list[KeyPart], origin: KeyOrigin, sink: str) -> str:
     if origin == "join expression":
         options = list(parts[0].shown)
-        plural, shown = len(options) > 1, _or(options)
+        plural, shown = len(options) > 1, _listed(options, "or")
         example = options[0]
     else:
         options = [part.shown[0] for part in parts]
-        plural, shown, example = len(options) > 1, _and(options), ", ".join(options)
+        plural, shown, example = len(options) > 1, _listed(options, "and"), ", ".join(options)
     noun = origin + ("s" if plural else "")
     synthetic = _SYNTHETIC if origin == "join expression" and example == "ROWKEY" else ""
     return (
@@ -121,12 +121,8 @@ def _missing(parts: list[KeyPart], origin: KeyOrigin, sink: str) -> str:
     )
 
 
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
-
-
-def _or(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+def _listed(names: list[str], word: str) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def wrong_kind(found: ast.SourceKind) -> StatementError:

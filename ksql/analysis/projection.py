@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.analysis.errors import CannotInfer
 from ksql.analysis.scope import joined_name
 from ksql.base.errors import StatementError
 from ksql.base.ident import did_you_mean, quote_always
@@ -82,10 +83,7 @@ def _item(
             )
         return Item(term.alias, term.expr)
     if isinstance(term.expr, ex.NullLit):
-        raise StatementError(
-            "Can't infer a type of null. Please explicitly cast it to a required type, "
-            "e.g. CAST(null AS VARCHAR)."
-        )
+        raise CannotInfer
     name = namer.name(term.expr)
     if persistent and name in SYSTEM_NAMES and not bound:
         raise _reserved(name)

@@ -34,12 +34,10 @@ class Source:
     columns: Mapping[str, SqlType]
 
     @classmethod
-    def of(
-        cls, alias: str, schema: Schema, *, windowed: bool = False, pseudo: bool = True
-    ) -> Source:
+    def of(cls, alias: str, schema: Schema, *, windowed: bool = False) -> Source:
         """Return the source with its pseudo columns and, if its keys are windowed, their bounds."""
         columns = {column.name: column.type for column in schema.columns}
-        extra = (PSEUDO_COLUMNS if pseudo else {}) | (WINDOW_COLUMNS if windowed else {})
+        extra = PSEUDO_COLUMNS | (WINDOW_COLUMNS if windowed else {})
         return cls(alias, columns | {k: v for k, v in extra.items() if k not in columns})
 
 

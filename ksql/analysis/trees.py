@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ksql.analysis import bound as b
 
@@ -12,29 +12,7 @@ if TYPE_CHECKING:
 
     from ksql.analysis.bound import Bound
 
-NODES = (
-    b.Column,
-    b.Const,
-    b.Call,
-    b.Arith,
-    b.Negate,
-    b.Compare,
-    b.Logical,
-    b.Not,
-    b.IsNull,
-    b.In,
-    b.Like,
-    b.Case,
-    b.Cast,
-    b.Subscript,
-    b.Deref,
-    b.MakeArray,
-    b.MakeMap,
-    b.MakeStruct,
-    b.LambdaVar,
-    b.Let,
-    b.Lambda,
-)
+NODES: tuple[type, ...] = get_args(b.Bound)
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {
@@ -44,7 +22,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 
 
 def _parts(value: Any) -> Iterator[Bound]:
-    if isinstance(value, NODES):
+    if isinstance(value, b.Bound):
         yield value
     elif isinstance(value, tuple):
         for item in value:
@@ -82,7 +60,7 @@ def rewrite(expr: Bound, replace: Callable[[Bound], Bound | None]) -> Bound:
 
 
 def _rewritten(value: Any, replace: Callable[[Bound], Bound | None]) -> Any:
-    if isinstance(value, NODES):
+    if isinstance(value, b.Bound):
         return rewrite(value, replace)
     if isinstance(value, tuple):
         new = tuple(_rewritten(item, replace) for item in value)

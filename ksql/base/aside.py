@@ -72,7 +72,7 @@ class Aside:
         shutil.move(found, entry / found.name)
         _log.warning(
             "moved_aside",
-            extra={"what": what, "source": str(found), "entry": str(entry), "reason": reason},
+            extra={"what": what, "origin": str(found), "entry": str(entry), "reason": reason},
         )
         return moved
 
@@ -89,7 +89,7 @@ class Aside:
         Raises: OSError.
         """
         shutil.rmtree(moved.entry)
-        _log.warning("aside_removed", extra={"entry": str(moved.entry), "source": moved.origin})
+        _log.warning("aside_removed", extra={"entry": str(moved.entry), "origin": moved.origin})
 
     def expire(self, keep_ms: int) -> list[Moved]:
         """Delete the entries that are older than that; log those that cannot be deleted.

@@ -146,7 +146,7 @@ def _bring_home(checkpoint: Path) -> None:
             raise
         _copy_home(elsewhere, checkpoint)
     _log.warning(
-        "checkpoint_moved_home", extra={"source": str(elsewhere), "checkpoint": str(checkpoint)}
+        "checkpoint_moved_home", extra={"origin": str(elsewhere), "checkpoint": str(checkpoint)}
     )
 
 

@@ -24,9 +24,8 @@ from ksql.dataflow.starts import plan_of, read_topics
 from ksql.functions.user.watch import Limits
 from ksql.kafka.registry_client import RegistrySettings
 from ksql.spark import checkpoint, lives, pins, trial
-from ksql.spark.failures import reason
 from ksql.spark.running import unheard
-from ksql.spark.spec import Place, QuerySpec, QueryStartFailed, StartAt
+from ksql.spark.spec import Place, QuerySpec, StartAt
 from ksql.spark.switching import BatchUnfinished, Coming, Switching
 
 if TYPE_CHECKING:
@@ -118,13 +117,7 @@ class SparkRunner:
         with _usable(query.id):
             self._begin_life(query.id)
         found = self._host(query)
-        try:
-            found.start()
-        except KsqlError:
-            raise
-        except Exception as problem:
-            raise QueryStartFailed(query.id, reason(str(problem))) from problem
-        self._runtime.watch(found)
+        self._runtime.begin(found)
         self.running[query.id] = found
 
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:

@@ -98,22 +98,20 @@ class SparkRuntime:
         for query in self.queries():
             query.wake()
 
-    def start(self, spec: QuerySpec, on_failure: OnFailure = unheard) -> RunningQuery:
-        """Start a query on its checkpoint, new or taken over from the query's older version.
+    def begin(self, query: RunningQuery) -> None:
+        """Start a query that is hosted here, and watch it.
 
         Raises:
             QueryStartFailed: Spark refused it; nothing runs.
             CheckpointMissing: The life that it continues is not there.
         """
-        query = self.host(spec.place, lambda: spec, on_failure)
         try:
             query.start()
         except KsqlError:
             raise
         except Exception as problem:
-            raise QueryStartFailed(spec.query_id, reason(str(problem))) from problem
+            raise QueryStartFailed(query.query_id, reason(str(problem))) from problem
         self.watch(query)
-        return query
 
     def host(
         self, place: Place, prepare: Callable[[], QuerySpec], on_failure: OnFailure = unheard

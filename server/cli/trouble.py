@@ -45,26 +45,26 @@ def render_trouble(
     """Draw the error of a statement; ``script`` names the file that it stands in."""
     statement = statement or Statement("")
     message = error.message if isinstance(error, ServerFailure) else str(error)
-    source = statement.text
+    text = statement.text
     if isinstance(error, ServerFailure) and error.statement:
-        source = error.statement
-    place = _place_in(message, source)
+        text = error.statement
+    place = _place_in(message, text)
     fact, _, rest = clean(_located(message, place, statement, script)).partition("\n")
     parts: list[RenderableType] = [Text(fact, style="red")]
     if place is not None:
-        parts += _caret(source, place, width)
+        parts += _caret(text, place, width)
     if rest:
         parts.append(Text(rest))
     return Group(*parts)
 
 
-def _place_in(message: str, source: str) -> _Place | None:
+def _place_in(message: str, text: str) -> _Place | None:
     """The first place that the message names, if the text has it."""
     found = _PLACE.search(message)
     if found is None:
         return None
     line, column = int(found[1]), int(found[2])
-    lines = source.split("\n")
+    lines = text.split("\n")
     if not 1 <= line <= len(lines) or not 1 <= column <= len(lines[line - 1]) + 1:
         return None
     return _Place(line, column)
@@ -85,9 +85,9 @@ def _located(message: str, place: _Place | None, statement: Statement, script: s
     return f"{before}{own}{found[3] or ''}{after}"
 
 
-def _caret(source: str, place: _Place, width: int | None) -> list[RenderableType]:
+def _caret(text: str, place: _Place, width: int | None) -> list[RenderableType]:
     """The line in question and a caret under the column; a long line is shown around it."""
-    shown, at = source.split("\n")[place.line - 1].replace("\t", " "), place.column - 1
+    shown, at = text.split("\n")[place.line - 1].replace("\t", " "), place.column - 1
     room = (width or 10_000) - len(_MARGIN) - 1
     if len(shown) > room:
         start = max(0, min(at - room // 2, len(shown) - room))

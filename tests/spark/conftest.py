@@ -116,8 +116,10 @@ def start(runtime):
     started = []
 
     def run(spec):
-        started.append(runtime.start(spec))
-        return started[-1]
+        query = runtime.host(spec.place, lambda: spec)
+        runtime.begin(query)
+        started.append(query)
+        return query
 
     yield run
     for query in started:

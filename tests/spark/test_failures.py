@@ -84,7 +84,9 @@ runtime = SparkRuntime(
 )
 runtime.open()
 desk = Desk(kafka, Path(sys.argv[3]))
-query = runtime.start(desk.spec("count", sys.argv[4], sys.argv[5], slow_s=0.05))
+spec = desk.spec("count", sys.argv[4], sys.argv[5], slow_s=0.05)
+query = runtime.host(spec.place, lambda: spec)
+runtime.begin(query)
 print("started", flush=True)
 while True:
     time.sleep(0.05)

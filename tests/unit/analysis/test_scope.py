@@ -69,4 +69,3 @@ def test_a_source_of_a_schema():
         "WINDOWEND",
     ]
     assert source.columns["ROWTIME"] == STRING
-    assert list(Source.of("S", schema.Schema(columns), pseudo=False).columns) == ["ID", "ROWTIME"]

@@ -19,6 +19,7 @@ from ksql.spark import lives
 from ksql.spark.compile import shipment
 from ksql.spark.runner import CheckpointUnusable, SparkRunner, Surroundings
 from ksql.spark.running import Hands, RunningQuery
+from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import RetryPolicy, State
 from tests.unit.world import World
 
@@ -42,6 +43,8 @@ class Spark:
 
     def watch(self, _query):
         pass
+
+    begin = SparkRuntime.begin
 
 
 class Still:
