@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.app import service as module
+from ksql.app import house as module
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
 

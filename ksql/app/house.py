@@ -1,0 +1,349 @@
+"""The parts of the service, brought up in order and taken down in the opposite one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from ksql.app import charge, compose
+from ksql.app.apart import Apart
+from ksql.app.book import LedgerBook
+from ksql.app.configuration import check_configuration
+from ksql.app.ending import end
+from ksql.app.logtopic import open_log_topic
+from ksql.app.mark import FileMark
+from ksql.app.monitor import SparkMonitor
+from ksql.app.reads import Reads
+from ksql.app.registry import URL as REGISTRY_URL
+from ksql.app.registry import kafka_log, open_registry
+from ksql.app.settler import Settler
+from ksql.app.state import StateDir
+from ksql.app.watch import Watch, kafka_answers
+from ksql.base.aside import Aside
+from ksql.base.config import Settings
+from ksql.base.lease import NotInCharge
+from ksql.commands.log import KafkaCommandLog
+from ksql.commands.quarantine import SKIP, offsets_of
+from ksql.engine.engine import Engine
+from ksql.functions.registry import BUILTINS
+from ksql.kafka.admin import Admin
+from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.groups import delete_groups
+from ksql.kafka.processing_log import stream_statement, topic_name
+from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.shared_sender import SharedSender
+from ksql.kafka.topics import KafkaTopics
+from ksql.ledger.database import default_url
+from ksql.ledger.resilient import ResilientLedger
+from ksql.query.materialize import Materializer
+from ksql.spark.runner import SparkRunner
+from ksql.spark.running import unheard
+from ksql.spark.runtime import SparkRuntime
+from ksql.statements import execute as requests
+from ksql.statements.services import Services
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ksql.engine.ports import Command
+    from ksql.functions.registry import Functions
+    from ksql.ledger.entries import UpgradeEntry
+    from ksql.spark.running import OnFailure
+
+_log = logging.getLogger(__name__)
+_BOOTSTRAP = "bootstrap.servers"
+
+
+class House:
+    """The parts of one server; ``start`` brings them up, ``stop`` takes them down in order.
+
+    ``broker`` and ``runtime`` may be given, open already, to be shared by several services (tests).
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        broker: str | None = None,
+        runtime: SparkRuntime | None = None,
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        random_name: Callable[[], str] = lambda: secrets.token_hex(6),
+        progress: Callable[[str], None] = lambda _what: None,
+    ) -> None:
+        self.settings = settings
+        self._given_bootstrap = broker
+        self._given_runtime = runtime
+        self._now_ms = now_ms
+        self._random_name = random_name
+        self._progress = progress
+        self._state: StateDir | None = None
+        self._broker: EmbeddedBroker | None = None
+        self._closers: list[Callable[[], object]] = []
+        self._own_runtime: SparkRuntime | None = None
+        self._ready = threading.Event()
+        self._stop_lock = threading.Lock()
+        self._replaying = True
+        self._lost = ""
+        self._addresses: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Bring everything up.
+
+        Raises: StartError and other KsqlErrors; what was started is stopped again.
+        """
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        self._ready.set()
+
+    def _start(self) -> None:
+        check_configuration(self.settings)
+        self._state = state = StateDir.open(self.settings, self._random_name)
+        self._closers.append(state.close)
+        with ThreadPoolExecutor(1) as pool:
+            spark = pool.submit(self._open_spark, state)
+            self.kafka = self._open_kafka(state)
+            self._open_registry(state)
+            self.runtime = spark.result()
+        self._watch = self._open_watch()
+        self._compose(state)
+        self._progress("replaying the command topic")
+        self.log.open()
+        state.belongs_to(self._cluster_id, self.admin.topic_id(self.log.topic) or "")
+        self._replaying = False
+        self.materializer.start()
+        self.book.rebuild()
+        found = self.log.quarantine
+        if found is None:  # else a later command may know of what is not known here
+            self.runner.sweep(self.engine.catalog.queries)
+        self._progress("starting the queries")
+        held = {} if found is None else found.held(self.engine.catalog)
+        self._monitor.hold({query_id: error.text() for query_id, error in held.items()})
+        self.engine.start_queries(held)
+        if self._lost:
+            raise NotInCharge(self._lost)
+        if found is None:
+            self._declare_processing_log()
+
+    def _open_spark(self, state: StateDir) -> SparkRuntime:
+        if self._given_runtime is not None:
+            return self._given_runtime
+        self._progress("starting Spark")
+        runtime = SparkRuntime(
+            compose.spark_settings(self.settings, state.root),
+            lambda: self.admin,
+            compose.retries(self.settings),
+        )
+        self._own_runtime = runtime
+        runtime.open()
+        return runtime
+
+    def _open_watch(self) -> Watch:
+        watch = Watch(
+            kafka_answers(self.kafka),
+            self._broker,
+            on_return=self.runtime.wake,
+            on_turn=self._look,
+        )
+        self._closers.append(watch.close)
+        watch.start()
+        return watch
+
+    def _open_kafka(self, state: StateDir) -> KafkaSettings:
+        properties = dict(self.settings.server)
+        bootstrap = self._given_bootstrap or self.settings.text(_BOOTSTRAP)
+        if not bootstrap:
+            self._progress("starting the embedded Kafka broker")
+            self._broker = EmbeddedBroker(state.broker)
+            bootstrap = self._broker.start()
+            self._addresses["Kafka"] = bootstrap
+            self._set(_BOOTSTRAP, bootstrap)
+        found = KafkaSettings.from_properties(properties | {_BOOTSTRAP: bootstrap})
+        self.admin = Admin(found)
+        self._cluster_id = self.admin.cluster_id()
+        self._tenure = charge.prepare(
+            self.settings,
+            found,
+            self.admin,
+            state,
+            now_ms=self._now_ms,
+            random_name=self._random_name,
+            on_lost=self._abandon,
+        )
+        self._closers.append(self._tenure.close)
+        self._tenure.acquire()
+        self._tenure.start()
+        return found
+
+    def _abandon(self, why: str) -> None:
+        """Another server is in charge."""
+        _log.error("another_server_in_charge", extra={"reason": why})
+        self._lost = why
+        if hasattr(self, "runner"):  # else nothing runs yet
+            self.runner.abandon(why)
+
+    def _compose(self, state: StateDir) -> None:
+        service_id = self.settings.text("ksql.service.id")
+        self._open_ledger(state, service_id)
+        self.log_topic = topic_name(
+            service_id, self.settings.text("ksql.logging.processing.topic.name")
+        )
+        sources, functions = compose.user_functions(self.settings, state.root)
+        apart = Apart(sources, compose.limits(self.settings))
+        self._closers.append(apart.close)
+        aside = Aside(state.aside, self._now_ms)
+        self._open_runner(state, sources, aside)
+        self.materializer = Materializer(self.kafka, state.stores, aside)
+        self._closers.append(self.materializer.close)
+        self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
+        self._open_services()
+
+    def _open_ledger(self, state: StateDir, service_id: str) -> None:
+        url = self.settings.text("ksql.ledger.url") or default_url(state.root)
+        upgrades: list[UpgradeEntry] = []
+        self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
+        self._closers.append(self.ledger.close)
+        self.book = LedgerBook(self.ledger, service_id, self._now_ms, upgrades)
+
+    def _open_runner(self, state: StateDir, functions: Mapping[str, str], aside: Aside) -> None:
+        logging_to = open_log_topic(self.log_topic, self.settings, self.admin)
+        around = compose.surroundings(
+            self.settings,
+            state,
+            self.kafka,
+            log_topic=logging_to,
+            functions=functions,
+            registry=self.registry_settings,
+            lease=self._tenure.lease,
+        )
+        self.runner = SparkRunner(
+            self.runtime,
+            around,
+            self.admin.end_offsets,
+            self.admin.begin_offsets,
+            self._open_failure_log(logging_to),
+            aside=aside,
+            incarnation=self._random_name,
+            end_groups=lambda groups: delete_groups(self.kafka, groups),
+        )
+
+    def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
+        self.log = KafkaCommandLog(
+            self.kafka,
+            service_id,
+            self.settings.number("ksql.internal.topic.replicas"),
+            self._replay,
+            offsets_of(self.settings.text(SKIP)),
+        )
+        self._closers.append(self.log.close)
+        self.engine = Engine(
+            functions=functions,
+            topics=KafkaTopics(self.admin),
+            log=self.log,
+            runner=self.runner,
+            book=self.book,
+            parallelism=max(2, os.cpu_count() or 2),
+            registry=self.registry,
+            on_change=self.materializer.follow,
+            mark=FileMark(state.root / service_id / "carried_out.json"),
+        )
+        self._closers.append(self._stop_queries)
+        settler = Settler(self.engine)
+        self.engine.on_doubt = settler.wake
+        self._closers.append(settler.close)
+
+    def _open_services(self) -> None:
+        writer = SharedSender(self.kafka)
+        self._closers.append(writer.close)
+        self._monitor = SparkMonitor(
+            self.runner, self.admin, self.engine, self._trouble, self._now_ms
+        )
+        self.reads = Reads(
+            self.engine,
+            self.kafka,
+            self.admin,
+            self.materializer,
+            self._now_ms,
+            self.runner.await_first_batch,
+        )
+        self.services = Services(
+            engine=self.engine,
+            monitor=self._monitor,
+            writer=writer,
+            now_ms=self._now_ms,
+            host=self.settings.text("listeners").removeprefix("http://"),
+            close_push=self.reads.close,
+            pushes=self.reads.pushes,
+            last_upgrade=self.book.last,
+        )
+        self._closers.append(self.reads.close_all)
+
+    def _open_failure_log(self, topic: str | None) -> OnFailure:
+        failures = compose.failure_log(self.kafka, topic)
+        if failures is None:
+            return unheard
+        self._closers.append(failures.close)
+        return failures.note
+
+    def _open_registry(self, state: StateDir) -> None:
+        found = open_registry(
+            self.settings, state.root, lambda: kafka_log(self.settings, self.kafka)
+        )
+        self._closers.append(found.close)
+        self.registry, self.registry_settings = found.registry, found.settings
+        if found.embedded:
+            self._addresses["schema registry"] = found.settings.url
+        self._set(REGISTRY_URL, found.settings.url)
+
+    def _set(self, name: str, value: str) -> None:
+        """Settle a property that was left open."""
+        self.settings = Settings({**self.settings.server, name: value}, self.settings.overrides)
+
+    def _replay(self, offset: int, command: Command) -> None:
+        """The engine is made after the log that it replays."""
+        self.engine.replay(offset, command)
+
+    def _stop_queries(self) -> None:
+        if not self._replaying:
+            self.engine.stop()
+
+    def _declare_processing_log(self) -> None:
+        """Declare the processing log as a stream, so that a user can query it."""
+        name = self.settings.text("ksql.logging.processing.stream.name")
+        wanted = self.settings.flag("ksql.logging.processing.stream.auto.create")
+        if (
+            wanted
+            and name not in self.engine.catalog.sources
+            and self.log_topic in self.admin.topics()
+        ):
+            requests.run(
+                stream_statement(self.log_topic, name), self.services, self.settings, {}, {}
+            )
+
+    def stop(self) -> None:
+        """End everything, the last started first; a second call does nothing.
+
+        A query may finish its batch if that takes seconds only; else the batch is interrupted and
+        repeated at the next start. So this ends in about ten seconds, whatever does not answer.
+        """
+        self._ready.clear()
+        with self._stop_lock:
+            closers, self._closers = self._closers, []
+            runtime, self._own_runtime = self._own_runtime, None
+            broker, self._broker = self._broker, None
+            end(closers, runtime, broker, shared=self._given_runtime is not None)
+
+    def _trouble(self) -> str:
+        """Return the reason that no query can work; empty as a rule."""
+        return self.runtime.problem() or self._watch.kafka
+
+    def _look(self) -> None:
+        if self._ready.is_set():
+            self._monitor.look()
