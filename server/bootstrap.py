@@ -175,7 +175,7 @@ def _venv_fits() -> bool:
 
 
 def _pip(what: str, total: int, arguments: list[str]) -> None:
-    """Runs ``pip install``, showing how far it is instead of its hundreds of lines."""
+    """Run ``pip install``; show how far it is instead of its hundreds of lines."""
     command = [str(venv_python()), "-m", "pip", "install", "--disable-pip-version-check"]
     progress = _Progress(what, total)
     with subprocess.Popen(  # noqa: S603 our own pip

@@ -80,7 +80,7 @@ def _parse(text: str) -> Listener:
 
 
 def bind(listeners: Sequence[Listener]) -> list[socket.socket]:
-    """Sockets that listen already, so that nobody can take the port while the service starts.
+    """Return sockets that listen already: nobody can take the port while the service starts.
 
     Raises: PortInUse, BadListener.
     """

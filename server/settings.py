@@ -44,7 +44,7 @@ def _plain(match: re.Match[str]) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blanks; a backslash at the end joins the next line on."""
+    """Yield the lines without comments and blanks; one that ends in a backslash is joined."""
     pending = ""
     for raw in text.splitlines():
         line = raw.lstrip(" \t\f")

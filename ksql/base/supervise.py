@@ -72,7 +72,7 @@ def _prctl() -> Callable[[int, int], object]:
 
 
 def _wait(child: subprocess.Popen[bytes], parent: int, patience: float) -> None:
-    """Returns when the child has ended; ends it when the parent is gone."""
+    """Return when the child has ended; end it when the parent is gone."""
     ended, tell = os.pipe()
     os.set_blocking(tell, False)
     os.set_blocking(ended, False)

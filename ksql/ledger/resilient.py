@@ -224,7 +224,7 @@ class ResilientLedger:
             return self._pending.popleft()
 
     def _rest(self, delay: float) -> bool:
-        """Waits between two tries; False if there is no time left for another."""
+        """Wait between two tries; False if there is no time left for another."""
         if self._closing.is_set():
             return not self._give_up.wait(self._patience.delay_seconds)
         self._closing.wait(delay)
@@ -233,7 +233,7 @@ class ResilientLedger:
     # --- the database ---
 
     def _attempt(self, job: Job) -> bool:
-        """Tries once; True if the entry is done with."""
+        """Try once; True if the entry is done with."""
         try:
             write(self._opened(), job)
         except EntryRefused as error:

@@ -237,7 +237,7 @@ def _number(db: Rdict, key: bytes) -> int | None:
 
 
 def _rows(items: Iterable[tuple[Any, Any]], _held: ReadOptions, path: Path) -> Iterator[StoredRow]:
-    """Reads an iterator of RocksDB, which points into the options' bounds without owning them."""
+    """Read an iterator of RocksDB, which points into the options' bounds without owning them."""
     try:
         for key, data in items:
             yield StoredRow(key[1:], *values.unpack(data))
@@ -256,7 +256,7 @@ def _open(path: Path, options: Options) -> Rdict:
 
 
 def _check_format(db: Rdict, path: Path) -> None:
-    """Writes the store's format into a new store, or refuses one that is too new."""
+    """Write the store's format into a new store, or refuse one that is too new."""
     stored = db.get(_FORMAT_KEY)
     if stored is None:
         db.put(_FORMAT_KEY, _NUMBER.pack(STORE_FORMAT))

@@ -86,7 +86,7 @@ def run(options: Options, show: Show) -> int:
 
 @contextlib.contextmanager
 def _stopping(show: Show) -> Iterator[None]:
-    """Says at its end that the service is being stopped."""
+    """Show at its end that the service is being stopped."""
     try:
         yield
     finally:
