@@ -114,7 +114,7 @@ class StreamedRows:
         return b",\n" + dumps({"errorMessage": body})
 
     def footer(self, final_message: str | None) -> bytes:
-        """Return a query that reads records says why it ended."""
+        """Return the end; a query that reads records says why it ended."""
         if final_message:
             return b",\n" + dumps({"finalMessage": final_message}) + b"]\n"
         return b"]\n"

@@ -118,7 +118,7 @@ def _no_handler(session: SparkSession) -> Any:
 
 @contextmanager
 def scheduling_pool(session: SparkSession, name: str) -> Iterator[None]:
-    """Job of a query that is started inside take turns with other queries' jobs."""
+    """Let the jobs of a query that is started inside take turns with other queries' jobs."""
     context = session.sparkContext
     context.setLocalProperty("spark.scheduler.pool", name)
     try:

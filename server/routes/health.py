@@ -39,12 +39,12 @@ def _verdict(part: str, health: Health) -> dict[str, object]:
 
 @router.get("/chc/live")
 async def live() -> Response:
-    """Return the process answers."""
+    """Show that the process answers."""
     return Response(b"{}", media_type=JSON)
 
 
 @router.get("/chc/ready")
 async def ready(door: TheDoor) -> Response:
-    """Statement are taken: 503 with the reason until then."""
+    """Answer whether statements are taken: 503 with the reason until then."""
     _ = door.service
     return Response(b"{}", media_type=JSON)

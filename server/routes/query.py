@@ -51,7 +51,7 @@ async def _answer(
 
 @router.post("/query-stream")
 async def query_stream(kind: QueryStreamKind, body: QueryStream, door: TheDoor) -> Response:
-    """Return one query or PRINT; rows are sent as they come."""
+    """Run one query or PRINT; rows are sent as they come."""
     return await _answer(
         door,
         FORMS_OF_QUERY_STREAM,
@@ -64,7 +64,7 @@ async def query_stream(kind: QueryStreamKind, body: QueryStream, door: TheDoor) 
 
 @router.post("/query")
 async def query(kind: QueryKind, body: Query, door: TheDoor) -> Response:
-    """Return the same with the older body and the older default form."""
+    """Do the same with the older body and the older default form."""
     return await _answer(
         door,
         FORMS_OF_QUERY,
