@@ -118,7 +118,7 @@ class Matrix:
         site.await_dead(family)
         site.order()
         site.start()
-        world.running()
+        world.running(or_paused=True)
         statement.judge(world, text)
         world.verify()
 

@@ -144,15 +144,16 @@ class World:
             if "W" in rows[0]:
                 assert {row["W"] for row in rows} == {f"w{key}"}, f"{key}: {rows[-3:]}"
 
-    def running(self) -> dict[str, str]:
-        """The queries, once all of them run."""
+    def running(self, *, or_paused: bool = False) -> dict[str, str]:
+        """Return the states of the queries by id, once all of them run."""
+        wanted = {"RUNNING", "PAUSED"} if or_paused else {"RUNNING"}
 
         def all_run() -> dict[str, str]:
             try:
                 found = self.site.http.queries()
             except Refused:
                 return {}
-            return found if set(found.values()) <= {"RUNNING"} else {}
+            return found if set(found.values()) <= wanted else {}
 
         try:
             return dict(await_true("all queries run", all_run))
