@@ -78,7 +78,10 @@ _SCALARS: Final[Mapping[int, ConnectType]] = {
     _F.TYPE_BYTES: connect.BYTES,
 }
 _DEFAULT_PRECISION: Final = 64
-MAP_KEYS: Final = "PROTOBUF only supports MAP types with STRING keys"
+MAP_KEYS: Final = (
+    "PROTOBUF format only supports MAP types with STRING keys. "
+    "See https://github.com/confluentinc/ksql/issues/6177."
+)
 
 
 class MessageNotFound(StatementError):

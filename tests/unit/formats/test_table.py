@@ -65,6 +65,15 @@ REFUSED = [
         (c.value("A", INT_MAP),),
         "Avro only supports MAPs with STRING keys",
     ),
+    *(
+        (
+            Format(name),
+            "value",
+            (c.value("A", Array(INT_MAP)),),
+            "PROTOBUF format only supports MAP types with STRING keys. See ",
+        )
+        for name in ("PROTOBUF", "PROTOBUF_NOSR")
+    ),
     (
         Format("KAFKA", wrap=True),
         "value",
