@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ksql.types import model
+from ksql.types.hashorder import entries
 from ksql.types.times import format_date, format_timestamp
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _array(item: Callable[[Any], str]) -> Callable[[Any], str]:
 
 def _map(key: Callable[[Any], str], item: Callable[[Any], str]) -> Callable[[Any], str]:
     def text(value: dict[Any, Any]) -> str:
-        return f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in entries(value))}}}"
 
     return _or_null(text)
 

@@ -9,7 +9,7 @@ from ksql.functions.errors import Room
 from ksql.functions.spec import Scalar
 from ksql.java.errors import LONGEST_RESULT, EvaluationError, ResultTooLong
 from ksql.java.values import identity, is_plain, membership, order
-from ksql.types import model
+from ksql.types import hashorder, model
 from ksql.types.render import stringer
 
 if TYPE_CHECKING:
@@ -194,8 +194,8 @@ def entries(values: dict[str, Any] | None, ordered: bool) -> list[dict[str, Any]
     """The map's entries as structs of K and V, by key if so wished."""
     if values is None:
         return None
-    keys = sorted(values) if ordered else values
-    return [{"K": key, "V": values[key]} for key in keys]
+    found = sorted(values.items()) if ordered else hashorder.entries(values)
+    return [{"K": key, "V": value} for key, value in found]
 
 
 _TWO = ("ARRAY<T> left", "ARRAY<T> right")

@@ -8,6 +8,7 @@ from ksql.functions.build import family
 from ksql.functions.errors import Room
 from ksql.functions.spec import Scalar
 from ksql.java.errors import EvaluationError
+from ksql.types.hashorder import entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,11 +99,11 @@ def reduce_array(values: list[Any] | None, state: Any, step: Callable[[Any, Any]
 def reduce_map(
     values: dict[Any, Any] | None, state: Any, step: Callable[[Any, Any, Any], Any]
 ) -> Any:
-    """The state after the step has been done with each entry."""
+    """Return the state after the step has been done with each entry, in Java's order."""
     if state is None:
         return None
     room = Room("REDUCE")
-    for key, value in (values or {}).items():
+    for key, value in entries(values or {}):
         state = step(state, key, value)
         room.only(state)
     return state

@@ -159,6 +159,12 @@ CASES = [
         ({"a": 1, "bb": 2}, 0, Lam(3, lambda s, k, v: s + len(k) * v, "INT")),
         5,
     ),
+    (
+        "REDUCE",
+        "MAP<STRING, INT>; STRING",
+        ({"d": 4, "c": 3, "a": 1}, "", Lam(3, lambda s, k, v: f"{s}{k}{v}", "STRING")),
+        "d4a1c3",
+    ),
     ("REDUCE", "MAP<STRING, INT>; INT", ({}, None, Lam(3, lambda s, *_: s, "INT")), None),
     ("REDUCE", "MAP<STRING, INT>; INT", (None, 4, Lam(3, lambda s, *_: s, "INT")), 4),
 ]
