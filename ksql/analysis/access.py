@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.convert import convert
-from ksql.analysis.describe import describe, type_name
+from ksql.analysis.describe import type_name
 from ksql.analysis.unify import Unifier
 from ksql.types import coerce, model
 
@@ -34,21 +34,21 @@ def subscript(binder: Binder, node: ex.Subscript) -> Bound:
     match type_of(base):
         case model.Array(item):
             if type_of(index) not in (model.INTEGER, model.BIGINT):
-                raise binder.fail(f"The index of an array must be an integer: {describe(node)}")
+                raise binder.fail(f"The index of an array must be an integer: {binder.shown(node)}")
             return b.Subscript(base, index, item)
         case model.Map(key, value):
             if not coerce.can_coerce(type_of(index), key):
-                raise binder.fail(f"The key of this map must be {key}: {describe(node)}")
+                raise binder.fail(f"The key of this map must be {key}: {binder.shown(node)}")
             return b.Subscript(base, convert(index, key), value)
         case model.Struct():
             raise binder.fail(
-                f"Subscript expression ({describe(node)}) does not apply to STRUCT.",
+                f"Subscript expression ({binder.shown(node)}) does not apply to STRUCT.",
                 hint=f"Use the dereference operator for STRUCTS: "
-                f"{describe(node.base)}->{describe(node.index)}",
+                f"{binder.shown(node.base)}->{binder.shown(node.index)}",
             )
         case other:
             raise binder.fail(
-                f"Subscript expression ({describe(node)}) applies only to ARRAY and MAP, "
+                f"Subscript expression ({binder.shown(node)}) applies only to ARRAY and MAP, "
                 f"not to {type_name(other)}."
             )
 
@@ -58,10 +58,10 @@ def deref(binder: Binder, node: ex.Deref) -> Bound:
     base = binder.bind(node.base)
     type_ = type_of(base)
     if not isinstance(type_, model.Struct):
-        raise binder.fail(f"Expected STRUCT type, got: {type_name(type_)} ({describe(node)})")
+        raise binder.fail(f"Expected STRUCT type, got: {type_name(type_)} ({binder.shown(node)})")
     field = type_.field(node.field)
     if field is None:
-        raise binder.fail(f"Could not find field '{node.field}' in '{describe(node.base)}'.")
+        raise binder.fail(f"Could not find field '{node.field}' in '{binder.shown(node.base)}'.")
     return b.Deref(base, field.name, field.type)
 
 
@@ -70,7 +70,7 @@ def array(binder: Binder, node: ex.ArrayExpr) -> Bound:
     if not node.items:
         raise binder.fail(_EMPTY.format("Array", "element"))
     items = [binder.bind(item) for item in node.items]
-    found = Unifier(binder.scope.clause).unify(node.items, items)
+    found = Unifier(binder.scope, constructor=True).unify(node.items, items)
     if found is None:
         raise binder.fail(_ALL_NULL.format("an array", "elements", "value"))
     return b.MakeArray(tuple(found[1]), model.Array(found[0]))
@@ -88,7 +88,9 @@ def map_(binder: Binder, node: ex.MapExpr) -> Bound:
 def _column(
     binder: Binder, what: str, nodes: Sequence[ex.Expr]
 ) -> tuple[model.SqlType, list[Bound]]:
-    found = Unifier(binder.scope.clause).unify(nodes, [binder.bind(node) for node in nodes])
+    found = Unifier(binder.scope, constructor=True).unify(
+        nodes, [binder.bind(node) for node in nodes]
+    )
     if found is None:
         raise binder.fail(_ALL_NULL.format("a map", f"{what}s", what))
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, Const, type_of
 from ksql.analysis.convert import convert
-from ksql.analysis.describe import describe, type_name
+from ksql.analysis.describe import type_name
 from ksql.analysis.unify import wider_number
 from ksql.syntax import expr as ex
 from ksql.types import coerce, model
@@ -42,7 +42,7 @@ def _condition(binder: Binder, node: ex.Case, held: Bound | None, when: ex.Expr)
     if type_of(found) != model.BOOLEAN:
         raise binder.fail(
             "WHEN operand type should be boolean.\n"
-            f"Type for '{describe(when)}' is {type_name(type_of(found))}"
+            f"Type for '{binder.shown(when)}' is {type_name(type_of(found))}"
         )
     return found
 
@@ -58,7 +58,7 @@ def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlTyp
         type_ = type_of(result)
         if type_ in (target, model.NULL) or (isinstance(result, Const) and _bends(result, target)):
             continue
-        raise binder.fail(_mismatch(node, place, target, type_))
+        raise binder.fail(_mismatch(binder, node, place, target, type_))
     return target
 
 
@@ -74,14 +74,16 @@ def _of_literals(literals: list[Bound]) -> model.SqlType:
     return target
 
 
-def _mismatch(node: ex.Case, place: int, target: model.SqlType, found: model.SqlType) -> str:
+def _mismatch(
+    binder: Binder, node: ex.Case, place: int, target: model.SqlType, found: model.SqlType
+) -> str:
     if place == len(node.whens):
         return (
             f"{_INVALID}Type for the default clause should be the same as for 'THEN' clauses.\n"
             f"THEN type: {target}.\nDEFAULT type: {found}."
         )
     when = node.whens[place]
-    shown = f"WHEN {describe(when.condition)} THEN {describe(when.result)}"
+    shown = f"WHEN {binder.shown(when.condition)} THEN {binder.shown(when.result)}"
     return (
         f"{_INVALID}Type for all 'THEN' clauses should be the same.\n"
         f"THEN expression '{shown}' has type: {found}.\n"

@@ -14,7 +14,7 @@ from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.describe import describe
 from ksql.analysis.infer import bind
 from ksql.analysis.joins import InvalidJoin, check_sources, check_stream_table, kind_of, qualified
-from ksql.analysis.scope import Scope, joined_name
+from ksql.analysis.scope import JOIN_ON, Scope, joined_name
 from ksql.analysis.sources import FromSource
 from ksql.functions.registry import Functions
 from ksql.syntax import ast
@@ -143,7 +143,7 @@ class _Step:
             raise InvalidJoin(
                 f"Unsupported join expression: {describe(criteria)}. Only equality is supported."
             )
-        on = replace(self.scope, clause="JOIN ON")
+        on = replace(self.scope, clause=JOIN_ON)
         sides = (criteria.left, criteria.right)
         exprs = [bind(side, on, self.functions) for side in sides]
         homes = [self._home(expr, side) for expr, side in zip(exprs, sides, strict=True)]
@@ -269,7 +269,7 @@ class _Step:
         criteria = self.join.criteria
         if not isinstance(criteria, ex.Compare):
             return describe(criteria)
-        on = replace(self.scope, clause="JOIN ON")
+        on = replace(self.scope, clause=JOIN_ON)
         return " = ".join(
             f"{qualified(side, (*self.known, self.new))}"
             f"{{{type_of(bind(side, on, self.functions))}}}"

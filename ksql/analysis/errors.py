@@ -46,13 +46,13 @@ class UnknownSource(UnknownName, ParseError):
         super().__init__(text, ident.near(name, known), span=span)
 
 
-class AmbiguousColumn(StatementError):
+class AmbiguousColumn(ParseError):
     """Several sources have that column."""
 
-    def __init__(self, clause: str, ref: ex.Ref, found: tuple[str, ...]) -> None:
+    def __init__(self, ref: ex.Ref, found: tuple[str, ...]) -> None:
         super().__init__(
-            f"{place(ref.span)}{clause} column '{describe(ref)}' is ambiguous. "
-            f"Could be any of: {', '.join(found)}"
+            f"{PREPARING}{place(ref.span)}Column '{describe(ref)}' is ambiguous. "
+            f"Could be {ident.listed(sorted(found), 'or')}."
         )
 
 

@@ -122,15 +122,14 @@ class Grouping:
             state=resolved.state,
         )
 
-    @staticmethod
-    def _literal(arg: Bound, call: ex.Call, place: int) -> Any:
+    def _literal(self, arg: Bound, call: ex.Call, place: int) -> Any:
         if isinstance(arg, b.Negate) and isinstance(arg.operand, b.Const):
             return -arg.operand.value
         if isinstance(arg, b.Const):
             return arg.value
         raise StatementError(
             f"Parameter {place + 1} passed to function {call.name} must be a literal constant, "
-            f"but was expression: '{describe(call.args[place])}'",
+            f"but was expression: '{describe(self.scope.named(call.args[place]))}'",
             span=call.span,
         )
 
@@ -153,7 +152,9 @@ class Grouping:
         )
         if clause == "HAVING":
             raise NotGrouped("HAVING", loose)
-        raise NotGrouped("SELECT", describe(expr) if not isinstance(expr, ex.Ref) else loose)
+        raise NotGrouped(
+            "SELECT", describe(self.scope.named(expr)) if not isinstance(expr, ex.Ref) else loose
+        )
 
 
 def is_aggregate(call: ex.Call, functions: Functions) -> bool:

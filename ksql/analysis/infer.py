@@ -55,7 +55,7 @@ def bind_predicate(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
     """
     found = bind(expr, scope, functions)
     if type_of(found) != model.BOOLEAN:
-        raise NotBoolean(scope.clause, expr, type_of(found))
+        raise NotBoolean(scope.clause, scope.named(expr), type_of(found))
     return found
 
 
@@ -113,7 +113,9 @@ class Binder:
             case ex.Call():
                 return bind_call(self, node)
             case ex.Lambda():
-                raise BadLambda(f"A lambda may only be an argument of a function: {describe(node)}")
+                raise BadLambda(
+                    f"A lambda may only be an argument of a function: {self.shown(node)}"
+                )
             case ex.Subscript():
                 return access.subscript(self, node)
             case ex.Deref():
@@ -131,6 +133,10 @@ class Binder:
         """Return an operand of the wrong type."""
         return BadType(self.scope.clause, message, hint=hint)
 
+    def shown(self, node: ex.Expr) -> str:
+        """Return the expression as messages show it."""
+        return describe(self.scope.named(node))
+
     def once(self, operand: Bound) -> tuple[Bound, str]:
         """Return a stand-in for a value evaluated once, and its name: empty if it needs none."""
         if isinstance(operand, b.Column | b.LambdaVar | Const):
@@ -147,7 +153,7 @@ class Binder:
         found = self.bind(node)
         if type_of(found) != model.BOOLEAN:
             raise self.fail(
-                f"{op} needs conditions, but {describe(node)} is {type_name(type_of(found))}."
+                f"{op} needs conditions, but {self.shown(node)} is {type_name(type_of(found))}."
             )
         return found
 
@@ -157,14 +163,15 @@ class Binder:
         operand = self.bind(node.operand)
         found = operators.negate(operand)
         if found is None:
-            raise BadArithmetic(self.scope.clause, node, (type_of(operand),))
+            raise BadArithmetic(self.scope.clause, self.scope.named(node), (type_of(operand),))
         return found if node.op == "-" else operand
 
     def _binary(self, node: ex.Binary) -> Bound:
         left, right = self.bind(node.left), self.bind(node.right)
         found = operators.arithmetic(node.op, left, right)
         if found is None:
-            raise BadArithmetic(self.scope.clause, node, (type_of(left), type_of(right)))
+            types = type_of(left), type_of(right)
+            raise BadArithmetic(self.scope.clause, self.scope.named(node), types)
         return found
 
     def _compare(self, node: ex.Compare) -> Bound:
@@ -173,11 +180,12 @@ class Binder:
 
     def compared(self, node: ex.Compare, left: Bound, right: Bound) -> Bound:
         """Return the comparison; ``node`` is named in errors."""
+        types = type_of(left), type_of(right)
         if is_null(left) or is_null(right):
-            raise ComparedWithNull(self.scope.clause, node, type_of(left), type_of(right))
+            raise ComparedWithNull(self.scope.clause, self.scope.named(node), *types)
         found = operators.compare(node.op, left, right)
         if found is None:
-            raise CannotCompare(self.scope.clause, node, type_of(left), type_of(right))
+            raise CannotCompare(self.scope.clause, self.scope.named(node), *types)
         return found
 
     def _sides(self, *sides: ex.Expr) -> Sequence[ex.Expr]:
@@ -199,7 +207,7 @@ class Binder:
 
     def _in(self, node: ex.In) -> Bound:
         nodes = (node.operand, *node.options)
-        found = Unifier(self.scope.clause).unify(nodes, [self.bind(each) for each in nodes])
+        found = Unifier(self.scope).unify(nodes, [self.bind(each) for each in nodes])
         if found is None:
             return Const(False, model.BOOLEAN)
         operand, *options = found[1]

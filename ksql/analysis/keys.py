@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, Named
 from ksql.base.errors import StatementError
-from ksql.base.ident import quote, quote_always
+from ksql.base.ident import listed, quote, quote_always
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def split(
     Raises: KeyMissing; StatementError for a key column that is projected twice.
     """
     key: list[Named] = []
-    missing: list[KeyPart] = []
+    lost: list[KeyPart] = []
     used: set[int] = set()
     for part in parts:
         hits = [i for i, named in enumerate(projected) if named.expr in part.exprs]
@@ -66,13 +66,13 @@ def split(
         if len(hits) > 1:
             raise _twice(sorted(projected[i].name for i in hits), part, origin)
         if not hits:
-            missing.append(part)
+            lost.append(part)
             continue
         used.add(hits[0])
         key.append(Named(projected[hits[0]].name, part.exprs[0]))
-    if missing:
-        listed = missing if origin == "grouping expression" else list(parts)
-        raise KeyMissing(_missing(listed, origin, sink), projected)
+    if lost:
+        wanted = lost if origin == "grouping expression" else list(parts)
+        raise KeyMissing(_missing(wanted, origin, sink), projected)
     value = tuple(named for i, named in enumerate(projected) if i not in used)
     if not value:
         raise StatementError("The projection contains no value columns.")
@@ -100,29 +100,29 @@ def _twice(names: list[str], part: KeyPart, origin: KeyOrigin) -> StatementError
     name = column.name if isinstance(column, b.Column) else part.shown[0]
     return StatementError(
         f"The projection contains a key column ({quote_always(name)}) more than once, "
-        f"aliased as: {_listed([quote(n) for n in names], 'and')}."
+        f"aliased as: {listed([quote(n) for n in names], 'and')}."
     )
 
 
 def _missing(parts: list[KeyPart], origin: KeyOrigin, sink: str) -> str:
     if origin == "join expression":
         options = list(parts[0].shown)
-        plural, shown = len(options) > 1, _listed(options, "or")
-        example = options[0]
-    else:
-        options = [part.shown[0] for part in parts]
-        plural, shown, example = len(options) > 1, _listed(options, "and"), ", ".join(options)
-    noun = origin + ("s" if plural else "")
+        return missing(options, origin, sink, word="or", example=options[0])
+    return missing([part.shown[0] for part in parts], origin, sink)
+
+
+def missing(
+    shown: Sequence[str], origin: KeyOrigin, sink: str, *, word: str = "and", example: str = ""
+) -> str:
+    """Return the message for keys that the projection must have, all or one of them."""
+    example = example or ", ".join(shown)
+    noun = origin + ("s" if len(shown) > 1 else "")
     synthetic = _SYNTHETIC if origin == "join expression" and example == "ROWKEY" else ""
     return (
         "Key missing from projection (ie, SELECT). See https://cnfl.io/2LV7ouS.\n"
-        f"The query used to build {quote_always(sink)} must include the {noun} {shown} "
-        f"in its projection (eg, SELECT {example}...).{synthetic}"
+        f"The query used to build {quote_always(sink)} must include the {noun} "
+        f"{listed(shown, word)} in its projection (eg, SELECT {example}...).{synthetic}"
     )
-
-
-def _listed(names: list[str], word: str) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def wrong_kind(found: ast.SourceKind) -> StatementError:

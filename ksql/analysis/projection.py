@@ -12,12 +12,7 @@ from ksql.base.ident import did_you_mean, quote_always
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.types.model import Struct
-from ksql.types.schema import (
-    SYSTEM_NAMES,
-    WINDOW_COLUMNS,
-    WINDOWEND,
-    WINDOWSTART,
-)
+from ksql.types.schema import SYSTEM_NAMES, WINDOWEND, WINDOWSTART
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,7 +58,7 @@ def items(
             case ast.SelectStar():
                 out += _star(term, relation, persistent=persistent, rekeyed=rekeyed)
             case ast.SelectStructStar():
-                out += _struct_star(term, type_of)
+                out += _struct_star(term, type_of, persistent=persistent)
             case ast.SelectItem():
                 bound = bounded and _is_window_bound(term, relation)
                 out.append(_item(term, namer, relation, persistent=persistent, bound=bound))
@@ -74,30 +69,36 @@ def _item(
     term: ast.SelectItem, namer: Namer, relation: Relation, *, persistent: bool, bound: bool
 ) -> Item:
     if term.alias is not None:
-        if relation.scope.joined and term.alias in WINDOW_COLUMNS and _names_itself(term):
-            raise _reserved(term.alias)
         if term.alias in SYSTEM_NAMES and not bound:
-            raise ReservedName(
-                f"`{term.alias}` is a reserved column name. "
-                "You cannot use it as an alias for a column."
-            )
+            _check_alias(term.alias, term.expr, persistent=persistent)
         return Item(term.alias, term.expr)
     if isinstance(term.expr, ex.NullLit):
         raise CannotInfer
+    if isinstance(term.expr, ex.Ref) and relation.scope.joined:
+        relation.scope.check_unique(term.expr)
     name = namer.name(term.expr)
     if persistent and name in SYSTEM_NAMES and not bound:
         raise _reserved(name)
     return Item(name, term.expr)
 
 
+def _check_alias(alias: str, expr: ex.Expr, *, persistent: bool) -> None:
+    """Refuse a system column's name as an alias, unless it is the one of ``source.column`` itself.
+
+    Even that cannot be stored.
+    """
+    if not isinstance(expr, ex.Ref) or expr.source is None or expr.name != alias:
+        raise ReservedName(
+            f"`{alias}` is a reserved column name. You cannot use it as an alias for a column."
+        )
+    if persistent:
+        raise _reserved(alias)
+
+
 def _reserved(name: str) -> ReservedName:
     return ReservedName(
         f"Reserved column name in select: `{name}`. Please remove or alias the column."
     )
-
-
-def _names_itself(term: ast.SelectItem) -> bool:
-    return isinstance(term.expr, ex.Ref) and term.expr.name == term.alias
 
 
 def _is_window_bound(term: ast.SelectItem, relation: Relation) -> bool:
@@ -157,7 +158,7 @@ def _star_columns(each: FromSource, *, persistent: bool) -> Iterator[str]:
 
 
 def _struct_star(
-    term: ast.SelectStructStar, type_of: Callable[[ex.Expr], SqlType]
+    term: ast.SelectStructStar, type_of: Callable[[ex.Expr], SqlType], *, persistent: bool
 ) -> Iterator[Item]:
     type_ = type_of(term.base)
     if not isinstance(type_, Struct):
@@ -165,6 +166,8 @@ def _struct_star(
             f"Cannot select all fields of {type_}: '->*' needs a STRUCT", span=term.span
         )
     for field in type_.fields:
+        if persistent and field.name in SYSTEM_NAMES:
+            raise _reserved(field.name)
         yield Item(field.name, ex.Deref(term.base, field.name, span=term.span))
 
 

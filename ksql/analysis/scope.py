@@ -14,15 +14,18 @@ from ksql.analysis.bound import Column, LambdaVar
 from ksql.analysis.errors import AmbiguousColumn, NotAvailableHere, UnknownColumn, UnknownSource
 from ksql.base import ident
 from ksql.syntax import expr as ex
+from ksql.syntax.walk import transform
 from ksql.types.model import SqlType
 from ksql.types.schema import PSEUDO_COLUMNS, WINDOW_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ksql.analysis.bound import Bound
     from ksql.types.schema import Schema
 
+JOIN_ON = "JOIN ON"
+"""The clause of a join's condition."""
 Intercept = Callable[[ex.Expr], "Bound | None"]
 
 
@@ -79,7 +82,15 @@ class Scope:
             case []:
                 raise self._unknown(ref)
             case _:
-                raise AmbiguousColumn(self.clause, ref, tuple(name for name, _ in found))
+                raise _ambiguous(ref, found)
+
+    def check_unique(self, ref: ex.Ref) -> None:
+        """Refuse a name that several sources have.
+
+        Raises: AmbiguousColumn, UnknownSource.
+        """
+        if len(found := list(self._matches(ref))) > 1:
+            raise _ambiguous(ref, found)
 
     def _matches(self, ref: ex.Ref) -> Iterator[tuple[str, Column]]:
         if ref.source is not None and all(ref.source != source.alias for source in self.sources):
@@ -98,6 +109,26 @@ class Scope:
         known = [name for source in self.sources for name in source.columns]
         return UnknownColumn(self.clause, ref, ident.near(ref.name, known))
 
+    def named(self, expr: ex.Expr) -> ex.Expr:
+        """Return the expression with its columns called as in the rows, for messages.
+
+        The conditions of joins are read before there are such rows: they stay as written.
+
+        Example: in a join ``L.B > 1`` becomes ``L_B > 1``, else ``B > 1``.
+        """
+        return expr if self.clause == JOIN_ON else transform(expr, self._renamed)
+
+    def _renamed(self, node: ex.Expr) -> ex.Expr:
+        if not isinstance(node, ex.Ref) or (node.source is None and node.name in self.variables):
+            return node
+        owners = [s.alias for s in self.sources if node.name in s.columns]
+        if node.source is not None:
+            owners = [alias for alias in owners if alias == node.source]
+        if len(owners) != 1:
+            return node
+        name = joined_name(owners[0], node.name) if self.joined else node.name
+        return replace(node, name=name, source=None)
+
     def has_column(self, name: str) -> bool:
         """Return whether any source has a column of that name: a lambda's argument must not."""
         return name in self.extras or any(name in source.columns for source in self.sources)
@@ -105,6 +136,10 @@ class Scope:
     def with_variables(self, variables: Mapping[str, SqlType]) -> Scope:
         """Return the scope of a lambda's body."""
         return replace(self, variables={**self.variables, **variables})
+
+
+def _ambiguous(ref: ex.Ref, found: Iterable[tuple[str, Column]]) -> AmbiguousColumn:
+    return AmbiguousColumn(ref, tuple(name for name, _ in found))
 
 
 NO_COLUMNS = Scope(clause="INSERT VALUES")

@@ -21,6 +21,7 @@ from ksql.analysis.bound import (
     type_of,
 )
 from ksql.analysis.errors import BadLiteral, NoOperator
+from ksql.analysis.scope import Scope
 from ksql.types import coerce, decimals, model
 from ksql.types.model import BIGINT, BOOLEAN, BYTES, DOUBLE, INTEGER, NULL, STRING, SqlType
 from ksql.types.render import java_string
@@ -37,9 +38,14 @@ class _NoCommonType(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Unifier:
-    """Unifies lists; ``clause`` is named in errors."""
+    """Unifies lists; ``scope`` has the clause and the names for errors.
 
-    clause: str
+    The integers of a ``constructor`` become decimals without places: ``[1, 2.5]``, not
+    ``[1.0, 2.5]``.
+    """
+
+    scope: Scope
+    constructor: bool = False
 
     def unify(
         self, nodes: Sequence[ex.Expr], bounds: Sequence[Bound]
@@ -53,7 +59,9 @@ class Unifier:
             try:
                 target = self._merge(target, bound)
             except _NoCommonType:
-                raise NoOperator(self.clause, target, type_of(bound), node) from None
+                raise NoOperator(
+                    self.scope.clause, target, type_of(bound), self.scope.named(node)
+                ) from None
         if target == NULL:
             return None
         return target, [self.force(bound, target) for bound in bounds]
@@ -116,11 +124,13 @@ class Unifier:
         try:
             value = coerce.parse_number(text)
         except ValueError:
-            raise BadLiteral(self.clause, text, target) from None
+            raise BadLiteral(self.scope.clause, text, target) from None
         return DOUBLE if "e" in text.lower() else decimals.of_literal(value)
 
     def force(self, bound: Bound, target: SqlType) -> Bound:
         """Return the element as a value of the common type."""
+        if self.constructor:
+            target = _whole(type_of(bound), target)
         if type_of(bound) == target:
             return bound
         match bound, target:
@@ -149,7 +159,13 @@ class Unifier:
             return Const(coerce.caster(literal.type, target)(literal.value), target)
         except (ValueError, ArithmeticError):
             text = java_string(literal.value, literal.type)
-            raise BadLiteral(self.clause, text, target) from None
+            raise BadLiteral(self.scope.clause, text, target) from None
+
+
+def _whole(source: SqlType, target: SqlType) -> SqlType:
+    if isinstance(target, model.Decimal) and source in (INTEGER, BIGINT):
+        return decimals.as_decimal(source) or target
+    return target
 
 
 def _widened(a: SqlType, b: SqlType) -> SqlType:

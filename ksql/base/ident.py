@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z|(?![0-9]+(E[0-9]+)?\Z)[0-9][A-Z0-9_@]+\Z")
 
@@ -38,6 +38,14 @@ def quote_always(name: str) -> str:
 def string_literal(text: str) -> str:
     """Return the text as a STRING is written in a statement."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def listed(names: Sequence[str], word: str) -> str:
+    """Return names as a sentence lists them.
+
+    Example: ``A, B or C`` for three names and the word ``or``.
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def near(name: str, known: Iterable[str], count: int = 1) -> tuple[str, ...]:

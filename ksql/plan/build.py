@@ -18,6 +18,7 @@ from ksql.analysis.sources import FromSource
 from ksql.analysis.tables import TableCalls, has_table_functions
 from ksql.analysis.windows import sizes
 from ksql.base.errors import StatementError
+from ksql.base.ident import listed
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan.clauses import check_formats, check_tables, check_windows, selected
 from ksql.plan.exploded import table_call
@@ -157,7 +158,10 @@ class _Builder:
             names = ", ".join(dict.fromkeys(call.name for call in calls))
             raise StatementError(
                 "Use of aggregate functions requires a GROUP BY clause. "
-                f"Aggregate function(s): {names}"
+                f"Aggregate function(s): {names}",
+                detail=keys.missing(["1"], "grouping expression", self.sink),
+                hint="Without GROUP BY all rows are one group with a constant as its key: "
+                "push queries may ask for it, but it has no column to be stored under.",
             )
         return bool(calls)
 
@@ -358,10 +362,9 @@ class _Builder:
             raise StatementError("WINDOW clause is only supported for stream sources, not tables.")
         names = list(dict.fromkeys(c.function for c in grouping.calls if not self._undoes(c)))
         if names:
-            plural = len(names) > 1
-            shown = ", ".join(names[:-1]) + " and " + names[-1] if plural else names[0]
+            plural = "s" if len(names) > 1 else ""
             raise StatementError(
-                f"The aggregation function{'s' if plural else ''} {shown} cannot be applied to a "
+                f"The aggregation function{plural} {listed(names, 'and')} cannot be applied to a "
                 "table source, only to a stream source."
             )
 
@@ -386,7 +389,7 @@ class _Builder:
             if isinstance(item, ast.SelectItem) and item.alias
         }
         return [
-            (Named(aliases.get(expr) or namer.name(expr), each), describe(expr))
+            (Named(aliases.get(expr) or namer.name(expr), each), describe(self.scope.named(expr)))
             for expr, each in zip(exprs, found, strict=True)
         ]
 

@@ -164,6 +164,15 @@ def test_conversions_are_explicit():
     assert bound("CAST(s AS STRING)") == b.Column("S", STRING)
 
 
+@pytest.mark.parametrize("text", ["ARRAY[1, 2.50, i]", "MAP('a' := 1, 'b' := 2.50, 'c' := i)"])
+def test_integers_among_decimals_have_no_places(text):
+    found = bound(text)
+    one, half, column = found.items if "ARRAY" in text else [v for _, v in found.entries]
+    assert one == b.Const(decimal.Decimal(1), model.Decimal(10, 0))
+    assert str(half.value) == "2.50"
+    assert column == b.Cast(b.Column("I", INTEGER), model.Decimal(10, 0), implicit=True)
+
+
 def test_doubles_and_decimals_stay_apart_where_a_double_would_be_wrong():
     many = "0.10000000000000000001"
     assert isinstance(bound(f"d = {many}").right.value, decimal.Decimal)

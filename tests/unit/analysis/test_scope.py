@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ksql.analysis.bound import Column, LambdaVar
+from ksql.analysis.describe import describe
 from ksql.analysis.errors import AmbiguousColumn, NotAvailableHere, UnknownColumn, UnknownSource
 from ksql.analysis.scope import Scope, Source
 from ksql.base.errors import Span
@@ -31,8 +34,23 @@ def test_ambiguous_names():
     with pytest.raises(AmbiguousColumn) as error:
         JOIN.resolve(ex.Ref("ROWTIME"))
     assert error.value.message == (
-        "SELECT column 'ROWTIME' is ambiguous. Could be any of: L.ROWTIME, R.ROWTIME"
+        "Failed to prepare statement: Column 'ROWTIME' is ambiguous. "
+        "Could be L.ROWTIME or R.ROWTIME."
     )
+
+
+def test_messages_call_columns_as_the_rows_do():
+    name, city = ex.Ref("NAME", "L"), ex.Ref("CITY")
+    written = ex.Binary("+", name, city)
+    assert describe(JOIN.named(written)) == "(L_NAME + R_CITY)"
+    assert describe(ONE.named(name)) == "NAME"
+    assert describe(replace(JOIN, clause="JOIN ON").named(written)) == "(L.NAME + CITY)"
+
+
+def test_messages_leave_names_that_are_no_columns():
+    scope = JOIN.with_variables({"CITY": STRING})
+    for ref in (ex.Ref("CITY"), ex.Ref("ID"), ex.Ref("WRONG", "L"), ex.Ref("ID", "X")):
+        assert scope.named(ref) == ref
 
 
 def test_unknown_names_come_with_a_place_and_a_proposal():
