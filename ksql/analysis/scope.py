@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ksql.analysis.bound import Column, LambdaVar
 from ksql.analysis.errors import AmbiguousColumn, NotAvailableHere, UnknownColumn, UnknownSource
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ksql.analysis.bound import Bound
     from ksql.types.schema import Schema
 
+E = TypeVar("E", bound=ex.Expr)
 JOIN_ON = "JOIN ON"
 """The clause of a join's condition."""
 Intercept = Callable[[ex.Expr], "Bound | None"]
@@ -109,14 +110,14 @@ class Scope:
         known = [name for source in self.sources for name in source.columns]
         return UnknownColumn(self.clause, ref, ident.near(ref.name, known))
 
-    def named(self, expr: ex.Expr) -> ex.Expr:
+    def named(self, expr: E) -> E:
         """Return the expression with its columns called as in the rows, for messages.
 
         The conditions of joins are read before there are such rows: they stay as written.
 
         Example: in a join ``L.B > 1`` becomes ``L_B > 1``, else ``B > 1``.
         """
-        return expr if self.clause == JOIN_ON else transform(expr, self._renamed)
+        return expr if self.clause == JOIN_ON else cast("E", transform(expr, self._renamed))
 
     def _renamed(self, node: ex.Expr) -> ex.Expr:
         if not isinstance(node, ex.Ref) or (node.source is None and node.name in self.variables):
