@@ -165,7 +165,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the command; its exit status is 1 when the server could not start."""
+    """Run the command; its exit status is 1 when the server could not start."""
     arguments = _arguments().parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(EventFormatter())

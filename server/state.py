@@ -44,7 +44,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the command."""
+    """Run the command."""
     parser = _arguments()
     arguments = parser.parse_intermixed_args(argv)
     if arguments.action == "list" and (arguments.names or arguments.all):

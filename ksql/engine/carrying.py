@@ -55,7 +55,7 @@ class UpgradeBook(Protocol):
     """Where upgrades are recorded; never raises."""
 
     def begun(self, upgrade: Upgrade) -> object:
-        """Return an attempt starts; the answer is given back at its end."""
+        """Record an attempt that starts; the answer is given back at its end."""
 
     def switched(self, token: object, switch: Switch | None) -> None:
         """End an attempt whose command counts; ``switch`` is None for a query that is paused."""

@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the command; its exit status is 1 when a statement failed."""
+    """Run the command; its exit status is 1 when a statement failed."""
     parser = _parser()
     arguments = parser.parse_args(argv)
     try:

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(options: Options, show: Show) -> int:
-    """Return the whole demo.
+    """Run the whole demo.
 
     Raises: KsqlError, ServerFailure, Unreachable.
     """

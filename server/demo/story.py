@@ -52,7 +52,7 @@ class Story:
         self._switches: dict[str, Offsets] = {}
 
     def tell(self) -> list[Check]:
-        """Return all of it; what was compared, for the exit status."""
+        """Run all of it; return what was compared, for the exit status."""
         self._declare()
         with (
             contextlib.closing(Sender(self._site.kafka)) as sender,

@@ -19,7 +19,7 @@ AckKind = Annotated[str, accepts(DELIMITED, JSON)]
 
 @router.post("/inserts-stream")
 async def inserts_stream(request: Request, kind: AckKind, door: TheDoor) -> Response:
-    """Return the first line names the stream; each line after it is a row."""
+    """Write rows: the first line names the stream, each line after it is a row."""
     service = door.service
     pieces = lines(request.stream(), request.app.state.max_line_bytes)
     first = await anext(pieces, [b""])
