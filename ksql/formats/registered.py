@@ -27,46 +27,19 @@ if TYPE_CHECKING:
     RowWriter = Callable[[Row], bytes | None]
 
 
-class _Readers:
-    """A reader per schema id, or the reason why there is none."""
-
-    def __init__(self, registry: Registry, build: Callable[[Schema], RowReader]) -> None:
-        self._registry = registry
-        self._build = build
-        self._known: dict[int, RowReader | Bad] = {}
-
-    def get(self, schema_id: int) -> RowReader:
-        """The reader of that schema.
-
-        Raises: DecodeError; RegistryUnreachable for a schema that is not known yet.
-        """
-        found = self._known.get(schema_id)
-        if found is None:
-            found = self._known[schema_id] = self._make(schema_id)
-        if isinstance(found, Bad):
-            raise DecodeError(found.message, found.path)
-        return found
-
-    def _make(self, schema_id: int) -> RowReader | Bad:
-        try:
-            schema = self._registry.by_id(schema_id)
-        except SchemaNotFound as error:  # it may be there the next time
-            raise DecodeError(error.message) from error
-        try:
-            return self._build(schema)
-        except Bad as bad:
-            return bad
-        except RegistryUnreachable:
-            raise
-        except KsqlError as error:
-            return Bad(f"Schema {schema_id} cannot be read: {error.message}", "")
-
-
 class _Reading:
     """Records read as their schemas say."""
 
-    def __init__(self, readers: _Readers, hint: str, faults: tuple[type[Exception], ...]) -> None:
-        self._readers = readers
+    def __init__(
+        self,
+        registry: Registry,
+        build: Callable[[Schema], RowReader],
+        hint: str,
+        faults: tuple[type[Exception], ...],
+    ) -> None:
+        self._registry = registry
+        self._build = build
+        self._known: dict[int, RowReader | Bad] = {}
         self._hint = hint
         self._faults: tuple[type[Exception], ...] = (*faults, Bad, DecodeError)
 
@@ -98,7 +71,31 @@ class _Reading:
         return out
 
     def _reader(self, data: bytes) -> RowReader:
-        return self._readers.get(frame_id(data, self._hint))
+        """Return the reader of the schema that a record names; why there is none is kept too.
+
+        Raises: DecodeError; RegistryUnreachable for a schema that is not known yet.
+        """
+        schema_id = frame_id(data, self._hint)
+        found = self._known.get(schema_id)
+        if found is None:
+            found = self._known[schema_id] = self._make(schema_id)
+        if isinstance(found, Bad):
+            raise DecodeError(found.message, found.path)
+        return found
+
+    def _make(self, schema_id: int) -> RowReader | Bad:
+        try:
+            schema = self._registry.by_id(schema_id)
+        except SchemaNotFound as error:  # it may be there the next time
+            raise DecodeError(error.message) from error
+        try:
+            return self._build(schema)
+        except Bad as bad:
+            return bad
+        except RegistryUnreachable:
+            raise
+        except KsqlError as error:
+            return Bad(f"Schema {schema_id} cannot be read: {error.message}", "")
 
 
 def _misfit(error: Exception) -> DecodeError:
@@ -152,7 +149,7 @@ def registered_serde(
     Beyond the usual errors the serde raises RegistryUnreachable: no record is to blame for that.
     """
     caught: tuple[type[Exception], ...] = (*faults, RecursionError)
-    reading = _Reading(_Readers(wanted.registry, reader), hint, caught)
+    reading = _Reading(wanted.registry, reader, hint, caught)
     ours_writer = _Writer(wanted, kind, writer)
 
     def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:

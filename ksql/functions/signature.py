@@ -9,20 +9,7 @@ from functools import cache
 from ksql.types import model
 from ksql.types.model import SqlType
 
-PRIMITIVES: dict[str, SqlType] = {
-    "BOOLEAN": model.BOOLEAN,
-    "INT": model.INTEGER,
-    "INTEGER": model.INTEGER,
-    "BIGINT": model.BIGINT,
-    "DOUBLE": model.DOUBLE,
-    "STRING": model.STRING,
-    "VARCHAR": model.STRING,
-    "BYTES": model.BYTES,
-    "DATE": model.DATE,
-    "TIME": model.TIME,
-    "TIMESTAMP": model.TIMESTAMP,
-    "INTERVALUNIT": model.INTERVAL,
-}
+PRIMITIVES: dict[str, SqlType] = {**model.PRIMITIVES, "INTERVALUNIT": model.INTERVAL}
 JAVA_PRIMITIVES = {"int": "INT", "long": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
 _SHOWN: dict[SqlType, str] = {model.STRING: "VARCHAR", model.INTEGER: "INT"}
 _TOKEN = re.compile(r"\s*(=>|\.\.\.|[<>(),]|[A-Za-z_][A-Za-z0-9_]*|`[^`]+`|[0-9]+)")

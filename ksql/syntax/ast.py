@@ -12,6 +12,7 @@ from typing import Literal as OneOf
 from ksql.base.errors import Span
 from ksql.syntax.expr import NOWHERE, Expr, Literal, Variable, place
 from ksql.types.model import SqlType
+from ksql.types.times import UNIT_MS
 
 SourceKind = OneOf["STREAM", "TABLE"]
 JoinKind = OneOf["INNER", "LEFT", "RIGHT", "FULL"]
@@ -32,13 +33,6 @@ Catalogue = OneOf[
     "CONNECTOR PLUGINS",
 ]
 Unit = OneOf["DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS"]
-UNIT_MS: dict[Unit, int] = {
-    "DAYS": 86_400_000,
-    "HOURS": 3_600_000,
-    "MINUTES": 60_000,
-    "SECONDS": 1000,
-    "MILLISECONDS": 1,
-}
 
 
 @dataclass(frozen=True, slots=True)

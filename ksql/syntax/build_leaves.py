@@ -34,21 +34,6 @@ PLURAL: dict[str, expr.IntervalUnit] = {
 }
 """The units of time by their words, singular and plural."""
 
-PRIMITIVES: dict[str, SqlType] = {
-    "BOOLEAN": model.BOOLEAN,
-    "INTEGER": model.INTEGER,
-    "INT": model.INTEGER,
-    "BIGINT": model.BIGINT,
-    "DOUBLE": model.DOUBLE,
-    "STRING": model.STRING,
-    "VARCHAR": model.STRING,
-    "BYTES": model.BYTES,
-    "DATE": model.DATE,
-    "TIME": model.TIME,
-    "TIMESTAMP": model.TIMESTAMP,
-}
-"""The types without parameters by their names and aliases."""
-
 
 class LiteralError(ParseError):
     """A literal that reads well but has no value, such as a number that is too large."""
@@ -300,7 +285,7 @@ def type_name(span: Span, token: Token) -> SqlType:
             name = variable_name(span, token)
         case _:
             name = token.text.upper()
-    known = PRIMITIVES.get(name.upper()) or token.context.types.get(name.upper())
+    known = model.PRIMITIVES.get(name.upper()) or token.context.types.get(name.upper())
     if known is None:
         raise UnknownType(name, span)
     return known

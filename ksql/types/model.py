@@ -112,6 +112,21 @@ TIMESTAMP = Primitive(Kind.TIMESTAMP)
 NULL = Primitive(Kind.NULL)
 INTERVAL = Primitive(Kind.INTERVAL)
 
+PRIMITIVES: dict[str, SqlType] = {
+    "BOOLEAN": BOOLEAN,
+    "INTEGER": INTEGER,
+    "INT": INTEGER,
+    "BIGINT": BIGINT,
+    "DOUBLE": DOUBLE,
+    "STRING": STRING,
+    "VARCHAR": STRING,
+    "BYTES": BYTES,
+    "DATE": DATE,
+    "TIME": TIME,
+    "TIMESTAMP": TIMESTAMP,
+}
+"""The types without parameters by their names and aliases."""
+
 
 def duplicate_fields(fields: tuple[Field, ...]) -> str:
     """Describe the fault of fields of which two have the same name; empty if none have."""

@@ -11,6 +11,13 @@ import re
 import zoneinfo
 
 DAY_MS = 86_400_000
+UNIT_MS = {
+    "DAYS": DAY_MS,
+    "HOURS": 3_600_000,
+    "MINUTES": 60_000,
+    "SECONDS": 1000,
+    "MILLISECONDS": 1,
+}
 _EPOCH = dt.date(1970, 1, 1)
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097  # the calendar repeats itself
 _ZERO_TIME = "00:00:00.000"

@@ -22,18 +22,10 @@ from ksql.java.timeformat import (
 )
 from ksql.java.timeformat.zones import UTC
 from ksql.types.ints import wrap64
-from ksql.types.times import DAY_MS
+from ksql.types.times import DAY_MS, UNIT_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-UNIT_MS = {
-    "MILLISECONDS": 1,
-    "SECONDS": 1000,
-    "MINUTES": 60_000,
-    "HOURS": 3_600_000,
-    "DAYS": DAY_MS,
-}
 
 
 class NullText(EvaluationError):

@@ -6,11 +6,11 @@ import pytest
 
 from ksql.base import ident
 from ksql.engine import properties
-from ksql.syntax.build_leaves import PRIMITIVES
 from ksql.syntax.explain_error import LEADING_WORDS
 from ksql.syntax.lexer import WordContext
 from ksql.syntax.machine import Machine, Unexpected, grammar
 from ksql.types.format import CAPABILITIES
+from ksql.types.model import PRIMITIVES
 from server.cli import words
 
 IN_A_QUERY = ("EMIT", "GROUP", "PARTITION", "LEFT", "RIGHT", "FULL", "INNER")
