@@ -21,6 +21,8 @@ from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.ast import SourceKind
 
+SYNTHETIC = "ROWKEY"
+"""The key of a join that no column of a source gives, if no source has a column of that name."""
 KeyOption = tuple["b.Column", str]
 """A column that gives the result's key, and its name in messages."""
 
@@ -31,8 +33,8 @@ class BoundJoin:
 
     ``left_key`` reads the rows so far, ``right_key`` the source that is joined to them. All
     expressions in ``equal`` have one value in each row of the result; ``options`` are the columns
-    among them, without any the key is synthetic. With ``foreign`` the key is that table's whole
-    primary key.
+    among them, without any the key is synthetic and called ``synthetic_name``. With ``foreign`` the
+    key is that table's whole primary key.
     """
 
     kind: ast.JoinKind
@@ -44,6 +46,7 @@ class BoundJoin:
     equal: tuple[Bound, ...]
     options: tuple[KeyOption, ...]
     foreign: FromSource | None
+    synthetic_name: str = SYNTHETIC
 
     @property
     def synthetic(self) -> bool:
@@ -69,11 +72,30 @@ def bind_chain(
     for place in range(1, len(sources)):
         _check_names(sources[:place], sources[place])
     found: list[BoundJoin] = []
+    name = synthetic_name(sources)
     for place, step in enumerate(steps(join), start=1):
         before = found[-1] if found else None
         bound = _Step(step, sources[:place], sources[place], scope, functions, before).bound()
-        found.append(bound)
+        found.append(replace(bound, synthetic_name=name))
     return tuple(found)
+
+
+def synthetic_name(sources: Sequence[FromSource]) -> str:
+    """Return a name for the key of a join that no source has a column of, nor the joined rows.
+
+    Example: ``ROWKEY_1`` if some source has a column ROWKEY.
+    """
+    taken = {
+        name
+        for each in sources
+        for column in each.source.schema.columns
+        for name in (column.name, joined_name(each.alias, column.name))
+    }
+    name, number = SYNTHETIC, 0
+    while name in taken:
+        number += 1
+        name = f"{SYNTHETIC}_{number}"
+    return name
 
 
 def _check_names(known: Sequence[FromSource], new: FromSource) -> None:

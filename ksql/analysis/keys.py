@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ksql.syntax import ast
 
 _SYNTHETIC = (
-    "\nROWKEY was added as a synthetic key column because the join criteria did not match any "
+    "\n{} was added as a synthetic key column because the join criteria did not match any "
     "source column. This expression must be included in the projection and may be aliased."
 )
 KeyOrigin = Literal[
@@ -107,7 +107,10 @@ def _twice(names: list[str], part: KeyPart, origin: KeyOrigin) -> StatementError
 def _missing(parts: list[KeyPart], origin: KeyOrigin, sink: str) -> str:
     if origin == "join expression":
         options = list(parts[0].shown)
-        return missing(options, origin, sink, word="or", example=options[0])
+        text = missing(options, origin, sink, word="or", example=options[0])
+        column = parts[0].exprs[0]
+        synthetic = isinstance(column, b.Column) and column.name == options[0]
+        return text + (_SYNTHETIC.format(options[0]) if synthetic else "")
     return missing([part.shown[0] for part in parts], origin, sink)
 
 
@@ -117,11 +120,10 @@ def missing(
     """Return the message for keys that the projection must have, all or one of them."""
     example = example or ", ".join(shown)
     noun = origin + ("s" if len(shown) > 1 else "")
-    synthetic = _SYNTHETIC if origin == "join expression" and example == "ROWKEY" else ""
     return (
         "Key missing from projection (ie, SELECT). See https://cnfl.io/2LV7ouS.\n"
         f"The query used to build {quote_always(sink)} must include the {noun} "
-        f"{listed(shown, word)} in its projection (eg, SELECT {example}...).{synthetic}"
+        f"{listed(shown, word)} in its projection (eg, SELECT {example}...)."
     )
 
 

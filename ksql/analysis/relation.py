@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ksql.functions.registry import Functions
 
 
-SYNTHETIC = "ROWKEY"
-"""The key of a join that no column of a source gives."""
-
-
 @dataclass(frozen=True, slots=True)
 class Relation:
     """FROM with all names resolved; ``joins`` adds one source after the other to the first."""
@@ -76,7 +72,8 @@ def _joined(
         _check_qualifiers(step.criteria, found)
     joins = chains.bind_chain(join, found, scope, functions)
     if joins[-1].synthetic:
-        scope = replace(scope, extras={SYNTHETIC: type_of(joins[-1].left_key)})
+        extras = {joins[-1].synthetic_name: type_of(joins[-1].left_key)}
+        scope = replace(scope, extras=extras)
     return Relation(found, joins, scope)
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal
 
 from ksql.analysis import bound as b
 from ksql.analysis.keys import KeyPart
-from ksql.analysis.relation import SYNTHETIC
 from ksql.analysis.scope import joined_name
 from ksql.plan.nodes import (
     ForeignKeyJoin,
@@ -98,13 +97,13 @@ def _window(join: BoundJoin) -> JoinWindow:
 
 def _key_name(join: BoundJoin) -> str:
     key = join.left_key
-    return key.name if isinstance(key, b.Column) and not join.synthetic else SYNTHETIC
+    return key.name if isinstance(key, b.Column) and not join.synthetic else join.synthetic_name
 
 
 def exchanged(join: BoundJoin) -> Column:
     """Return the key under which both sides of a join meet."""
     key = join.left_key
-    name = key.name if isinstance(key, b.Column) else SYNTHETIC
+    name = key.name if isinstance(key, b.Column) else join.synthetic_name
     return Column(name, b.type_of(key), Role.KEY)
 
 
@@ -114,5 +113,6 @@ def key_parts(join: BoundJoin) -> list[KeyPart]:
         alias, key = join.foreign.alias, join.foreign.source.schema.key
         return [KeyPart((b.Column(joined_name(alias, c.name), c.type),), (c.name,)) for c in key]
     if join.synthetic:
-        return [KeyPart((b.Column(SYNTHETIC, b.type_of(join.left_key)),), (SYNTHETIC,))]
+        name = join.synthetic_name
+        return [KeyPart((b.Column(name, b.type_of(join.left_key)),), (name,))]
     return [KeyPart(join.equal, tuple(shown for _, shown in join.options))]

@@ -15,6 +15,8 @@ CREATE STREAM Q (K INT KEY, V INT) WITH (KAFKA_TOPIC='q', PARTITIONS=1);
 CREATE TABLE T (ID INT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
 CREATE TABLE U (ID INT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='u', PARTITIONS=1);
 CREATE TABLE L (ID BIGINT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='l', PARTITIONS=1);
+CREATE STREAM OWN (ROWKEY INT KEY, V INT) WITH (KAFKA_TOPIC='own', PARTITIONS=1);
+CREATE STREAM "ROWKEY" ("1" INT KEY) WITH (KAFKA_TOPIC='sly', PARTITIONS=1);
 CREATE STREAM WS (K INT KEY, V INT)
   WITH (KAFKA_TOPIC='ws', PARTITIONS=1, WINDOW_TYPE='SESSION');
 CREATE STREAM WT (K INT KEY, V INT)
@@ -52,6 +54,15 @@ IN = "WITHIN 1 HOUR"
          "ROWKEY was added as a synthetic key column because the join criteria did not match"),
         (f"STREAM X AS SELECT S.K, R.V FROM S FULL OUTER JOIN R {IN} ON S.K = R.K",
          "must include the join expression ROWKEY in its projection (eg, SELECT ROWKEY...)."),
+        (f"STREAM X AS SELECT S.V FROM S JOIN OWN {IN} ON ABS(S.K) = ABS(OWN.ROWKEY)",
+         "must include the join expression ROWKEY_1 in its projection (eg, SELECT ROWKEY_1...).\n"
+         "ROWKEY_1 was added as a synthetic key column"),
+        (f"STREAM X AS SELECT S.V FROM S JOIN OWN {IN} ON S.K = OWN.ROWKEY "
+         f"JOIN \"ROWKEY\" Z {IN} ON ABS(S.K) = ABS(Z.`1`)",
+         "must include the join expression ROWKEY_1 in its projection"),
+        (f"STREAM X AS SELECT S.V FROM S JOIN OWN {IN} ON S.K = OWN.ROWKEY "
+         f"JOIN \"ROWKEY\" {IN} ON ABS(S.K) = ABS(\"ROWKEY\".`1`)",
+         "must include the join expression ROWKEY_2 in its projection"),
         (f"STREAM X AS SELECT S.K, S.K AS A, R.V FROM S JOIN R {IN} ON S.K = R.K",
          "The projection contains a key column (`S_K`) more than once, aliased as: A and S_K."),
         (f"STREAM X AS SELECT * FROM S JOIN WS {IN} ON S.K = WS.K",
