@@ -14,8 +14,9 @@ from ksql.engine.columns import columns_of
 from ksql.engine.properties import With, configured_formats, with_configured_wrap
 from ksql.formats.schema_registry import Schema
 from ksql.formats.schemas import schema_for
+from ksql.formats.table import validate
 from ksql.syntax import ast
-from ksql.syntax.parser import parse_one, split
+from ksql.syntax.parser import RawStatement, parse_one, split
 from ksql.types.format import capabilities
 from ksql.types.schema import Schema as Columns
 from qtt.model import SchemaDef, TopicDef
@@ -111,13 +112,19 @@ def _all(case: Case, settings: Settings, partitions: int) -> Iterator[TopicDef]:
 def parsed_quietly(case: Case) -> list[ast.Statement]:
     """The statements that parse; errors come up when the case runs."""
     found = []
-    for step in case.steps:
-        for statement in step.statements:
-            try:
-                found += [parse_one(raw, variables=None).statement for raw in split(statement.sql)]
-            except KsqlError:
-                continue
+    for raw in (raw for step in case.steps for each in step.statements for raw in _raws(each.sql)):
+        try:
+            found.append(parse_one(raw, variables=None).statement)
+        except KsqlError:
+            continue
     return found
+
+
+def _raws(sql: str) -> list[RawStatement]:
+    try:
+        return split(sql)
+    except KsqlError:
+        return []
 
 
 def _declared(stmt: ast.CreateSource, settings: Settings) -> TopicDef | None:
@@ -148,5 +155,6 @@ def _derived(
 def _side(format_: Format, columns: tuple[Column, ...], side: Side) -> SchemaDef | None:
     if not columns or not capabilities(format_.name).infers:
         return None
+    validate(format_, columns, side)
     found = schema_for(format_, columns, side)
     return SchemaDef(found.kind, found.text)

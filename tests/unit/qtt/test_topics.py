@@ -89,6 +89,17 @@ def test_declared_columns_give_schemas():
     assert found.topics == {"a": 4, "b": 2, "d": 4}
 
 
+def test_statements_that_are_refused_later_give_topics_without_schemas():
+    found = prepared(
+        "CREATE STREAM A (V INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='PROTOBUF', "
+        "WRAP_SINGLE_VALUE=FALSE);"
+        "CREATE STREAM B (M MAP<INT, INT>) WITH (KAFKA_TOPIC='b', VALUE_FORMAT='AVRO');"
+        "CREATE STREAM C (V INT) WITH (KAFKA_TOPIC='c', VALUE_FORMAT='AVRO'); SELECT FROM;"
+    )
+    assert found.topics == {"a": 4, "b": 4, "c": 4}
+    assert [each[:2] for each in found.schemas] == [("c", "value")]
+
+
 def test_listed_topics_win_but_for_the_statements_partitions():
     found = prepared(
         "CREATE STREAM A (V INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='AVRO', PARTITIONS=8);",
