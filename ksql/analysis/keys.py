@@ -37,13 +37,14 @@ class KeyMissing(StatementError):
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """One key column of the result: any of ``exprs`` in the projection gives it.
+    """One key column of the result: the first of ``exprs`` that is projected stands for it.
 
-    ``shown`` is for messages.
+    Its value is that of ``gives``, else of the first of them. ``shown`` is for messages.
     """
 
     exprs: tuple[Bound, ...]
     shown: tuple[str, ...]
+    gives: Bound | None = None
 
 
 def split(
@@ -59,17 +60,15 @@ def split(
     lost: list[KeyPart] = []
     used: set[int] = set()
     for part in parts:
-        hits = [i for i, named in enumerate(projected) if named.expr in part.exprs]
-        if origin == "join expression" and hits:
-            first = projected[hits[0]].expr
-            hits = [i for i in hits if projected[i].expr == first]
+        chosen = next((e for e in part.exprs if any(n.expr == e for n in projected)), None)
+        hits = [i for i, named in enumerate(projected) if named.expr == chosen]
         if len(hits) > 1:
             raise _twice(sorted(projected[i].name for i in hits), part, origin)
         if not hits:
             lost.append(part)
             continue
         used.add(hits[0])
-        key.append(Named(projected[hits[0]].name, part.exprs[0]))
+        key.append(Named(projected[hits[0]].name, part.gives or part.exprs[0]))
     if lost:
         wanted = lost if origin == "grouping expression" else list(parts)
         raise KeyMissing(_missing(wanted, origin, sink), projected)

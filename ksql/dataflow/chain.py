@@ -41,10 +41,9 @@ def _same_key(inner: KeyedJoin, outer: KeyedJoin) -> bool:
 
 
 def synthetic(join: KeyedJoin) -> bool:
-    """Whether the key of a join's rows is a column of its own: no column of a source has it."""
-    return join.kind == "FULL" or not any(
-        isinstance(key, b.Column) for key in (join.left_key, join.right_key)
-    )
+    """Whether the key of a join's rows is a column of its own, not one of a source."""
+    keys = (join.left_key, join.right_key)
+    return all(not isinstance(key, b.Column) or key.name != join.key_name for key in keys)
 
 
 def window_columns(join: KeyedJoin) -> tuple[str, ...]:

@@ -9,11 +9,14 @@ from ksql.plan.nodes import StreamStreamJoin, StreamTableJoin, TableTableJoin
 from ksql.processors.chain import ChainProcessor, Link
 from ksql.processors.joins import JoinProcessor
 from ksql.processors.sides import Ending, Side
+from ksql.processors.streams import StreamJoinProcessor, Within
 
 if TYPE_CHECKING:
     from ksql.dataflow.layout import Stage
+    from ksql.plan.nodes import JoinWindow
     from ksql.processors.base import Processor
 
+DAY_MS = 24 * 3_600_000
 NO_PORT = -1
 """The port of rows that a join hands to the next one without an exchange."""
 
@@ -43,5 +46,18 @@ def _processor(join: KeyedJoin, left: Side, right: Side) -> Processor:
     match join:
         case StreamTableJoin():
             return JoinProcessor(join.kind == "LEFT", right, ending)
-        case StreamStreamJoin() | TableTableJoin():
+        case StreamStreamJoin(kind=kind):
+            outer = kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL")
+            return StreamJoinProcessor(left, right, *outer, _within(join.window), ending)
+        case TableTableJoin():
             raise AssertionError(f"{type(join).__name__} was not refused")
+
+
+def _within(window: JoinWindow) -> Within:
+    """The window; without GRACE PERIOD the grace is what twice ``before`` leaves of a day.
+
+    Source: Kafka Streams' ``JoinWindows.of``.
+    """
+    eager = window.grace_ms is None
+    grace = max(DAY_MS - 2 * window.before_ms, 0) if window.grace_ms is None else window.grace_ms
+    return Within(window.before_ms, window.after_ms, grace, eager)

@@ -36,13 +36,11 @@ def check_runs(plan: Plan) -> None:
 def _missing(node: Plan) -> str:
     """Name the part of the language that the node needs and that does not run yet."""
     match node:
-        case StreamStreamJoin():
-            return "a stream-stream join"
         case TableTableJoin() | ForeignKeyJoin():
             return "a table-table join"
         case EmitFinal():
             return "EMIT FINAL"
         case Source() | Filter() | Rekey() | Explode() | Select() | Aggregate() | Sink():
             return ""
-        case StreamTableJoin():
+        case StreamTableJoin() | StreamStreamJoin():
             return ""

@@ -51,6 +51,12 @@ NODES: Final[tuple[Form, ...]] = (
         nodes.StreamTableJoin,
         "left right kind left_key right_key key_name",
     ),
+    form("nodes.JoinWindow", nodes.JoinWindow, "before_ms after_ms grace_ms"),
+    form(
+        "nodes.StreamStreamJoin",
+        nodes.StreamStreamJoin,
+        "left right kind left_key right_key window key_name",
+    ),
     form(
         "nodes.Sink",
         nodes.Sink,

@@ -96,8 +96,15 @@ def _window(join: BoundJoin) -> JoinWindow:
 
 
 def _key_name(join: BoundJoin) -> str:
-    key = join.left_key
-    return key.name if isinstance(key, b.Column) and not join.synthetic else join.synthetic_name
+    """Return the column that has the key of the join's rows, in rows without match too.
+
+    Where a source's column may be NULL then, the key has a column of its own.
+    """
+    if isinstance(join.left_key, b.Column) and join.kind in ("INNER", "LEFT"):
+        return join.left_key.name
+    if isinstance(join.right_key, b.Column) and join.kind in ("INNER", "RIGHT"):
+        return join.right_key.name
+    return join.synthetic_name
 
 
 def exchanged(join: BoundJoin) -> Column:
@@ -115,4 +122,6 @@ def key_parts(join: BoundJoin) -> list[KeyPart]:
     if join.synthetic:
         name = join.synthetic_name
         return [KeyPart((b.Column(name, b.type_of(join.left_key)),), (name,))]
-    return [KeyPart(join.equal, tuple(shown for _, shown in join.options))]
+    columns = tuple(column for column, _ in join.options)
+    gives = b.Column(_key_name(join), b.type_of(join.left_key))
+    return [KeyPart(columns, tuple(shown for _, shown in join.options), gives)]

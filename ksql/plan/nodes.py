@@ -182,7 +182,11 @@ class StreamTableJoin:
 
 @dataclass(frozen=True, slots=True)
 class JoinWindow:
-    """WITHIN: how much earlier and later than a left record the right one may be."""
+    """WITHIN: how much earlier and later than a left record the right one may be.
+
+    ``grace_ms`` is None where the statement has no GRACE PERIOD, which changes more than a number:
+    see docs/sql/joins.md.
+    """
 
     before_ms: int
     after_ms: int
@@ -191,7 +195,7 @@ class JoinWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStreamJoin:
-    """Each record meets those of the other side that are near in time. Does not run yet."""
+    """Each record meets those of the other side that are near in time."""
 
     left: Plan = on_upgrade("child")
     right: Plan = on_upgrade("child")
@@ -250,7 +254,7 @@ class Sink:
 
 Join = StreamTableJoin | StreamStreamJoin | TableTableJoin | ForeignKeyJoin
 Plan = Source | Filter | Rekey | Explode | Select | Aggregate | EmitFinal | Join | Sink
-NotRunYet = StreamStreamJoin | TableTableJoin | ForeignKeyJoin | EmitFinal
+NotRunYet = TableTableJoin | ForeignKeyJoin | EmitFinal
 """The nodes that lowering refuses; one that it can run leaves this list and gets a stored form."""
 
 

@@ -118,6 +118,7 @@ class _Naming:
     def _join(self, plan: Join) -> tuple[Plan, Names]:
         left, left_names = self.visit(plan.left)
         right, right_names = self.visit(plan.right)
+        names = {**left_names, **right_names}
         joined = replace(
             plan,
             left=left,
@@ -126,8 +127,8 @@ class _Naming:
             right_key=_renamed(plan.right_key, right_names),
         )
         if not isinstance(joined, ForeignKeyJoin):  # its rows have the left table's key
-            joined = replace(joined, key_name=left_names.get(joined.key_name, joined.key_name))
-        return joined, {**left_names, **right_names}
+            joined = replace(joined, key_name=names.get(joined.key_name, joined.key_name))
+        return joined, names
 
     def _named(
         self, columns: tuple[Named, ...], names: Names

@@ -16,7 +16,7 @@ from ksql.kafka.settings import KafkaSettings
 from tests.kafka.servers import Hosted
 from tests.kafka.wires import await_true, read_all
 from tests.stored import directory
-from tests.stored.make import V1
+from tests.stored.corpora import V1
 
 NOW = directory.BEGIN_MS + 1_000_000
 LATER = [

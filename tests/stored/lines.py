@@ -24,6 +24,14 @@ def write_lines(file: Path, values: Iterable[Any]) -> None:
         out.write(text)
 
 
+def add_lines(file: Path, values: Iterable[Any]) -> None:
+    """Write at the end of a file; the lines before stay as they are."""
+    text = "".join(dumped(value) + "\n" for value in values)
+    if text:
+        with file.open("a", encoding="utf-8") as out:
+            out.write(text)
+
+
 def read_lines(file: Path) -> list[Any]:
     """The values of a file."""
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]

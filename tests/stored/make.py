@@ -27,35 +27,32 @@ from ksql.spark import checkpoint, lives, pins, trial
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
 from ksql.types.windowed import session_key, window_key
-from tests.stored.lines import read_lines, write_lines
-from tests.stored.memory import BASE_MS, LATER, SCRIPT, PagedRunner, Pages, catalog_text, feed
-from tests.stored.memory import inputs as all_inputs
-from tests.stored.samples import forms, samples
+from tests.stored.corpora import CORPORA, FIRST, V1, Corpus
+from tests.stored.lines import add_lines, dumped, read_lines, write_lines
+from tests.stored.memory import BASE_MS, LATER, PagedRunner, Pages, catalog_text, feed
+from tests.stored.samples import forms, samples, stored_keys
 from tests.unit.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ksql.base.structs import Form, Structs
     from ksql.registry.records import Change as SchemaChange
-
-V1: Final = Path(__file__).parent / "v1"
-HALF: Final = 13
-"""How many of the inputs the frozen states have seen."""
 
 
 def main() -> None:
     """Add what is missing."""
     for form, structs in forms().values():
-        _missing(
-            V1 / "forms" / f"{form.tag}.jsonl",
-            lambda cls=form.cls, structs=structs: map(structs.plain, samples(cls)),
-        )
+        file = V1 / "forms" / f"{form.tag}.jsonl"
+        _missing(file, lambda cls=form.cls, structs=structs: map(structs.plain, samples(cls)))
+        add_lines(file, _not_shown(form, structs, read_lines(file)))
     _missing(V1 / "schemas.jsonl", lambda: map(_schema_line, schema_changes()))
     _missing(V1 / "pages.jsonl", _paged)
     _missing(V1 / "values.jsonl", _values)
     _small_files(V1 / "files")
-    if not (V1 / "commands.jsonl").exists():
-        _world()
+    for corpus in CORPORA.values():
+        if not (corpus.place / "commands.jsonl").exists():
+            _world(corpus)
     _missing(V1 / "plans-1.jsonl", _first_plans)
 
 
@@ -67,19 +64,34 @@ def _missing(file: Path, lines: Callable[[], Any]) -> None:
 # --- a service in memory ------------------------------------------------------------------------
 
 
-def _world() -> None:
-    world = World(SCRIPT, runner=PagedRunner)
+def _world(corpus: Corpus) -> None:
+    world = World(corpus.script, runner=PagedRunner)
+    if corpus is FIRST:
+        _more_commands(world)
+        (V1 / "catalog.txt").write_text(catalog_text(world.catalog), "utf-8")
+    write_lines(corpus.place / "commands.jsonl", map(_command_line, world.log.commands))
+    feed(world, corpus.inputs[: corpus.half])
+    write_lines(corpus.place / "states.jsonl", _states(world))
+    feed(world, corpus.inputs[corpus.half :])
+    write_lines(corpus.place / "records.jsonl", records_of(world))
+
+
+def _more_commands(world: World) -> None:
     names = {name: world.query(sink).id for name, sink in (("rests", "KEPT"), ("gone", "GONE"))}
     world.run(LATER.format(**names))
     promised = (DeleteTopic("none", "1"), DeleteSubject("none-value", 3, 2))
     extra = Command("stream/`NONE`/drop", "DROP STREAM NONE;", promised)
-    commands = [*world.log.commands, extra, stepping_over(3)]
-    write_lines(V1 / "commands.jsonl", map(_command_line, commands))
-    (V1 / "catalog.txt").write_text(catalog_text(world.catalog), "utf-8")
-    feed(world, all_inputs()[:HALF])
-    write_lines(V1 / "states.jsonl", _states(world))
-    feed(world, all_inputs()[HALF:])
-    write_lines(V1 / "records.jsonl", records_of(world))
+    world.log.commands += [extra, stepping_over(3)]
+
+
+def _not_shown(form: Form, structs: Structs, lines: list[Any]) -> Iterator[Any]:
+    """Samples of the alternatives that came after the others were frozen."""
+    for key in stored_keys(form):
+        shown = {dumped(line[key]) for line in lines}
+        for value in samples(form.cls, only=form.keys.get(key)):
+            plain = structs.plain(value)
+            if dumped(plain[key]) not in shown:
+                yield plain
 
 
 def _command_line(command: Command) -> dict[str, str]:

@@ -70,11 +70,18 @@ def forms() -> dict[type, tuple[Form, Structs]]:
     return {form.cls: (form, structs) for structs in CODECS for form in structs.forms}
 
 
-def samples(cls: Any) -> list[Any]:
-    """As many objects as show every alternative of every field."""
+def stored_keys(form: Form) -> list[str]:
+    """The keys of an object as it is stored; an enum's word stands under one of its own."""
+    return ["v"] if issubclass(form.cls, enum.Enum) else list(form.keys)
+
+
+def samples(cls: Any, *, only: str | None = None) -> list[Any]:
+    """As many objects as show every alternative of every field, or of that one only."""
     if issubclass(cls, enum.Enum):
         return list(cls)
     choices = {name: alternatives(hint) for name, hint in _hints(cls).items()}
+    if only is not None:
+        choices = {k: given if k == only else given[:1] for k, given in choices.items()}
     length = max(map(len, choices.values()))
     return [
         cls(**{name: given[n if n < len(given) else 0] for name, given in choices.items()})

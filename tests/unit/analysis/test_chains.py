@@ -110,13 +110,8 @@ def test_refused(statement, message):
 @pytest.mark.parametrize(
     ("statement", "pending"),
     [
-        (f"STREAM X AS SELECT * FROM S JOIN R {IN} ON S.K = R.K", "a stream-stream join"),
-        (f"STREAM X AS SELECT ROWKEY AS A, S.V AS B FROM S JOIN R {IN} ON ABS(S.K) = ABS(R.K)",
-         "a stream-stream join"),
         ("TABLE X AS SELECT * FROM T FULL JOIN U ON T.ID = U.ID", "a table-table join"),
         ("TABLE X AS SELECT T.ID, U.V FROM T LEFT JOIN U ON T.V = U.ID", "a table-table join"),
-        (f"STREAM X AS SELECT S.K, R.V AS A, Q.V AS B FROM S JOIN R {IN} ON S.K = ABS(R.K) "
-         f"JOIN Q {IN} ON ABS(R.K) = ABS(Q.K)", "a stream-stream join"),
     ],
 )  # fmt: skip
 def test_what_is_legal_is_told_as_not_yet(statement, pending):

@@ -21,8 +21,10 @@ from tests.unit.world import World
 SETUP = """
 CREATE STREAM S (K STRING KEY, A BIGINT, B STRING) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
 CREATE TABLE T (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
+CREATE STREAM R (K STRING KEY, A BIGINT, B STRING) WITH (KAFKA_TOPIC='r', PARTITIONS=1);
 CREATE TABLE U (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='u', PARTITIONS=1);
 """
+WITHIN = "WITHIN 3 MILLISECONDS"
 QUERIES = [
     "STREAM|SELECT * FROM S",
     "STREAM|SELECT K, A * 2 AS D, UCASE(B) AS U FROM S WHERE A > 1",
@@ -49,6 +51,12 @@ QUERIES = [
     "TABLE|SELECT N, SUM(A) AS A FROM S JOIN T ON S.K = T.ID GROUP BY N",
     "STREAM|SELECT S.K, A, T.N, U.N FROM S JOIN T ON S.K = T.ID LEFT JOIN U ON T.ID = U.ID",
     "STREAM|SELECT S.K, A, T.N, U.N FROM S LEFT JOIN T ON S.K = T.ID JOIN U ON S.K = U.ID",
+    f"STREAM|SELECT S.K, S.A, R.B FROM S JOIN R {WITHIN} ON S.K = R.K",
+    f"STREAM|SELECT ROWKEY, S.A, R.B FROM S FULL JOIN R {WITHIN} GRACE PERIOD 2 MILLISECONDS "
+    "ON S.K = R.K",
+    f"STREAM|SELECT S.K, R.A FROM S RIGHT JOIN R {WITHIN} ON S.K = R.K JOIN T ON R.K = T.ID",
+    f"STREAM|SELECT S.K, R.A, N FROM S LEFT JOIN T ON S.K = T.ID LEFT JOIN R {WITHIN} "
+    "GRACE PERIOD 1 MILLISECOND ON S.K = R.K",
     "STREAM|SELECT T.N, U.N AS M FROM S LEFT JOIN T ON S.K = T.ID LEFT JOIN U ON T.N = U.ID",
 ]
 
@@ -66,7 +74,7 @@ STREAM_VALUES = st.sampled_from(
 )
 TABLE_VALUES = st.sampled_from([b'{"N": "a"}', b'{"N": "z"}', b'{"N": null}', None, b"no"])
 RECORDS = st.lists(
-    st.tuples(st.just("s"), KEYS, STREAM_VALUES, st.integers(0, 12))
+    st.tuples(st.sampled_from(["r", "s"]), KEYS, STREAM_VALUES, st.integers(0, 12))
     | st.tuples(st.sampled_from(["t", "u"]), KEYS, TABLE_VALUES, st.integers(0, 12)),
     max_size=14,
 )
@@ -164,7 +172,7 @@ class Shuffled:
 def test_what_a_program_tells_of_itself():
     program = load(World(SETUP, "CREATE STREAM X AS SELECT * FROM S;").query("X").plan)
     assert (program.query_id, program.topics, program.stages, program.sink_topic) == (
-        "CSAS_X_3",
+        "CSAS_X_4",
         ("s",),
         0,
         "X",

@@ -96,6 +96,16 @@ def _grown(plan):
             right_key=expressions,
             key_name=names,
         ),
+        st.builds(
+            n.StreamStreamJoin,
+            left=plan,
+            right=plan,
+            kind=st.sampled_from(["INNER", "LEFT", "RIGHT", "FULL"]),
+            left_key=expressions,
+            right_key=expressions,
+            window=st.builds(n.JoinWindow, small, small, st.none() | small),
+            key_name=names,
+        ),
     )
 
 

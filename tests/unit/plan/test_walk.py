@@ -30,7 +30,7 @@ def test_the_kind_of_a_result(plan):
             assert kind == plan.kind
         case n.Aggregate():
             assert kind == "TABLE"
-        case n.StreamTableJoin():
+        case n.StreamTableJoin() | n.StreamStreamJoin():
             assert kind == "STREAM"
         case _:
             assert kind == walk.result_kind(plan.source)

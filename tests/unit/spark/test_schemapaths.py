@@ -9,7 +9,7 @@ import pytest
 
 from ksql.spark import lives
 from ksql.spark.schemapaths import StateMetadataUnknown, lead_home
-from tests.stored.make import V1
+from tests.stored.corpora import V1
 
 QUERY = "CTAS_KEPT_COUNTS_8"
 FROZEN = V1 / "service" / "state" / "kept_" / "queries" / QUERY

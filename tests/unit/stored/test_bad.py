@@ -23,8 +23,8 @@ from ksql.stores import values
 from ksql.stores.base import NewerStore, StoreDamaged
 from ksql.stores.disk import DiskStore, StoreBudget
 from tests.stored import make
+from tests.stored.corpora import V1
 from tests.stored.lines import dumped, read_lines
-from tests.stored.make import V1
 from tests.stored.memory import Pages
 
 

@@ -13,26 +13,29 @@ from ksql.commands.record import decode, encode
 from ksql.engine.changes import PutQuery, applied
 from ksql.plan.codec import dumps, loads
 from ksql.spark.packing import pack, unpack
+from tests.stored.corpora import CORPORA, V1
 from tests.stored.lines import dumped, read_lines
-from tests.stored.make import HALF, V1, hexed, records_of, unhexed
-from tests.stored.memory import PagedRunner, catalog_text, feed, inputs
+from tests.stored.make import hexed, records_of, unhexed
+from tests.stored.memory import PagedRunner, catalog_text, feed
 from tests.unit.world import World
 
-LINES = read_lines(V1 / "commands.jsonl")
+LINES = {name: read_lines(one.place / "commands.jsonl") for name, one in CORPORA.items()}
+EVERY = [line for lines in LINES.values() for line in lines]
 SERVICE = [
     line
     for line in read_lines(V1 / "service" / "topics.jsonl")
     if line["topic"].endswith("_command_topic")
 ]
-RECORDS = read_lines(V1 / "records.jsonl")
-[HEAD, *STATES] = read_lines(V1 / "states.jsonl")
+RECORDS = {name: read_lines(one.place / "records.jsonl") for name, one in CORPORA.items()}
+STATES = {name: read_lines(one.place / "states.jsonl") for name, one in CORPORA.items()}
+every_corpus = pytest.mark.parametrize("name", CORPORA)
 
 
 def commands(lines):
     return [decode(n, line["key"].encode(), line["value"].encode()) for n, line in enumerate(lines)]
 
 
-@pytest.mark.parametrize("line", [*LINES, *SERVICE], ids=lambda line: line["key"])
+@pytest.mark.parametrize("line", [*EVERY, *SERVICE], ids=lambda line: line["key"])
 def test_commands_are_read_and_written_as_they_are(line):
     key, value = line["key"].encode(), line["value"].encode()
     command = decode(0, key, value)
@@ -55,7 +58,7 @@ def overloads(value):
 def test_an_overload_is_stored_as_its_signature():
     found = [
         name
-        for command in commands([*LINES, *SERVICE])
+        for command in commands([*EVERY, *SERVICE])
         for change in command.changes
         if isinstance(change, PutQuery)
         for name in overloads(json.loads(change.query.plan))
@@ -75,7 +78,7 @@ def test_plans_of_the_first_format_are_read_as_those_of_the_second(stored):
     assert all(type(number) is int for number in numbers)
     second = {
         text
-        for command in commands(LINES)
+        for command in commands(LINES["first"])
         for change in command.changes
         if isinstance(change, PutQuery)
         for text in (change.query.plan,)
@@ -84,7 +87,7 @@ def test_plans_of_the_first_format_are_read_as_those_of_the_second(stored):
 
 
 def test_commands_of_every_kind_are_frozen():
-    text = "".join(line["value"] for line in LINES)
+    text = "".join(line["value"] for line in EVERY)
     for tag in (file.stem for file in (V1 / "forms").iterdir()):
         if tag.startswith(("changes.", "nodes.", "bound.")):
             assert tag in text, tag
@@ -92,37 +95,40 @@ def test_commands_of_every_kind_are_frozen():
 
 def test_commands_give_the_catalog_that_they_gave():
     catalog = Catalog()
-    for command in commands(LINES):
+    for command in commands(LINES["first"]):
         catalog = reduce(applied, command.changes, catalog)
     assert catalog_text(catalog) == (V1 / "catalog.txt").read_text("utf-8")
 
 
-def replayed():
+def replayed(name="first"):
     """A service after its commands; its queries wait for records."""
     world = World(runner=PagedRunner)
     world.topics.create(Topic("s", 1, 1))
-    for offset, command in enumerate(commands(LINES)):
+    for offset, command in enumerate(commands(LINES[name])):
         world.engine.replay(offset, command)
     world.engine.start_queries()
     return world
 
 
-def test_replayed_queries_give_the_records_that_they_gave():
-    world = replayed()
-    feed(world, inputs())
-    assert list(records_of(world)) == RECORDS
+@every_corpus
+def test_replayed_queries_give_the_records_that_they_gave(name):
+    world = replayed(name)
+    feed(world, CORPORA[name].inputs)
+    assert list(records_of(world)) == RECORDS[name]
 
 
-def test_states_go_on():
-    world = replayed()
-    for topic, key, value, time in RECORDS[: HEAD["records"]]:
+@every_corpus
+def test_states_go_on(name):
+    world = replayed(name)
+    head, *states = STATES[name]
+    for topic, key, value, time in RECORDS[name][: head["records"]]:
         data = [None if each is None else each.encode("latin-1") for each in (key, value)]
         world.topics.append(topic, *data, time)
-    for line in STATES:
+    for line in states:
         pages = [unhexed(stage) for stage in line["stages"]]
         world.runner.adopt(line["query"], pages, line["positions"])
-    feed(world, inputs()[HALF:])
-    assert list(records_of(world)) == RECORDS
+    feed(world, CORPORA[name].inputs[CORPORA[name].half :])
+    assert list(records_of(world)) == RECORDS[name]
 
 
 def content(entries):
@@ -136,16 +142,18 @@ def _content(page):
     return [[*space[:-1], space[-1] and _content(space[-1])] for space in page]
 
 
-def test_states_are_written_as_they_were():
-    world = replayed()
-    feed(world, inputs()[:HALF])
-    for line in STATES:
+@every_corpus
+def test_states_are_written_as_they_were(name):
+    world = replayed(name)
+    feed(world, CORPORA[name].inputs[: CORPORA[name].half])
+    for line in STATES[name][1:]:
         mine = [content(hexed(stage)) for stage in world.runner.pages[line["query"]]]
         assert mine == [content(stage) for stage in line["stages"]]
 
 
-def test_pages_are_packed_as_they_were():
-    for line in STATES:
+@every_corpus
+def test_pages_are_packed_as_they_were(name):
+    for line in STATES[name][1:]:
         for stage in line["stages"]:
             for value in map(bytes.fromhex, stage.values()):
                 assert value[:1] + pack(unpack(value[1:])) == value

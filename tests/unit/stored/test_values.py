@@ -22,8 +22,8 @@ from ksql.stores import values
 from ksql.stores.disk import DiskStore, StoreBudget
 from ksql.types.windowed import WindowedKeys
 from tests.stored import make
+from tests.stored.corpora import V1
 from tests.stored.lines import read_lines
-from tests.stored.make import V1
 from tests.stored.memory import BASE_MS
 
 FILES = V1 / "files"

@@ -1,0 +1,57 @@
+"""The services whose commands, records and states are frozen.
+
+What was released is never made anew: a node of the plan that came later has a service of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.stored.memory import BASE_MS, SCRIPT, inputs
+
+V1: Final = Path(__file__).parent / "v1"
+Input = tuple[str, str | None, Any, int]
+"""Topic, key, value and time of a record."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A service: its statements, its inputs, and how many of them the frozen states have seen."""
+
+    place: Path
+    script: str
+    inputs: tuple[Input, ...]
+    half: int
+
+
+FIRST: Final = Corpus(V1, SCRIPT, tuple(inputs()), 13)
+_STREAMS: Final = """
+CREATE STREAM A (K STRING KEY, N INT) WITH (KAFKA_TOPIC='a', PARTITIONS=1, VALUE_FORMAT='JSON');
+CREATE STREAM B (K STRING KEY, N INT) WITH (KAFKA_TOPIC='b', PARTITIONS=1, VALUE_FORMAT='JSON');
+CREATE TABLE T (K STRING PRIMARY KEY, N INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE STREAM J1 AS SELECT A.K, A.N AS AN, B.N AS BN FROM A JOIN B WITHIN 9 SECONDS ON A.K = B.K;
+CREATE STREAM J2 AS SELECT ROWKEY AS K, A.N AS AN, B.N AS BN FROM A FULL JOIN B
+  WITHIN (2 SECONDS, 5 SECONDS) GRACE PERIOD 1 SECOND ON A.K = B.K;
+CREATE STREAM J3 AS SELECT B.K, A.N AS AN, B.N AS BN, T.N AS TN FROM A RIGHT JOIN B
+  WITHIN 4 SECONDS ON A.K = B.K LEFT JOIN T ON B.K = T.K;
+CREATE STREAM J4 AS SELECT A.K, A.N AS AN, B.N AS BN, T.N AS TN FROM A LEFT JOIN T ON A.K = T.K
+  LEFT JOIN B WITHIN 3 SECONDS GRACE PERIOD 0 SECONDS ON A.K = B.K;
+"""
+
+
+def _stream_inputs() -> tuple[Input, ...]:
+    found: list[Input] = [("t", "k0", {"N": 1}, BASE_MS), ("t", "k1", {"N": 2}, BASE_MS)]
+    for n in range(30):
+        time = BASE_MS + 1_700 * n - (6_000 if n % 7 == 3 else 0)
+        found.append(("ab"[n % 3 == 1], f"k{n % 4}", {"N": n}, time))
+    found += [("a", None, {"N": 90}, BASE_MS + 60_000), ("b", None, {"N": 91}, BASE_MS + 60_001)]
+    return (*found, ("b", "k9", {"N": 92}, BASE_MS + 90_000))
+
+
+CORPORA: Final = {
+    "first": FIRST,
+    "streams": Corpus(V1 / "streams", _STREAMS, _stream_inputs(), 20),
+}
