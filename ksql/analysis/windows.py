@@ -24,8 +24,10 @@ class Sizes:
     retention_ms: int
 
 
-def sizes(window: ast.Window) -> Sizes:
+def sizes(window: ast.Window, *, final: bool = False) -> Sizes:
     """Return the window with its defaults: grace fills up to a day, retention is size + grace.
+
+    With EMIT FINAL (``final``) there is no grace by default: results would come a day late.
 
     Raises: StatementError for sizes that are zero, advances beyond the size, a retention that is
     too short.
@@ -38,7 +40,7 @@ def sizes(window: ast.Window) -> Sizes:
         )
     if advance > size:
         raise StatementError("A window cannot advance by more than its size.", span=window.span)
-    grace = window.grace.ms if window.grace else max(DAY_MS - size, 0)
+    grace = window.grace.ms if window.grace else 0 if final else max(DAY_MS - size, 0)
     retention = window.retention.ms if window.retention else size + grace
     if retention < size + grace:
         raise StatementError(

@@ -215,7 +215,9 @@ class _Cutting:
                 return self._join(plan)
             case Sink():
                 return self.flow(plan.source)
-            case EmitFinal() | ForeignKeyJoin():
+            case EmitFinal():
+                return self.flow(plan.source)
+            case ForeignKeyJoin():
                 raise AssertionError(f"{type(plan).__name__} was not refused")
 
     def _source(self, source: Source) -> Flow:

@@ -38,9 +38,7 @@ def _missing(node: Plan) -> str:
     match node:
         case TableTableJoin() | ForeignKeyJoin():
             return "a table-table join"
-        case EmitFinal():
-            return "EMIT FINAL"
         case Source() | Filter() | Rekey() | Explode() | Select() | Aggregate() | Sink():
             return ""
-        case StreamTableJoin() | StreamStreamJoin():
+        case StreamTableJoin() | StreamStreamJoin() | EmitFinal():
             return ""

@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.bound import type_of
 from ksql.dataflow.joining import joining
+from ksql.dataflow.keyorder import key_order
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan.nodes import (
     Aggregate,
+    EmitFinal,
     QueryPlan,
     Source,
     StreamStreamJoin,
     StreamTableJoin,
     TableTableJoin,
 )
-from ksql.plan.walk import generations
+from ksql.plan.walk import generations, nodes
 from ksql.processors.aggregate import AggregateProcessor
 from ksql.processors.combine import Combine, compile_combine
+from ksql.processors.final import FinalProcessor, KeyOrder
 from ksql.processors.folds import Folds, Slot, compile_folds
 from ksql.processors.sessions import SessionProcessor
 from ksql.processors.sessionstate import SessionWindows
@@ -49,7 +52,10 @@ class CompiledStage:
                     and node.window is None
                     and folds.merge is not None
                 )
-                self.processor = _aggregate(node, folds, plan.every_change, self.combined, keep_old)
+                if any(isinstance(each, EmitFinal) for each in nodes(plan.sink)):
+                    self.processor = _final(node, folds, key_order(node, plan.sink))
+                else:
+                    self.processor = _aggregate(node, folds, plan, self.combined, keep_old)
             case Source():
                 self.processor = TableProcessor(len(stage.shape.columns))
             case StreamTableJoin() | StreamStreamJoin() | TableTableJoin():
@@ -63,16 +69,33 @@ class CompiledStage:
 
 
 def _aggregate(
-    node: Aggregate, folds: Folds, every_change: bool, combined: bool, keep_old: bool
+    node: Aggregate, folds: Folds, plan: QueryPlan, combined: bool, keep_old: bool
 ) -> Processor:
+    every_change = plan.every_change
+    match _windows(node):
+        case SessionWindows() as sessions:
+            return SessionProcessor(folds, sessions, every_change, keep_old, len(node.folds))
+        case windows:
+            return AggregateProcessor(folds, windows, every_change, combined, keep_old)
+
+
+def _final(node: Aggregate, folds: Folds, order: KeyOrder) -> Processor:
+    match _windows(node):
+        case SessionWindows() as sessions:
+            return SessionProcessor(folds, sessions, True, False, len(node.folds), order)
+        case Windows() as windows:
+            return FinalProcessor(folds, windows, order)
+        case None:
+            raise AssertionError("EMIT FINAL without a WINDOW was not refused")
+
+
+def _windows(node: Aggregate) -> Windows | SessionWindows | None:
     window = node.window
     if window is None:
-        return AggregateProcessor(folds, None, every_change, combined, keep_old)
+        return None
     if window.kind == "SESSION":
-        sessions = SessionWindows(window.size_ms, window.grace_ms, window.retention_ms)
-        return SessionProcessor(folds, sessions, every_change, keep_old, len(node.folds))
-    windows = Windows(window.size_ms, window.advance_ms, window.grace_ms, window.retention_ms)
-    return AggregateProcessor(folds, windows, every_change, combined, keep_old)
+        return SessionWindows(window.size_ms, window.grace_ms, window.retention_ms)
+    return Windows(window.size_ms, window.advance_ms, window.grace_ms, window.retention_ms)
 
 
 def _slots(node: Aggregate, code: Code) -> list[Slot]:

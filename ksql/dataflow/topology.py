@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.show import show
 from ksql.dataflow.layout import Layout, Stateful, layout
-from ksql.plan.nodes import Aggregate, Source, StreamStreamJoin, StreamTableJoin, TableTableJoin
+from ksql.plan.nodes import (
+    Aggregate,
+    EmitFinal,
+    Source,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
+from ksql.plan.walk import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +68,8 @@ def _state(node: Stateful) -> str:
         case Aggregate():
             slots = ", ".join(f"slot {fold.slot} {fold.name}" for fold in node.folds)
             window = node.window
-            kept = f"; windows are kept for {window.retention_ms} ms" if window else ""
+            kinds = "sessions" if window and window.kind == "SESSION" else "windows"
+            kept = f"; {kinds} are kept for {window.retention_ms} ms" if window else ""
             return (slots or "the keys") + kept
         case StreamTableJoin():
             return "the table's rows by key"
@@ -75,4 +84,6 @@ def _state(node: Stateful) -> str:
 def _emission(plan: QueryPlan, cut: Layout) -> str:
     if not any(isinstance(stage.node, Aggregate) for stage in cut.stages):
         return ""
+    if any(isinstance(node, EmitFinal) for node in nodes(plan.sink)):
+        return ", each window once, when it has closed"
     return ", every change" if plan.every_change else ", one change per key and micro-batch"

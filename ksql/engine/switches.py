@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 HEADERS = "ksql.headers.columns.enabled"
 LAMBDAS = "ksql.lambdas.enabled"
+FINAL = "ksql.suppress.enabled"
 READ_ONLY = "ksql.source.table.materialization.enabled"
 
 
@@ -30,6 +31,11 @@ def check_switches(statement: ast.Statement, context: Context) -> None:
         case ast.CreateAsSelect(query=query) | ast.InsertInto(query=query):
             if not context.settings.flag(LAMBDAS):
                 _refuse_lambdas(query)
+            if query.emit == "FINAL" and not context.settings.flag(FINAL):
+                raise StatementError(
+                    "Suppression is currently disabled. You can enable it by setting "
+                    f"{FINAL} to true"
+                )
         case _:
             return
 

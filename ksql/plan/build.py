@@ -396,7 +396,7 @@ class _Builder:
     def _window(self) -> TimeWindow | None:
         if self.query.window is None:
             return None
-        found = sizes(self.query.window)
+        found = sizes(self.query.window, final=self.query.emit == "FINAL")
         return TimeWindow(
             kind=found.kind,
             size_ms=found.size_ms,

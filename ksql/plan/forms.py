@@ -57,6 +57,7 @@ NODES: Final[tuple[Form, ...]] = (
         nodes.StreamStreamJoin,
         "left right kind left_key right_key window key_name",
     ),
+    form("nodes.EmitFinal", nodes.EmitFinal, "source"),
     form(
         "nodes.Sink",
         nodes.Sink,

@@ -231,7 +231,7 @@ class ForeignKeyJoin:
 
 @dataclass(frozen=True, slots=True)
 class EmitFinal:
-    """EMIT FINAL: the result of a window once, when it is closed. Does not run yet."""
+    """EMIT FINAL: the result of a window once, when it is closed."""
 
     source: Plan = on_upgrade("child")
 
@@ -254,7 +254,7 @@ class Sink:
 
 Join = StreamTableJoin | StreamStreamJoin | TableTableJoin | ForeignKeyJoin
 Plan = Source | Filter | Rekey | Explode | Select | Aggregate | EmitFinal | Join | Sink
-NotRunYet = TableTableJoin | ForeignKeyJoin | EmitFinal
+NotRunYet = TableTableJoin | ForeignKeyJoin
 """The nodes that lowering refuses; one that it can run leaves this list and gets a stored form."""
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from ksql.base.records import Row
 from ksql.processors.base import LogError, Record, Store
+from ksql.processors.closing import Closing
+from ksql.processors.final import KeyOrder
 from ksql.processors.folds import Folds, State, stepped
 from ksql.processors.sessionstate import Bucket, Group, Session, SessionWindows
 
@@ -28,8 +30,9 @@ class SessionProcessor:
     """The stateful operator.
 
     ``every_change`` emits for each record; otherwise each session that changed is emitted once per
-    call, in the order of the last changes. ``keep_old`` asks for the replaced row (HAVING).
-    ``results`` is how many columns the aggregates make.
+    call, in the order of the last changes. With ``final``, an order of groups, sessions are emitted
+    when they close instead. ``keep_old`` asks for the replaced row (HAVING). ``results`` is how
+    many columns the aggregates make.
     """
 
     folds: Folds
@@ -37,21 +40,25 @@ class SessionProcessor:
     every_change: bool
     keep_old: bool
     results: int
+    final: KeyOrder | None = None
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
         """Fold the records into their groups' sessions."""
-        bucket = Bucket.read(store, self.windows)
-        bucket.load(_earliest(records, self.windows.gap_ms))
-        changes = _Changes(self)
+        bucket = Bucket.read(store, self.windows, by_segment=self.final is not None)
+        changes: _Emission = _Changes(self)
+        if self.final is not None:
+            changes = Closing(bucket, store, log, self.final, self.row)
+        earliest = _earliest(records, self.windows.gap_ms)
+        changes.begin(records, earliest)
+        bucket.load(earliest)
         for record in records:
             bucket.advance(record.timestamp)
             self._take(record, bucket, changes, log)
-            if self.every_change:
-                yield from changes.taken()
-        yield from changes.taken()
+            yield from changes.after(record)
+        yield from changes.finish()
         bucket.write(self.folds.mark)
 
-    def _take(self, record: Record, bucket: Bucket, changes: _Changes, log: LogError) -> None:
+    def _take(self, record: Record, bucket: Bucket, changes: _Emission, log: LogError) -> None:
         time = record.timestamp
         group = bucket.group(record.key)
         near = group.near(time, self.windows.gap_ms, bucket.live_from)
@@ -96,13 +103,12 @@ class SessionProcessor:
         if not self.keep_old:
             end = session.end
             return (*group.values, *(None,) * self.results, end, session.start, end)
-        if session.state is None:
-            session.state = self.folds.complete(session.stored)
         return self.row(group, session)
 
     def row(self, group: Group, session: Session) -> Row:
         """The row of a session."""
-        assert session.state is not None  # noqa: S101 - only what was opened changes
+        if session.state is None:
+            session.state = self.folds.complete(session.stored)
         end, results = session.end, self.folds.result(session.state)
         return (*group.values, *results, end, session.start, end)
 
@@ -114,6 +120,9 @@ class _Changes:
         self._processor = processor
         self._all = processor.every_change
         self._pending: dict[Hashable, _Change] = {}
+
+    def begin(self, records: Sequence[Record], earliest: dict[bytes, int]) -> None:
+        """Nothing is to be looked for."""
 
     def removed(self, group: Group, session: Session, old: Row, record: Record) -> None:
         """Delete the row of a session, if it was ever emitted."""
@@ -128,7 +137,11 @@ class _Changes:
         former = self._former(group, session)
         self._put(_Change(group, session, former.old if former else old, record))
 
-    def taken(self) -> list[Record]:
+    def after(self, _record: Record) -> list[Record]:
+        """The changes of a record, if each one is to be emitted."""
+        return self.finish() if self._all else []
+
+    def finish(self) -> list[Record]:
         """The records of the changes so far, which are forgotten."""
         out = [self._record(change) for change in self._pending.values()]
         self._pending.clear()
@@ -148,6 +161,9 @@ class _Changes:
         values = (port, key, row, change.session.end, topic, partition, offset, None, old)
         # the tuple's own constructor: there may be a change per record
         return _new(Record, values)
+
+
+_Emission = _Changes | Closing
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ _CLOCK = b"sessions"
 _SPACE = struct.Struct(">cq")
 _SLICE_GAPS = 16
 _MOST_SLICES = 128
+_LEAST_SEGMENT_MS = 60_000
 _end = attrgetter("end")
 
 
@@ -82,6 +83,12 @@ class Group:
             high += 1
         return slice(low, high)
 
+    def of(self, start: int, end: int) -> Session:
+        """The session with those bounds."""
+        found = self.sessions[bisect_left(self.sessions, end, key=_end)]
+        assert (found.start, found.end) == (start, end)  # noqa: S101 - ends differ within a group
+        return found
+
 
 class Bucket:
     """The sessions of one bucket during a call, and its stream time.
@@ -97,9 +104,12 @@ class Bucket:
         stream_time: int,
         latest_end: int,
         slices: Sequence[int],
+        *,
+        by_segment: bool,
     ) -> None:
         self._store = store
         self._windows = windows
+        self._by_segment = by_segment
         self._length = windows.slice_ms
         self._slices = set(slices)
         self._sorted = sorted(slices)
@@ -109,20 +119,29 @@ class Bucket:
         self.latest_end = latest_end
 
     @classmethod
-    def read(cls, store: Store, windows: SessionWindows) -> Bucket:
-        """Continue where the last call ended."""
-        stored = store.get(_META, _CLOCK)
-        return cls(store, windows, *([-1, -1, []] if stored is None else stored))
+    def read(cls, store: Store, windows: SessionWindows, *, by_segment: bool = False) -> Bucket:
+        """Continue where the last call ended; sessions may be forgotten in whole segments only."""
+        stored = [-1, -1, []] if (found := store.get(_META, _CLOCK)) is None else found
+        return cls(store, windows, *stored, by_segment=by_segment)
 
     @property
     def live_from(self) -> int:
         """Sessions that end before this time are forgotten."""
-        return self.latest_end - self._windows.retention_ms
+        oldest = self.latest_end - self._windows.retention_ms
+        if not self._by_segment:
+            return oldest
+        length = max(self._windows.retention_ms // 2, _LEAST_SEGMENT_MS)
+        return oldest // length * length
+
+    @property
+    def open_ms(self) -> int:
+        """How long a session stays open after its end."""
+        return self._windows.grace_ms + self._windows.gap_ms
 
     @property
     def close_time(self) -> int:
         """Sessions that end before this time are closed."""
-        return self.stream_time - self._windows.grace_ms - self._windows.gap_ms
+        return self.stream_time - self.open_ms
 
     def advance(self, timestamp: int) -> None:
         """See a record's timestamp."""

@@ -28,6 +28,10 @@ class Windows:
         first = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms
         return range(first * self.advance_ms, timestamp + 1, self.advance_ms)
 
+    def last_closed(self, stream_time: int) -> int:
+        """The start of the last window that has closed at that time: end plus grace are reached."""
+        return stream_time - self.size_ms - self.grace_ms
+
     @property
     def segment_ms(self) -> int:
         """Windows are forgotten in segments of this length."""
@@ -57,7 +61,7 @@ class Clock:
 
     def is_late(self, start: int) -> bool:
         """Whether the window has closed: its end plus the grace period has been reached."""
-        return start + self.windows.size_ms + self.windows.grace_ms <= self.stream_time
+        return start <= self.windows.last_closed(self.stream_time)
 
     def space(self, start: int) -> bytes:
         """The space that holds the windows of that time."""

@@ -32,6 +32,17 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
             ],
         ),
         (
+            "CREATE TABLE X AS SELECT K, COUNT(*) AS C FROM S "
+            "WINDOW SESSION (1 HOUR) GROUP BY K EMIT FINAL;",
+            [
+                "source 0: topic s (STREAM S)",
+                "stage 0: AGGREGATE, over 2 buckets",
+                "  from source 0 by K",
+                "  state: slot 0 COUNT(); sessions are kept for 3600000 ms",
+                "sink: topic X, from stage 0, each window once, when it has closed",
+            ],
+        ),
+        (
             "CREATE STREAM X AS SELECT S.K, T.B FROM S JOIN T ON S.K = T.ID;",
             [
                 "source 0: topic s (STREAM S)",

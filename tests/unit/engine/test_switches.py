@@ -27,6 +27,13 @@ R = S.replace("STREAM S", "STREAM R").replace("'s'", "'r'")
             "INSERT INTO R SELECT * FROM S WHERE ARRAY_LENGTH(FILTER(A, Q => Q > 1)) > 0;",
             "Lambda functions are disabled.",
         ),
+        (
+            "ksql.suppress.enabled",
+            "CREATE TABLE X AS SELECT K, COUNT(*) AS C FROM S "
+            "WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K EMIT FINAL;",
+            "Suppression is currently disabled. "
+            "You can enable it by setting ksql.suppress.enabled to true",
+        ),
     ],
 )
 def test_what_is_switched_off(switch, text, message):

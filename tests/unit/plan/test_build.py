@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.errors import KsqlError, NotSupportedYet
+from ksql.base.errors import KsqlError
 from ksql.dataflow.lowering import check_runs
 from ksql.functions.registry import BUILTINS
 from ksql.plan import codec
 from ksql.plan.build import build
 from ksql.plan.explain import explain
-from ksql.plan.nodes import Rekey, TimeWindow
+from ksql.plan.nodes import Aggregate, Rekey, TimeWindow
 from ksql.plan.walk import nodes
 from tests.unit.world import World
 
@@ -230,24 +230,13 @@ def test_partition_by_knows_no_aliases():
     assert "not the aliases of SELECT" in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("window", "emit", "pending"),
-    [
-        ("SESSION (1 SECOND)", "CHANGES", ""),
-        ("TUMBLING (SIZE 1 SECOND)", "FINAL", "EMIT FINAL"),
-        ("TUMBLING (SIZE 1 SECOND)", "CHANGES", ""),
-    ],
-)
-def test_a_plan_says_all_that_does_not_run_yet(window, emit, pending):
-    text = f"SELECT K, COUNT(*) AS C FROM S WINDOW {window} GROUP BY K EMIT {emit}"
-    plan = built(text).plan
-    if not pending:
-        check_runs(plan)
-    else:
-        with pytest.raises(NotSupportedYet, match=f"{pending} is not supported yet"):
-            check_runs(plan)
-        with pytest.raises(NotSupportedYet, match=f"{pending} is not supported yet"):
-            WORLD.execute(f"CREATE TABLE PENDING AS {text};")
+@pytest.mark.parametrize("emit", ["CHANGES", "FINAL"])
+@pytest.mark.parametrize("window", ["SESSION (1 SECOND)", "TUMBLING (SIZE 1 SECOND)"])
+def test_windows_and_their_last_results_run(window, emit):
+    plan = built(f"SELECT K, COUNT(*) AS C FROM S WINDOW {window} GROUP BY K EMIT {emit}").plan
+    check_runs(plan)
+    (aggregate,) = (node for node in nodes(plan) if isinstance(node, Aggregate))
+    assert aggregate.window.grace_ms == (0 if emit == "FINAL" else 86_399_000)
 
 
 @pytest.mark.parametrize(

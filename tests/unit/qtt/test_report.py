@@ -11,7 +11,7 @@ from qtt.model import Result
 
 GOOD = Result("a - good", "passed", 0.25)
 BAD = Result("a - bad", "failed", 1.0, "it differs")
-LATER = Result("a - later", "unsupported", 0.0, "EMIT FINAL is not supported yet")
+LATER = Result("a - later", "unsupported", 0.0, "a stream-stream join is not supported yet")
 
 
 @pytest.fixture

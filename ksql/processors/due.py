@@ -1,0 +1,65 @@
+"""What waits for its time to come, found by that time: EMIT FINAL's windows before their close.
+
+Keys lie in slots of time, each a space: so only the slots whose time has come are looked through.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ksql.processors.base import Store
+
+_META = b"m"
+_SLOTS = b"due"
+_SPACE = struct.Struct(">cq")
+
+
+class Due:
+    """The keys of one bucket that wait, for one call.
+
+    ``length_ms`` is how much time a slot covers; the state keeps the one that it began with.
+    """
+
+    def __init__(self, store: Store, length_ms: int, slots: Iterable[int]) -> None:
+        self._store = store
+        self._length = length_ms
+        self._slots = set(slots)
+
+    @classmethod
+    def read(cls, store: Store, length_ms: int) -> Due:
+        """Continue where the last call ended."""
+        stored = store.get(_META, _SLOTS)
+        return cls(store, *([length_ms, []] if stored is None else stored))
+
+    def upto(self, time: int) -> Iterator[bytes]:
+        """The keys whose time is about to come: those up to the end of that time's slot."""
+        last = time // self._length
+        for slot in sorted(slot for slot in self._slots if slot <= last):
+            for key, _ in self._store.scan(_space(slot)):
+                yield key
+
+    def add(self, time: int, key: bytes) -> None:
+        """Let the key wait for that time."""
+        slot = time // self._length
+        self._slots.add(slot)
+        self._store.put(_space(slot), key, 1)
+
+    def remove(self, time: int, key: bytes) -> None:
+        """Let the key wait no longer; unknown keys are fine."""
+        self._store.delete(_space(time // self._length), key)
+
+    def write(self, passed: int) -> None:
+        """Forget the slots before that time: all of their keys were removed or are of no use."""
+        first = passed // self._length
+        for slot in [slot for slot in self._slots if slot < first]:
+            self._store.drop(_space(slot))
+            self._slots.discard(slot)
+        self._store.put(_META, _SLOTS, [self._length, sorted(self._slots)])
+
+
+def _space(slot: int) -> bytes:
+    return _SPACE.pack(b"d", slot)

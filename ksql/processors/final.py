@@ -1,0 +1,184 @@
+"""EMIT FINAL over TUMBLING and HOPPING windows: each result once, when its window has closed.
+
+A window closes when stream time reaches its end plus grace. With the record that brings that about
+leave the results of all windows that have closed, the earliest window first, within a window in the
+order of the groups' keys. Windows that begin longer before the latest one than RETENTION are
+forgotten by then: they are logged instead.
+Source: Kafka Streams' ``EmitStrategy.onWindowClose`` (KIP-825).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from ksql.processors import keys
+from ksql.processors.base import LogError, Record, Store
+from ksql.processors.due import Due
+from ksql.processors.folds import Folds, State, stepped
+from ksql.processors.windows import Clock, Windows
+from ksql.types.windowed import window_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+KeyOrder = Callable[[bytes], bytes]
+"""What packed keys are ordered by: the bytes that Kafka Streams has for them."""
+FORGOTTEN = "forgotten before it was emitted, as stream time went beyond its RETENTION"
+_META = b"m"
+_FINAL = b"final"
+MOST_SLOTS = 128
+_START = struct.Struct(">q")
+_SUFFIX_BYTES = _START.size
+
+
+@dataclass(frozen=True, slots=True)
+class FinalProcessor:
+    """The stateful operator; rows in and out are those of ``aggregate``."""
+
+    folds: Folds
+    windows: Windows
+    order: KeyOrder
+
+    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
+        """Fold the records into their windows; emit those that close."""
+        windows = self.windows
+        call = _Call.read(self, store, log)
+        newest = max((record.timestamp for record in records), default=-1)
+        call.load(records, windows.last_closed(max(newest, call.clock.stream_time)))
+        for record in records:
+            call.clock.advance(record.timestamp)
+            for start in windows.starts(record.timestamp):
+                call.take(record, start)
+            yield from call.closed(record)
+        call.write()
+
+
+@dataclass(slots=True)
+class _Window:
+    """A window of a group; ``stored`` if the store has it."""
+
+    state: State
+    stored: bool
+    changed: bool = False
+
+
+@dataclass(slots=True)
+class _Call:
+    """The windows of one bucket during a call.
+
+    ``latest`` is the start of the latest window that was kept, ``emitted`` of the latest one that
+    has closed: those do not open again. ``waiting`` are the windows that may close in this call.
+    """
+
+    processor: FinalProcessor
+    store: Store
+    log: LogError
+    clock: Clock
+    due: Due
+    latest: int
+    emitted: int
+    limit: int = -1
+    waiting: list[tuple[int, bytes]] = field(default_factory=list)
+    open: dict[bytes, _Window] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, processor: FinalProcessor, store: Store, log: LogError) -> _Call:
+        windows = processor.windows
+        clock = Clock.read(store, windows)
+        open_ms = windows.size_ms + windows.grace_ms
+        due = Due.read(store, max(windows.advance_ms, open_ms // MOST_SLOTS))
+        stored = store.get(_META, _FINAL)
+        return cls(processor, store, log, clock, due, *([-1, -1] if stored is None else stored))
+
+    def load(self, records: Sequence[Record], limit: int) -> None:
+        """Fetch the windows of the records and those that close, up to the one at the limit."""
+        self.limit = limit
+        wanted: dict[bytes, set[bytes]] = {}
+        for key in self.due.upto(limit):
+            (start,) = _START.unpack(key[-_SUFFIX_BYTES:])
+            if start <= limit:
+                self.waiting.append((start, key))
+                wanted.setdefault(self.clock.space(start), set()).add(key)
+        heapify(self.waiting)
+        for record in records:
+            for start in self.processor.windows.starts(record.timestamp):
+                if not self._is_late(start):
+                    key = window_key(record.key, start)
+                    wanted.setdefault(self.clock.space(start), set()).add(key)
+        for space, some in wanted.items():
+            self.store.load(space, some)
+
+    def take(self, record: Record, start: int) -> None:
+        """Fold a record into a window."""
+        if self._is_late(start):
+            self.log("aggregate", f"late record for the window starting at {start}", record.row)
+            return
+        key = window_key(record.key, start)
+        window = self._window(key, start)
+        if not stepped(self.processor.folds, record, window.state, self.log):
+            return
+        if not window.stored and not window.changed and start <= self.limit:
+            heappush(self.waiting, (start, key))
+        window.changed = True
+        self.latest = max(self.latest, start)
+
+    def _is_late(self, start: int) -> bool:
+        return start <= self.emitted or self.clock.is_late(start)
+
+    def _window(self, key: bytes, start: int) -> _Window:
+        found = self.open.get(key)
+        if found is None:
+            folds, stored = self.processor.folds, self.store.get(self.clock.space(start), key)
+            state = folds.init() if stored is None else folds.complete(stored)
+            found = self.open[key] = _Window(state, stored is not None)
+        return found
+
+    def closed(self, record: Record) -> Iterator[Record]:
+        """The results of the windows that have closed with that record."""
+        last = self.processor.windows.last_closed(self.clock.stream_time)
+        if last <= self.emitted:
+            return
+        self.emitted = last
+        order, found = self.processor.order, []
+        while self.waiting and self.waiting[0][0] <= last:
+            start, key = heappop(self.waiting)
+            found.append((start, order(key[:-_SUFFIX_BYTES]), key))
+        oldest = self.latest - self.processor.windows.retention_ms
+        for start in sorted({start for start, _, _ in found if start < oldest}):
+            self.log("aggregate", f"{FORGOTTEN}: the window starting at {start}", record.row)
+        for start, _, key in sorted(found):
+            window = self._window(key, start)
+            if start >= oldest:
+                yield self._result(record, key, start, window.state)
+            self._forget(key, start, window)
+
+    def _result(self, record: Record, key: bytes, start: int, state: State) -> Record:
+        group, time = key[:-_SUFFIX_BYTES], state[0]
+        bounds = (start, start + self.processor.windows.size_ms)
+        row = (*keys.unpack(group), *self.processor.folds.result(state), time, *bounds)
+        return record._replace(key=group, row=row, timestamp=time, old=None)
+
+    def _forget(self, key: bytes, start: int, window: _Window) -> None:
+        if window.stored:
+            self.store.delete(self.clock.space(start), key)
+            self.due.remove(start, key)
+        del self.open[key]
+
+    def write(self) -> None:
+        """Store the windows that have changed and are still open."""
+        mark = self.processor.folds.mark
+        for key, window in self.open.items():
+            if not window.changed:
+                continue
+            (start,) = _START.unpack(key[-_SUFFIX_BYTES:])
+            state = window.state if mark is None else [mark, *window.state]
+            self.store.put(self.clock.space(start), key, state)
+            if not window.stored:
+                self.due.add(start, key)
+        self.due.write(self.emitted + 1)
+        self.clock.write(self.store)
+        self.store.put(_META, _FINAL, [self.latest, self.emitted])
