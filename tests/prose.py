@@ -23,7 +23,6 @@ PLACES = ("ksql", "server", "qtt", "migrations", "docs", "README.md", "CONTRIBUT
 # where the text has not been gone over yet; a place that has become clean is taken from the list
 NOT_YET: tuple[str, ...] = (
     "ksql/dataflow",
-    "ksql/plan",
     "ksql/processors",
 )
 # messages whose words the documents and test files pin

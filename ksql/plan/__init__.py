@@ -1,1 +1,1 @@
-"""What a query does, as typed, frozen, storable nodes."""
+"""The meaning of a query as typed, frozen, storable nodes."""

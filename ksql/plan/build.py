@@ -341,7 +341,7 @@ class _Builder:
         return replace(built, states=tuple(call.state for call in grouping.calls))
 
     def _grouped_projection(self, grouping: Grouping) -> list[Named]:
-        """The SELECT list over the grouped row; everything that is not grouped is told at once."""
+        """The SELECT list over the grouped row; one error names all that is not grouped."""
         loose: list[str] = []
 
         def bind_item(expr: ex.Expr) -> Bound:

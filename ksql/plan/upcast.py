@@ -1,4 +1,4 @@
-"""What makes the newest form of plans that earlier versions have stored, one step per version.
+"""Make the newest form of plans that earlier versions have stored, one step per version.
 
 A released format is never edited. Another one gets a number of its own, and here a step that makes
 a plan of it out of one of the format before. A step works on the stored JSON and on data that is

@@ -1,0 +1,65 @@
+"""Sessions and last results of windows on a real service, over a replacement in place."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kafka.wires import await_true, create_topic, produce, unique
+
+EVERY_CHANGE = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}
+
+
+@pytest.fixture
+def source(server, http):
+    """A declared stream whose records have a time of their own."""
+    name = unique("src").upper()
+    create_topic(server.bootstrap, name)
+    http.ksql(
+        f"CREATE STREAM {name} (K STRING KEY, T BIGINT, N INT) "
+        f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', TIMESTAMP='T');"
+    )
+    return name
+
+
+def feed(server, source, *records):
+    produce(server.bootstrap, source, [(key, {"T": time, "N": n}) for key, time, n in records])
+
+
+def await_rows(http, text, wanted):
+    await_true(f"{wanted} from {text}", lambda: http.rows(text) == wanted)
+
+
+def test_sessions_merge_across_a_replacement_that_appends_an_aggregate(server, http, source):
+    sink = unique("ses").upper()
+    text = "SELECT K, COUNT(*) AS C{} FROM {} WINDOW SESSION (10 SECONDS) GROUP BY K;"
+    created = http.one(f"CREATE TABLE {sink} AS {text.format('', source)}", EVERY_CHANGE)
+    feed(server, source, ("a", 1_000, 1), ("a", 19_000, 2), ("b", 50_000, 3))
+    pull = f"SELECT K, WINDOWSTART, WINDOWEND, C FROM {sink} WHERE K = 'a'"
+    await_rows(http, f"{pull};", [["a", 1_000, 1_000, 1], ["a", 19_000, 19_000, 1]])
+    await_rows(http, f"{pull} AND WINDOWSTART > 1000;", [["a", 19_000, 19_000, 1]])
+    await_rows(http, f"{pull} AND WINDOWEND < 19000;", [["a", 1_000, 1_000, 1]])
+
+    statement = f"CREATE OR REPLACE TABLE {sink} AS {text.format(', SUM(N) AS S', source)}"
+    entity = http.one(statement, EVERY_CHANGE)
+    assert entity["commandStatus"]["queryId"] == created["commandStatus"]["queryId"]
+    assert entity["upgrade"]["classes"] == ["schema evolution"]
+    feed(server, source, ("a", 10_000, 5), ("b", 50_000, 7))
+    pull = f"SELECT K, WINDOWSTART, WINDOWEND, ROWTIME, C, S FROM {sink} WHERE K = "
+    await_rows(http, f"{pull}'a';", [["a", 1_000, 19_000, 19_000, 3, 5]])
+    await_rows(http, f"{pull}'b';", [["b", 50_000, 50_000, 50_000, 2, 7]])
+
+
+def test_final_results_wait_across_a_replacement(server, http, source):
+    sink = unique("fin").upper()
+    text = (
+        "SELECT K, COUNT(*) AS C{} FROM {} WINDOW TUMBLING (SIZE 10 SECONDS, RETENTION 1 DAY, "
+        "GRACE PERIOD 5 SECONDS) GROUP BY K HAVING COUNT(*) > 1 EMIT FINAL;"
+    )
+    http.one(f"CREATE TABLE {sink} AS {text.format('', source)}", EVERY_CHANGE)
+    pull = f"SELECT K, WINDOWSTART, C FROM {sink} WHERE K = 'a';"
+    feed(server, source, ("a", 1_000, 1), ("a", 12_000, 2), ("a", 9_000, 3), ("a", 15_000, 4))
+    await_rows(http, pull, [["a", 0, 2]])
+    http.one(f"CREATE OR REPLACE TABLE {sink} AS {text.format(', MAX(N) AS M', source)}")
+    feed(server, source, ("a", 13_000, 9), ("a", 30_000, 1))
+    pull = f"SELECT K, WINDOWSTART, C, M FROM {sink} WHERE K = 'a' AND WINDOWSTART = 10000;"
+    await_rows(http, pull, [["a", 10_000, 3, 9]])
