@@ -51,7 +51,31 @@ def _stream_inputs() -> tuple[Input, ...]:
     return (*found, ("b", "k9", {"N": 92}, BASE_MS + 90_000))
 
 
+_WINDOWS: Final = """
+CREATE STREAM S (K STRING KEY, N INT, B STRING) WITH (KAFKA_TOPIC='s', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE TABLE W1 AS SELECT K, COUNT(*) AS C, COLLECT_LIST(N) AS L, AVG(N) AS A FROM S
+  WINDOW SESSION (4 SECONDS, GRACE PERIOD 9 SECONDS) GROUP BY K;
+CREATE TABLE W2 AS SELECT B, SUM(N) AS T, HISTOGRAM(K) AS H FROM S
+  WINDOW SESSION (2 SECONDS) GROUP BY B HAVING COUNT(*) > 1;
+CREATE TABLE W3 AS SELECT K, COUNT(*) AS C, TOPK(N, 2) AS L FROM S
+  WINDOW HOPPING (SIZE 10 SECONDS, ADVANCE BY 5 SECONDS, RETENTION 1 HOUR, GRACE PERIOD 3 SECONDS)
+  GROUP BY K EMIT FINAL;
+CREATE TABLE W4 AS SELECT K, COUNT(*) AS C, MIN(N) AS M FROM S
+  WINDOW SESSION (3 SECONDS, RETENTION 1 HOUR) GROUP BY K EMIT FINAL;
+"""
+
+
+def _window_inputs() -> tuple[Input, ...]:
+    found: list[Input] = []
+    for n in range(40):
+        time = BASE_MS + 1_300 * n - (5_000 if n % 7 == 3 else 0)
+        found.append(("s", f"k{n % 3}", {"N": n, "B": "xyz"[n % 5 % 3]}, time))
+    return (*found, ("s", "k9", {"N": 90, "B": None}, BASE_MS + 600_000))
+
+
 CORPORA: Final = {
     "first": FIRST,
     "streams": Corpus(V1 / "streams", _STREAMS, _stream_inputs(), 20),
+    "windows": Corpus(V1 / "windows", _WINDOWS, _window_inputs(), 23),
 }

@@ -33,5 +33,5 @@ def add_lines(file: Path, values: Iterable[Any]) -> None:
 
 
 def read_lines(file: Path) -> list[Any]:
-    """The values of a file."""
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    """The values of a file; their texts may hold what else Python takes for ends of lines."""
+    return [json.loads(line) for line in file.read_text("utf-8").split("\n")[:-1]]
