@@ -12,14 +12,14 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from ksql.processors.due import Due
-from ksql.processors.final import FORGOTTEN, MOST_SLOTS, KeyOrder
+from ksql.processors.final import MOST_SLOTS, KeyOrder
 from ksql.types.windowed import WindowedKeys, session_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ksql.base.records import Row
-    from ksql.processors.base import LogError, Record, Store
+    from ksql.processors.base import Record, Store
     from ksql.processors.sessionstate import Bucket, Group, Session
 
 _KEYS = WindowedKeys(None)
@@ -35,12 +35,10 @@ class Closing:
         self,
         bucket: Bucket,
         store: Store,
-        log: LogError,
         order: KeyOrder,
         row: Callable[[Group, Session], Row],
     ) -> None:
         self._bucket = bucket
-        self._log = log
         self._order = order
         self._row = row
         self._due = Due.read(store, max(1, bucket.open_ms // MOST_SLOTS))
@@ -86,9 +84,6 @@ class Closing:
                 self._forget(whole, end)
                 found.append((end, start, self._order(key), key))
         for end, start, _, key in sorted(found):
-            if end < self._bucket.live_from:
-                self._log("aggregate", f"{FORGOTTEN}: the session until {end}", record.row)
-                continue
             group = self._bucket.group(key)
             row = self._row(group, group.of(start, end))
             yield record._replace(key=key, row=row, timestamp=end, old=None)

@@ -47,7 +47,7 @@ class SessionProcessor:
         bucket = Bucket.read(store, self.windows, by_segment=self.final is not None)
         changes: _Emission = _Changes(self)
         if self.final is not None:
-            changes = Closing(bucket, store, log, self.final, self.row)
+            changes = Closing(bucket, store, self.final, self.row)
         earliest = _earliest(records, self.windows.gap_ms)
         changes.begin(records, earliest)
         bucket.load(earliest)

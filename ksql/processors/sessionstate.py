@@ -180,7 +180,8 @@ class Bucket:
     def replace(self, group: Group, place: slice, session: Session) -> None:
         """Put the session where those at the place were."""
         length, changed = self._length, group.changed
-        changed.update(gone.end // length for gone in group.sessions[place])
+        for gone in group.sessions[place]:
+            changed.add(gone.end // length)  # noqa: FURB142 - faster than a generator's loop
         changed.add(session.end // length)
         group.sessions[place] = [session]
         self.latest_end = max(self.latest_end, session.end)
