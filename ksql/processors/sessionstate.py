@@ -181,7 +181,7 @@ class Bucket:
         """Put the session where those at the place were."""
         length, changed = self._length, group.changed
         for gone in group.sessions[place]:
-            changed.add(gone.end // length)  # noqa: FURB142 - faster than a generator's loop
+            changed.add(gone.end // length)
         changed.add(session.end // length)
         group.sessions[place] = [session]
         self.latest_end = max(self.latest_end, session.end)

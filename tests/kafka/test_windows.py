@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kafka.servers import Refused
 from tests.kafka.wires import await_true, create_topic, produce, unique
 
+NOT_READY = 503
 EVERY_CHANGE = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}
 
 
@@ -26,7 +28,17 @@ def feed(server, source, *records):
 
 
 def await_rows(http, text, wanted):
-    await_true(f"{wanted} from {text}", lambda: http.rows(text) == wanted)
+    await_true(f"{wanted} from {text}", lambda: ready_rows(http, text) == wanted)
+
+
+def ready_rows(http, text):
+    """The rows, or None as long as the table is being filled."""
+    try:
+        return http.rows(text)
+    except Refused as refused:
+        if refused.status != NOT_READY:
+            raise
+        return None
 
 
 def test_sessions_merge_across_a_replacement_that_appends_an_aggregate(server, http, source):
