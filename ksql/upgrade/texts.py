@@ -57,7 +57,8 @@ def _format(value: Format) -> Iterator[str]:
 
 
 def _window(value: TimeWindow) -> Iterator[str]:
-    yield _ms("SIZE", value.size_ms)
+    gap = value.kind == "SESSION"
+    yield f"{value.size_ms} MILLISECONDS" if gap else _ms("SIZE", value.size_ms)
     if value.kind == "HOPPING":
         yield _ms("ADVANCE BY", value.advance_ms)
     yield _ms("RETENTION", value.retention_ms)

@@ -96,6 +96,15 @@ ACCEPTED_CASES = [
      ["data selection"]),
     ("SELECT K, COUNT(*) N FROM S GROUP BY K",
      "SELECT K, COUNT(*) N FROM S GROUP BY K HAVING SUM(A) > 3", ["data selection"]),
+    ("SELECT K, COUNT(*) N FROM S WINDOW SESSION (1 MINUTE) GROUP BY K",
+     "SELECT K, COUNT(*) N, SUM(A) T FROM S WINDOW SESSION (60 SECONDS) GROUP BY K",
+     ["schema evolution"]),
+    ("SELECT K, COUNT(*) N FROM S WINDOW SESSION (1 MINUTE) GROUP BY K EMIT FINAL",
+     "SELECT K, COUNT(*) N, SUM(A) T FROM S WINDOW SESSION (1 MINUTE) GROUP BY K EMIT FINAL",
+     ["schema evolution"]),
+    (f"{GRACE.format(10)} EMIT FINAL", f"{GRACE.format(20)} EMIT FINAL", ["data selection"]),
+    (f"{GRACE.format(10)} EMIT FINAL", f"{GRACE.format(10)} HAVING COUNT(*) > 1 EMIT FINAL",
+     ["data selection"]),
     (GRACE.format(10), GRACE.format(20), ["data selection"]),
     (GRACE.format(20), GRACE.format(10), ["data selection"]),
     # the same in other words
@@ -158,6 +167,15 @@ REFUSED_CASES = [
      "SELECT K, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 2 MINUTES) GROUP BY K", ["topology"],
      ["WINDOW: TUMBLING (SIZE 60000 MILLISECONDS, RETENTION 86400000 MILLISECONDS, "
       "GRACE PERIOD 86340000 MILLISECONDS) became TUMBLING (SIZE 120000 MILLISECONDS, "
+      "RETENTION 86400000 MILLISECONDS, GRACE PERIOD 86280000 MILLISECONDS) (topology)"]),
+    (GRACE.format(10), f"{GRACE.format(10)} EMIT FINAL", ["topology"],
+     ["EMIT: the clause was added (topology)"]),
+    (f"{GRACE.format(10)} EMIT FINAL", GRACE.format(10), ["topology"],
+     ["EMIT: the clause was removed (topology)"]),
+    ("SELECT K, COUNT(*) N FROM S WINDOW SESSION (1 MINUTE) GROUP BY K",
+     "SELECT K, COUNT(*) N FROM S WINDOW SESSION (2 MINUTES) GROUP BY K", ["topology"],
+     ["WINDOW: SESSION (60000 MILLISECONDS, RETENTION 86400000 MILLISECONDS, "
+      "GRACE PERIOD 86340000 MILLISECONDS) became SESSION (120000 MILLISECONDS, "
       "RETENTION 86400000 MILLISECONDS, GRACE PERIOD 86280000 MILLISECONDS) (topology)"]),
     ("SELECT K, COUNT(*) N FROM S GROUP BY K",
      "SELECT K, COUNT(*) N FROM S WINDOW TUMBLING (SIZE 2 MINUTES) GROUP BY K", ["topology"],
