@@ -54,9 +54,9 @@ def check_start(words: Sequence[Word], *, test_statements: bool) -> None:
 
 
 def not_in_tests(word: Word) -> ParseError:
-    """The error for a statement that only test files may contain."""
+    """Return the error for a statement that only test files may contain."""
     return _error(
-        word.span, "Expecting {'NOT', TOPIC, SCHEMA}", "ASSERT of values and sources is for tests."
+        word.span, _near(word.span, word.text), "ASSERT of values and sources is for tests."
     )
 
 
@@ -64,7 +64,7 @@ def unexpected(machine: Machine, at: int) -> ParseError:
     """Explain the error at the word ``at``, or at the end of the text."""
     words = machine.words
     span, shown = _place(words, at)
-    near = f"Syntax error at or near '{shown}' at line {span.line}:{span.column}"
+    near = _near(span, shown)
     accepted = machine.accepted()
     advice = mistakes.hint(machine, at) or _similar(machine, accepted, at)
     missing = _missing(machine, accepted, at)
@@ -172,6 +172,10 @@ def _sign_order(sign: str) -> int:
 
 def _listed(shown: list[str]) -> str:
     return f"Expecting {{{', '.join(shown)}}}" if len(shown) > 1 else f"Expecting {shown[0]}"
+
+
+def _near(span: Span, shown: str) -> str:
+    return f"Syntax error at or near '{shown}' at line {span.line}:{span.column}"
 
 
 def _error(span: Span, detail: str, hint: str = "") -> ParseError:

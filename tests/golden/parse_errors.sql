@@ -171,7 +171,7 @@ print t limit -1;
 
 assert values s values (1);
 --> line 1:8: Syntax Error
---> Expecting {'NOT', TOPIC, SCHEMA}
+--> Syntax error at or near 'values' at line 1:8
 --> ASSERT of values and sources is for tests.
 
 set a = b;
