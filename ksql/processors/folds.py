@@ -89,12 +89,21 @@ def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Fol
     )
 
 
-def stepped(folds: Folds, record: Record, state: State, log: LogError) -> bool:
-    """Fold a stream's record into a state; if a function fails, log it and leave the state."""
+def stepped(
+    folds: Folds, record: Record, state: State, log: LogError, others: Sequence[State] = ()
+) -> bool:
+    """Fold other states and a stream's record into a state.
+
+    If a function fails, log it: then the record does not count. A state without others is as it
+    was.
+    """
     row = record.row
     if row is None:
         return False
     try:
+        for other in others:
+            assert folds.merge is not None  # noqa: S101 - all that may be merged can merge
+            folds.merge(state, other)
         folds.step(state, row)
     except QueryFailed:
         raise

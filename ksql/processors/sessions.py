@@ -69,8 +69,8 @@ class SessionProcessor:
             log("aggregate", f"late record for the session from {start} to {end}", record.row)
             return
         olds = [self._known(group, session) for session in met]
-        state = self._joined(met)
-        if not stepped(self.folds, record, state, log):
+        state, others = self._opened(met)
+        if not stepped(self.folds, record, state, log, others):
             return
         state[0] = end
         if (start, end) == (time, time):
@@ -84,19 +84,20 @@ class SessionProcessor:
             changes.made(group, session, None, record)
         bucket.replace(group, near, session)
 
-    def _joined(self, met: Sequence[Session]) -> State:
-        """One state of all: a single session's own, which ``step`` leaves alone when it fails."""
+    def _opened(self, met: Sequence[Session]) -> tuple[State, list[State]]:
+        """The state to fold into, and those to merge into it first.
+
+        A single session's own is left alone by a ``step`` that fails; of several these are copies.
+        """
         folds = self.folds
+        states = []
         for session in met:
             if session.state is None:
                 session.state = folds.complete(session.stored)
-        if len(met) == 1 and met[0].state is not None:
-            return met[0].state
-        state = folds.init()
-        for session in met:
-            assert folds.merge is not None  # noqa: S101 - each aggregate over sessions can merge
-            folds.merge(state, copy.deepcopy(session.state or []))
-        return state
+            states.append(session.state)
+        if len(states) == 1:
+            return states[0], []
+        return folds.init(), copy.deepcopy(states)
 
     def _known(self, group: Group, session: Session) -> Row:
         """The row that consumers have of a session; without HAVING just its key and bounds."""

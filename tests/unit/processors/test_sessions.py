@@ -167,6 +167,21 @@ def test_a_record_that_fails_leaves_its_sessions():
     assert merged[-1] == ("a", 12, [1, 2, 5, 4], 30, 10, 30)
 
 
+def test_states_that_do_not_merge_stay_apart_and_are_logged():
+    def refused(_first, _second):
+        raise ValueError("apart")
+
+    alone = AggregateFunction(
+        ("BIGINT",), "BIGINT", init=int, step=lambda s, x: s + x, merge=refused
+    )
+    log, store = Log(), MemoryStore()
+    batch = [record("a", (v, v), t, n) for n, (v, t) in enumerate([(1, 10), (2, 30), (3, 20)])]
+    [out, then] = run(operator(LISTED, alone), [batch, [record("a", (4, 4), 31)]], store, log)
+    assert out == [("a", [1], 1, 10, 10, 10), ("a", [2], 2, 30, 30, 30)]
+    assert log == [("aggregate", "apart", (3, 3))]
+    assert then == [("gone", "a", 30, 30), ("a", [2, 4], 6, 31, 30, 31)]
+
+
 # --- once per call
 
 
