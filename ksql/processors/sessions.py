@@ -45,7 +45,7 @@ class SessionProcessor:
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
         """Fold the records into their groups' sessions."""
         bucket = Bucket.read(store, self.windows, by_segment=self.final is not None)
-        changes: _Emission = _Changes(self)
+        changes: _Emission = _Every(self) if self.every_change else _Last(self)
         if self.final is not None:
             changes = Closing(bucket, store, self.final, self.row)
         earliest = _earliest(records, self.windows.gap_ms)
@@ -114,12 +114,41 @@ class SessionProcessor:
         return (*group.values, *results, end, session.start, end)
 
 
-class _Changes:
-    """The changes to emit: all of them, or of each session the last one."""
+class _Every:
+    """Emits every change at once."""
+
+    def __init__(self, processor: SessionProcessor) -> None:
+        self._row = processor.row
+        self._keep_old = processor.keep_old
+        self._out: list[Record] = []
+
+    def begin(self, records: Sequence[Record], earliest: dict[bytes, int]) -> None:
+        """Nothing is to be looked for."""
+
+    def removed(self, _group: Group, session: Session, old: Row, record: Record) -> None:
+        """Delete the row of a session."""
+        self._out.append(_changed(record, None, session.end, old))
+
+    def made(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
+        """Emit the row of a session; ``old`` is what consumers have of it."""
+        known = old if self._keep_old else None
+        self._out.append(_changed(record, self._row(group, session), session.end, known))
+
+    def after(self, _record: Record) -> list[Record]:
+        """The changes of a record."""
+        out, self._out = self._out, []
+        return out
+
+    def finish(self) -> list[Record]:
+        """Nothing is left."""
+        return []
+
+
+class _Last:
+    """Emits of each session that changed the last change, when the call ends."""
 
     def __init__(self, processor: SessionProcessor) -> None:
         self._processor = processor
-        self._all = processor.every_change
         self._pending: dict[Hashable, _Change] = {}
 
     def begin(self, records: Sequence[Record], earliest: dict[bytes, int]) -> None:
@@ -127,44 +156,43 @@ class _Changes:
 
     def removed(self, group: Group, session: Session, old: Row, record: Record) -> None:
         """Delete the row of a session, if it was ever emitted."""
-        former = self._former(group, session)
+        former = self._pending.pop(_place(group, session), None)
         if former is None:
             self._put(_Change(group, session, old, record, gone=True))
         elif former.old is not None:
             self._put(_Change(group, session, former.old, record, gone=True))
 
     def made(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
-        """Emit the row of a session; ``old`` is what consumers have of it."""
-        former = self._former(group, session)
+        """Emit the row of a session; it may have been deleted a moment ago."""
+        former = self._pending.pop(_place(group, session), None)
         self._put(_Change(group, session, former.old if former else old, record))
 
-    def after(self, _record: Record) -> list[Record]:
-        """The changes of a record, if each one is to be emitted."""
-        return self.finish() if self._all else []
+    def after(self, _record: Record) -> Sequence[Record]:
+        """Nothing yet."""
+        return ()
 
     def finish(self) -> list[Record]:
-        """The records of the changes so far, which are forgotten."""
-        out = [self._record(change) for change in self._pending.values()]
-        self._pending.clear()
-        return out
-
-    def _former(self, group: Group, session: Session) -> _Change | None:
-        return None if self._all else self._pending.pop(_place(group, session), None)
+        """The last changes, in their order."""
+        return [self._record(change) for change in self._pending.values()]
 
     def _put(self, change: _Change) -> None:
-        place = len(self._pending) if self._all else _place(change.group, change.session)
-        self._pending[place] = change
+        self._pending[_place(change.group, change.session)] = change
 
     def _record(self, change: _Change) -> Record:
-        port, key, _, _, topic, partition, offset, _, _ = change.record
-        row = None if change.gone else self._processor.row(change.group, change.session)
-        old = change.old if change.gone or self._processor.keep_old else None
-        values = (port, key, row, change.session.end, topic, partition, offset, None, old)
-        # the tuple's own constructor: there may be a change per record
-        return _new(Record, values)
+        end = change.session.end
+        if change.gone:
+            return _changed(change.record, None, end, change.old)
+        row = self._processor.row(change.group, change.session)
+        return _changed(change.record, row, end, change.old if self._processor.keep_old else None)
 
 
-_Emission = _Changes | Closing
+def _changed(record: Record, row: Row | None, end: int, old: Row | None) -> Record:
+    port, key, _, _, topic, partition, offset, _, _ = record
+    # the tuple's own constructor: there may be several changes per record
+    return _new(Record, (port, key, row, end, topic, partition, offset, None, old))
+
+
+_Emission = _Every | _Last | Closing
 
 
 @dataclass(slots=True)
