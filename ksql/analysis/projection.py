@@ -12,7 +12,7 @@ from ksql.base.ident import did_you_mean, quote_always
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.types.model import Struct
-from ksql.types.schema import SYSTEM_NAMES, WINDOWEND, WINDOWSTART
+from ksql.types.schema import PSEUDO_COLUMNS, SYSTEM_NAMES, WINDOWEND, WINDOWSTART
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -132,6 +132,9 @@ def _star(
     if rekeyed is not None and not joined:
         yield from _rekeyed_star(chosen[0], rekeyed)
         return
+    if rekeyed is not None and term.source is None:
+        yield from _rekeyed_join(relation, rekeyed)
+        return
     if term.source is None:
         yield from (Item(name, ex.Ref(name, span=term.span)) for name in relation.scope.extras)
     for each in chosen:
@@ -147,6 +150,30 @@ def _rekeyed_star(each: FromSource, rekeyed: Sequence[Item]) -> Iterator[Item]:
     for column in (*schema.value, *schema.headers, *schema.key):
         if column.name not in taken:
             yield Item(column.name, ex.Ref(column.name, each.alias))
+
+
+def _rekeyed_join(relation: Relation, rekeyed: Sequence[Item]) -> Iterator[Item]:
+    """The columns of a join behind PARTITION BY: the new key, then those of each source.
+
+    A source's values come first, its pseudo columns next, its key last.
+    """
+    taken = set()
+    for item in rekeyed:
+        expr, name = item.expr, item.name
+        if isinstance(expr, ex.Ref):
+            owners = (s.alias for s in relation.sources if s.source.schema.find(expr.name))
+            owner = expr.source or next(owners, "")
+            name = joined_name(owner, expr.name) if owner else name
+            taken.add(name)
+        yield Item(name, expr)
+    for each in relation.sources:
+        schema = each.source.schema
+        values = [column.name for column in (*schema.value, *schema.headers)]
+        for name in (*values, *PSEUDO_COLUMNS, *(column.name for column in schema.key)):
+            shown = joined_name(each.alias, name)
+            if shown not in taken:
+                yield Item(shown, ex.Ref(name, each.alias))
+    yield from (Item(name, ex.Ref(name)) for name in relation.scope.extras)
 
 
 def _star_columns(each: FromSource, *, persistent: bool) -> Iterator[str]:
