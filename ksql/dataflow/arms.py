@@ -36,7 +36,7 @@ Keyed = tuple[bytes, Row | None]
 
 
 class Code:
-    """What compiling needs: the functions and the settings of the query."""
+    """The needs of compiling: the functions and the settings of the query."""
 
     def __init__(self, functions: Functions, settings: dict[str, str]) -> None:
         self.functions = functions
@@ -51,7 +51,7 @@ class Code:
         return compile_projection(names, condition, outputs, self.functions, self.settings, label)
 
     def exploder(self, flow: Flow) -> Exploder | None:
-        """What makes several rows of one where the stretch begins, if anything does."""
+        """Return the table functions at the beginning of a stretch; None if there are none."""
         explosion = flow.entry.explosion
         if explosion is None:
             return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def of_source(exit_: ExitArm, reader: Reader, batch: RawBatch, log: LogError) -> Results:
-    """What leaves at once; where no record can be a deletion or lose its key, all together."""
+    """Return what leaves at once; all together where no record is a deletion or lacks its key."""
     found = reader.read(batch, log)
     if exit_.explodes or (exit_.filtered and not exit_.table):
         found = found.alive()

@@ -1,4 +1,4 @@
-"""What travels with a plan to where it runs: user functions, and where the schema registry is.
+"""The luggage of a plan: user functions, and where the schema registry is.
 
 The texts of the functions' files travel, so that an executor on another machine needs no copy of
 the directory, and one that lives on across an upgrade never runs old code: another text is another
@@ -48,7 +48,7 @@ def packed(
 
 
 def unpacked(text: str) -> Unpacked:
-    """What ``packed`` has packed, or a plan alone."""
+    """Return the parts that ``packed`` has packed, or a plan alone."""
     body = json.loads(text)
     if body.keys() != {"plan", "functions", "registry", "limits"}:
         return Unpacked(text, BUILTINS, None)  # its codec refuses whatever is no plan alone

@@ -40,7 +40,7 @@ class Arm:
 
     ``port`` is the arm's number in the program. ``parts`` are the lengths of the stretches that the
     carried columns consist of, one for each source: a stretch grows at its end. With ``null_keys``
-    rows go on whose key has a NULL; without, they are dropped.
+    rows whose key has a NULL pass; without, they are dropped.
     """
 
     flow: Flow
@@ -192,7 +192,7 @@ def _window_of(flow: Flow, windows: tuple[str, ...]) -> tuple[Bound, ...]:
 
 
 class _Cutting:
-    """What has been cut so far."""
+    """The stages and sources that have been cut so far."""
 
     def __init__(self) -> None:
         self.sources: list[Source] = []

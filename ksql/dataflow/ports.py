@@ -1,4 +1,4 @@
-"""Who runs dataflows and over which topics: Spark and Kafka in the service, memory in tests."""
+"""The hosts of dataflows and their topics: Spark and Kafka in the service, memory in tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Topics(Protocol):
         """The topic, or None."""
 
     def identity(self, name: str) -> str:
-        """What tells the topic from a later one of its name; empty if there is none."""
+        """Return the mark that a later topic of that name does not have; empty if there is none."""
 
     def create(self, topic: Topic) -> bool:
         """Create it; False: it existed already, which is fine."""
@@ -50,7 +50,7 @@ class Runner(Protocol):
         """
 
     def go_on(self, queries: Iterable[PersistentQuery]) -> None:
-        """Let queries go on from their checkpoints; those that cannot start are tried again.
+        """Let queries continue from their checkpoints; those that cannot start are tried again.
 
         A query that runs already is left alone; one that rests after a failure is tried at once.
         A checkpoint that is missing is an error of its query, and no new beginning.
@@ -65,7 +65,7 @@ class Runner(Protocol):
     def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
         """Stop the old plan and start the new one on its checkpoint.
 
-        Raises: KsqlError; the old plan goes on then, or is tried again until it does.
+        Raises: KsqlError; the old plan continues then, or is tried again until it does.
         """
 
     def check_replaceable(self, paused: PersistentQuery) -> None:
@@ -75,4 +75,4 @@ class Runner(Protocol):
         """
 
     def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
-        """Undo a switch that does not count: the old plan goes on, or is tried until it does."""
+        """Undo a switch that does not count: the old plan continues, or is tried until it does."""

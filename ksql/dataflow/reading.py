@@ -82,7 +82,7 @@ class Undecodable(QueryFailed):
 class Reader:
     """Decodes the records of one source.
 
-    Those that do not decode are skipped and logged, or end the query if its settings say so.
+    Those that do not decode are skipped and logged, or end the query if its settings demand it.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Reader:
         return found if self._extract is None else self._timed(found, log)
 
     def _timed(self, found: Arrivals, log: LogError) -> Arrivals:
-        """The same with the times that the TIMESTAMP column tells."""
+        """The same with the times of the TIMESTAMP column."""
         assert self._extract is not None  # noqa: S101 - the caller has looked
         extract = self._extract
         times = [extract(row, log) for row in found.rows]

@@ -1,4 +1,4 @@
-"""How a plan runs, told to people: what is read, which steps keep state, what is written."""
+"""How a plan runs, in words: what is read, which steps keep state, what is written."""
 
 from __future__ import annotations
 

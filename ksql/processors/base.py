@@ -1,4 +1,4 @@
-"""What a stateful operator sees of the world: records, a small store, an error log.
+"""The world of a stateful operator: records, a small store, an error log.
 
 No Spark, no Kafka.
 """
@@ -61,7 +61,7 @@ class Store(Protocol):
 
 
 class BadRecord(NamedTuple):
-    """What is logged of a record that does not decode, in place of its row."""
+    """A record that does not decode: logged in place of its row."""
 
     target: Side
     topic: str
@@ -69,7 +69,7 @@ class BadRecord(NamedTuple):
 
 
 class BadResult(NamedTuple):
-    """What is logged of a result that the sink's format cannot write, in place of its row."""
+    """A result that the sink's format cannot write: logged in place of its row."""
 
     target: Side
     row: Row | None

@@ -106,7 +106,7 @@ class Buffer:
 
     @property
     def stored(self) -> list[Any]:
-        """What is remembered of the buffer besides its records."""
+        """Return the facts that are remembered besides the records."""
         return [self.observed, sorted(self.segments)]
 
     def load(self, added: set[Place], probed: set[Place], store: Store) -> None:

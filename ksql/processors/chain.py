@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Link:
     """One join of a chain: the ports of its own records, and the width of its left side.
 
-    ``null_keys``: rows of the join before go on into this one though their key is NULL.
+    ``null_keys``: rows of the join before enter this one though their key is NULL.
     """
 
     processor: Processor
@@ -31,7 +31,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class ChainProcessor:
-    """What one join gives goes into the next, in the order of the records that caused it.
+    """Each join's results go into the next one, in the order of the records that caused them.
 
     So each record passes all joins before the next one does, though each join sees the whole batch
     at once. Source: a task of Kafka Streams takes a record through all its processors.

@@ -1,4 +1,4 @@
-"""What waits for its time to come, found by that time: EMIT FINAL's windows before their close.
+"""Keys that wait for a time, found by it: EMIT FINAL's windows before their close.
 
 Keys lie in slots of time, each a space: so only the slots whose time has come are looked through.
 """

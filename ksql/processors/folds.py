@@ -37,7 +37,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Folds:
-    """What can be done with a group's state.
+    """The operations on a group's state.
 
     ``step(state, row)`` and ``undo(state, row)`` change the state for one row; if one of the
     functions fails no slot is changed. ``merge(state, other)`` adds a later state.
@@ -172,7 +172,7 @@ def _mark(generations: Sequence[int], size: int) -> bytes | None:
 def _adopter(
     init: Callable[[], State], mark: bytes | None, size: int
 ) -> Callable[[Sequence[Any]], State]:
-    """What makes a state of one that another plan has stored."""
+    """Return the function that makes a state of one that another plan has stored."""
     mine = _generations(mark)
 
     def adopted(stored: Sequence[Any]) -> State:
@@ -223,7 +223,7 @@ _IN_PLACE = (dict, list)
 
 
 def _turn(slot: Slot) -> int:
-    """What changes in place comes last: nothing that fails may come after it.
+    """Put changes in place last: nothing that fails may come after it.
 
     Lists come after maps, for HISTOGRAM may have nothing to undo.
     """

@@ -58,7 +58,7 @@ class Session:
         self.stored = stored
 
     def plain(self, mark: bytes | None) -> list[Any]:
-        """What is stored of it."""
+        """Return it as it is stored."""
         state = self.state
         if state is None:
             return [self.start, self.end, self.stored]

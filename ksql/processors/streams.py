@@ -182,7 +182,7 @@ class StreamJoinProcessor:
         return bool(others[0])
 
     def _closed(self, record: Record, state: _State) -> Iterator[Record]:
-        """What waits and cannot be matched any more, by time, the right side's first."""
+        """Take out the records that nothing can match any more, by time, the right side's first."""
         due: list[tuple[int, bool, Any]] = []
         for end in (state.right, state.left):
             if end.waiting is None:
@@ -254,7 +254,7 @@ class StreamJoinProcessor:
             self._load_waiting(records, state)
 
     def _load_waiting(self, records: Iterable[Record], state: _State) -> None:
-        """What records may find waiting, and where they may wait themselves."""
+        """Fetch the records that may be found waiting, and the places where new ones may wait."""
         wanted: dict[bool, set[tuple[bytes, int]]] = {True: set(), False: set()}
         port = self.right.port
         for record in records:

@@ -20,7 +20,7 @@ class TableProcessor:
 
     Stored rows that are shorter than ``width`` were written before the table got more columns; the
     longer ones by a plan that read more of them and was taken back. The
-    deletion of an unknown key goes on without an old row: who does not know the old values must
+    deletion of an unknown key passes without an old row: who does not know the old values must
     still see it.
     """
 

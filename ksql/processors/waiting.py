@@ -35,7 +35,7 @@ class Due(NamedTuple):
 
 
 class Waiting:
-    """What waits, during one call.
+    """The waiting records, during one call.
 
     The index is a list of chunks, each with its number, its lowest time and its length.
     """
