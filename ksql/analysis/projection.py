@@ -173,7 +173,8 @@ def _rekeyed_join(relation: Relation, rekeyed: Sequence[Item]) -> Iterator[Item]
             shown = joined_name(each.alias, name)
             if shown not in taken:
                 yield Item(shown, ex.Ref(name, each.alias))
-    yield from (Item(name, ex.Ref(name)) for name in relation.scope.extras)
+    loose = (name for name in relation.scope.extras if name not in taken)
+    yield from (Item(name, ex.Ref(name)) for name in loose)
 
 
 def _star_columns(each: FromSource, *, persistent: bool) -> Iterator[str]:

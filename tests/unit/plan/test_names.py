@@ -1,4 +1,4 @@
-"""Names in messages: of columns, of sources that share a column, of pseudo columns."""
+"""Names: of columns in messages, of sources that share a column, of pseudo columns, of stars."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tests.unit.world import World
 WORLD = World("""
 CREATE STREAM ORDERS (ID STRING KEY, QTY INT, NOTE STRING, ST STRUCT<ROWTIME BIGINT, F INT>)
   WITH (KAFKA_TOPIC='orders', PARTITIONS=1, KEY_FORMAT='JSON');
+CREATE STREAM BACK (ID STRING KEY, WHY STRING)
+  WITH (KAFKA_TOPIC='back', PARTITIONS=1, KEY_FORMAT='JSON');
 CREATE TABLE ITEMS (ID STRING PRIMARY KEY, NOTE STRING, WEIGHT DOUBLE)
   WITH (KAFKA_TOPIC='items', PARTITIONS=1, KEY_FORMAT='JSON');
 CREATE STREAM WINDOWED (K STRING KEY, A INT)
@@ -155,3 +157,32 @@ def test_aggregates_without_group_by_have_no_key_to_be_stored_under(select):
     error = refused(f"SELECT {select} FROM ORDERS")
     assert error.message.startswith("Use of aggregate functions requires a GROUP BY clause.")
     assert "must include the grouping expression 1 in its projection" in error.detail
+
+
+PSEUDO = ["ROWTIME", "ROWPARTITION", "ROWOFFSET"]
+OF_ORDERS = [f"O_{name}" for name in ("QTY", "NOTE", "ST", *PSEUDO)]
+OF_ITEMS = [f"I_{name}" for name in ("NOTE", "WEIGHT", *PSEUDO)]
+
+
+@pytest.mark.parametrize(
+    ("by", "key", "value"),
+    [
+        ("QTY", ["O_QTY"], [*OF_ORDERS[1:], "O_ID", *OF_ITEMS, "I_ID"]),
+        ("I.NOTE", ["I_NOTE"], [*OF_ORDERS, "O_ID", *OF_ITEMS[1:], "I_ID"]),
+        ("O.ID, QTY", ["O_ID", "O_QTY"], [*OF_ORDERS[1:], *OF_ITEMS, "I_ID"]),
+        ("QTY + 1", ["KSQL_COL_0"], [*OF_ORDERS, "O_ID", *OF_ITEMS, "I_ID"]),
+    ],
+)
+def test_a_star_over_a_partitioned_join_gives_all_that_its_rows_have(by, key, value):
+    text = f"SELECT * {JOIN} PARTITION BY {by};"
+    found = build(WORLD.parse(text), WORLD.catalog, BUILTINS, sink="OUT")
+    assert [column.name for column in found.key] == key
+    assert [column.name for column in found.value] == value
+
+
+def test_a_synthetic_key_stands_in_a_star_once():
+    joined = "FROM ORDERS O FULL OUTER JOIN BACK B WITHIN 1 HOUR ON O.ID = B.ID"
+    text = f"SELECT * {joined} PARTITION BY ROWKEY;"
+    found = build(WORLD.parse(text), WORLD.catalog, BUILTINS, sink="OUT")
+    assert [column.name for column in found.key] == ["ROWKEY"]
+    assert "ROWKEY" not in [column.name for column in found.value]
