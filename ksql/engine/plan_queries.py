@@ -15,6 +15,7 @@ from ksql.dataflow import rights
 from ksql.dataflow.lowering import check_runs
 from ksql.engine import schemas, topics
 from ksql.engine.columns import check_timestamp
+from ksql.engine.copartition import check_partitions
 from ksql.engine.fitting import check_result, columns, fitted
 from ksql.engine.loops import check_loop
 from ksql.engine.properties import with_configured_wrap
@@ -140,9 +141,10 @@ def query_plan(
 ) -> QueryPlan:
     """Add the settings that change results to the plan below a sink.
 
-    Raises: NotSupportedYet; InternalTopic for a source that may not be read.
+    Raises: NotSupportedYet; PartitionsDiffer; InternalTopic for a source that may not be read.
     """
     check_runs(sink)
+    check_partitions(sink, {source.name: source.partitions for source in sources})
     settings = moment.settings
     wanted = settings.number("ksql.query.shuffle.partitions")
     most = max(source.partitions for source in sources)
