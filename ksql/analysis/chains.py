@@ -32,9 +32,9 @@ class BoundJoin:
     """One join of a chain with its keys bound, and the columns that can make its rows' key.
 
     ``left_key`` reads the rows so far, ``right_key`` the source that is joined to them. All
-    expressions in ``equal`` have one value in each row of the result; ``options`` are the columns
-    among them, without any the key is synthetic and called ``synthetic_name``. With ``foreign`` the
-    key is that table's whole primary key.
+    expressions in ``equal`` have one value in each row of the result, or none; the first one has it
+    in every row. ``options`` are the columns among them, without any the key is synthetic and
+    called ``synthetic_name``. With ``foreign`` the key is that table's whole primary key.
     """
 
     kind: ast.JoinKind
@@ -279,10 +279,13 @@ class _Step:
         if self.join.kind == "FULL":
             return (), ()
         own, other = _option(left, left_expr), _option(self.new, right_expr)
+        equal: tuple[Bound, ...] = (left_expr,)
         before = self.before
         if before is not None and left_expr in before.equal:
-            return (*before.equal, right_expr), (*before.options, *other)
-        return (left_expr, right_expr), (*own, *other)
+            equal, own = before.equal, before.options
+        if self.join.kind == "RIGHT":  # the left side may have no row
+            return (right_expr, *equal), (*own, *other)
+        return (*equal, right_expr), (*own, *other)
 
     def _qualified(self) -> str:
         return qualified(self.join.criteria, (*self.known, self.new))

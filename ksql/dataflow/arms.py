@@ -86,6 +86,8 @@ class KeyedArm:
         self.table = arm.flow.table
         self.width = len(arm.key)
         self._null_keys = arm.null_keys
+        #: Whether deletions pass that come without the row they delete.
+        self.unknown = arm.unknown
         projection = code.projection(arm.flow, (*arm.key, *arm.carried), "PreProject")
         self._run, self._batch = projection.run, projection.batch
         self._key = code.projection(arm.flow, arm.key, "PreProject", where=False).run

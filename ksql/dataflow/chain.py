@@ -42,6 +42,8 @@ def _same_key(inner: KeyedJoin, outer: KeyedJoin) -> bool:
 
 def synthetic(join: KeyedJoin) -> bool:
     """Whether the key of a join's rows is a column of its own, not one of a source."""
+    if isinstance(join, TableTableJoin):
+        return join.kind == "FULL"
     keys = (join.left_key, join.right_key)
     return all(not isinstance(key, b.Column) or key.name != join.key_name for key in keys)
 

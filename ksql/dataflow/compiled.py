@@ -49,7 +49,7 @@ class Compiled(Generic[Out]):
             self._by_topic.setdefault(source.topic, []).append(index)
         self.topics = tuple(self._by_topic)
         self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
-        self._arms = [KeyedArm(arm, code) for arm in cut.arms]
+        self._arms = [KeyedArm(arm, code) for arm in cut.arms if not arm.keyed]
         self._exit = ExitArm(cut.exit, plan.sink, code)
         self._finish = finishing(plan.sink, registry)
         self._operators = [
@@ -57,8 +57,12 @@ class Compiled(Generic[Out]):
             for number, stage in enumerate(cut.stages)
         ]
         self._combine = self._operators[0].combine(self._arms[0]) if self._operators else None
-        self._stage_of = [arm.stage for arm in self._arms]
-        self._after = [self._arm_from("stage", stage) for stage in range(self.stages - 1)]
+        self._stage_of = [arm.stage for arm in cut.arms]
+        handing = {arm.flow.entry.index for arm in cut.arms if arm.keyed}
+        self._after = [
+            None if stage in handing else self._arm_from("stage", stage)
+            for stage in range(self.stages - 1)
+        ]
         self._sources = {
             topic: [self._source_ingest(topic, index) for index in indices]
             for topic, indices in (self._by_topic.items() if self.stages else ())
@@ -84,8 +88,8 @@ class Compiled(Generic[Out]):
         """A stage before the last one."""
         stage_of = self._stage_of
         passing = [record for record in records if stage_of[record.port] != stage]
-        results = self._processed(stage, records, store, log)
-        return [*passing, *_arm_records(self._after[stage], results, log)]
+        results, arm = self._processed(stage, records, store, log), self._after[stage]
+        return [*passing, *(results if arm is None else _arm_records(arm, results, log))]
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
         """The last stage."""
@@ -142,6 +146,10 @@ def _arm_records(arm: KeyedArm, results: Iterable[Record], log: LogError) -> lis
     """
     out = []
     for record in results:
+        if record.row is None and record.old is None:
+            if arm.unknown:
+                out.append(record._replace(port=arm.port))
+            continue
         new = None if record.row is None else arm.project(record.row, log)
         old = None if record.old is None else arm.project(record.old, log)
         if new is not None and old is not None and new[0] == old[0]:

@@ -10,6 +10,7 @@ from ksql.processors.chain import ChainProcessor, Link
 from ksql.processors.joins import JoinProcessor
 from ksql.processors.sides import Ending, Side
 from ksql.processors.streams import StreamJoinProcessor, Within
+from ksql.processors.tablejoin import TableJoinProcessor
 
 if TYPE_CHECKING:
     from ksql.dataflow.layout import Stage
@@ -49,8 +50,9 @@ def _processor(join: KeyedJoin, left: Side, right: Side) -> Processor:
         case StreamStreamJoin(kind=kind):
             outer = kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL")
             return StreamJoinProcessor(left, right, *outer, _within(join.window), ending)
-        case TableTableJoin():
-            raise AssertionError(f"{type(join).__name__} was not refused")
+        case TableTableJoin(kind=kind):
+            kept = kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL")
+            return TableJoinProcessor(left, right, *kept, ending)
 
 
 def _within(window: JoinWindow) -> Within:

@@ -11,7 +11,7 @@ from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.dataflow.chain import KeyedJoin, chain, synthetic, window_columns
 from ksql.dataflow.flow import Entry, Flow, RowShape, entering, exploded, extend
-from ksql.dataflow.lowering import check_runs
+from ksql.dataflow.foreign import ForeignArms, ForeignStep
 from ksql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -31,7 +31,7 @@ from ksql.plan.walk import nodes, result_kind
 from ksql.types.model import BIGINT, SqlType
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Column, Role
 
-Stateful = Aggregate | KeyedJoin | Source
+Stateful = Aggregate | KeyedJoin | ForeignStep | Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,9 @@ class Arm:
 
     ``port`` is the arm's number in the program. ``parts`` are the lengths of the stretches that the
     carried columns consist of, one for each source: a stretch grows at its end. With ``null_keys``
-    rows whose key has a NULL pass; without, they are dropped.
+    rows whose key has a NULL pass; without, they are dropped. ``keyed``: the stage before has made
+    the records for this one, port and key and all. With ``unknown`` the deletion of a row that
+    nobody knows passes, under the key that it has.
     """
 
     flow: Flow
@@ -50,6 +52,8 @@ class Arm:
     carried: tuple[Bound, ...]
     parts: tuple[int, ...]
     null_keys: bool = False
+    keyed: bool = False
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +96,7 @@ class Layout:
 
 
 def layout(sink: Sink) -> Layout:
-    """Cut the plan below a sink.
-
-    Raises: NotSupportedYet.
-    """
-    check_runs(sink)
+    """Cut the plan below a sink."""
     cutting = _Cutting()
     flow = cutting.flow(sink.source)
     names = {item.name: item.expr for item in flow.items}
@@ -213,12 +213,10 @@ class _Cutting:
                 return self._aggregate(plan)
             case StreamTableJoin() | StreamStreamJoin() | TableTableJoin():
                 return self._join(plan)
-            case Sink():
-                return self.flow(plan.source)
-            case EmitFinal():
-                return self.flow(plan.source)
             case ForeignKeyJoin():
-                raise AssertionError(f"{type(plan).__name__} was not refused")
+                return self._foreign(plan)
+            case Sink() | EmitFinal():
+                return self.flow(plan.source)
 
     def _source(self, source: Source) -> Flow:
         self.sources.append(source)
@@ -255,10 +253,44 @@ class _Cutting:
             columns += [(item.name, type_of(item.expr)) for item in items]
             of_key = (key, *_window_of(flow, windows))
             arm = self._arm(flow, tuple(map(flow.over_entry, of_key)), tuple(i.expr for i in items))
-            arms.append(replace(arm, parts=parts, null_keys=null_keys))
+            unknown = isinstance(node, TableTableJoin) and flow.entry.kind == "stage"
+            arms.append(replace(arm, parts=parts, null_keys=null_keys, unknown=unknown))
         shape = _join_shape(node, columns, tuple(part for arm in arms for part in arm.parts))
         table = result_kind(node) == "TABLE"
         return self._stage(node, tuple(arms), shape, table=table, before=joins[:-1])
+
+    def _foreign(self, node: ForeignKeyJoin) -> Flow:
+        """A foreign-key join: three stages, see ``ksql.dataflow.foreign``."""
+        left, right = self._side(node.left), self._side(node.right)
+        (left_items, left_parts), (right_items, right_parts) = _carried(left), _carried(right)
+        columns = [(item.name, type_of(item.expr)) for item in (*left_items, *right_items)]
+        primary = left.entry.shape.keys
+        shape = RowShape(
+            (*columns, (ROWTIME, BIGINT)), (len(columns),), primary, (*left_parts, *right_parts)
+        )
+        key = tuple(left_items[place].expr for place in primary)
+        reference, wanted = left.over_entry(node.left_key), right.over_entry(node.right_key)
+        rows, of_right = (tuple(i.expr for i in items) for items in (left_items, right_items))
+        first = len(self.stages)
+        ways = ForeignArms(
+            left=replace(self._arm(left, key, (reference, *rows)), null_keys=True),
+            asked=self._handed(first + 1, (reference,), rows, left_parts),
+            right=replace(self._arm(right, (wanted,), of_right), stage=first + 1),
+            answered=self._handed(first + 2, key, (*rows, *of_right), shape.parts),
+        )
+        ways = ways._replace(right=replace(ways.right, parts=right_parts))
+        self._stage(ForeignStep(node, "references", ways), (ways.left,), shape, table=True)
+        self._stage(ForeignStep(node, "rows", ways), (ways.asked, ways.right), shape, table=True)
+        return self._stage(ForeignStep(node, "results", ways), (ways.answered,), shape, table=True)
+
+    def _handed(
+        self, stage: int, key: tuple[Bound, ...], carried: tuple[Bound, ...], parts: tuple[int, ...]
+    ) -> Arm:
+        """An arm from the stage before, whose processor keys its records itself."""
+        shape = RowShape(tuple((str(place), type_of(e)) for place, e in enumerate(carried)), ())
+        flow = entering(Entry("stage", stage - 1, shape), table=True)
+        self._arms += 1
+        return Arm(flow, stage, self._arms - 1, key, carried, parts, keyed=True)
 
     def _side(self, plan: Plan) -> Flow:
         """A side of a join; a table's rows are remembered by the join itself."""

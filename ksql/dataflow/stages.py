@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.bound import type_of
+from ksql.dataflow.foreign import ForeignStep, foreign_step
 from ksql.dataflow.joining import joining
 from ksql.dataflow.keyorder import key_order
 from ksql.functions.instantiate import instantiate_aggregate
@@ -60,6 +61,8 @@ class CompiledStage:
                 self.processor = TableProcessor(len(stage.shape.columns))
             case StreamTableJoin() | StreamStreamJoin() | TableTableJoin():
                 self.processor = joining(stage)
+            case ForeignStep() as step:
+                self.processor = foreign_step(step)
 
     def combine(self, arm: KeyedArm) -> Combine | None:
         """How states are combined before the exchange, where the plan allows it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.show import show
+from ksql.dataflow.foreign import ForeignStep
 from ksql.dataflow.layout import Layout, Stateful, layout
 from ksql.plan.nodes import (
     Aggregate,
@@ -59,6 +60,8 @@ def _name(node: Stateful) -> str:
             return "STREAM-STREAM JOIN"
         case TableTableJoin():
             return "TABLE-TABLE JOIN"
+        case ForeignStep(keeps=keeps):
+            return f"FOREIGN-KEY JOIN, {keeps}"
         case Source():
             return f"TABLE {node.name}"
 
@@ -77,6 +80,12 @@ def _state(node: Stateful) -> str:
             return "both sides' records by key and time"
         case TableTableJoin():
             return "both tables' rows by key"
+        case ForeignStep(keeps="references"):
+            return "the foreign key of each left row"
+        case ForeignStep(keeps="rows"):
+            return "the right rows, and by foreign key the left rows"
+        case ForeignStep():
+            return "the results, for what a change replaces"
         case Source():
             return "the rows by key, for what a change replaces"
 

@@ -12,7 +12,6 @@ from ksql.analysis import keys
 from ksql.base.errors import StatementError
 from ksql.catalog.model import DataSource
 from ksql.dataflow import rights
-from ksql.dataflow.lowering import check_runs
 from ksql.engine import schemas, topics
 from ksql.engine.columns import check_timestamp
 from ksql.engine.copartition import check_partitions
@@ -141,9 +140,8 @@ def query_plan(
 ) -> QueryPlan:
     """Add the settings that change results to the plan below a sink.
 
-    Raises: NotSupportedYet; PartitionsDiffer; InternalTopic for a source that may not be read.
+    Raises: PartitionsDiffer; InternalTopic for a source that may not be read.
     """
-    check_runs(sink)
     check_partitions(sink, {source.name: source.partitions for source in sources})
     settings = moment.settings
     wanted = settings.number("ksql.query.shuffle.partitions")

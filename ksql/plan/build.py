@@ -87,8 +87,7 @@ def build(
 
     The result's keys come in the order of the source or GROUP BY, unless ``keys_as_written``.
 
-    Raises: StatementError for everything that the language refuses. What is legal but does not run
-    yet is refused later, by lowering.
+    Raises: StatementError for everything that the language refuses.
     """
     return _Builder(query, catalog, functions, sink, persistent, keys_as_written).build()
 

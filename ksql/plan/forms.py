@@ -59,6 +59,12 @@ NODES: Final[tuple[Form, ...]] = (
     ),
     form("nodes.EmitFinal", nodes.EmitFinal, "source"),
     form(
+        "nodes.TableTableJoin",
+        nodes.TableTableJoin,
+        "left right kind left_key right_key key_name",
+    ),
+    form("nodes.ForeignKeyJoin", nodes.ForeignKeyJoin, "left right kind left_key right_key"),
+    form(
         "nodes.Sink",
         nodes.Sink,
         "source name kind topic key value key_format value_format timestamp window",

@@ -98,8 +98,12 @@ def _window(join: BoundJoin) -> JoinWindow:
 def _key_name(join: BoundJoin) -> str:
     """Return the column that has the key of the join's rows, in rows without match too.
 
-    Where a source's column may be NULL then, the key has a column of its own.
+    Where a source's column may be NULL then, the key has a column of its own. A table's rows keep
+    their key in a chain, whichever of its columns ON names.
     """
+    if join.left == "TABLE":
+        key = next(iter(join.equal), None)
+        return key.name if isinstance(key, b.Column) else join.synthetic_name
     if isinstance(join.left_key, b.Column) and join.kind in ("INNER", "LEFT"):
         return join.left_key.name
     if isinstance(join.right_key, b.Column) and join.kind in ("INNER", "RIGHT"):

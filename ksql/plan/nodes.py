@@ -10,9 +10,6 @@ A closed union, so mypy lists every ``match`` that a new node concerns. Every fi
 ``child``   the plan below, compared in its turn
 ``derived`` follows from other fields or from the running service; not compared
 
-Nodes that do not run yet (``NotRunYet``) are refused by ``ksql.dataflow.lowering``, so they are
-never stored and have no stored form.
-
 Rows between nodes are columns by name. A source's columns carry ``prefix`` (``A_`` in a join).
 Besides its own columns every row has ROWTIME, and rows of sources ROWPARTITION and ROWOFFSET;
 windowed rows have WINDOWSTART and WINDOWEND.
@@ -208,7 +205,7 @@ class StreamStreamJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableTableJoin:
-    """The rows of two tables under one primary key. Does not run yet."""
+    """The rows of two tables under one primary key."""
 
     left: Plan = on_upgrade("child")
     right: Plan = on_upgrade("child")
@@ -220,7 +217,7 @@ class TableTableJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKeyJoin:
-    """Each row of the left table meets the right one whose key it holds. Does not run yet."""
+    """Each row of the left table meets the right one whose key it holds."""
 
     left: Plan = on_upgrade("child")
     right: Plan = on_upgrade("child")
@@ -254,8 +251,6 @@ class Sink:
 
 Join = StreamTableJoin | StreamStreamJoin | TableTableJoin | ForeignKeyJoin
 Plan = Source | Filter | Rekey | Explode | Select | Aggregate | EmitFinal | Join | Sink
-NotRunYet = TableTableJoin | ForeignKeyJoin
-"""The nodes that lowering refuses; one that it can run leaves this list and gets a stored form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

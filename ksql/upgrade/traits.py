@@ -71,7 +71,9 @@ def _stages(plan: Plan, *, kept: bool = False) -> int:
             return 1 + _stages(plan.source)
         case StreamTableJoin():
             return 1 + _stages(plan.left) + _stages(plan.right, kept=True)
-        case StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+        case ForeignKeyJoin():
+            return 3  # both sides are sources, whose rows it keeps
+        case StreamStreamJoin() | TableTableJoin():
             return 1 + _stages(plan.left, kept=True) + _stages(plan.right, kept=True)
         case Filter() | Rekey() | Explode() | Select() | EmitFinal() | Sink():
             return _stages(plan.source)

@@ -74,8 +74,36 @@ def _window_inputs() -> tuple[Input, ...]:
     return (*found, ("s", "k9", {"N": 90, "B": None}, BASE_MS + 600_000))
 
 
+_TABLES: Final = """
+CREATE TABLE A (K STRING PRIMARY KEY, N INT, F STRING) WITH (KAFKA_TOPIC='a', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE TABLE B (K STRING PRIMARY KEY, N INT) WITH (KAFKA_TOPIC='b', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE TABLE C (K STRING PRIMARY KEY, N INT) WITH (KAFKA_TOPIC='c', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE TABLE P1 AS SELECT A.K, A.N AS AN, B.N AS BN FROM A JOIN B ON A.K = B.K;
+CREATE TABLE P2 AS SELECT ROWKEY AS K, A.N AS AN, B.N AS BN FROM A FULL JOIN B ON A.K = B.K;
+CREATE TABLE P3 AS SELECT B.K, A.N AS AN, B.N AS BN, C.N AS CN FROM A RIGHT JOIN B ON A.K = B.K
+  LEFT JOIN C ON B.K = C.K;
+CREATE TABLE F1 AS SELECT A.K, A.N AS AN, B.N AS BN FROM A JOIN B ON A.F = B.K;
+CREATE TABLE F2 AS SELECT A.K, A.N AS AN, B.N AS BN, C.N AS CN FROM A LEFT JOIN B ON A.F = B.K
+  JOIN C ON A.K = C.K;
+CREATE TABLE F3 AS SELECT B.N AS BN, COUNT(*) AS C FROM A LEFT JOIN B ON A.F = B.K GROUP BY B.N;
+"""
+
+
+def _table_inputs() -> tuple[Input, ...]:
+    found: list[Input] = []
+    for n in range(36):
+        topic, key = "abc"[n % 3], f"k{n % 5}"
+        value = None if n % 8 == 7 else {"N": n, "F": None if n % 9 == 3 else f"k{n % 4}"}
+        found.append((topic, key, value, BASE_MS + 100 * n - (700 if n % 5 == 1 else 0)))
+    return tuple(found)
+
+
 CORPORA: Final = {
     "first": FIRST,
     "streams": Corpus(V1 / "streams", _STREAMS, _stream_inputs(), 20),
     "windows": Corpus(V1 / "windows", _WINDOWS, _window_inputs(), 23),
+    "tables": Corpus(V1 / "tables", _TABLES, _table_inputs(), 22),
 }

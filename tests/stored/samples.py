@@ -19,12 +19,10 @@ from ksql.catalog.model import PersistentQuery
 from ksql.commands import record
 from ksql.engine.changes import Change
 from ksql.plan import codec
-from ksql.plan.nodes import NotRunYet, QueryPlan
+from ksql.plan.nodes import QueryPlan
 
 ROOTS: tuple[Any, ...] = (QueryPlan, Change, PersistentQuery)
 """What is stored; all else is stored as a part of these."""
-NEVER: frozenset[Any] = frozenset(typing.get_args(NotRunYet))
-"""What may stand in a plan but is refused before one is stored."""
 CODECS: tuple[Structs, ...] = (codec.STRUCTS, record.STRUCTS)
 _SCALARS: dict[Any, list[Any]] = {
     type(None): [None],
@@ -56,7 +54,7 @@ def classes() -> Iterator[type]:
     while open_:
         hint = open_.pop()
         open_ += typing.get_args(hint)
-        if not isinstance(hint, type) or hint in seen or hint in NEVER:
+        if not isinstance(hint, type) or hint in seen:
             continue
         seen.add(hint)
         if is_dataclass(hint):
@@ -101,7 +99,7 @@ def alternatives(hint: Any) -> list[Any]:
     if origin is typing.Literal:
         return list(args)
     if origin in (typing.Union, types.UnionType):
-        return [value for arg in args if arg not in NEVER for value in alternatives(arg)]
+        return [value for arg in args for value in alternatives(arg)]
     if origin is tuple and args[-1] is Ellipsis:
         return [(), tuple(alternatives(args[0]))]
     if origin is tuple:

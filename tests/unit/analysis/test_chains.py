@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.errors import NotSupportedYet
 from tests.unit.world import World
 
 WORLD = World(
@@ -105,16 +104,3 @@ IN = "WITHIN 1 HOUR"
 )  # fmt: skip
 def test_refused(statement, message):
     assert message in WORLD.refuse(f"CREATE {statement};").text()
-
-
-@pytest.mark.parametrize(
-    ("statement", "pending"),
-    [
-        ("TABLE X AS SELECT * FROM T FULL JOIN U ON T.ID = U.ID", "a table-table join"),
-        ("TABLE X AS SELECT T.ID, U.V FROM T LEFT JOIN U ON T.V = U.ID", "a table-table join"),
-    ],
-)  # fmt: skip
-def test_what_is_legal_is_told_as_not_yet(statement, pending):
-    error = WORLD.refuse(f"CREATE {statement};")
-    assert isinstance(error, NotSupportedYet)
-    assert error.message == f"{pending} is not supported yet"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ksql.base.errors import KsqlError
-from ksql.dataflow.lowering import check_runs
 from ksql.functions.registry import BUILTINS
 from ksql.plan import codec
 from ksql.plan.build import build
@@ -236,7 +235,6 @@ def test_partition_by_knows_no_aliases():
 @pytest.mark.parametrize("window", ["SESSION (1 SECOND)", "TUMBLING (SIZE 1 SECOND)"])
 def test_windows_and_their_last_results_run(window, emit):
     plan = built(f"SELECT K, COUNT(*) AS C FROM S WINDOW {window} GROUP BY K EMIT {emit}").plan
-    check_runs(plan)
     (aggregate,) = (node for node in nodes(plan) if isinstance(node, Aggregate))
     assert aggregate.window.grace_ms == (0 if emit == "FINAL" else 86_399_000)
 

@@ -1,19 +1,13 @@
-"""What does not run yet is refused by lowering, in one order."""
+"""Every kind of plan is cut into stages."""
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
-from ksql.base.errors import NotSupportedYet
 from ksql.dataflow.layout import layout
-from ksql.dataflow.lowering import check_runs
 from ksql.functions.registry import BUILTINS
-from ksql.plan import codec
 from ksql.plan.build import build
-from ksql.plan.nodes import NotRunYet, Sink
-from ksql.plan.walk import nodes
+from ksql.plan.nodes import Sink
 from ksql.types.format import Format
 from tests.unit.world import World
 
@@ -46,24 +40,12 @@ def sink(text):
     )
 
 
-REFUSED = {
-    "SELECT * FROM T JOIN U ON T.ID = U.ID": "a table-table join",
-    "SELECT * FROM T JOIN U ON T.V = U.ID": "a table-table join",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "missing"), REFUSED.items())
-def test_what_does_not_run_yet(text, missing):
-    for lower in (check_runs, layout):
-        with pytest.raises(NotSupportedYet) as caught:
-            lower(sink(text))
-        assert caught.value.message == f"{missing} is not supported yet"
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "SELECT * FROM S JOIN T ON S.K = T.ID",
+        "SELECT * FROM T JOIN U ON T.ID = U.ID",
+        "SELECT * FROM T JOIN U ON T.V = U.ID",
         f"SELECT * {BOTH}",
         f"SELECT * {BOTH} JOIN U ON S.K = U.ID",
         "SELECT * FROM S JOIN T ON S.K = T.ID JOIN U ON S.K = U.ID",
@@ -77,10 +59,3 @@ def test_what_does_not_run_yet(text, missing):
 )
 def test_what_runs(text):
     assert layout(sink(text)).exit is not None
-
-
-def test_what_is_refused_has_no_stored_form():
-    never = set(get_args(NotRunYet))
-    assert not never & {form.cls for form in codec.STRUCTS.forms}
-    refused = {type(node) for text in REFUSED for node in nodes(sink(text))} & never
-    assert refused == never

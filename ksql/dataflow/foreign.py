@@ -1,0 +1,77 @@
+"""A foreign-key join in three stages, and their processors.
+
+Left rows come in under their primary key, go to the foreign key, and their results come back. What
+the first two stages give is keyed by the processors themselves (``Arm.keyed``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ksql.formats.schema_registry import MemoryRegistry
+from ksql.formats.table import serde_for
+from ksql.plan.nodes import ForeignKeyJoin, Source
+from ksql.processors.foreign import Answers, Referred, Referrer
+from ksql.processors.keys import unpack
+from ksql.processors.sides import Side
+from ksql.types.format import Format
+from ksql.types.schema import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.dataflow.layout import Arm
+    from ksql.processors.base import Processor
+
+
+class ForeignArms(NamedTuple):
+    """All ways of a foreign-key join.
+
+    The left source's rows to the first stage, from there to the second one, where the right
+    source's rows come in, and from there to the third.
+    """
+
+    left: Arm
+    asked: Arm
+    right: Arm
+    answered: Arm
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignStep:
+    """One of the stages, named after what it keeps."""
+
+    join: ForeignKeyJoin
+    keeps: Literal["references", "rows", "results"]
+    arms: ForeignArms
+
+
+def foreign_step(step: ForeignStep) -> Processor:
+    """Return the processor of a stage."""
+    outer = step.join.kind == "LEFT"
+    _, asked, right, answered = (Side(arm.port, arm.parts) for arm in step.arms)
+    match step.keeps:
+        case "references":
+            return Referrer(outer, asked.port, answered.port, right.width)
+        case "rows":
+            return Referred(asked, right, outer, answered.port, bytes_of_key(step.join))
+        case "results":
+            return Answers(answered)
+
+
+def bytes_of_key(join: ForeignKeyJoin) -> Callable[[bytes], bytes]:
+    """Return what gives the left table's packed keys as its topic has them: they order its rows.
+
+    Schemas' ids are left out of account: a registry of its own gives the one id for all keys.
+    """
+    assert isinstance(join.left, Source)  # noqa: S101 - binding refuses anything else
+    key_format = join.left.key_format
+    columns = tuple(column for column in join.left.columns if column.role is Role.KEY)
+    plain = Format(key_format.name, delimiter=key_format.delimiter)
+    encode = serde_for(plain, columns, "key", MemoryRegistry(), "key").encode
+
+    def bytes_of(packed: bytes) -> bytes:
+        return encode(tuple(unpack(packed))) or b""
+
+    return bytes_of

@@ -1,0 +1,104 @@
+"""Two tables joined on their primary keys: each change of one meets the other's row of that moment.
+
+Rows in: the columns of a side. Rows out: the left side's, the right side's, the ``Ending``; ``old``
+is the joined row that this one replaces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ksql.processors.sides import Ending, Side
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.base.records import Row
+    from ksql.processors.base import LogError, Record, Store
+
+_LEFT = b"l"
+_RIGHT = b"r"
+
+
+class _Kept(NamedTuple):
+    """A side's row with its time."""
+
+    time: int
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoinProcessor:
+    """Both sides' rows are kept here, so the row that a change replaces is known.
+
+    A side that is ``kept`` has results without a row on the other one. What comes in at another
+    port than the right side's is the left side's.
+
+    Source: Kafka Streams' ``KTableKTableInnerJoin``, ``LeftJoin``, ``RightJoin`` and ``OuterJoin``;
+    docs/sql/joins.md#table-with-table.
+    """
+
+    left: Side
+    right: Side
+    keeps_left: bool
+    keeps_right: bool
+    ending: Ending
+
+    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
+        """Keep each change, and join it.
+
+        Where the other side has a row there is a result, be it a deletion of what nobody knows.
+        Where it has none, only a kept side's rows make any.
+        """
+        packed = {record.key for record in records}
+        store.load(_LEFT, packed)
+        store.load(_RIGHT, packed)
+        for record in records:
+            if record.port == self.right.port:
+                old = _exchanged(store, _RIGHT, self.right, record)
+                other, keeps = _kept(store, _LEFT, self.left, record.key), self.keeps_right
+            else:
+                old = _exchanged(store, _LEFT, self.left, record)
+                other, keeps = _kept(store, _RIGHT, self.right, record.key), self.keeps_left
+            if other is None and not (keeps and (record.row is not None or old is not None)):
+                continue
+            yield self._change(record, old, other)
+
+    def _change(self, record: Record, old: _Kept | None, other: _Kept | None) -> Record:
+        new = None if record.row is None else _Kept(record.timestamp, record.row)
+        of_left = record.port != self.right.port
+        time = record.timestamp if other is None else max(record.timestamp, other.time)
+        sides = [(each, other) if of_left else (other, each) for each in (new, old)]
+        return record._replace(
+            row=self._joined(record.key, *sides[0]),
+            old=self._joined(record.key, *sides[1]),
+            timestamp=time,
+        )
+
+    def _joined(self, key: bytes, left: _Kept | None, right: _Kept | None) -> Row | None:
+        if left is None:
+            if right is None or not self.keeps_right:
+                return None
+            return (*self.left.nothing, *right.row, *self.ending.of(key, right.time))
+        if right is None:
+            if not self.keeps_left:
+                return None
+            return (*left.row, *self.right.nothing, *self.ending.of(key, left.time))
+        time = max(left.time, right.time)
+        return (*left.row, *right.row, *self.ending.of(key, time))
+
+
+def _kept(store: Store, space: bytes, side: Side, key: bytes) -> _Kept | None:
+    stored: list[Any] | None = store.get(space, key)
+    return None if stored is None else _Kept(stored[0], side.row(stored[1]))
+
+
+def _exchanged(store: Store, space: bytes, side: Side, record: Record) -> _Kept | None:
+    """Keep the record's row; the one before it, if there was one."""
+    old = _kept(store, space, side, record.key)
+    if record.row is None:
+        store.delete(space, record.key)
+    else:
+        store.put(space, record.key, [record.timestamp, side.stored(record.row)])
+    return old
