@@ -8,9 +8,22 @@ from typing import TYPE_CHECKING, Literal
 from ksql.base.errors import StatementError
 
 if TYPE_CHECKING:
+    from ksql.base.errors import Span
     from ksql.syntax import ast
 
 DAY_MS = 86_400_000
+
+
+class TooManyWindows(StatementError):
+    """Windows of which a record is in more than the server allows: each is a row of its own."""
+
+    def __init__(self, windows: int, most: int, *, span: Span | None) -> None:
+        super().__init__(
+            f"Each record would be in {windows} windows, the server allows {most}: the SIZE of "
+            "HOPPING windows divided by their ADVANCE.",
+            hint="Let the windows ADVANCE by more, or raise ksql.query.windows.per.record.max.",
+            span=span,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,3 +64,16 @@ def sizes(window: ast.Window, *, final: bool = False) -> Sizes:
     return Sizes(
         kind=window.kind, size_ms=size, advance_ms=advance, grace_ms=grace, retention_ms=retention
     )
+
+
+def check_overlap(window: ast.Window | None, most: int) -> None:
+    """Refuse windows that overlap so much that a record is in more than ``most`` of them.
+
+    Raises: StatementError.
+    """
+    if window is None or window.kind != "HOPPING":
+        return
+    found = sizes(window)
+    windows = -(-found.size_ms // found.advance_ms)
+    if windows > most:
+        raise TooManyWindows(windows, most, span=window.span)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ksql.analysis import keys
+from ksql.analysis.windows import check_overlap
 from ksql.base.errors import StatementError
 from ksql.catalog.model import DataSource
 from ksql.dataflow import rights
@@ -95,6 +96,7 @@ def inserted(resolved: ResolvedInsert, moment: Moment) -> PlannedInsert:
     """
     stmt, target = resolved.statement, resolved.target
     built = build(stmt.query, moment.catalog, moment.functions, sink=stmt.name)
+    _check_overlap(stmt.query, moment)
     check_result(built, target)
     built = fitted(built, target)
     check_loop(target.name, target.topic, built.sources, moment.catalog)
@@ -120,6 +122,7 @@ def transient_plan(query_id: str, query: ast.Query, moment: Moment) -> QueryPlan
     All columns are in the value; those of the key are there twice, for the deletions of a table.
     """
     built = build(query, moment.catalog, moment.functions, persistent=False)
+    _check_overlap(query, moment)
     sink = Sink(
         source=built.plan,
         name=query_id,
@@ -169,6 +172,7 @@ def _built(resolved: ResolvedQuery, moment: Moment) -> Built:
             sink=stmt.name,
             keys_as_written=moment.settings.flag("ksql.new.query.planner.enabled"),
         )
+        _check_overlap(stmt.query, moment)
         validate(Format("JSON"), built.exchanged, "key")  # no format may have these types as a key
         return built
     except keys.KeyMissing as error:
@@ -177,6 +181,10 @@ def _built(resolved: ResolvedQuery, moment: Moment) -> Built:
             found = columns(error.found, Role.VALUE)
             check_timestamp(timestamp.name, timestamp.pattern, found)
         raise
+
+
+def _check_overlap(query: ast.Query, moment: Moment) -> None:
+    check_overlap(query.window, moment.settings.number("ksql.query.windows.per.record.max"))
 
 
 def _formats(resolved: ResolvedQuery, built: Built, moment: Moment) -> tuple[Format, Format]:
