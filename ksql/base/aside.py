@@ -5,8 +5,11 @@ Each entry is a directory ``<time>-<number>-<name>`` with ``about.json`` and wha
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import logging
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -24,6 +27,8 @@ _log = logging.getLogger(__name__)
 FORMAT: Final = 1
 _ABOUT: Final = "about.json"
 _STAMP: Final = "%Y%m%dT%H%M%SZ"
+_LONGEST_NAME: Final = 120
+"""Of what was moved, in its entry: file systems have a bound for names."""
 _ENTRY: Final = re.compile(r"(\d{8}T\d{6}Z)-.*")
 
 
@@ -62,14 +67,19 @@ class Aside:
         """
         when_ms = self._now_ms()
         stamp = datetime.fromtimestamp(when_ms / 1000, UTC).strftime(_STAMP)
-        number = 0
-        while (entry := self._directory / f"{stamp}-{number}-{found.name}").exists():
+        number, name = 0, _shortened(found.name)
+        while (entry := self._directory / f"{stamp}-{number}-{name}").exists():
             number += 1
         moved = Moved(entry=entry, what=what, origin=str(found), reason=reason, when_ms=when_ms)
         entry.mkdir(parents=True)
         about = {"format": FORMAT, "what": what, "from": moved.origin, "reason": reason}
-        write_whole(entry / _ABOUT, json.dumps({**about, "when.ms": when_ms}, indent=1) + "\n")
-        shutil.move(found, entry / found.name)
+        try:
+            write_whole(entry / _ABOUT, json.dumps({**about, "when.ms": when_ms}, indent=1) + "\n")
+            _move(found, entry / found.name)
+        except OSError:
+            if not (entry / found.name).exists():  # else a part of it is here, and maybe only here
+                shutil.rmtree(entry, ignore_errors=True)
+            raise
         _log.warning(
             "moved_aside",
             extra={"what": what, "origin": str(found), "entry": str(entry), "reason": reason},
@@ -109,6 +119,25 @@ class Aside:
             else:
                 gone.append(moved)
         return gone
+
+
+def _move(found: Path, place: Path) -> None:
+    """Move a directory at once, or not at all; only to another file system it is copied."""
+    try:
+        found.rename(place)
+    except OSError as problem:
+        if problem.errno != errno.EXDEV:
+            raise
+        shutil.move(found, place)
+
+
+def _shortened(name: str) -> str:
+    """A long name with its end replaced by a hash of the whole: two names remain two."""
+    data = os.fsencode(name)
+    if len(data) <= _LONGEST_NAME:
+        return name
+    mark = hashlib.sha256(data).hexdigest()[:16]
+    return f"{data[: _LONGEST_NAME - 17].decode(errors='ignore')}-{mark}"
 
 
 def _read(entry: Path) -> Moved | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import PREPARING, ParseError, StatementError
+from ksql.base.excerpt import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +39,18 @@ class NotReplaceable(StatementError):
 
 class DoesNotExist(StatementError):
     """A stream, table, query or type that a statement names is not there."""
+
+
+class QueryIdTooLong(StatementError):
+    """An id that cannot name a directory: file systems have a bound for names."""
+
+    def __init__(self, query_id: str, most: int, *, span: Span | None = None) -> None:
+        super().__init__(
+            f"The query's ID would be too long: {len(query_id)} letters, {most} are allowed. "
+            f"Got: '{excerpt(query_id)}'",
+            hint="Choose a shorter name for the stream or table, or a shorter QUERY_ID.",
+            span=span,
+        )
 
 
 class BadProperty(ParseError):

@@ -15,11 +15,12 @@ from ksql.analysis import bound as b
 from ksql.analysis.bound import Named
 from ksql.base.errors import StatementError
 from ksql.base.ident import quote_always
-from ksql.base.ids import QueryId, application_id, persistent_query_id
+from ksql.base.ids import QueryId, application_id
 from ksql.catalog.model import DataSource, Materialization
 from ksql.catalog.topic import Topic
 from ksql.engine import topics
 from ksql.engine.columns import check_columns, check_timestamp, columns_of
+from ksql.engine.ids import new_query_id
 from ksql.engine.plan_queries import query_plan
 from ksql.formats.table import validate
 from ksql.plan.nodes import QueryPlan, Select, Sink, Source
@@ -105,7 +106,7 @@ def grown(source: DataSource, stmt: ast.AlterSource) -> DataSource:
 
 
 def _kept(source: DataSource, settled: topics.SettledTopic, moment: Moment) -> PlannedSource:
-    query_id = persistent_query_id("CST", source.name, moment.offset)
+    query_id = new_query_id("CST", source.name, moment.offset)
     kept = Materialization(
         query_id,
         _topic(query_id, source, moment),

@@ -14,13 +14,14 @@ from ksql.analysis.describe import place
 from ksql.analysis.relation import sources_of
 from ksql.base.errors import PREPARING, ParseError, StatementError
 from ksql.base.ident import did_you_mean, quote_always
-from ksql.base.ids import QueryId, persistent_query_id
+from ksql.base.ids import QueryId
 from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.catalog.topic import Topic
 from ksql.dataflow import rights
 from ksql.engine import schemas, topics
 from ksql.engine.columns import columns_of
 from ksql.engine.errors import AlreadyExists, BadProperty, DoesNotExist, NotReplaceable
+from ksql.engine.ids import check_length, new_query_id
 from ksql.engine.properties import FormatWish, With, configured_formats, with_configured_wrap
 from ksql.syntax import ast, printer
 from ksql.syntax import expr as ex
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ksql.engine.context import Context, Moment
 
 _QUERY_ID = re.compile(r"[A-Za-z0-9_]+\Z")
+_EVERY_QUERY = "ALL"  # in TERMINATE, PAUSE, RESUME and ksql.state.anew
 _RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
 
 
@@ -116,7 +118,7 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Resolve
     return ResolvedQuery(
         statement=stmt,
         text=text,
-        query_id=writer.id if writer else persistent_query_id(kind, stmt.name, context.offset),
+        query_id=writer.id if writer else new_query_id(kind, stmt.name, context.offset),
         existing=existing,
         writer=writer,
         key=key,
@@ -280,7 +282,12 @@ def _insert_id(stmt: ast.InsertInto, moment: Moment) -> QueryId:
                 f"({', '.join(_RESERVED_IDS)}). Got '{wanted}'.",
                 span=each.span,
             )
+        if wanted == _EVERY_QUERY:
+            raise StatementError(
+                f"Query ID '{wanted}' is reserved: it stands for all queries.", span=each.span
+            )
+        check_length(wanted, each.span)
         if moment.catalog.query(wanted) is not None:
             raise StatementError(f"Query ID '{wanted}' already exists.", span=each.span)
         return QueryId(wanted)
-    return persistent_query_id("INSERTQUERY", stmt.name, moment.offset)
+    return new_query_id("INSERTQUERY", stmt.name, moment.offset)

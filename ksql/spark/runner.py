@@ -210,12 +210,22 @@ class SparkRunner:
             return
         keep = set(known)
         for left in sorted(self._around.directory.iterdir()):
-            if not left.is_dir() or left.name in keep:
+            if left.name in keep:
                 continue
-            if lives.holds_anything(left):
-                self._aside.take(left, "checkpoint", "no query of that name is known")
-            else:
-                left.rmdir()
+            try:
+                self._sweep_one(left)
+            except OSError as problem:  # it is in nobody's way
+                _log.warning(
+                    "checkpoint_left", extra={"checkpoint": str(left), "reason": str(problem)}
+                )
+
+    def _sweep_one(self, left: Path) -> None:
+        if not left.is_dir():
+            return
+        if lives.holds_anything(left):
+            self._aside.take(left, "checkpoint", "no query of that name is known")
+        else:
+            left.rmdir()
 
     def replace(self, old: PersistentQuery, new: PersistentQuery) -> Switch:
         """Switch a running query to another plan, as ``switching`` has it.

@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -181,6 +182,37 @@ def test_what_no_query_knows_is_moved_aside(desk, query):
     desk.runner.sweep([query.id])
     assert [path.name for path in desk.folder.iterdir()] == [query.id]
     assert [moved.name.split("-")[-1] for moved in desk.aside.entries()] == ["CTAS_GONE_9"]
+
+
+@pytest.mark.parametrize("letters", [120, 200, 255])
+def test_a_long_name_is_moved_aside_as_well(desk, letters):
+    names = ["A" * (letters - 1) + last for last in "XY"]
+    for name in names:
+        lives.begin(desk.folder / name, "x")
+    desk.runner.sweep([])
+    assert list(desk.folder.iterdir()) == []
+    found = desk.aside.entries()
+    assert sorted(moved.origin for moved in found) == [str(desk.folder / name) for name in names]
+    for moved in found:
+        assert lives.life_of(moved.entry / Path(moved.origin).name) == lives.Life("x")
+
+
+def test_what_cannot_be_moved_does_not_keep_the_server_from_starting(desk, monkeypatch, caplog):
+    for name in ("A", "B", "C"):
+        lives.begin(desk.folder / name, "x")
+    usual = Path.rename
+
+    def rename(path, target):
+        if path.name == "B":
+            raise PermissionError(13, "Permission denied")
+        return usual(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    desk.runner.sweep([])
+    assert [path.name for path in desk.folder.iterdir()] == ["B"]
+    assert [moved.origin[-1] for moved in desk.aside.entries()] == ["A", "C"]
+    assert lives.life_of(desk.folder / "B") == lives.Life("x")
+    assert "checkpoint_left" in [record.message for record in caplog.records]
 
 
 def test_a_directory_that_cannot_be_written_is_told_as_an_error(desk, query):
