@@ -179,7 +179,20 @@ def parse_row(line: bytes) -> dict[str, Any]:
         raise BadRequest("the row has a whole number of too many digits") from error
     if not isinstance(row, dict):
         raise BadRequest("a row must be a JSON object")
+    if b"\\u" in line or b"\xed" in line:
+        _refuse_halves(row)
     return row
+
+
+def _refuse_halves(row: dict[str, Any]) -> None:
+    """Refuse half a surrogate pair in any text: UTF-8 cannot say it, so it could not be kept."""
+    try:
+        json.dumps(row, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise BadRequest(
+            f"the row is not valid JSON: {half} is one half of a surrogate pair"
+        ) from error
 
 
 def _refuse(name: str) -> NoReturn:

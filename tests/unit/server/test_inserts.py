@@ -154,3 +154,28 @@ def test_a_server_that_stops_says_so() -> None:
         app.state.door.shut()
         say(sock, b'{"A":2}\n{"A":3}\n')
         assert b'"error_code":50303' in hear(sock, b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        rb'{"A":"\ud800"}',
+        rb'{"A":"x\uDFFFy"}',
+        rb'{"A":["\udead"]}',
+        rb'{"A":{"\ud800":1}}',
+        rb'{"A":{"B":{"C":"\ud800"}}}',
+        rb'{"\ud800":1}',
+        b'{"A":"\xed\xa0\x80"}',
+    ],
+)
+def test_half_a_surrogate_pair_is_refused_wherever_it_stands(row: bytes) -> None:
+    answer, rows = insert(TARGET + row + b"\n")
+    (ack,) = acks(answer)
+    assert (ack["status"], ack["error_code"], rows) == ("error", 40000, [])
+    assert "surrogate" in ack["message"]
+
+
+def test_a_whole_pair_and_other_escapes_are_texts() -> None:
+    answer, rows = insert(TARGET + rb'{"B":"\ud83d\ude00 \u00e9","C":1.50}')
+    assert acks(answer) == [{"status": "ok", "seq": 0}]
+    assert rows == [{"B": "\U0001f600 \u00e9", "C": Decimal("1.50")}]
