@@ -33,6 +33,7 @@ from ksql.engine.engine import Engine
 from ksql.functions.registry import BUILTINS
 from ksql.kafka.admin import Admin
 from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.errors import KafkaUnreachable
 from ksql.kafka.groups import delete_groups
 from ksql.kafka.processing_log import stream_statement, topic_name
 from ksql.kafka.settings import KafkaSettings
@@ -282,6 +283,7 @@ class House:
             close_push=self.reads.close,
             pushes=self.reads.pushes,
             last_upgrade=self.book.last,
+            check_kafka=self._check_kafka,
         )
         self._closers.append(self.reads.close_all)
 
@@ -343,6 +345,10 @@ class House:
     def _trouble(self) -> str:
         """Return the reason that no query can work; empty as a rule."""
         return self.runtime.problem() or self._watch.kafka
+
+    def _check_kafka(self) -> None:
+        if self._watch.kafka:
+            raise KafkaUnreachable(self.kafka.bootstrap, self._watch.kafka)
 
     def _look(self) -> None:
         if self._ready.is_set():

@@ -55,6 +55,8 @@ class CommandTopicBroken(ServerError):
 class NotCommitted(ServerError):
     """Kafka went away before a command counted."""
 
+    code = KafkaUnreachable.code
+
     def __init__(self) -> None:
         super().__init__(
             "Kafka went away before the statement was written; nothing has changed",

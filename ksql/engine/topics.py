@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _RETENTION = "retention.ms"
 _DEFAULT_RETENTION_MS = 604_800_000
+MOST_PARTITIONS = 100_000
+MOST_REPLICAS = 10_000
+"""The bounds of Kafka's client library; brokers have narrower ones of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +86,21 @@ def settled(
             hint=f"For example: CREATE {kind} .. WITH (KAFKA_TOPIC='{wish.name}', PARTITIONS=1, "
             "..);",
         )
-    if count < 1:
-        raise StatementError(f"Invalid number of partitions: {count}")
-    replicas = wish.replicas or (wish.like.replicas if wish.like else 1)
+    _check_count("partitions", count, MOST_PARTITIONS)
+    replicas = wish.replicas
+    if replicas is None:
+        replicas = wish.like.replicas if wish.like else 1
+    else:
+        _check_count("replicas", replicas, MOST_REPLICAS)
     configs = _configs(wish, kind, windowed=windowed, window_ms=window_ms)
     return SettledTopic(Topic(wish.name, count, replicas, configs), is_new=True)
+
+
+def _check_count(what: str, count: int, most: int) -> None:
+    if not 1 <= count <= most:
+        raise StatementError(
+            f"Invalid number of {what}: {count}", hint=f"Give a number from 1 to {most}."
+        )
 
 
 def _check_same(wish: TopicWish, found: Topic) -> None:

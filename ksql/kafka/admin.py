@@ -27,6 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
 
 from ksql.kafka.errors import (
     KafkaDenied,
+    KafkaRefused,
     UnknownTopic,
     error_of,
     is_retriable,
@@ -187,10 +188,14 @@ class Admin:
                 replication_factor=topic.replicas,
                 config=dict(topic.configs),
             )
-            asked = self._client.create_topics([new], request_timeout=_cap(left))
+            try:
+                asked = self._client.create_topics([new], request_timeout=_cap(left))
+            except ValueError as error:  # the client has bounds of its own
+                raise KafkaRefused(what, str(error)) from error
             _settled(asked[topic.name], KafkaError.TOPIC_ALREADY_EXISTS, tries)
 
-        self._retry(ask, topic=topic.name, what=f"Cannot create topic '{topic.name}'")
+        what = f"Cannot create topic '{topic.name}'"
+        self._retry(ask, topic=topic.name, what=what)
         _wait(lambda: self._has_leaders(topic.name))
 
     def delete(self, *names: str) -> None:

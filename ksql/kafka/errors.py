@@ -21,6 +21,8 @@ _LONGEST_WAIT_S: Final = 2.0
 class KafkaUnreachable(ServerError):
     """No broker answered in the time given."""
 
+    code = 50305
+
     def __init__(self, bootstrap: str, reason: str) -> None:
         super().__init__(
             f"Kafka at {bootstrap} cannot be reached",

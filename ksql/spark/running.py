@@ -33,6 +33,7 @@ STOP_S = 60.0
 _POLL_S = 0.01
 _STOP_AGAIN_S = 5.0
 _BY_ITSELF = "the query ended without an error"
+_NOT_YET = "it has not been started yet"
 
 
 def unheard(_query_id: str, _failure: Failure) -> None:
@@ -254,7 +255,9 @@ class RunningQuery:
     def trouble(self) -> str:
         """Why it does not run; empty if it does."""
         query = self._query
-        if query is None or query.isActive:
+        if query is None:
+            return self._failures[-1].message if self._failures else _NOT_YET
+        if query.isActive:
             return ""
         problem = query.exception()
         return reason(str(problem)) if problem else _BY_ITSELF

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ksql.spark.running import RunningQuery
 
 _log = logging.getLogger(__name__)
+_UNAVAILABLE = 503
 T = TypeVar("T")
 
 
@@ -155,7 +156,7 @@ class Switching(Generic[T]):
             _log.info("switch_kept", extra=self._where(problem))
             if not isinstance(problem, Exception) or isinstance(problem, BatchUnfinished):
                 raise
-            raise SwitchRefused(self._old.query_id, _cause(problem)) from problem
+            raise SwitchRefused(self._old.query_id, problem, self._old.trouble()) from problem
         began = self._clock()
         try:
             found = position()
@@ -166,7 +167,7 @@ class Switching(Generic[T]):
             _log.info("switch_back", extra=self._where(problem))
             if not isinstance(problem, Exception):
                 raise
-            raise SwitchFailed(self._old.query_id, _cause(problem)) from problem
+            raise SwitchFailed(self._old.query_id, problem, self._old.trouble()) from problem
         self._old.retire()
         self._enter(SwitchState.NEW_RUNS)
         return found, int((self._clock() - began) * 1000)
@@ -236,19 +237,38 @@ class BatchUnfinished(ServerError):
 
 
 class SwitchRefused(ServerError):
-    """The old plan could not be ended in good order; it continues."""
+    """The old plan could not be ended in good order, or the new one not prepared; the old stays.
 
-    def __init__(self, query_id: str, cause: str) -> None:
-        super().__init__(
-            f"{query_id} was not replaced; the running plan goes on unchanged", detail=cause
+    ``trouble`` is why the old plan does not run at present; empty if it does.
+    """
+
+    def __init__(self, query_id: str, cause: BaseException, trouble: str = "") -> None:
+        then = (
+            "its plan stays as it was; the query does not run at present and is tried again"
+            if trouble
+            else "the running plan goes on unchanged"
         )
+        super().__init__(f"{query_id} was not replaced; {then}", detail=_cause(cause))
+        self.code = _code(cause)
 
 
 class SwitchFailed(ServerError):
-    """The new plan failed at once; the old one runs again."""
+    """The new plan failed at once; the old one is back."""
 
-    def __init__(self, query_id: str, cause: str) -> None:
-        super().__init__(
-            f"the new plan of {query_id} could not be started; the old one runs again",
-            detail=cause,
+    def __init__(self, query_id: str, cause: BaseException, trouble: str = "") -> None:
+        then = (
+            "the old one is back; the query does not run at present and is tried again"
+            if trouble
+            else "the old one runs again"
         )
+        super().__init__(
+            f"the new plan of {query_id} could not be started; {then}", detail=_cause(cause)
+        )
+        self.code = _code(cause)
+
+
+def _code(cause: BaseException) -> int:
+    """A service that is not ready for now is that also for a replacement."""
+    if isinstance(cause, KsqlError) and cause.code // 100 == _UNAVAILABLE:
+        return cause.code
+    return ServerError.code

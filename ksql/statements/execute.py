@@ -149,9 +149,13 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
         case ast.Query() | ast.PrintTopic():
             HANDLERS[type(statement)](statement, request)
             return context
+        case ast.InsertValues():
+            request.services.check_kafka()
+            return context
         case _ if isinstance(statement, DISTRIBUTED):
             if isinstance(statement, ast.QueryControl) and _is_push(statement, context):
                 return context
+            request.services.check_kafka()
             try:
                 prepared = prepare(statement, text, context)
             except UpgradeRefused as refused:

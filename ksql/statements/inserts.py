@@ -34,6 +34,7 @@ class RowWriter:
 
         Raises: CannotInsert and other KsqlErrors.
         """
+        request.services.check_kafka()
         self._source = source = target(name_of(name), request)
         if source.kind == "TABLE":
             raise CannotInsert(f"Cannot insert into a table: {quote_always(source.name)}")

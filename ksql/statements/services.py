@@ -102,7 +102,8 @@ class Services:
     """Everything that a handler may use.
 
     ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones,
-    ``last_upgrade`` reports the last replacement of a query, if any is known.
+    ``last_upgrade`` reports the last replacement of a query, if any is known. ``check_kafka``
+    raises if Kafka is known to be away: what writes to it need not wait to find that out.
     """
 
     engine: Engine
@@ -113,6 +114,7 @@ class Services:
     close_push: Callable[[str], bool] = lambda _query_id: False
     pushes: Callable[[], Sequence[RunningPush]] = tuple
     last_upgrade: Callable[[QueryId], UpgradeReport | None] = lambda _query_id: None
+    check_kafka: Callable[[], None] = lambda: None
 
 
 @dataclass

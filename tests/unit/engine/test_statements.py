@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.analysis.windows import TooManyWindows
 from ksql.base.config import Settings
 from ksql.base.errors import ParseError
 from ksql.engine.changes import DeleteTopic, EndQuery, PauseQuery, PutQuery, PutSource, RemoveSource
+from ksql.engine.errors import QueryIdTooLong
+from ksql.engine.plan_queries import transient_plan
+from ksql.kafka.errors import KafkaUnreachable
+from ksql.statements.answers import RequestFailed
 from tests.unit.world import SETTINGS, World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=2);"
@@ -716,3 +721,122 @@ def test_what_is_inserted_is_windowed_as_the_target_is():
         assert world.refuse(f"INSERT INTO {target} SELECT * FROM {source};").message == (
             f"Incompatible windows of data sink and query result. Data sink {found}"
         )
+
+
+# --- bounds
+
+OVERLAP = (
+    "SELECT K, COUNT(*) AS N FROM S WINDOW HOPPING (SIZE 2 HOURS, ADVANCE BY {}) GROUP BY K"
+    " EMIT CHANGES;"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["CREATE TABLE W AS ", "EXPLAIN ", "EXPLAIN CREATE TABLE W AS "],
+)
+def test_a_record_is_in_a_bounded_number_of_windows(text):
+    world = World(S)
+    with pytest.raises(RequestFailed) as caught:
+        world.run(text + OVERLAP.format("1 MILLISECOND"))
+    error = caught.value.error
+    assert "Each record would be in 7200000 windows, the server allows 10000" in error.message
+    assert "ksql.query.windows.per.record.max" in error.hint
+    assert not world.catalog.queries
+
+
+def test_a_push_query_has_the_same_bound_and_ten_thousand_windows_are_fine():
+    world = World(S)
+    context = world.engine.context(world.settings)
+    with pytest.raises(TooManyWindows):
+        transient_plan("q", world.parse(OVERLAP.format("719 MILLISECONDS")), context)
+    assert transient_plan("q", world.parse(OVERLAP.format("720 MILLISECONDS")), context)
+
+
+def test_a_query_that_exists_may_have_more_windows_than_new_ones():
+    generous = Settings({"ksql.query.windows.per.record.max": "100000"})
+    first = World(S)
+    first.settings = Settings({**SETTINGS, **generous.server})
+    first.run("CREATE TABLE W AS " + OVERLAP.format("100 MILLISECONDS"))
+    second = World(log=first.log)
+    for offset, command in enumerate(first.log.commands):
+        second.engine.replay(offset, command)
+    second.engine.start_queries()
+    assert second.catalog.queries == first.catalog.queries
+
+
+LONG = "A" * 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"CREATE STREAM {LONG} WITH (KAFKA_TOPIC='c') AS SELECT * FROM S;",
+        f"CREATE STREAM {LONG * 2} AS SELECT * FROM S;",
+        f"CREATE TABLE {LONG} WITH (KAFKA_TOPIC='c') AS SELECT K, COUNT(*) FROM S GROUP BY K;",
+        f"CREATE SOURCE TABLE {LONG} (K STRING PRIMARY KEY) WITH (KAFKA_TOPIC='s');",
+        f"INSERT INTO C WITH (QUERY_ID='{LONG}A') SELECT * FROM S;",
+    ],
+)
+def test_a_query_id_has_a_bound(text):
+    error = World(S, COPY).refuse(text)
+    assert type(error) is QueryIdTooLong
+    assert error.code == 40001
+    assert "200 are allowed" in error.message
+
+
+def test_an_id_of_the_longest_kind_is_fine():
+    world = World(S, COPY)
+    world.run(f"INSERT INTO C WITH (QUERY_ID='{LONG}') SELECT * FROM S;")
+    assert LONG in world.catalog.queries
+
+
+@pytest.mark.parametrize("word", ["all", "ALL"])
+def test_the_word_for_all_queries_is_no_query_id(word):
+    error = World(S, COPY).refuse(f"INSERT INTO C WITH (QUERY_ID='{word}') SELECT * FROM S;")
+    assert "Query ID 'ALL' is reserved" in error.message
+
+
+@pytest.mark.parametrize(
+    ("wish", "message", "hint"),
+    [
+        ("PARTITIONS=1000000", "Invalid number of partitions: 1000000", "from 1 to 100000"),
+        ("PARTITIONS=0", "Invalid number of partitions: 0", "from 1 to 100000"),
+        ("PARTITIONS=-1", "Invalid number of partitions: -1", "from 1 to 100000"),
+        ("PARTITIONS=1, REPLICAS=0", "Invalid number of replicas: 0", "from 1 to 10000"),
+        ("PARTITIONS=1, REPLICAS=-1", "Invalid number of replicas: -1", "from 1 to 10000"),
+        ("PARTITIONS=1, REPLICAS=10001", "Invalid number of replicas: 10001", "from 1 to 10000"),
+    ],
+)
+@pytest.mark.parametrize("text", ["CREATE STREAM X (A INT) WITH ({});", "AS"])
+def test_partitions_and_replicas_have_bounds(text, wish, message, hint):
+    if text == "AS":
+        text = "CREATE STREAM X WITH ({}) AS SELECT * FROM S;"
+    error = World(S).refuse(text.format(f"KAFKA_TOPIC='x', {wish}"))
+    assert (error.code, error.message) == (40001, message)
+    assert hint in error.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COPY,
+        "CREATE OR REPLACE STREAM D AS SELECT K FROM S;",
+        "INSERT INTO S VALUES ('a', 1);",
+        "TERMINATE ALL;",
+        "DROP STREAM D;",
+    ],
+)
+def test_without_kafka_what_writes_is_refused_at_once(text):
+    world = World(S, "CREATE STREAM D AS SELECT * FROM S;")
+    before = world.catalog
+
+    def away():
+        raise KafkaUnreachable("a:1", "gone")
+
+    world.services.check_kafka = away
+    with pytest.raises(RequestFailed) as caught:
+        world.run(text)
+    assert caught.value.error.code // 100 == 503
+    assert world.catalog == before
+    assert world.run("SHOW STREAMS;")

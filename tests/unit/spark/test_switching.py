@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.spark.revival import SparkRestarting
 from ksql.spark.switching import (
     BatchUnfinished,
     SwitchFailed,
@@ -38,6 +39,7 @@ class Old:
         self.held = False
         self.said = []
         self.raises = {}
+        self.stays_down = False
 
     def _called(self, name):
         self.said.append(name)
@@ -72,7 +74,7 @@ class Old:
     def go_on(self):
         self.said.append("go_on")
         self.held = False
-        self.runs = True
+        self.runs = not self.stays_down
 
     def retire(self):
         self._called("retire")
@@ -217,3 +219,20 @@ def test_an_order_to_end_is_not_swallowed(clock):
     with pytest.raises(KeyboardInterrupt):
         switching(old, new).run(lambda: None)
     assert (old.runs, new.runs) == (True, False)
+
+
+@pytest.mark.parametrize("unready", [True, False])
+def test_a_service_that_is_not_ready_is_that_for_a_replacement_too(clock, unready):
+    old, new = Old(clock), New(clock)
+    problem = SparkRestarting("killed")
+    if unready:
+        new.unready = problem
+    else:
+        new.fails = problem
+    old.stays_down = True
+    with pytest.raises((SwitchRefused, SwitchFailed)) as caught:
+        switching(old, new).run(str)
+    assert caught.value.code == SparkRestarting.code == 50303
+    assert "the query does not run at present and is tried again" in caught.value.text()
+    assert "goes on unchanged" not in caught.value.text()
+    assert "runs again" not in caught.value.text()
