@@ -176,6 +176,6 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(row: bytes) -> None
 
 
 def test_a_whole_pair_and_other_escapes_are_texts() -> None:
-    answer, rows = insert(TARGET + rb'{"B":"\ud83d\ude00 \u00e9","C":1.50}')
+    answer, rows = insert(TARGET + rb'{"A":1,"B":"\ud83d\ude00 \u00e9","C":1.50}')
     assert acks(answer) == [{"status": "ok", "seq": 0}]
-    assert rows == [{"B": "\U0001f600 \u00e9", "C": Decimal("1.50")}]
+    assert rows == [{"A": 1, "B": "\U0001f600 \u00e9", "C": Decimal("1.50")}]
