@@ -59,6 +59,9 @@ class Runner(Protocol):
     def stop(self, query_id: QueryId) -> None:
         """Stop at a batch boundary; the checkpoint stays. Unknown queries are fine."""
 
+    def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
+        """Stop all of them within seconds; a batch that takes longer is repeated by ``go_on``."""
+
     def forget(self, query_id: QueryId) -> None:
         """Delete what a terminated query left: checkpoint and state."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ksql.base.config import Settings
+    from ksql.catalog.model import PersistentQuery
     from ksql.engine.errors import UpgradeRefused
     from ksql.syntax import ast
 
@@ -188,7 +189,7 @@ class Engine:
 
         Queries first: a topic goes when nobody writes to it.
         """
-        for query_id in tuple(self._unlike):
+        for query_id in self._unlike - self._not_stopped():
             try:
                 self._bring(query_id)
             except Exception:  # noqa: BLE001 - the command counts; it is tried again
@@ -197,13 +198,29 @@ class Engine:
                 self._unlike.discard(query_id)
         self._promises.keep()
 
-    def _bring(self, query_id: QueryId) -> None:
+    def _not_stopped(self) -> set[QueryId]:
+        """Stop what is not to run any more, all at once: other statements wait for it.
+
+        Their commands count, so no batch has to be finished: a paused query repeats it.
+
+        Returns: those that could not be stopped.
+        """
+        ended = {query_id for query_id in self._unlike if self._to_run(query_id) is None}
+        try:
+            self.runner.stop_soon(ended)
+        except Exception:  # noqa: BLE001 - the commands count; it is tried again
+            _log.exception("queries_not_stopped", extra={"query_ids": sorted(ended)})
+            return ended
+        return set()
+
+    def _to_run(self, query_id: QueryId) -> PersistentQuery | None:
         query = self.catalog.queries.get(query_id)
-        if query is not None and not query.paused:
+        return None if query is None or query.paused else query
+
+    def _bring(self, query_id: QueryId) -> None:
+        if (query := self._to_run(query_id)) is not None:
             self.runner.go_on([query])
-            return
-        self.runner.stop(query_id)
-        if query is None:
+        elif query_id not in self.catalog.queries:
             self.runner.forget(query_id)
 
     def note_refusal(self, refused: UpgradeRefused, text: str) -> None:

@@ -143,6 +143,11 @@ class MemoryRunner:
         if found is not None:
             self._resting[query_id] = found
 
+    def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
+        """Stop; the state stays."""
+        for query_id in query_ids:
+            self.stop(query_id)
+
     def forget(self, query_id: QueryId) -> None:
         """Drop the state of a stopped query."""
         self._resting.pop(query_id, None)

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
 _FIRST_TRY_S = 20.0
+_SOON_S = 2.0
+_INTERRUPT_S = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +171,27 @@ class SparkRunner:
         found = self.running.pop(query_id, None)
         if found is not None:
             found.stop()
+
+    def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
+        """Stop queries, all at once and within seconds.
+
+        A batch that takes longer is interrupted. It is repeated when the query goes on, in the
+        same transaction's place where results are exact. Other statements wait meanwhile, so
+        neither the batch nor what Spark needs to interrupt it is waited for any longer.
+        """
+        found = {query_id: self.running.pop(query_id, None) for query_id in query_ids}
+        stoppers = {
+            query_id: Thread(target=each.stop, kwargs={"timeout_s": _SOON_S}, daemon=True)
+            for query_id, each in found.items()
+            if each is not None
+        }
+        for stopper in stoppers.values():
+            stopper.start()
+        deadline = time.monotonic() + _SOON_S + _INTERRUPT_S
+        for query_id, stopper in stoppers.items():
+            stopper.join(max(deadline - time.monotonic(), 0.0))
+            if stopper.is_alive():
+                _log.warning("query_still_ending", extra={"query_id": query_id})
 
     def await_first_batch(self, query_id: str, timeout_s: float) -> bool:
         """Wait until the query has finished a batch, found nothing to read, or failed."""

@@ -167,6 +167,7 @@ class RunningQuery:
         repeats nothing. A batch that outlasts the time is interrupted (and repeated later). If
         Spark does not manage, ``supervise`` asks it again.
         """
+        deadline = time.monotonic() + timeout_s
         with self._changed:
             self._stopped = True
             self._next_try = None
@@ -176,7 +177,7 @@ class RunningQuery:
             self._over = True  # a launch that is still under way ends what it starts
             return
         if graceful and query.isActive:
-            self._hands.finish(query, timeout_s)
+            self._hands.finish(query, max(deadline - time.monotonic(), 0.0))
             with self._changed:
                 self.tally.add(query)
         self._end(query)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -331,3 +333,78 @@ def test_the_lease_travels_with_the_query(tmp_path, query):
     desk = Desk(tmp_path, lease=lease)
     desk.runner.start(query)
     assert shipment(desk.runtime.started[0]).lease == lease
+
+
+# --- a batch that does not end
+
+
+class Endless(Spark):
+    """Each query's batch runs on until it is interrupted; notes how long it was waited for."""
+
+    def __init__(self, queries=1):
+        super().__init__()
+        self.waited = []
+        self.interrupted = []
+        self.together = threading.Barrier(queries)
+
+    def launch(self, spec):
+        started = super().launch(spec)
+        started.stop = lambda: self.interrupted.append(spec.query_id)
+        return started
+
+    def finish(self, _query, timeout_s):
+        self.together.wait(30)
+        self.waited.append(timeout_s)
+        return False
+
+    def host(self, place, prepare, on_failure):
+        hands = Hands(prepare, self.launch, self.finish)
+        return RunningQuery(place, hands, RetryPolicy(), Still(), on_failure)
+
+
+STREAMS = (
+    "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+    "CREATE STREAM O AS SELECT K, A FROM S;"
+    "CREATE STREAM P AS SELECT K, A FROM S;"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "ended"),
+    [
+        ("TERMINATE CSAS_O_1;", 1),
+        ("PAUSE CSAS_O_1;", 1),
+        ("DROP STREAM O;", 1),
+        ("TERMINATE ALL;", 2),
+        ("PAUSE ALL;", 2),
+    ],
+)
+def test_a_batch_that_does_not_end_holds_up_nobody(desk, text, ended):
+    """They are stopped together, each within seconds; then another client's statement is done."""
+    desk.runtime = desk.runner._runtime = Endless(ended)
+    world = World(STREAMS, runner=lambda _topics: desk.runner)
+    world.run(text)
+    assert len(desk.runtime.waited) == len(desk.runtime.interrupted) == ended
+    assert all(0 < waited <= 5 for waited in desk.runtime.waited)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(world.run, "CREATE STREAM X AS SELECT K, A FROM S;").result(30)
+    assert "X" in world.catalog.sources
+    assert (desk.folder / "CSAS_O_1").exists() == text.startswith("PAUSE")
+
+
+def test_a_paused_query_repeats_its_batch(desk):
+    desk.runtime = desk.runner._runtime = Endless()
+    world = World(STREAMS, runner=lambda _topics: desk.runner)
+    world.run("PAUSE CSAS_O_1;")
+    before = desk.application()
+    world.run("RESUME CSAS_O_1;")
+    again = desk.runtime.started[-1]
+    assert (again.query_id, len(desk.runtime.started)) == ("CSAS_O_1", 3)
+    assert again.application == before.replace("CSAS_P_2-life2", "CSAS_O_1-life1")
+
+
+def test_a_replacement_that_is_taken_back_still_waits_for_its_batch(desk, query):
+    desk.runtime = desk.runner._runtime = Endless()
+    desk.runner.start(query)
+    desk.runner.stop(query.id)
+    assert desk.runtime.waited[0] > 30
