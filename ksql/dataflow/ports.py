@@ -60,7 +60,7 @@ class Runner(Protocol):
         """Stop at a batch boundary; the checkpoint stays. Unknown queries are fine."""
 
     def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
-        """Stop all of them within seconds; a batch that takes longer is repeated by ``go_on``."""
+        """Stop all of them within seconds; ``go_on`` repeats a batch that takes longer."""
 
     def forget(self, query_id: QueryId) -> None:
         """Delete what a terminated query left: checkpoint and state."""

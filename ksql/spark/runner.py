@@ -175,7 +175,7 @@ class SparkRunner:
     def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
         """Stop queries, all at once and within seconds.
 
-        A batch that takes longer is interrupted. It is repeated when the query goes on, in the
+        A batch that takes longer is interrupted. It is repeated when the query continues, in the
         same transaction's place where results are exact. Other statements wait meanwhile, so
         neither the batch nor what Spark needs to interrupt it is waited for any longer.
         """
