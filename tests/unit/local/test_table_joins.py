@@ -190,21 +190,6 @@ def test_what_another_kind_or_condition_would_orphan_is_refused():
     assert "JOIN: LEFT became INNER" in error.detail
 
 
-def test_partitions_must_agree_but_for_foreign_keys():
-    world = world_of(
-        "CREATE TABLE D (K STRING PRIMARY KEY, Y BIGINT) WITH (KAFKA_TOPIC='d', PARTITIONS=3);"
-    )
-    error = world.refuse("CREATE TABLE O AS SELECT A.K, V, Y FROM A JOIN D ON A.K = D.K;")
-    assert error.message == (
-        "Can't join `A` with `D` since the number of partitions don't match. `A` partitions = 1; "
-        "`D` partitions = 3. Please repartition either one so that the number of partitions match."
-    )
-    world.run("CREATE TABLE O AS SELECT A.K, V, Y FROM A JOIN D ON A.F = D.K;")
-    world.feed("d", ("x", {"Y": 1}, 1))
-    world.feed("a", ("k", {"V": 2, "F": "x"}, 2))
-    assert world.last("O") == {"k": {"V": 2, "Y": 1}}
-
-
 def test_what_a_foreign_key_join_keeps_is_small():
     """A change of one of many who refer writes its own entries, not those of the others."""
     world = world_of("CREATE TABLE O AS SELECT A.K, V, W FROM A JOIN B ON A.F = B.K;")
