@@ -90,6 +90,7 @@ def surroundings(
         limits=limits(settings),
         registry=registry,
         anew=frozenset(settings.parts("ksql.state.anew")),
+        older=frozenset(settings.parts("ksql.state.older")),
         lease=lease,
     )
 

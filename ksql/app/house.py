@@ -34,7 +34,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.kafka.admin import Admin
 from ksql.kafka.broker import EmbeddedBroker
 from ksql.kafka.errors import KafkaUnreachable
-from ksql.kafka.groups import delete_groups
+from ksql.kafka.groups import GroupOffsets, delete_groups
 from ksql.kafka.processing_log import stream_statement, topic_name
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
@@ -45,6 +45,7 @@ from ksql.query.materialize import Materializer
 from ksql.spark.runner import SparkRunner
 from ksql.spark.running import unheard
 from ksql.spark.runtime import SparkRuntime
+from ksql.spark.vetting import Vetting
 from ksql.statements import execute as requests
 from ksql.statements.services import Services
 
@@ -233,6 +234,9 @@ class House:
             aside=aside,
             incarnation=self._random_name,
             end_groups=lambda groups: delete_groups(self.kafka, groups),
+            vetting=Vetting(
+                GroupOffsets(self.kafka).highest, self.admin.topic_ids, self.admin.begin_offsets
+            ),
         )
 
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:

@@ -133,23 +133,19 @@ class Admin:
 
         It is empty where the brokers are too old to give any.
         """
+        return self.topic_ids([topic]).get(topic)
 
-        def ask(left: float, _tries: int) -> str | None:
-            asked = self._client.describe_topics(
-                TopicCollection([topic]), request_timeout=_cap(left)
-            )
-            try:
-                found = str(asked[topic].result().topic_id)
-            except KafkaException as problem:
-                code = error_of(problem).code()
-                if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    return None
-                if code in _OLD_BROKER:
-                    return ""
-                raise
-            return "" if found == _NO_ID else found
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The ids of those topics that exist; empty where the brokers are too old to give any."""
+        names = list(topics)
 
-        return cast("str | None", self._retry(ask, topic=topic))
+        def ask(left: float, _tries: int) -> dict[str, str]:
+            asked = self._client.describe_topics(TopicCollection(names), request_timeout=_cap(left))
+            found = {name: _id_of(future) for name, future in asked.items()}
+            return {name: id_ for name, id_ in found.items() if id_ is not None}
+
+        asked_for = ", ".join(names)
+        return cast("dict[str, str]", self._retry(ask, topic=asked_for)) if names else {}
 
     def _metadata(self, topic: str | None) -> Any:
         return self._retry(lambda left, _: self._client.list_topics(topic, timeout=_cap(left)))
@@ -310,6 +306,19 @@ def _cap(left_s: float) -> float:
 def _info(name: str, topic: Any) -> TopicInfo:
     parts = topic.partitions
     return TopicInfo(name, len(parts), tuple(len(parts[index].replicas) for index in sorted(parts)))
+
+
+def _id_of(future: Future[Any]) -> str | None:
+    try:
+        found = str(future.result().topic_id)
+    except KafkaException as problem:
+        code = error_of(problem).code()
+        if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        if code in _OLD_BROKER:
+            return ""
+        raise
+    return "" if found == _NO_ID else found
 
 
 def _settled(future: Future[None], done: int, tries: int) -> None:

@@ -1,14 +1,15 @@
-"""Consumer groups that nobody needs any more."""
+"""Consumer groups: how far they have come, and the end of those that nobody needs any more."""
 
 from __future__ import annotations
 
 import logging
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ksql.kafka.errors import error_of
+from ksql.kafka.errors import error_of, retrying
 
 if TYPE_CHECKING:
     import re
@@ -17,6 +18,49 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PATIENCE_S: Final = 5.0
+
+
+class GroupOffsets:
+    """Reads what groups have committed, through one connection."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _client(self) -> AdminClient:
+        return AdminClient(self._settings.admin())
+
+    def highest(self, names: re.Pattern[str]) -> int:
+        """Return the highest offset of all groups whose whole name fits; 0 if there is none.
+
+        What a transaction that is still open would commit does not count.
+
+        Raises: KafkaUnreachable, KafkaDenied, KafkaRefused.
+        """
+        return retrying(
+            lambda left, _tries: self._highest(names, min(left, _PATIENCE_S)),
+            bootstrap=self._settings.bootstrap,
+            timeout_s=self._settings.timeout_s,
+            what="Cannot read the offsets of consumer groups",
+        )
+
+    def _highest(self, names: re.Pattern[str], limit_s: float) -> int:
+        listed = self._client.list_consumer_groups(request_timeout=limit_s).result()
+        for problem in listed.errors:  # a broker that does not answer may hold the highest
+            raise problem
+        asked = [
+            # Kafka's client takes one group per request: all are on their way at once
+            self._client.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group.group_id)], request_timeout=limit_s
+            )[group.group_id]
+            for group in listed.valid
+            if names.fullmatch(group.group_id)
+        ]
+        places = [place for future in asked for place in future.result().topic_partitions]
+        for place in places:
+            if place.error is not None:
+                raise KafkaException(place.error)
+        return max((0, *(int(place.offset) for place in places)))
 
 
 def delete_groups(settings: KafkaSettings, names: re.Pattern[str]) -> list[str]:

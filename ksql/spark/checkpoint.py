@@ -1,4 +1,4 @@
-"""Reads a query's progress from its checkpoint, whether the query runs or not.
+"""Reads a query's progress from its checkpoint, whether the query runs or not; and can move it.
 
 A checkpoint holds one file per planned batch (``offsets/N``: where it ends) and one per finished
 batch (``commits/N``).
@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ksql.base.errors import ServerError
+from ksql.base.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+# line 1: the log's version; line 2: metadata; then one line per source, and we have one
+_OFFSETS_LINE: Final = 2
+_START_LINE: Final = 1  # of the file with the source's first offsets, behind a version
 
 Offsets = dict[str, dict[int, int]]
 """Topic -> partition -> the next offset to read."""
@@ -64,6 +69,24 @@ def half_done(checkpoint: Path) -> bool:
     return begun is not None and (finished is None or finished < begun)
 
 
+def move(checkpoint: Path, starts: Mapping[str, Mapping[int, int]]) -> None:
+    """Have a query that does not run, and has planned a batch, read topics from these offsets on.
+
+    The last batch ends there. If it is half done it begins there as well, so that it takes no
+    record of them: those that it was planned for are gone.
+
+    Raises: CheckpointDamaged, OSError.
+    """
+    last = _last(checkpoint / "offsets")
+    if last is None:
+        return
+    first = last - half_done(checkpoint)
+    if first < 0:
+        _rewrite(checkpoint / "sources" / "0" / "0", _START_LINE, starts)
+    for batch in range(max(first, 0), last + 1):
+        _rewrite(checkpoint / "offsets" / str(batch), _OFFSETS_LINE, starts)
+
+
 def reached(now: Mapping[str, Mapping[int, int]], goal: Mapping[str, Mapping[int, int]]) -> bool:
     """Return whether every partition has come at least as far as the goal says."""
     return all(
@@ -95,10 +118,21 @@ def _last(folder: Path) -> int | None:
 def _position(checkpoint: Path, batch: int | None) -> Position | None:
     if batch is None:
         return None
-    # line 1: the log's version; line 2: metadata; then one line per source, and we have one
     file = checkpoint / "offsets" / str(batch)
+    return Position(batch, _read(file, _OFFSETS_LINE)[1])
+
+
+def _read(file: Path, line: int) -> tuple[list[str], Offsets]:
+    """Return the lines of a file of Spark's, and the offsets that one of them holds."""
     lines = file.read_text(encoding="utf-8").splitlines()
     try:
-        return Position(batch, offsets_of(json.loads("".join(lines[2:3]))))
+        return lines, offsets_of(json.loads("".join(lines[line : line + 1])))
     except (AttributeError, TypeError, ValueError) as error:
         raise CheckpointDamaged(file, f"it does not hold offsets: {error}") from error
+
+
+def _rewrite(file: Path, line: int, starts: Mapping[str, Mapping[int, int]]) -> None:
+    lines, offsets = _read(file, line)
+    lines[line] = json.dumps({**offsets, **starts})
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # of the former text
+    write_whole(file, "\n".join(lines))

@@ -18,13 +18,16 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ksql.base import stored
 from ksql.base.errors import ServerError
 from ksql.base.files import write_whole
 from ksql.spark import schemapaths
 from ksql.spark.checkpoint import CheckpointDamaged
+
+if TYPE_CHECKING:
+    from ksql.spark.checkpoint import Position
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +49,24 @@ class CheckpointMissing(ServerError):
             hint="Bring the directory back (`ksql state list` shows what was moved aside) and "
             f"start again; or start once with -o ksql.state.anew={query_id} (or =all) to begin "
             f"anew on purpose; or TERMINATE {query_id}.",
+        )
+
+
+class OlderCheckpoint(ServerError):
+    """A checkpoint that lacks batches whose results Kafka holds: a copy, or the rest of a loss."""
+
+    def __init__(self, query_id: str, checkpoint: Path, planned: int | None, written: int) -> None:
+        last = "none" if planned is None else f"batch {planned} as its last"
+        super().__init__(
+            f"the checkpoint of query {query_id} is older than what the query has written: "
+            f"{checkpoint} knows {last}, Kafka has batch {written} of it",
+            detail="It was restored from a copy, or lost its last files with the power. The "
+            "query writes each number once (exactly_once_v2): batches cut anew under numbers "
+            "that are taken would be swallowed, and their records lost.",
+            hint="Bring the newest checkpoint back and start again; or start once with "
+            f"-o ksql.state.older={query_id} (or =all) to continue from this one, which writes "
+            "again what was written since; or start once with "
+            f"-o ksql.state.anew={query_id} to begin anew; or TERMINATE {query_id}.",
         )
 
 
@@ -77,7 +98,7 @@ class Life:
 
 
 def begin(checkpoint: Path, incarnation: str) -> Life:
-    """Begin a life in a directory that is empty or not there yet.
+    """Begin a life in a directory; what is there already becomes this life's.
 
     Raises: OSError.
     """
@@ -86,6 +107,27 @@ def begin(checkpoint: Path, incarnation: str) -> Life:
         checkpoint / _FILE, json.dumps({"format": FORMAT, "incarnation": incarnation}) + "\n"
     )
     return Life(incarnation)
+
+
+def check_present(query_id: str, checkpoint: Path, life: Life) -> None:
+    """Refuse a checkpoint that has gone or holds another life: Spark would begin anew.
+
+    Raises: CheckpointMissing, CheckpointDamaged, NewerCheckpoint.
+    """
+    if life_of(checkpoint) != life:
+        raise CheckpointMissing(query_id, checkpoint)
+
+
+def check_age(query_id: str, checkpoint: Path, next_batch: int, planned: Position | None) -> None:
+    """Refuse a checkpoint that has not planned all that its life has written.
+
+    ``next_batch`` is the number behind the last one that Kafka holds of this life.
+
+    Raises: OlderCheckpoint.
+    """
+    known = planned.batch if planned is not None else None
+    if next_batch > (-1 if known is None else known) + 1:
+        raise OlderCheckpoint(query_id, checkpoint, known, next_batch - 1)
 
 
 def life_of(checkpoint: Path) -> Life | None:

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -24,9 +24,11 @@ from ksql.dataflow.starts import plan_of, read_topics
 from ksql.functions.user.watch import Limits
 from ksql.kafka.registry_client import RegistrySettings
 from ksql.spark import checkpoint, lives, pins, trial
+from ksql.spark.origins import TopicRemade
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, StartAt
 from ksql.spark.switching import BatchUnfinished, Coming, Switching
+from ksql.spark.vetting import Vetting
 
 if TYPE_CHECKING:
     import re
@@ -51,8 +53,9 @@ class Surroundings:
 
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
     share a session; ``registry`` is where the schema registry is; ``anew`` names the queries that
-    may begin anew where their checkpoint is missing ("all": every one); ``lease`` is the
-    right to write; ``limits`` are those of user functions.
+    may begin anew where their checkpoint does not fit ("all": every one), ``older`` those that may
+    continue from an older one; ``lease`` is the right to write; ``limits`` are those of user
+    functions.
     """
 
     settings: Settings
@@ -64,6 +67,7 @@ class Surroundings:
     functions: Mapping[str, str] = field(default_factory=dict)
     registry: RegistrySettings | None = None
     anew: frozenset[str] = frozenset()
+    older: frozenset[str] = frozenset()
     lease: Lease | None = None
     limits: Limits = Limits()  # noqa: RUF009 - immutable
 
@@ -86,11 +90,13 @@ class SparkRunner:
         aside: Aside,
         incarnation: Callable[[], str],
         end_groups: Callable[[re.Pattern[str]], object] = lambda _names: None,
+        vetting: Vetting = Vetting(),  # noqa: B008 - immutable
     ) -> None:
         """``ends`` and ``begins`` give the end and the first offsets of topics.
 
         ``incarnation`` gives a random name that never comes again, ``end_groups`` deletes consumer
-        groups whose life is over, ``aside`` takes the state that no query knows.
+        groups whose life is over, ``aside`` takes the state that no query knows, ``vetting`` looks
+        whether a checkpoint may continue.
 
         Without ``begins`` a switch before the first batch names no offsets of topics that are read
         from their beginning.
@@ -103,6 +109,7 @@ class SparkRunner:
         self._aside = aside
         self._incarnation = incarnation
         self._end_groups = end_groups
+        self._vetting = vetting
         self.running: dict[QueryId, RunningQuery] = {}
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server is in charge."""
@@ -141,14 +148,22 @@ class SparkRunner:
             each.await_tried(max(deadline - time.monotonic(), 0.0))
 
     def _watched(self, query: PersistentQuery) -> RunningQuery:
-        place = self._place(query)
-        found = self._runtime.host(place, lambda: self._spec_behind_trial(query), self._on_failure)
+        found = self._host(query, self._spec_behind_trial)
         self.running[query.id] = found
         self._runtime.watch(found)
         return found
 
-    def _host(self, query: PersistentQuery) -> RunningQuery:
-        return self._runtime.host(self._place(query), lambda: self._spec(query), self._on_failure)
+    def _host(
+        self,
+        query: PersistentQuery,
+        spec_of: Callable[[PersistentQuery], QuerySpec] | None = None,
+    ) -> RunningQuery:
+        return self._runtime.host(
+            self._place(query),
+            lambda: (spec_of or self._spec)(query),
+            self._on_failure,
+            lambda spec: self._vetted(query, spec),
+        )
 
     def _place(self, query: PersistentQuery) -> Place:
         return Place(query.id, self._around.space + query.id, self.checkpoint(query.id))
@@ -328,10 +343,12 @@ class SparkRunner:
         early = [topic for topic, start in wanted.items() if start == "earliest"]
         return _by_topic(self._begins(early) if early else {}) | self._pinned(query)
 
-    def _begin_life(self, query_id: QueryId) -> Life:
+    def _begin_life(
+        self, query_id: QueryId, reason: str = "another query begins under its name"
+    ) -> Life:
         place = self.checkpoint(query_id)
         if lives.holds_anything(place):
-            self._aside.take(place, "checkpoint", "another query begins under its name")
+            self._aside.take(place, "checkpoint", reason)
         return lives.begin(place, self._incarnation())
 
     def _life(self, query_id: QueryId) -> Life:
@@ -342,10 +359,43 @@ class SparkRunner:
         try:
             return lives.require(query_id, self.checkpoint(query_id))
         except lives.CheckpointMissing:
-            if not self._around.anew & {query_id, "all"}:
+            if not self._may_begin_anew(query_id):
                 raise
-            _log.warning("query_begins_anew", extra={"query_id": query_id})
-            return self._begin_life(query_id)
+            return self._begin_anew(query_id)
+
+    def _may_begin_anew(self, query_id: QueryId) -> bool:
+        return bool(self._around.anew & {query_id, "all"})
+
+    def _begin_anew(self, query_id: QueryId) -> Life:
+        _log.warning("query_begins_anew", extra={"query_id": query_id})
+        return self._begin_life(query_id, "its query begins anew")
+
+    def _vetted(self, query: PersistentQuery, spec: QuerySpec) -> QuerySpec:
+        """Return the launch that fits to what Kafka has: the one asked for, or that of a new life.
+
+        Raises: OlderCheckpoint, TopicRemade, unless a new life may begin; and what Kafka says.
+        """
+        with _usable(query.id):
+            try:
+                self._vetting.check(spec, self._owner(query.id))
+            except (lives.OlderCheckpoint, TopicRemade) as unfit:
+                life = self._life_instead(query.id, unfit)
+            else:
+                return spec
+            starts = self._starts(query)
+        name = life.application(self._owner(query.id))
+        return self._vetted(
+            query, replace(spec, incarnation=life.incarnation, application_id=name, topics=starts)
+        )
+
+    def _life_instead(self, query_id: QueryId, unfit: KsqlError) -> Life:
+        older = isinstance(unfit, lives.OlderCheckpoint)
+        if older and self._around.older & {query_id, "all"}:
+            _log.warning("query_continues_from_an_older_checkpoint", extra={"query_id": query_id})
+            return lives.begin(self.checkpoint(query_id), self._incarnation())
+        if self._may_begin_anew(query_id):
+            return self._begin_anew(query_id)
+        raise unfit
 
     def _owner(self, query_id: str) -> str:
         return application_id(self._around.settings.text("ksql.service.id"), query_id)

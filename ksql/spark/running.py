@@ -46,13 +46,15 @@ class Hands:
 
     ``prepare`` finds out what to start and may fail as long as Kafka is away; ``launch`` starts it;
     ``finish`` asks it to end between two batches and waits for that long: True if it has ended;
-    ``build`` does ahead what a start takes long for.
+    ``build`` does ahead what a start takes long for; ``vet`` looks before each launch whether
+    the checkpoint still fits to what Kafka has, and returns what is to be launched.
     """
 
     prepare: Callable[[], QuerySpec]
     launch: Callable[[QuerySpec], StreamingQuery]
     finish: Callable[[StreamingQuery, float], bool]
     build: Callable[[QuerySpec], None] = lambda _spec: None
+    vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec
 
 
 class RunningQuery:
@@ -142,6 +144,7 @@ class RunningQuery:
         """Start a life of the query, unless it was stopped meanwhile."""
         if self._spec is None:
             self._spec = self._hands.prepare()
+        self._spec = self._hands.vet(self._spec)
         batch = self._last_batch()
         query = self._hands.launch(self._spec)
         with self._changed:

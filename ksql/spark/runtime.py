@@ -114,10 +114,14 @@ class SparkRuntime:
         self.watch(query)
 
     def host(
-        self, place: Place, prepare: Callable[[], QuerySpec], on_failure: OnFailure = unheard
+        self,
+        place: Place,
+        prepare: Callable[[], QuerySpec],
+        on_failure: OnFailure = unheard,
+        vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec,
     ) -> RunningQuery:
-        """Return a query that is neither started nor watched yet."""
-        hands = Hands(prepare, self._launch, self._finish, self._build)
+        """Return a query that is neither started nor watched yet; ``Hands`` has its parts."""
+        hands = Hands(prepare, self._launch, self._finish, self._build, vet)
 
         def heard(query_id: str, failure: Failure) -> None:
             self._host.note(query_id, failure)
@@ -266,5 +270,5 @@ def _check_life(spec: QuerySpec) -> None:
     """
     if spec.incarnation is None:
         spec.checkpoint.mkdir(parents=True, exist_ok=True)
-    elif lives.life_of(spec.checkpoint) != lives.Life(spec.incarnation):
-        raise lives.CheckpointMissing(spec.query_id, spec.checkpoint)
+    else:
+        lives.check_present(spec.query_id, spec.checkpoint, lives.Life(spec.incarnation))

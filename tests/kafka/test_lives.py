@@ -205,6 +205,68 @@ def test_what_no_query_knows_is_kept(scene):
     assert (moved / "CTAS_STRAY_7" / "commits" / "0").exists()
 
 
+def test_an_older_copy_swallows_nothing(scene):
+    with scene.served() as http:
+        http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
+        scene.batches(1)
+    state, kept = scene.folder / "state", scene.folder / "kept"
+    shutil.copytree(state, kept)
+    with scene.served():
+        scene.batches(5)
+    shutil.rmtree(state)
+    kept.rename(state)
+    with scene.served() as http:
+        assert http.queries() == {"AGAIN": "ERROR"}
+        error, *_ = http.one("EXPLAIN AGAIN;")["queryDescription"]["queryErrors"]
+        assert "is older than what the query has written" in error["errorMessage"]
+        assert "ksql.state.older=AGAIN" in error["errorMessage"]
+        scene.send(3)
+    with scene.served(ksql__state__older="AGAIN") as http:
+        assert http.queries() == {"AGAIN": "RUNNING"}
+        scene.await_out(8)
+        scene.batches(5)
+    with scene.served():  # its new life needs no word any more
+        scene.batches(1)
+    assert scene.out() == [*range(6), *range(1, 15)]
+
+
+def remade(scene, count):
+    """The source, deleted and made anew, with so many records of its own."""
+    admin = AdminClient({"bootstrap.servers": scene.bootstrap})
+    admin.delete_topics([scene.src])[scene.src].result(30)
+    await_true("it is gone", lambda: scene.src not in topics(scene.bootstrap))
+    create_topic(scene.bootstrap, scene.src)
+    scene.send(count)
+
+
+def test_a_source_that_is_made_anew_while_its_query_rests_is_not_read_from_the_middle(scene):
+    with scene.served() as http:
+        http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)
+        scene.batches(2)
+        http.ksql("PAUSE AGAIN;")
+        remade(scene, 4)
+        http.ksql("RESUME AGAIN;")
+        await_true("its error", lambda: http.queries() == {"AGAIN": "ERROR"})
+        error, *_ = http.one("EXPLAIN AGAIN;")["queryDescription"]["queryErrors"]
+        assert f'topic "{scene.src}" was deleted and made anew' in error["errorMessage"]
+    with scene.served(ksql__state__anew="AGAIN") as http:
+        scene.await_out(5)
+        assert http.queries() == {"AGAIN": "RUNNING"}
+    assert scene.out() == [0, 1, 2, 3, 4, 5]
+
+
+def test_one_that_may_lose_data_reads_a_source_that_was_made_anew_from_its_beginning(scene):
+    with scene.served() as http:
+        http.ksql(scene.declared())
+        http.ksql(scene.copy(), {**EXACTLY_ONCE, "ksql.query.fail.on.data.loss": "false"})
+        scene.batches(2)
+    remade(scene, 4)
+    with scene.served() as http:
+        scene.await_out(5)
+        assert http.queries() == {"AGAIN": "RUNNING"}
+    assert scene.out() == [0, 1, 2, 3, 4, 5]
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("point", ["switched", "written"])
 def test_a_statement_that_is_tried_again_after_a_crash_is_not_muted(scene, point):

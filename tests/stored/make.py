@@ -23,7 +23,7 @@ from ksql.engine.ports import Command
 from ksql.formats.schema_registry import Reference, Schema
 from ksql.kafka.claims import Claim
 from ksql.registry import records
-from ksql.spark import checkpoint, lives, pins, trial
+from ksql.spark import checkpoint, lives, origins, pins, trial
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
 from ksql.types.windowed import session_key, window_key
@@ -243,6 +243,7 @@ LEASE: Final = {
     "format": 1, "claim": "c1", "boot": "b-1", "until.s": 12.5, "until.ms": BASE_MS, "lost": True,
 }  # fmt: skip
 STARTS: Final = {"s": {"0": 3, "1": 0}}
+TOPICS: Final = {"s": "Xq3TQ8vLTtqS1dVv0w2m7A", "t": "0uJt1NnfRV6Gk5iVb4c9dg"}
 
 
 def _small_files(place: Path) -> None:
@@ -258,6 +259,7 @@ def _small_files(place: Path) -> None:
     (place / "lease.json").write_text(json.dumps(LEASE), "utf-8")
     (place / "starts.json").write_text(json.dumps(STARTS), "utf-8")
     pins.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
+    origins.write(place, TOPICS)
     (place / "claim.json").write_bytes(CLAIM.encode())
     left = place / "CTAS_T_4"
     left.mkdir()

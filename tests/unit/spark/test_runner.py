@@ -24,6 +24,7 @@ from ksql.spark.runner import CheckpointUnusable, SparkRunner, Surroundings
 from ksql.spark.running import Hands, RunningQuery
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import RetryPolicy, State
+from ksql.spark.vetting import Vetting
 from tests.unit.world import World
 
 OWNER = "_confluent-ksql-default_query_"
@@ -40,8 +41,8 @@ class Spark:
         (spec.checkpoint / "metadata").write_text("{}")
         return SimpleNamespace(isActive=True, stop=lambda: None, exception=lambda: None)
 
-    def host(self, place, prepare, on_failure):
-        hands = Hands(prepare, self.launch, lambda _query, _timeout: True)
+    def host(self, place, prepare, on_failure, vet):
+        hands = Hands(prepare, self.launch, lambda _query, _timeout: True, vet=vet)
         return RunningQuery(place, hands, RetryPolicy(), Still(), on_failure)
 
     def watch(self, _query):
@@ -58,7 +59,7 @@ class Still:
 
 
 class Desk:
-    def __init__(self, folder, **around):
+    def __init__(self, folder, vetting=None, **around):
         self.folder = folder / "queries"
         self.aside = Aside(folder / "aside", lambda: 0)
         self.runtime = Spark()
@@ -78,6 +79,7 @@ class Desk:
             aside=self.aside,
             incarnation=lambda: f"life{next(names)}",
             end_groups=self.ended.append,
+            vetting=vetting or Vetting(),
         )
 
     def application(self):
@@ -357,8 +359,8 @@ class Endless(Spark):
         self.waited.append(timeout_s)
         return False
 
-    def host(self, place, prepare, on_failure):
-        hands = Hands(prepare, self.launch, self.finish)
+    def host(self, place, prepare, on_failure, vet):
+        hands = Hands(prepare, self.launch, self.finish, vet=vet)
         return RunningQuery(place, hands, RetryPolicy(), Still(), on_failure)
 
 

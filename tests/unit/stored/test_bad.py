@@ -17,7 +17,7 @@ from ksql.commands.record import decode
 from ksql.plan.codec import UnreadablePlan, loads
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
-from ksql.spark import checkpoint, lives, pins, trial
+from ksql.spark import checkpoint, lives, origins, pins, trial
 from ksql.spark.pages import DamagedPage, PagedStore, UnknownPage
 from ksql.stores import values
 from ksql.stores.base import NewerStore, StoreDamaged
@@ -39,6 +39,7 @@ READERS = {
     "carried_out.json": lambda place: FileMark(place / "carried_out.json").read(),
     "trial.json": trial.read,
     "starts.json": lambda place: pins.read(place / "starts.json"),
+    "topics.json": origins.read,
     "starts-1.json": lambda place: pins.read(place / "starts-1.json"),
 }
 VERSIONS = {"service.json": "format", "life.json": "format"}

@@ -15,7 +15,7 @@ from ksql.base.config import Settings
 from ksql.base.ids import Offset
 from ksql.kafka import claims
 from ksql.registry import records
-from ksql.spark import checkpoint, lives, pins, trial
+from ksql.spark import checkpoint, lives, origins, pins, trial
 from ksql.spark.packing import pack, unpack
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
@@ -187,6 +187,12 @@ def test_where_a_query_begins_as_it_was_written_without_a_version(place, tmp_pat
     assert pins.read(place / "starts.json") == {"s": {0: 3, 1: 0}}
     (tmp_path / "starts.json").write_text('{"version": {"0": 3}}')
     assert pins.read(tmp_path / "starts.json") == {"version": {0: 3}}
+
+
+def test_the_topics_that_a_query_has_read(place, tmp_path):
+    assert origins.read(place) == make.TOPICS
+    origins.write(tmp_path, make.TOPICS)
+    assert (tmp_path / "topics.json").read_bytes() == (FILES / "topics.json").read_bytes()
 
 
 def test_what_was_moved_aside(place, tmp_path):

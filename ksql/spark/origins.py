@@ -1,0 +1,90 @@
+"""The topics that a checkpoint's offsets belong to: Kafka's own ids, in a small file of it.
+
+A topic that is deleted and made anew keeps its name, not its id. Its offsets begin again, so a
+checkpoint of the former topic would leave out the first records of the new one. Checkpoints of
+versions that kept no ids adopt those that they find at their next start.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from ksql.base import stored
+from ksql.base.errors import ServerError
+from ksql.base.files import write_whole
+from ksql.spark.checkpoint import CheckpointDamaged
+from ksql.spark.lives import NewerCheckpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Set
+    from pathlib import Path
+
+VERSION: Final = 1
+_VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"topics"})}
+_FILE: Final = "topics.json"
+
+
+class TopicRemade(ServerError):
+    """A topic that is no longer the one whose records the query has read."""
+
+    def __init__(self, query_id: str, topics: Mapping[str, tuple[str, str]]) -> None:
+        names = ", ".join(f'"{topic}"' for topic in topics)
+        ids = ", ".join(f"{topic}: {then}, now {now}" for topic, (then, now) in topics.items())
+        super().__init__(
+            f"topic {names} was deleted and made anew since query {query_id} has read it",
+            detail=f"Kafka's id of it has changed ({ids}). The query's offsets belong to the "
+            "former topic: to continue at them would leave out the first records of the new one.",
+            hint=f"Start once with -o ksql.state.anew={query_id} (or =all) to begin anew; or "
+            f"TERMINATE {query_id}. A query that was made with "
+            "ksql.query.fail.on.data.loss=false reads such a topic from its beginning.",
+        )
+
+
+def read(checkpoint: Path) -> dict[str, str]:
+    """Return the id of each topic, as it was when the checkpoint's offsets were read.
+
+    Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+    """
+    file = checkpoint / _FILE
+    try:
+        _, body = stored.read(file.read_text(encoding="utf-8"), _VERSIONS)
+        topics = body["topics"]
+        if not isinstance(topics, dict):
+            raise TypeError("its topics are no object")
+        return {topic: stored.text_of(topics, topic) for topic in topics}
+    except FileNotFoundError:
+        return {}
+    except stored.NewerVersion as newer:
+        raise NewerCheckpoint(file, newer) from newer
+    except (TypeError, ValueError) as error:
+        raise CheckpointDamaged(file, str(error)) from error
+
+
+def write(checkpoint: Path, topics: Mapping[str, str]) -> None:
+    """Write the ids down.
+
+    Raises: OSError.
+    """
+    body = {"version": VERSION, "topics": dict(sorted(topics.items()))}
+    write_whole(checkpoint / _FILE, json.dumps(body))
+
+
+def remade(
+    then: Mapping[str, str], now: Mapping[str, str], begun: Set[str]
+) -> dict[str, tuple[str, str]]:
+    """Return the topics of other ids than before, with both; ``begun`` are those with offsets.
+
+    An id that is not known, or that the brokers do not give, is like any other.
+    """
+    return {
+        topic: (then[topic], id_)
+        for topic, id_ in sorted(now.items())
+        if topic in begun and id_ and then.get(topic, "") not in ("", id_)
+    }
+
+
+def kept(then: Mapping[str, str], now: Mapping[str, str], begun: Set[str]) -> dict[str, str]:
+    """Return the ids to write down: those that the brokers give, and those of other offsets."""
+    old = {topic: id_ for topic, id_ in then.items() if topic in begun}
+    return old | {topic: id_ for topic, id_ in now.items() if id_}

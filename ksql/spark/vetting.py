@@ -1,0 +1,71 @@
+"""Before each launch: does the checkpoint still fit to what Kafka has?
+
+A checkpoint that was restored from a copy is older than what its query has written; a topic may
+have been deleted and made anew. Both would lose records without a word.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ksql.spark import checkpoint, lives, origins
+
+if TYPE_CHECKING:
+    from ksql.spark.checkpoint import Position
+    from ksql.spark.spec import QuerySpec
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Vetting:
+    """The questions to Kafka, asked once for each launch.
+
+    ``marks`` gives the highest offset of the groups of that name, ``topic_ids`` the ids of the
+    topics that exist, ``begins`` their first offsets. All of them are asked again for a while if
+    Kafka does not answer.
+    """
+
+    marks: Callable[[re.Pattern[str]], int] = lambda _names: 0
+    topic_ids: Callable[[Iterable[str]], Mapping[str, str]] = lambda _topics: {}
+    begins: Callable[[Iterable[str]], Mapping[tuple[str, int], int]] = lambda _topics: {}
+
+    def check(self, spec: QuerySpec, owner: str) -> None:
+        """Refuse a checkpoint that does not fit; write the topics' ids into one that does.
+
+        ``owner`` is the part of the query's name in Kafka that all its lives share.
+
+        Raises: OlderCheckpoint, TopicRemade, CheckpointMissing, CheckpointDamaged, OSError, and
+            what Kafka says.
+        """
+        life = lives.Life(spec.incarnation or "")
+        lives.check_present(spec.query_id, spec.checkpoint, life)
+        planned = checkpoint.planned(spec.checkpoint)
+        if spec.exactly_once:
+            lives.check_age(spec.query_id, spec.checkpoint, self.marks(life.groups(owner)), planned)
+        self._check_topics(spec, planned)
+
+    def _check_topics(self, spec: QuerySpec, planned: Position | None) -> None:
+        then, now = origins.read(spec.checkpoint), self.topic_ids(spec.topics)
+        begun = set(planned.offsets) if planned is not None else set(then)
+        if found := origins.remade(then, now, begun):
+            if spec.fail_on_data_loss or planned is None:
+                raise origins.TopicRemade(spec.query_id, found)
+            self._read_again(spec, list(found))
+        if (known := origins.kept(then, now, begun)) != then:
+            origins.write(spec.checkpoint, known)
+
+    def _read_again(self, spec: QuerySpec, topics: list[str]) -> None:
+        starts: checkpoint.Offsets = {topic: {} for topic in topics}
+        for (topic, partition), offset in self.begins(topics).items():
+            starts[topic][partition] = offset
+        checkpoint.move(spec.checkpoint, starts)
+        for topic in topics:
+            _log.warning(
+                "remade_topic_read_from_its_beginning",
+                extra={"query_id": spec.query_id, "topic": topic},
+            )
