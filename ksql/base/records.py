@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+LATEST_MS: Final = (2**63 - 1) // 1000
+"""The latest time of a record that a query can read: Spark counts microseconds in 64 bits."""
 
 Row = tuple[Any, ...]
 """A row's values in the order of its columns; see ``ksql.types.model`` for their types."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import QueryFailed
+from ksql.base.records import LATEST_MS
 from ksql.java.timeformat import timestamp_parser
 from ksql.types.model import STRING, SqlType
 
@@ -47,9 +48,11 @@ def extractor(
             except ValueError as error:
                 why = str(error)
             else:
-                if time >= 0:
+                if 0 <= time <= LATEST_MS:
                     return time
                 why = f"negative timestamp {time}"
+                if time > 0:
+                    why = f"timestamp {time} is later than {LATEST_MS} ms"
         if fatal:
             raise BadTimestamp(why, row)
         log("timestamp", why, row)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _FOREVER = str(2**63 - 1)
+AFTER_MAX_MS: Final = 9_200_000_000_000_000
+"""How far ahead of now a record's time may lie: no query can read one beyond ``LATEST_MS``."""
 
 _FIXED = {
     "process.roles": "broker,controller",
@@ -25,12 +27,13 @@ _FIXED = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
-    # event times are the data's own, decades old or ahead: they neither expire nor are refused
+    # event times are the data's own, decades old or ahead: they neither expire nor are refused,
+    # unless they are so late that they would end each query over their topic
     "log.retention.ms": "-1",
     "log.retention.bytes": "-1",
     "log.roll.hours": "8760",
     "log.message.timestamp.before.max.ms": _FOREVER,
-    "log.message.timestamp.after.max.ms": _FOREVER,
+    "log.message.timestamp.after.max.ms": str(AFTER_MAX_MS),
     # an exactly-once query keeps its position as a group's offset, also while it is stopped
     "offsets.retention.minutes": str(2**31 - 1),
     "message.max.bytes": str(8 << 20),

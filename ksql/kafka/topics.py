@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
+from ksql.base.errors import KsqlError
 from ksql.catalog.topic import Topic
+from ksql.kafka.broker_config import AFTER_MAX_MS
 from ksql.kafka.errors import TopicExists, UnknownTopic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.kafka.admin import Admin
+
+
+_log = logging.getLogger(__name__)
+_AFTER: Final = "message.timestamp.after.max.ms"
 
 
 class KafkaTopics:
@@ -31,12 +38,22 @@ class KafkaTopics:
         return self._admin.topic_id(name) or ""
 
     def create(self, topic: Topic) -> bool:
-        """Create it, unless it exists."""
+        """Create it, unless it exists; it takes no record that is too late for every query."""
         try:
             self._admin.create(topic)
         except TopicExists:
             return False
+        self._bound_times(topic.name)
         return True
+
+    def _bound_times(self, name: str) -> None:
+        """Lower the brokers' bound where it is higher; those before Kafka 3.6 have none."""
+        try:
+            found = self._admin.describe([name]).get(name)
+            if found is not None and int(found.configs.get(_AFTER, 0)) > AFTER_MAX_MS:
+                self._admin.alter_configs(name, {_AFTER: str(AFTER_MAX_MS)})
+        except KsqlError as problem:  # the topic is there and can be used
+            _log.warning("times_not_bounded", extra={"topic": name, "reason": problem.text()})
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete those that exist."""

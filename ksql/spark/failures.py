@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ksql.base.errors import QueryFailed
+from ksql.base.records import LATEST_MS
+
 _CAUSE = re.compile(
     r"^(?:Caused by: )?(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$",
     re.MULTILINE,
@@ -12,6 +15,10 @@ _DATA_LOST = re.compile(
     r"data (?:may have been|was) (?:lost|missed)|DATA_LOSS|partitions? .{0,80}gone", re.IGNORECASE
 )
 _NO_TOPIC = re.compile(r"UnknownTopicOrPartition|does not host this topic-partition", re.IGNORECASE)
+
+_TOO_LATE = re.compile(
+    r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value (-?\d+)"
+)
 
 _LOST = (
     "records that the query has not read yet are gone from the broker (a topic was deleted, "
@@ -27,8 +34,24 @@ _WORKER_DIED = re.compile(r"Python worker exited unexpectedly")
 _MISSING = "a topic that the query reads does not exist"
 
 
+class RecordTooLate(QueryFailed):
+    """A record whose time Spark's source cannot read."""
+
+    def __init__(self, topic: str, partition: str, offset: str, time: str) -> None:
+        super().__init__(
+            f'topic "{topic}" has a record that cannot be read: partition {partition}, '
+            f"offset {offset}, timestamp {time}",
+            detail=f"No query can read a timestamp beyond {LATEST_MS} ms; its producer may write "
+            "microseconds or nanoseconds",
+            hint=f"Delete the records of that partition before offset {int(offset) + 1} with "
+            "kafka-delete-records; docs/operations.md says what that means for the query.",
+        )
+
+
 def reason(trace: str) -> str:
     """Return the sentence that a user needs, out of a chain of stack traces."""
+    if late := _TOO_LATE.search(trace):
+        return str(RecordTooLate(*late.groups()))
     if _DATA_LOST.search(trace):
         return _LOST
     if _NO_TOPIC.search(trace):

@@ -11,6 +11,7 @@ from ksql.analysis.describe import describe
 from ksql.analysis.errors import UnknownSource
 from ksql.base.errors import PREPARING, ParseError, StatementError
 from ksql.base.ident import did_you_mean, quote_always
+from ksql.base.records import LATEST_MS
 from ksql.compile.constants import constant_value
 from ksql.dataflow import rights
 from ksql.formats.schema_registry import subject_name
@@ -79,6 +80,11 @@ def _record(
     if time is not None and time < 0:
         raise CannotInsert(
             f"Invalid timestamp: {time}. Timestamp should always be non-negative or null."
+        )
+    if time is not None and time > LATEST_MS:
+        raise CannotInsert(
+            f"Invalid timestamp: {time}. No query could read a record later than {LATEST_MS}.",
+            hint="Timestamps are in milliseconds since 1970.",
         )
     key = tuple(values.get(column.name) for column in source.schema.key)
     value = tuple(values.get(column.name) for column in source.schema.value)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ksql.base.records import LATEST_MS
 from ksql.kafka.broker import last_meaningful_line
 from ksql.kafka.broker_config import java_options, log_properties, server_properties
 
@@ -23,7 +24,14 @@ def test_old_records_are_taken_and_kept():
     settings = parsed(server_properties(Path("/data"), 1, 2))
     assert settings["log.retention.ms"] == "-1"
     assert settings["log.message.timestamp.before.max.ms"] == str(2**63 - 1)
-    assert settings["log.message.timestamp.after.max.ms"] == str(2**63 - 1)
+
+
+def test_records_that_are_too_late_for_every_query_are_refused_for_centuries():
+    settings = parsed(server_properties(Path("/data"), 1, 2))
+    bound = int(settings["log.message.timestamp.after.max.ms"])
+    year_2000, year_2600 = 946_684_800_000, 19_880_899_200_000
+    assert year_2000 + bound < year_2600 + bound <= LATEST_MS
+    assert bound > LATEST_MS * 99 // 100  # the others are taken
 
 
 def test_a_backslash_in_a_path_survives_java():

@@ -43,3 +43,19 @@ def test_a_user_reads_one_sentence(trace, text):
     assert text in reason(trace)
     assert "\n" not in reason(trace)
     assert "Exception" not in reason(trace)
+
+
+def test_a_record_that_is_too_late_is_named_with_the_way_behind_it():
+    """The trace is Spark's: its error condition KAFKA_MALFORMED_RECORD_TIMESTAMP."""
+    found = reason(
+        "org.apache.spark.SparkException: Job aborted due to stage failure\n"
+        "Caused by: java.lang.ArithmeticException: [KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at "
+        "topic my.topic partition 2 offset 41 has timestamp value 9223372036854776 that overflows "
+        "when converting to Spark's microsecond-precision TimestampType.\n\tat a.b.C.d(C.scala:1)"
+    )
+    assert found.startswith(
+        'topic "my.topic" has a record that cannot be read: partition 2, offset 41, '
+        "timestamp 9223372036854776"
+    )
+    assert "before offset 42" in found
+    assert "\n" not in found

@@ -77,6 +77,10 @@ def test_queries_see_the_record():
         ("INSERT INTO S (ROWTIME, K) VALUES (-1, 'k');",
          "Failed to insert values into 'S'. Invalid timestamp: -1. "
          "Timestamp should always be non-negative or null.", ""),
+        ("INSERT INTO S (ROWTIME, K) VALUES (9223372036854776, 'k');",
+         "Failed to insert values into 'S'. Invalid timestamp: 9223372036854776. "
+         "No query could read a record later than 9223372036854775.",
+         "Timestamps are in milliseconds since 1970."),
         ("INSERT INTO S (KK) VALUES ('k');", "Column name `KK` does not exist.",
          "Did you mean K?"),
         ("INSERT INTO S (ROWPARTITION) VALUES (1);",
