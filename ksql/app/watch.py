@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 _TURN_S = 1.0
 _PROBE_S = 2.0
 _LONGEST_REST_S = 15.0
+_PATIENCE_S = 60.0
+_LONGEST_PATIENCE_S = 960.0
 
 
 def kafka_answers(settings: KafkaSettings) -> Callable[[], str]:
@@ -41,7 +43,10 @@ def kafka_answers(settings: KafkaSettings) -> Callable[[], str]:
 
 
 class Watch:
-    """Asks Kafka whether it answers, and starts the embedded broker again when it has died."""
+    """Asks Kafka whether it answers, and starts the embedded broker again when it has died.
+
+    The look at the queries has a thread of its own: a start may take minutes.
+    """
 
     def __init__(
         self,
@@ -54,18 +59,25 @@ class Watch:
         self._probe = probe
         self._broker = broker
         self._on_return = on_return
-        self._on_turn = on_turn
         self._kafka = ""
         self._next_start = 0.0
         self._attempt = 0
         self._failed: set[str] = set()
         self.pause_s = _TURN_S
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._threads = (
+            threading.Thread(
+                target=self._run, args=("watch_kafka", self.turn), name="watch", daemon=True
+            ),
+            threading.Thread(
+                target=self._run, args=("watch_queries", on_turn), name="watch-queries", daemon=True
+            ),
+        )
 
     def start(self) -> None:
         """Begin; Kafka has answered already."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     @property
     def kafka(self) -> str:
@@ -76,10 +88,9 @@ class Watch:
         """Look no more. A look that is under way is not waited for: it changes nothing any more."""
         self._closing.set()
 
-    def _run(self) -> None:
+    def _run(self, what: str, work: Callable[[], object]) -> None:
         while not self._closing.wait(self.pause_s):
-            self._do("watch_kafka", self.turn)
-            self._do("watch_queries", self._on_turn)
+            self._do(what, work)
 
     def _do(self, what: str, work: Callable[[], object]) -> None:
         """Run the check; a defect in it is logged once and does not end the watch."""
@@ -94,9 +105,12 @@ class Watch:
         """Look at Kafka once."""
         broker = self._broker
         if broker is not None and not broker.alive:
-            self._tell(f"The embedded Kafka broker has ended: {broker.ending()}")
+            ended = f"The embedded Kafka broker has ended: {broker.ending()}"
             if time.monotonic() >= self._next_start:
+                self._tell(f"{ended}. It is being started again, try {self._attempt + 1}.")
                 self._start_again(broker)
+            else:
+                self._tell(f"{ended}. Try {self._attempt + 1} to start it again comes soon.")
             return
         problem = self._probe()
         if problem:
@@ -113,11 +127,16 @@ class Watch:
         self._kafka = problem
 
     def _start_again(self, broker: EmbeddedBroker) -> None:
+        """Start it; each try may take longer than the one before, as the machine may be busy."""
+        patience_s = min(_LONGEST_PATIENCE_S, _PATIENCE_S * (1 << min(self._attempt, 10)))
         try:
-            broker.revive()
+            broker.revive(patience_s)
         except (KsqlError, OSError) as error:  # a full disk fails the settings' file already
             reason = error.text() if isinstance(error, KsqlError) else str(error)
             rest_s = min(_LONGEST_REST_S, float(1 << min(self._attempt, 10)))
             self._attempt += 1
             self._next_start = time.monotonic() + rest_s
-            _log.info("broker_not_started", extra={"reason": reason, "rest_s": rest_s})
+            _log.warning(
+                "broker_not_started",
+                extra={"reason": reason, "attempt": self._attempt, "rest_s": rest_s},
+            )

@@ -34,6 +34,7 @@ from ksql.kafka.errors import (
     retrying,
     translated,
 )
+from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +84,7 @@ class Admin:
 
     @cached_property
     def _client(self) -> AdminClient:
-        return AdminClient(self._settings.admin())
+        return AdminClient(self._settings.admin(), logger=CLIENT_LOG)
 
     # --- what is there ------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ from ksql.base.jvm import find_java
 from ksql.base.lock import FileLock
 from ksql.base.orphans import await_predecessors
 from ksql.kafka.broker_config import java_options, log_properties, server_properties
+from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.patience import Patience, cpu_seconds
 
 if TYPE_CHECKING:
     from ksql.base.jvm import Java
@@ -79,6 +81,7 @@ class EmbeddedBroker:
         self._bootstrap = ""
         self._log_start = 0
         self._stopping = False
+        self._patience_s = _READY_SECONDS
 
     @property
     def bootstrap(self) -> str:
@@ -121,11 +124,13 @@ class EmbeddedBroker:
             raise
         return self._bootstrap
 
-    def revive(self) -> None:
+    def revive(self, patience_s: float = _READY_SECONDS) -> None:
         """Starts it again after it has died, on its data and its port, as clients know that.
 
+        A start that computes when its patience is over gets more of it: the machine is busy.
         Raises: as ``start``; it may be tried again then.
         """
+        self._patience_s = patience_s
         bootstrap = self._bootstrap
         self._port = int(bootstrap.rpartition(":")[2])
         self._end_process()
@@ -253,20 +258,22 @@ class EmbeddedBroker:
         return self.log_file.with_name("broker.out")
 
     def _await_ready(self, port: int) -> None:
-        deadline = time.monotonic() + _READY_SECONDS
+        patience = Patience(self._patience_s, lambda: cpu_seconds(self.pid))
         while not _answers(port):
-            self._check_start(deadline)
+            self._check_start(patience)
             time.sleep(_POLL_SECONDS)
-        admin = AdminClient({"bootstrap.servers": f"{_HOST}:{port}", "log_level": 0})
+        admin = AdminClient(
+            {"bootstrap.servers": f"{_HOST}:{port}", "log_level": 0}, logger=CLIENT_LOG
+        )
         while not _has_broker(admin):
-            self._check_start(deadline)
+            self._check_start(patience)
             time.sleep(_POLL_SECONDS)
 
-    def _check_start(self, deadline: float) -> None:
+    def _check_start(self, patience: Patience) -> None:
         if not self.alive:
             raise BrokerFailed(self._last_words(), self.log_file)
-        if time.monotonic() > deadline:
-            words = f"It did not answer within {_READY_SECONDS:.0f} s. {self._last_words()}"
+        if patience.over():
+            words = f"It did not answer within {patience.waited_s:.0f} s. {self._last_words()}"
             raise BrokerFailed(words, self.log_file)
 
     def _last_words(self) -> str:

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from ksql.base.errors import StartError
+from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.settings import KafkaSettings, is_client_property
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def check_clients(properties: Mapping[str, str]) -> None:
 
 def _refusal(properties: Mapping[str, str]) -> str:
     settings = KafkaSettings.from_properties({**properties, _BOOTSTRAP: _NO_BROKER})
-    clients: tuple[tuple[Callable[[Config], Any], Config], ...] = (
+    clients: tuple[tuple[Callable[..., Any], Config], ...] = (
         (Producer, settings.producer()),
         (Consumer, settings.consumer()),
         (AdminClient, settings.admin()),
@@ -51,7 +52,7 @@ def _refusal(properties: Mapping[str, str]) -> str:
     for make, config in clients:
         del config[_BOOTSTRAP]
         try:
-            make(config)
+            make(config, logger=CLIENT_LOG)
         except KafkaException as error:
             return str(error.args[0].str()).strip()
     return ""

@@ -20,6 +20,7 @@ from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import BEGINNING, Reader
 from ksql.kafka.errors import FENCED, KafkaUnreachable, ProducerFenced, TopicExists, error_of
+from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
     from ksql.kafka.settings import KafkaSettings
@@ -139,7 +140,7 @@ class KafkaClaims:
             "delivery.timeout.ms": _TRANSACTION_MS,
             "acks": "all",
         }
-        self._producer = producer = Producer(self._settings.producer(**more))
+        self._producer = producer = Producer(self._settings.producer(**more), logger=CLIENT_LOG)
         try:
             producer.init_transactions(self._settings.timeout_s)
         except KafkaException as problem:

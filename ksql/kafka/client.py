@@ -26,6 +26,7 @@ from ksql.kafka.errors import (
     retrying,
     translated,
 )
+from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -74,7 +75,9 @@ class Sender:
         self._settings = settings
         self._failed: list[tuple[str, KafkaError]] = []
         self._last_error = ""
-        self._producer = Producer({**settings.producer(**config), "error_cb": self._note})
+        self._producer = Producer(
+            {**settings.producer(**config), "error_cb": self._note}, logger=CLIENT_LOG
+        )
         self._on_delivery: Callable[[KafkaError | None, Message], None] | None = self._report
 
     def send(
@@ -198,7 +201,8 @@ class TransactionalSender(Sender):
         self._usable = False
         self._producer.purge()
         self._producer = Producer(
-            {**self._settings.producer(**self._config), "error_cb": self._note}
+            {**self._settings.producer(**self._config), "error_cb": self._note},
+            logger=CLIENT_LOG,
         )
         self.start()
 
@@ -299,7 +303,9 @@ class Reader:
         self._admin = Admin(settings)
         self._positions: Offsets = {}
         self._last_error = ""
-        self._consumer = Consumer({**settings.consumer(**config), "error_cb": self._note})
+        self._consumer = Consumer(
+            {**settings.consumer(**config), "error_cb": self._note}, logger=CLIENT_LOG
+        )
 
     @property
     def positions(self) -> Offsets:

@@ -10,6 +10,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient
 
 from ksql.kafka.errors import error_of, retrying
+from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
     import re
@@ -28,7 +29,7 @@ class GroupOffsets:
 
     @cached_property
     def _client(self) -> AdminClient:
-        return AdminClient(self._settings.admin())
+        return AdminClient(self._settings.admin(), logger=CLIENT_LOG)
 
     def highest(self, names: re.Pattern[str]) -> int:
         """Return the highest offset of all groups whose whole name fits; 0 if there is none.
@@ -65,7 +66,7 @@ class GroupOffsets:
 
 def delete_groups(settings: KafkaSettings, names: re.Pattern[str]) -> list[str]:
     """Delete the groups whose whole name fits; what cannot be deleted is left and logged."""
-    client = AdminClient(settings.admin())
+    client = AdminClient(settings.admin(), logger=CLIENT_LOG)
     try:
         listed = client.list_consumer_groups(request_timeout=_PATIENCE_S).result(_PATIENCE_S)
         doomed = [group.group_id for group in listed.valid if names.fullmatch(group.group_id)]

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ksql.base.errors import QueryFailed
 from ksql.kafka.epoch import EpochTooLarge, send_at_epoch
+from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.processing_log import SINK
 
 if TYPE_CHECKING:
@@ -91,7 +92,9 @@ class WorkerProducer:
         self._failed: list[tuple[str, str]] = []
         self._rejected: list[str] = []
         self._config = dict(config)
-        self._producer = Producer({**DEFAULTS, **config, "on_delivery": self._report})
+        self._producer = Producer(
+            {**DEFAULTS, **config, "on_delivery": self._report}, logger=CLIENT_LOG
+        )
 
     def send(self, topic: str, records: Iterable[OutRecord], rejected: Rejected) -> int:
         """Hand over the records; returns how many were accepted."""

@@ -13,6 +13,7 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.client import not_written
 from ksql.kafka.epoch import send_at_epoch
 from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, error_of, is_unknown_topic
+from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producer import fitting
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ class _Line:
         self.fatal = False
         self.last_error = ""
         self._open = True
-        self.producer = Producer({**config, "error_cb": self._note})
+        self.producer = Producer({**config, "error_cb": self._note}, logger=CLIENT_LOG)
         self._thread = threading.Thread(target=self._serve, name="kafka-sender", daemon=True)
         self._thread.start()
 

@@ -23,6 +23,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ksql.kafka.calls import in_time
 from ksql.kafka.errors import FENCED, error_of, is_retriable
+from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producer import DeliveryFailed, WorkerProducer
 from ksql.kafka.turn import Turn
 
@@ -63,7 +64,9 @@ class TaskTransactions(WorkerProducer):
                 "transactional.id": task_id,
             }
         )
-        group = Consumer({**_client(config), "group.id": task_id, "enable.auto.commit": False})
+        group = Consumer(
+            {**_client(config), "group.id": task_id, "enable.auto.commit": False}, logger=CLIENT_LOG
+        )
         try:
             # first shut out the holder of the id, then ask how far it came
             _again(self._producer.init_transactions)

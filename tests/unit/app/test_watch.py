@@ -16,12 +16,14 @@ class Broker:
         self.alive = True
         self.failures = failures
         self.tries = 0
+        self.patience = []
 
     def ending(self) -> str:
         return "the disk is full"
 
-    def revive(self) -> None:
+    def revive(self, patience_s: float) -> None:
         self.tries += 1
+        self.patience.append(patience_s)
         if self.tries <= self.failures:
             raise OSError(28, "No space left on device")
         self.alive = True
@@ -96,3 +98,54 @@ def test_what_hangs_holds_up_nobody(caplog):
 
 def test_all_that_ends_in_time():
     assert close_all([lambda: None], 30) is True
+
+
+def test_each_try_may_take_longer_and_is_said(monkeypatch, caplog):
+    now = [0.0]
+    monkeypatch.setattr("ksql.app.watch.time", SimpleNamespace(monotonic=lambda: now[0]))
+    broker = Broker(failures=7)
+    seen = []
+    watch = Watch(lambda: "", broker)
+    usual = broker.revive
+
+    def revive(patience_s: float) -> None:
+        seen.append(watch.kafka)
+        usual(patience_s)
+
+    broker.revive = revive  # type: ignore[method-assign]  # a stand-in
+    broker.alive = False
+    while not broker.alive:
+        watch.turn()
+        now[0] += 20.0
+    assert broker.patience == [60.0, 120.0, 240.0, 480.0, 960.0, 960.0, 960.0, 960.0]
+    assert [f"It is being started again, try {n}." in told for n, told in enumerate(seen, 1)] == [
+        True
+    ] * 8
+    failed = [r for r in caplog.records if r.message == "broker_not_started"]
+    assert [r.levelname for r in failed] == ["WARNING"] * 7
+
+
+def test_the_queries_are_looked_at_while_a_broker_starts():
+    begun, looked, release = threading.Event(), threading.Event(), threading.Event()
+    broker = Broker()
+    broker.alive = False
+
+    def revive(_patience_s: float) -> None:
+        begun.set()
+        release.wait(30)
+        broker.alive = True
+
+    def look() -> None:
+        if begun.is_set():
+            looked.set()
+
+    broker.revive = revive  # type: ignore[method-assign]  # a stand-in
+    watch = Watch(lambda: "", broker, on_turn=look)
+    watch.pause_s = 0.001
+    watch.start()
+    try:
+        assert looked.wait(20)
+        assert not release.is_set()
+    finally:
+        release.set()
+        watch.close()

@@ -45,7 +45,7 @@ def client(monkeypatch):
     """The client of the producer that is made next."""
     made = []
 
-    def make(config):
+    def make(config, logger):
         made.append(Client(config))
         return made[0]
 

@@ -64,7 +64,7 @@ def limit():
 def clients(monkeypatch, limit):
     made = []
 
-    def make(config):
+    def make(config, logger):
         made.append(Client(config))
         return made[-1]
 
