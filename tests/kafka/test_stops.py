@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -101,6 +102,35 @@ def test_a_batch_that_does_not_end(tmp_path):
         server.http.ksql(DECLARED + "CREATE STREAM v AS SELECT k, slow(n) AS n FROM s;")
         server.http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
         await_("counted", lambda: counts(server) == {"a": 1})
+        family = server.family()
+        server.process.send_signal(signal.SIGTERM)
+        ended(server, family)
+
+
+def test_a_batch_that_does_not_end_holds_up_no_statement(tmp_path):
+    """Each answer comes within the client's patience, which is much less than the batch takes."""
+    (tmp_path / "ext").mkdir()
+    (tmp_path / "ext" / "slow.py").write_text(SLOW)
+    more = {"ksql.extension.dir": str(tmp_path / "ext"), "ksql.udf.timeout.ms": "3600000"}
+    with started(tmp_path, **more) as server:
+        http = server.http
+        http.ksql(DECLARED)
+        for name in ("u", "v", "w"):
+            http.ksql(f"CREATE STREAM {name} AS SELECT k, slow(n) AS n FROM s;")
+        http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
+        await_("counted", lambda: counts(server) == {"a": 1})
+        u, v, w = (next(q for q in http.queries() if f"_{n}_" in q) for n in "UVW")
+        for text in (f"TERMINATE {u};", f"PAUSE {v};", "DROP STREAM w;"):
+            with ThreadPoolExecutor(2) as clients:
+                ends = clients.submit(http.ksql, text)
+                other = clients.submit(http.ksql, f"CREATE TYPE t{len(text)} AS STRUCT<a INT>;")
+                other.result(30)
+                ends.result(30)
+        assert u not in http.queries()
+        assert w not in http.queries()
+        assert http.queries()[v] == "PAUSED"
+        http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
+        await_("counted on", lambda: counts(server) == {"a": 2})
         family = server.family()
         server.process.send_signal(signal.SIGTERM)
         ended(server, family)

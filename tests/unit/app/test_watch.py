@@ -16,7 +16,7 @@ class Broker:
         self.alive = True
         self.failures = failures
         self.tries = 0
-        self.patience = []
+        self.patience: list[float] = []
 
     def ending(self) -> str:
         return "the disk is full"
@@ -130,7 +130,8 @@ def test_the_queries_are_looked_at_while_a_broker_starts():
     broker = Broker()
     broker.alive = False
 
-    def revive(_patience_s: float) -> None:
+    def revive(patience_s: float) -> None:
+        del patience_s
         begun.set()
         release.wait(30)
         broker.alive = True
