@@ -1,4 +1,4 @@
-"""What librdkafka says, as lines of our own log instead of on the console."""
+"""Lines of librdkafka, in our own log instead of on the console."""
 
 from __future__ import annotations
 

@@ -115,22 +115,18 @@ def test_a_batch_that_does_not_end_holds_up_no_statement(tmp_path):
     with started(tmp_path, **more) as server:
         http = server.http
         http.ksql(DECLARED)
-        for name in ("u", "v", "w"):
+        statements = {"u": "TERMINATE {};", "v": "PAUSE {};", "w": "DROP STREAM w;"}
+        for count, (name, text) in enumerate(statements.items(), 1):
             http.ksql(f"CREATE STREAM {name} AS SELECT k, slow(n) AS n FROM s;")
-        http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": 1})
-        u, v, w = (next(q for q in http.queries() if f"_{n}_" in q) for n in "UVW")
-        for text in (f"TERMINATE {u};", f"PAUSE {v};", "DROP STREAM w;"):
+            query = next(each for each in http.queries() if f"_{name.upper()}_" in each)
+            http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
+            await_("counted", lambda wanted=count: counts(server) == {"a": wanted})
             with ThreadPoolExecutor(2) as clients:
-                ends = clients.submit(http.ksql, text)
-                other = clients.submit(http.ksql, f"CREATE TYPE t{len(text)} AS STRUCT<a INT>;")
+                ending = clients.submit(http.ksql, text.format(query))
+                other = clients.submit(http.ksql, f"CREATE TYPE {name} AS STRUCT<a INT>;")
                 other.result(30)
-                ends.result(30)
-        assert u not in http.queries()
-        assert w not in http.queries()
-        assert http.queries()[v] == "PAUSED"
-        http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted on", lambda: counts(server) == {"a": 2})
+                ending.result(30)
+            assert http.queries().get(query) == ("PAUSED" if name == "v" else None)
         family = server.family()
         server.process.send_signal(signal.SIGTERM)
         ended(server, family)
