@@ -55,7 +55,10 @@ def read_topic(kafka: KafkaSettings, topic: str) -> list[Actual]:
     with Reader(kafka) as reader:
         reader.assign_topics([topic])
         for batch in reader.read_to_end():
-            found += [Actual(r.key, r.value, r.timestamp, tuple(r.headers or ())) for r in batch]
+            found += [
+                Actual(r.key, r.value, r.timestamp, tuple(r.headers or ()), r.partition)
+                for r in batch
+            ]
     return found
 
 

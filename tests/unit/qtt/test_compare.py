@@ -91,6 +91,25 @@ def _value(n):
     return {"V": tokens.Number(n)}
 
 
+def test_only_records_of_one_partition_have_an_order():
+    wanted = [
+        Record(topic="t", key=key, value=_value(n), timestamp=None)
+        for key, n in (("a", 1), ("b", 2), ("a", 3))
+    ]
+    first, second, third = (
+        Actual(b"b", b'{"V":2}', 9, partition=0),
+        Actual(b"a", b'{"V":1}', 9, partition=1),
+        Actual(b"a", b'{"V":3}', 9, partition=1),
+    )
+    _check(wanted, [first, second, third])
+    with pytest.raises(Mismatch, match='"V":1'):
+        _check(wanted, [first, third, second])
+    with pytest.raises(Mismatch):
+        _check(wanted, [found._replace(partition=0) for found in (first, second, third)])
+    with pytest.raises(Mismatch, match="3 records expected, 2 found"):
+        _check(wanted, [first, second])
+
+
 def test_records_are_compared_in_their_order():
     wanted = [
         Record(topic="t", key="a", value=_value(1), timestamp=None),
