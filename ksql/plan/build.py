@@ -20,7 +20,7 @@ from ksql.analysis.windows import sizes
 from ksql.base.errors import StatementError
 from ksql.base.ident import listed
 from ksql.functions.instantiate import instantiate_aggregate
-from ksql.plan.clauses import check_formats, check_tables, check_windows, selected
+from ksql.plan import clauses
 from ksql.plan.exploded import table_call
 from ksql.plan.joined import exchanged, key_parts, read
 from ksql.plan.nodes import (
@@ -115,7 +115,7 @@ class _Builder:
         self._check_clauses()
         plan = self._filtered(read(self.relation))
         grouped = self._is_grouped()
-        tables = has_table_functions(selected(self.query), self.functions)
+        tables = has_table_functions(clauses.selected(self.query), self.functions)
         if grouped:
             if tables:
                 raise StatementError("Table functions cannot be used with aggregations.")
@@ -131,15 +131,15 @@ class _Builder:
         query, sources = self.query, self.relation.sources
         if query.window is not None and query.group_by is None:
             self._is_grouped()
-        check_windows(query)
+        clauses.check_windows(query)
         if query.having is not None and query.group_by is None and not self._aggregates():
             raise StatementError("HAVING requires a GROUP BY clause.")
-        check_tables(query, sources, persistent=self.persistent)
+        clauses.check_tables(query, sources, persistent=self.persistent)
 
     def _aggregates(self) -> list[ex.Call]:
         return [
             node
-            for expr in selected(self.query)
+            for expr in clauses.selected(self.query)
             for node in collect(expr, ex.Call)
             if self.functions.get(node.name, node.span).kind == "AGGREGATE"
         ]
@@ -180,7 +180,7 @@ class _Builder:
     # --- without aggregates
 
     def _plain(self, plan: Plan) -> Built:
-        check_formats(self.relation.sources, "JOIN" if self.relation.join else "")
+        clauses.check_formats(self.relation.sources, "JOIN" if self.relation.join else "")
         parts, origin, keyless = self._plain_key()
         if self.query.partition_by is not None and not self._is_keyed_by(parts):
             plan = Rekey(plan, tuple(Named(self._key_name(p), p.exprs[0]) for p in parts))
@@ -291,7 +291,7 @@ class _Builder:
     # --- with aggregates
 
     def _grouped(self, plan: Plan) -> Built:
-        check_formats(self.relation.sources, "GROUP BY")
+        clauses.check_formats(self.relation.sources, "GROUP BY")
         if self.query.partition_by is not None:  # what is grouped next need not be moved before
             self._partition_parts(self.query.partition_by)
         group = self._group_keys()
@@ -335,7 +335,7 @@ class _Builder:
         if not self.persistent:
             return self._transient(plan, projected, "TABLE", parts)
         key, value = self._split(projected, parts, "grouping expression")
-        bounds = _key_window(window) if window else None
+        bounds = clauses.key_window(window) if window else None
         built = self._finish(plan, key, value, "TABLE", bounds, keyless=False)
         return replace(built, states=tuple(call.state for call in grouping.calls))
 
@@ -495,8 +495,3 @@ class _Builder:
             sources=self.relation.sources,
             keyless=keyless,
         )
-
-
-def _key_window(window: TimeWindow) -> KeyWindow:
-    """The windows in the keys of the result; sessions have no size."""
-    return KeyWindow(window.kind, None if window.kind == "SESSION" else window.size_ms)

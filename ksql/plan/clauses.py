@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from ksql.analysis.describe import describe
 from ksql.base.errors import StatementError
 from ksql.syntax import ast
-from ksql.types.format import capabilities
+from ksql.types.format import KeyWindow, capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.analysis.sources import FromSource
+    from ksql.plan.nodes import TimeWindow
     from ksql.syntax import expr as ex
 
 
@@ -79,3 +80,8 @@ def selected(query: ast.Query) -> list[ex.Expr]:
     if query.having is not None:
         exprs.append(query.having)
     return exprs
+
+
+def key_window(window: TimeWindow) -> KeyWindow:
+    """Return the windows in the keys of the result; sessions have no size."""
+    return KeyWindow(window.kind, None if window.kind == "SESSION" else window.size_ms)
