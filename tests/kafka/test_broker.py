@@ -16,7 +16,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ksql.base.lock import DirectoryBusy
+from ksql.base.records import LATEST_MS
 from ksql.kafka.broker import BrokerFailed, EmbeddedBroker, PortInUse
+from ksql.kafka.broker_config import AFTER_MAX_MS
 
 PATIENCE_SECONDS = 60
 
@@ -73,6 +75,23 @@ def test_keeps_its_data_port_and_old_event_times_over_a_restart(tmp_path):
     with EmbeddedBroker(tmp_path) as second:
         assert second.bootstrap == bootstrap
         assert read(second.bootstrap, "kept", 3) == records
+
+
+def test_refuses_records_that_are_too_late_for_every_query(broker):
+    create_topic(broker.bootstrap, "late")
+    answers = {}
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for time_ms in (0, AFTER_MAX_MS, LATEST_MS + 1):
+        producer.produce(
+            "late",
+            b"x",
+            partition=0,
+            timestamp=time_ms,
+            on_delivery=lambda error, _, at=time_ms: answers.update({at: error}),
+        )
+        assert producer.flush(PATIENCE_SECONDS) == 0
+    assert answers.pop(LATEST_MS + 1).name() == "INVALID_TIMESTAMP"
+    assert answers == {0: None, AFTER_MAX_MS: None}
 
 
 def test_takes_another_port_when_the_former_one_is_taken(tmp_path):

@@ -8,8 +8,11 @@ import sys
 
 import httpx
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
+from ksql.base.records import LATEST_MS
 from tests.kafka.servers import Hosted, ServerProcess, hosted
 from tests.kafka.wires import await_true, create_topic, produce, read_all, topics, unique
 
@@ -253,6 +256,29 @@ def test_a_source_that_is_made_anew_while_its_query_rests_is_not_read_from_the_m
         scene.await_out(5)
         assert http.queries() == {"AGAIN": "RUNNING"}
     assert scene.out() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_record_of_others_that_is_too_late_is_named(scene):
+    admin = AdminClient({"bootstrap.servers": scene.bootstrap})
+    late = NewTopic(unique("late"), 1, 1, config={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    admin.create_topics([late])[late.topic].result(30)
+    producer = Producer({"bootstrap.servers": scene.bootstrap})
+    for time in (LATEST_MS, LATEST_MS + 1):
+        producer.produce(late.topic, b'{"N": 1}', b"k", 0, timestamp=time)
+    assert producer.flush(30) == 0
+    with scene.served() as http:
+        http.ksql(
+            f"CREATE STREAM L (K STRING KEY, N INT) WITH (KAFKA_TOPIC='{late.topic}', "
+            f"VALUE_FORMAT='JSON');CREATE STREAM {scene.dst}_L AS SELECT * FROM L;"
+        )
+        (query,) = http.queries()
+        await_true("its error", lambda: http.queries() == {query: "ERROR"})
+        error, *_ = http.one(f"EXPLAIN {query};")["queryDescription"]["queryErrors"]
+        said = f"partition 0, offset 1, timestamp {LATEST_MS + 1}"
+        assert (
+            f'topic "{late.topic}" has a record that cannot be read: {said}'
+            in error["errorMessage"]
+        )
 
 
 def test_one_that_may_lose_data_reads_a_source_that_was_made_anew_from_its_beginning(scene):
