@@ -17,6 +17,7 @@ from sqlalchemy.exc import (
     StatementError,
 )
 from sqlalchemy.orm import Session
+from sqlalchemy.pool import NullPool
 
 from ksql.ledger.errors import (
     BadLedgerUrl,
@@ -225,9 +226,7 @@ def _postgresql(url: URL, busy_ms: int) -> Engine:
     connect = {"options": limits, "connect_timeout": _seconds(busy_ms), "application_name": "ksql"}
     return create_engine(
         url,
-        pool_size=2,
-        max_overflow=3,
-        pool_pre_ping=True,
+        poolclass=NullPool,  # entries are few; a pool keeps what is given back after its end
         use_native_hstore=False,  # it would ask the server at every connection
         connect_args=connect,
     )
