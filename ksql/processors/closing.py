@@ -12,7 +12,6 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from ksql.processors.due import Due
-from ksql.processors.final import MOST_SLOTS, KeyOrder
 from ksql.types.windowed import WindowedKeys, session_key
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from ksql.base.records import Row
     from ksql.processors.base import Record, Store
+    from ksql.processors.final import KeyOrder
     from ksql.processors.sessionstate import Bucket, Group, Session
 
 _KEYS = WindowedKeys(None)
@@ -41,7 +41,7 @@ class Closing:
         self._bucket = bucket
         self._order = order
         self._row = row
-        self._due = Due.read(store, max(1, bucket.open_ms // MOST_SLOTS))
+        self._due = Due.read(store, 1, bucket.open_ms)
         self._limit = -1
         self._new: dict[bytes, int] = {}
         self._alive: set[bytes] = set()

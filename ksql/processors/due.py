@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _META = b"m"
 _SLOTS = b"due"
 _SPACE = struct.Struct(">cq")
+_MOST_SLOTS = 128
 
 
 class Due:
@@ -30,8 +31,12 @@ class Due:
         self._slots = set(slots)
 
     @classmethod
-    def read(cls, store: Store, length_ms: int) -> Due:
-        """Continue where the last call ended."""
+    def read(cls, store: Store, least_ms: int, open_ms: int) -> Due:
+        """Continue where the last call ended.
+
+        Keys wait up to ``open_ms``; a slot that is new covers at least ``least_ms``.
+        """
+        length_ms = max(least_ms, open_ms // _MOST_SLOTS)
         stored = store.get(_META, _SLOTS)
         return cls(store, *([length_ms, []] if stored is None else stored))
 

@@ -30,7 +30,6 @@ KeyOrder = Callable[[bytes], bytes]
 FORGOTTEN = "forgotten before it was emitted, as stream time went beyond its RETENTION"
 _META = b"m"
 _FINAL = b"final"
-MOST_SLOTS = 128
 _START = struct.Struct(">q")
 _SUFFIX_BYTES = _START.size
 
@@ -90,7 +89,7 @@ class _Call:
         windows = processor.windows
         clock = Clock.read(store, windows)
         open_ms = windows.size_ms + windows.grace_ms
-        due = Due.read(store, max(windows.advance_ms, open_ms // MOST_SLOTS))
+        due = Due.read(store, windows.advance_ms, open_ms)
         stored = store.get(_META, _FINAL)
         return cls(processor, store, log, clock, due, *([-1, -1] if stored is None else stored))
 

@@ -26,7 +26,7 @@ _NUMBER = struct.Struct(">i")
 _UNSIGNED = 1 << 64
 
 
-class Due(NamedTuple):
+class Unmatched(NamedTuple):
     """Records of one key and time that nothing can match any more, as they are stored."""
 
     time: int
@@ -78,7 +78,7 @@ class Waiting:
         """The records of that key and time have found a match."""
         self._store.delete(self._rows, _place(key, time))
 
-    def due(self, end: int) -> list[Due]:
+    def due(self, end: int) -> list[Unmatched]:
         """Take out what waits at a time before ``end``, by time, then by key."""
         self._take([chunk for chunk in self._chunks if chunk[1] < end])
         found: list[tuple[int, bytes]] = []
@@ -92,8 +92,8 @@ class Waiting:
             rows = self._store.get(self._rows, place)
             if rows is not None:
                 self._store.delete(self._rows, place)
-                out.append(Due(time, key, rows))
-        out.sort(key=lambda due: (due.time, _serialized(due.key)))
+                out.append(Unmatched(time, key, rows))
+        out.sort(key=lambda each: (each.time, _serialized(each.key)))
         return out
 
     def write(self) -> None:

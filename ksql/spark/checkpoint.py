@@ -10,14 +10,16 @@ checkpointing.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ksql.base import stored
 from ksql.base.errors import ServerError
 from ksql.base.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 # line 1: the log's version; line 2: metadata; then one line per source, and we have one
@@ -38,6 +40,30 @@ class CheckpointDamaged(ServerError):
             hint="Bring the checkpoint back from a copy, or move it away and begin anew with "
             "ksql.state.anew.",
         )
+
+
+class NewerCheckpoint(ServerError):
+    """A checkpoint that a later version has written."""
+
+    def __init__(self, file: Path, newer: stored.NewerVersion) -> None:
+        super().__init__(
+            f"{file} has format {newer.found}, this version knows up to {newer.known}",
+            hint="Start the version that wrote it.",
+        )
+
+
+@contextmanager
+def readable(file: Path, wrong: str = "") -> Iterator[None]:
+    """Translate what is wrong with a file that is read here; ``wrong`` begins the detail.
+
+    Raises: CheckpointDamaged, NewerCheckpoint; OSError as it is.
+    """
+    try:
+        yield
+    except stored.NewerVersion as newer:
+        raise NewerCheckpoint(file, newer) from newer
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CheckpointDamaged(file, f"{wrong}{error}") from error
 
 
 @dataclass(frozen=True)
@@ -125,10 +151,8 @@ def _position(checkpoint: Path, batch: int | None) -> Position | None:
 def _read(file: Path, line: int) -> tuple[list[str], Offsets]:
     """Return the lines of a file of Spark's, and the offsets that one of them holds."""
     lines = file.read_text(encoding="utf-8").splitlines()
-    try:
+    with readable(file, "it does not hold offsets: "):
         return lines, offsets_of(json.loads("".join(lines[line : line + 1])))
-    except (AttributeError, TypeError, ValueError) as error:
-        raise CheckpointDamaged(file, f"it does not hold offsets: {error}") from error
 
 
 def _rewrite(file: Path, line: int, starts: Mapping[str, Mapping[int, int]]) -> None:

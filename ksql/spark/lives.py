@@ -24,7 +24,7 @@ from ksql.base import stored
 from ksql.base.errors import ServerError
 from ksql.base.files import write_whole
 from ksql.spark import schemapaths
-from ksql.spark.checkpoint import CheckpointDamaged
+from ksql.spark.checkpoint import CheckpointDamaged, readable
 
 if TYPE_CHECKING:
     from ksql.spark.checkpoint import Position
@@ -67,16 +67,6 @@ class OlderCheckpoint(ServerError):
             f"-o ksql.state.older={query_id} (or =all) to continue from this one, which writes "
             "again what was written since; or start once with "
             f"-o ksql.state.anew={query_id} to begin anew; or TERMINATE {query_id}.",
-        )
-
-
-class NewerCheckpoint(ServerError):
-    """A checkpoint that a later version has written."""
-
-    def __init__(self, file: Path, newer: stored.NewerVersion) -> None:
-        super().__init__(
-            f"{file} has format {newer.found}, this version knows up to {newer.known}",
-            hint="Start the version that wrote it.",
         )
 
 
@@ -137,13 +127,12 @@ def life_of(checkpoint: Path) -> Life | None:
     """
     file = checkpoint / _FILE
     try:
-        _, found = stored.read(file.read_text(encoding="utf-8"), _VERSIONS, "format")
-        return Life(stored.text_of(found, "incarnation"))
+        with readable(file):
+            _, found = stored.read(file.read_text(encoding="utf-8"), _VERSIONS, "format")
+            return Life(stored.text_of(found, "incarnation"))
     except FileNotFoundError:
         return Life("") if holds_anything(checkpoint) else None
-    except stored.NewerVersion as newer:
-        raise NewerCheckpoint(file, newer) from newer
-    except (ValueError, OSError) as error:
+    except OSError as error:
         raise CheckpointDamaged(file, str(error)) from error
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.base import stored
 from ksql.base.errors import ServerError
 from ksql.base.files import write_whole
-from ksql.spark.checkpoint import CheckpointDamaged
-from ksql.spark.lives import NewerCheckpoint
+from ksql.spark.checkpoint import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
@@ -48,17 +47,14 @@ def read(checkpoint: Path) -> dict[str, str]:
     """
     file = checkpoint / _FILE
     try:
-        _, body = stored.read(file.read_text(encoding="utf-8"), _VERSIONS)
-        topics = body["topics"]
-        if not isinstance(topics, dict):
-            raise TypeError("its topics are no object")
-        return {topic: stored.text_of(topics, topic) for topic in topics}
+        with readable(file):
+            _, body = stored.read(file.read_text(encoding="utf-8"), _VERSIONS)
+            topics = body["topics"]
+            if not isinstance(topics, dict):
+                raise TypeError("its topics are no object")
+            return {topic: stored.text_of(topics, topic) for topic in topics}
     except FileNotFoundError:
         return {}
-    except stored.NewerVersion as newer:
-        raise NewerCheckpoint(file, newer) from newer
-    except (TypeError, ValueError) as error:
-        raise CheckpointDamaged(file, str(error)) from error
 
 
 def write(checkpoint: Path, topics: Mapping[str, str]) -> None:

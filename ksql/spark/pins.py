@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.base import stored
 from ksql.base.files import write_whole
-from ksql.spark.checkpoint import CheckpointDamaged, offsets_of
-from ksql.spark.lives import NewerCheckpoint
+from ksql.spark.checkpoint import offsets_of, readable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,13 +36,9 @@ def read(file: Path) -> Offsets:
     Raises: CheckpointDamaged, NewerCheckpoint, OSError.
     """
     text = file.read_text(encoding="utf-8")
-    try:
+    with readable(file, "it has neither version nor offsets: "):
         body = stored.parse(text)
         if isinstance(body.get("version", {}), dict):  # no version: at most a topic of that name
             return offsets_of(body)
         _, body = stored.read(text, _VERSIONS)
         return offsets_of(body["offsets"])
-    except stored.NewerVersion as newer:
-        raise NewerCheckpoint(file, newer) from newer
-    except (AttributeError, TypeError, ValueError) as error:
-        raise CheckpointDamaged(file, f"it has neither version nor offsets: {error}") from error

@@ -148,7 +148,7 @@ class SparkRunner:
             each.await_tried(max(deadline - time.monotonic(), 0.0))
 
     def _watched(self, query: PersistentQuery) -> RunningQuery:
-        found = self._host(query, self._spec_behind_trial)
+        found = self._host(query, lambda: self._spec_behind_trial(query))
         self.running[query.id] = found
         self._runtime.watch(found)
         return found
@@ -156,11 +156,11 @@ class SparkRunner:
     def _host(
         self,
         query: PersistentQuery,
-        spec_of: Callable[[PersistentQuery], QuerySpec] | None = None,
+        spec: Callable[[], QuerySpec] | None = None,
     ) -> RunningQuery:
         return self._runtime.host(
             self._place(query),
-            lambda: (spec_of or self._spec)(query),
+            spec or (lambda: self._spec(query)),
             self._on_failure,
             lambda spec: self._vetted(query, spec),
         )
@@ -359,12 +359,9 @@ class SparkRunner:
         try:
             return lives.require(query_id, self.checkpoint(query_id))
         except lives.CheckpointMissing:
-            if not self._may_begin_anew(query_id):
+            if not _names(self._around.anew, query_id):
                 raise
             return self._begin_anew(query_id)
-
-    def _may_begin_anew(self, query_id: QueryId) -> bool:
-        return bool(self._around.anew & {query_id, "all"})
 
     def _begin_anew(self, query_id: QueryId) -> Life:
         _log.warning("query_begins_anew", extra={"query_id": query_id})
@@ -390,10 +387,10 @@ class SparkRunner:
 
     def _life_instead(self, query_id: QueryId, unfit: KsqlError) -> Life:
         older = isinstance(unfit, lives.OlderCheckpoint)
-        if older and self._around.older & {query_id, "all"}:
+        if older and _names(self._around.older, query_id):
             _log.warning("query_continues_from_an_older_checkpoint", extra={"query_id": query_id})
             return lives.begin(self.checkpoint(query_id), self._incarnation())
-        if self._may_begin_anew(query_id):
+        if _names(self._around.anew, query_id):
             return self._begin_anew(query_id)
         raise unfit
 
@@ -461,6 +458,10 @@ class SparkRunner:
             topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()
         }
+
+
+def _names(chosen: frozenset[str], query_id: QueryId) -> bool:
+    return bool(chosen & {query_id, "all"})
 
 
 TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]

@@ -265,18 +265,18 @@ def test_sessions_are_emitted_as_they_end_up(entries, gap):
 
 def test_keys_are_found_when_their_time_comes():
     store = MemoryStore()
-    due = Due.read(store, 10)
+    due = Due.read(store, 10, 0)
     for time in (25, 3, 14):
         due.add(time, b"%d" % time)
     due.write(0)
-    again = Due.read(store, 1)  # another length: the state keeps its own
+    again = Due.read(store, 1, 0)  # another length: the state keeps its own
     assert sorted(again.upto(9)) == [b"3"]
     assert sorted(again.upto(15)) == [b"14", b"3"]
     again.remove(14, b"14")
     again.remove(99, b"unknown")
     assert sorted(again.upto(99)) == [b"25", b"3"]
     again.write(20)
-    assert list(Due.read(store, 10).upto(99)) == [b"25"]
+    assert list(Due.read(store, 10, 0).upto(99)) == [b"25"]
 
 
 class Scanned(MemoryStore):

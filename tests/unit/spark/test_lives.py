@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ksql.spark import lives
-from ksql.spark.checkpoint import CheckpointDamaged
-from ksql.spark.lives import CheckpointMissing, Life, NewerCheckpoint
+from ksql.spark.checkpoint import CheckpointDamaged, NewerCheckpoint
+from ksql.spark.lives import CheckpointMissing, Life
 
 OWNER = "_confluent-ksql-default_query_CTAS_T_4"
 
