@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ksql.processors.base import Record, Store
 from ksql.processors.keys import pack
@@ -159,7 +159,7 @@ class Referred:
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
         """Answer the left rows."""
-        at = _Rows(store, self.left, self.right, Subscribers(store, self.bytes_of))
+        at = _Rows(store, self.left, Subscribers(store, self.bytes_of))
         at.load(records, self.right.port)
         highest = _Highest()
         for place, record in enumerate(records):
@@ -171,7 +171,7 @@ class Referred:
 
     def _spread(self, record: Record, at: _Rows) -> Iterator[_Answer]:
         """A right row's change, to all who refer to it."""
-        at.put_right(record)
+        self.right.keep(at.store, _RIGHT, record)
         for primary, left, number in at.referring(record.key):
             yield primary, number, record.timestamp, self._joined(left, record.row)
 
@@ -180,10 +180,10 @@ class Referred:
         what, number, time, primary, *left = record.row or ()
         if not at.is_next(record.key, primary, number):
             return
-        found = at.right_row(record.key)
+        found = self.right.kept(at.store, _RIGHT, record.key)
         right = None
         if found is not None:
-            time, right = max(time, found[0]), found[1]
+            time, right = max(time, found.time), found.row
         if what in (LEAVE, LEAVE_DELETING):
             at.leave(record.key, primary)
             if what == LEAVE_DELETING:
@@ -206,11 +206,10 @@ _LEFT = b"l"
 
 @dataclass(slots=True)
 class _Rows:
-    """The state under foreign keys: the right row, left rows, and their primary keys."""
+    """The left rows under foreign keys, and their primary keys."""
 
     store: Store
     left: Side
-    right: Side
     subscribers: Subscribers
     numbers: dict[bytes, int] = field(default_factory=dict)
 
@@ -240,18 +239,6 @@ class _Rows:
             return False
         self.numbers[name] = number
         return True
-
-    def right_row(self, key: bytes) -> tuple[int, Row] | None:
-        """The right row with its time."""
-        stored: list[Any] | None = self.store.get(_RIGHT, key)
-        return None if stored is None else (stored[0], self.right.row(stored[1]))
-
-    def put_right(self, record: Record) -> None:
-        """Keep a right row, or forget it."""
-        if record.row is None:
-            self.store.delete(_RIGHT, record.key)
-        else:
-            self.store.put(_RIGHT, record.key, [record.timestamp, self.right.stored(record.row)])
 
     def enter(self, key: bytes, primary: bytes, left: Row) -> None:
         """Keep a left row that refers to the key."""
@@ -297,11 +284,10 @@ class Answers:
             if seen.get(record.key, (0, -1)) > (number, place):
                 continue
             seen[record.key] = number, place
-            stored = store.get(_RESULTS, record.key)
-            old = None if stored is None else (*self.joined.row(stored[1]), stored[0])
-            if values:
-                store.put(_RESULTS, record.key, [time, self.joined.stored(tuple(values))])
-            elif stored is not None:
-                store.delete(_RESULTS, record.key)
-            row = (*values, time) if values else None
-            yield record._replace(row=row, old=old, timestamp=time)
+            former = self.joined.kept(store, _RESULTS, record.key)
+            result = record._replace(row=tuple(values) or None, timestamp=time)
+            self.joined.keep(store, _RESULTS, result)
+            yield result._replace(
+                row=(*values, time) if values else None,
+                old=None if former is None else (*former.row, former.time),
+            )

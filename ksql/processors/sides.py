@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.processors import keys
 from ksql.processors.table import fitted
@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.base.records import Row
+    from ksql.processors.base import Record, Store
+
+
+class Kept(NamedTuple):
+    """A side's row with its time."""
+
+    time: int
+    row: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,18 @@ class Side:
         for part, length in zip(stored, self.parts, strict=True):
             whole += fitted(part, length)
         return tuple(whole)
+
+    def kept(self, store: Store, space: bytes, key: bytes) -> Kept | None:
+        """The row that ``keep`` has stored under a key."""
+        stored: list[Any] | None = store.get(space, key)
+        return None if stored is None else Kept(stored[0], self.row(stored[1]))
+
+    def keep(self, store: Store, space: bytes, record: Record) -> None:
+        """Store a record's row with its time, or forget the one before it."""
+        if record.row is None:
+            store.delete(space, record.key)
+        else:
+            store.put(space, record.key, [record.timestamp, self.stored(record.row)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ is the joined row that this one replaces.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from ksql.processors.sides import Ending, Side
+from ksql.processors.sides import Ending, Kept, Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 
 _LEFT = b"l"
 _RIGHT = b"r"
-
-
-class _Kept(NamedTuple):
-    """A side's row with its time."""
-
-    time: int
-    row: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +49,20 @@ class TableJoinProcessor:
         store.load(_RIGHT, packed)
         for record in records:
             if record.port == self.right.port:
-                old = _exchanged(store, _RIGHT, self.right, record)
-                other, keeps = _kept(store, _LEFT, self.left, record.key), self.keeps_right
+                side, space, other_side, other_space = self.right, _RIGHT, self.left, _LEFT
+                keeps = self.keeps_right
             else:
-                old = _exchanged(store, _LEFT, self.left, record)
-                other, keeps = _kept(store, _RIGHT, self.right, record.key), self.keeps_left
+                side, space, other_side, other_space = self.left, _LEFT, self.right, _RIGHT
+                keeps = self.keeps_left
+            old = side.kept(store, space, record.key)
+            side.keep(store, space, record)
+            other = other_side.kept(store, other_space, record.key)
             if other is None and not (keeps and (record.row is not None or old is not None)):
                 continue
             yield self._change(record, old, other)
 
-    def _change(self, record: Record, old: _Kept | None, other: _Kept | None) -> Record:
-        new = None if record.row is None else _Kept(record.timestamp, record.row)
+    def _change(self, record: Record, old: Kept | None, other: Kept | None) -> Record:
+        new = None if record.row is None else Kept(record.timestamp, record.row)
         of_left = record.port != self.right.port
         time = record.timestamp if other is None else max(record.timestamp, other.time)
         sides = [(each, other) if of_left else (other, each) for each in (new, old)]
@@ -76,7 +72,7 @@ class TableJoinProcessor:
             timestamp=time,
         )
 
-    def _joined(self, key: bytes, left: _Kept | None, right: _Kept | None) -> Row | None:
+    def _joined(self, key: bytes, left: Kept | None, right: Kept | None) -> Row | None:
         if left is None:
             if right is None or not self.keeps_right:
                 return None
@@ -87,18 +83,3 @@ class TableJoinProcessor:
             return (*left.row, *self.right.nothing, *self.ending.of(key, left.time))
         time = max(left.time, right.time)
         return (*left.row, *right.row, *self.ending.of(key, time))
-
-
-def _kept(store: Store, space: bytes, side: Side, key: bytes) -> _Kept | None:
-    stored: list[Any] | None = store.get(space, key)
-    return None if stored is None else _Kept(stored[0], side.row(stored[1]))
-
-
-def _exchanged(store: Store, space: bytes, side: Side, record: Record) -> _Kept | None:
-    """Keep the record's row; the one before it, if there was one."""
-    old = _kept(store, space, side, record.key)
-    if record.row is None:
-        store.delete(space, record.key)
-    else:
-        store.put(space, record.key, [record.timestamp, side.stored(record.row)])
-    return old
