@@ -41,18 +41,21 @@ class SmallTopics:
             rejected("Message size too large")
 
 
-def written(monkeypatch, *, strict):
-    producer = SmallTopics()
-    monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    ship = Shipment(
+def shipment(**differences):
+    return Shipment(
         query_id="Q_1",
         application_id="app",
         plan_json="",
         topics=(),
         producer=(),
-        log_topic="l",
-        strict=strict,
+        **differences,
     )
+
+
+def written(monkeypatch, *, strict):
+    producer = SmallTopics()
+    monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
+    ship = shipment(log_topic="l", strict=strict)
     task = sink.open_sink(ship, "t", TaskLog(), "task")
     task.write([(None, LARGE, 1, None), (None, b"y", 2, None)])
     return task, producer, ship
@@ -93,17 +96,7 @@ def load(_plan):
 def test_a_stage_that_fails_tells_why(monkeypatch):
     producer = SmallTopics()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: producer)
-    ship = Shipment(
-        query_id="Q",
-        application_id="a",
-        plan_json="",
-        topics=(),
-        producer=(),
-        buckets=(7,),
-        log_topic="l",
-        log_rows=True,
-        loader=load,
-    )
+    ship = shipment(buckets=(7,), log_topic="l", log_rows=True, loader=load)
     tester = TwsTester(StageHost(ship, 0))
     chunk = pack_records([Record(0, b"k", (1,), 0, offset=0)], 0, 1)
     with pytest.raises(QueryFailed):
@@ -147,14 +140,7 @@ def leased(tmp_path, monkeypatch):
     file = tmp_path / "lease.json"
     monkeypatch.setattr(lease, "_known", {})
     lease.write(file, "me", lease.now_s() + 60)
-    ship = Shipment(
-        query_id="Q_1",
-        application_id="app",
-        plan_json="",
-        topics=(),
-        producer=(),
-        lease=lease.Lease(str(file), "me"),
-    )
+    ship = shipment(lease=lease.Lease(str(file), "me"))
 
     def lose():
         lease._known.clear()
