@@ -152,6 +152,9 @@ def test_a_name_may_have_a_slash(api):
         ("PUT", "/config", {"compatibilityGroup": "g"}, 422),
         ("GET", "/mode/s", None, 40409),
         ("PUT", "/mode", {"mode": "SOMEHOW"}, 42204),
+        ("PUT", "/mode/s", {"mode": "SOMEHOW"}, 42204),
+        ("DELETE", "/mode", None, 405),
+        ("GET", "/config/:.other:s", None, 422),
         ("PUT", "/mode/s", {"mode": "IMPORT"}, 42205),
         ("GET", "/nowhere", None, 404),
         ("PATCH", "/subjects", None, 405),
@@ -208,6 +211,14 @@ def test_compatibility_is_tried_without_registering(api):
     assert api.post("/compatibility/subjects/s/versions", B) == {"is_compatible": True}
     assert api.ask("DELETE", "/config/s") == {"compatibility": "NONE"}
     assert api.get("/config/s?defaultToGlobal=true")["compatibilityLevel"] == "BACKWARD"
+
+
+def test_a_subject_is_named_by_the_path_alone(api):
+    api.ask("PUT", "/config/s", {"compatibility": "none"})
+    assert api.get("/config?subject=s")["compatibilityLevel"] == "BACKWARD"
+    assert api.ask("PUT", "/mode?subject=s", {"mode": "READWRITE"}) == {"mode": "READWRITE"}
+    assert api.get("/config/:.:s") == {"compatibilityLevel": "NONE"}
+    assert api.ask("DELETE", "/config/s") == {"compatibility": "NONE"}
 
 
 def test_modes(api):
