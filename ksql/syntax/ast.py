@@ -453,6 +453,9 @@ class RunScript:
     span: Span = place()
 
 
+Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnector
+Setting = SetProperty | UnsetProperty | AlterSystem | Define | Undefine | RunScript
+Assertion = AssertTopic | AssertSchema | AssertValues | AssertNullValues | AssertSource
 Statement = (
     Query
     | CreateSource
@@ -464,25 +467,13 @@ Statement = (
     | QueryControl
     | Explain
     | Show
-    | DescribeSource
-    | DescribeAll
-    | DescribeFunction
-    | DescribeConnector
+    | Description
     | PrintTopic
     | CreateType
     | DropType
     | CreateConnector
     | DropConnector
-    | SetProperty
-    | UnsetProperty
-    | AlterSystem
-    | Define
-    | Undefine
-    | AssertTopic
-    | AssertSchema
-    | AssertValues
-    | AssertNullValues
-    | AssertSource
-    | RunScript
+    | Setting
+    | Assertion
 )
 """Every statement of the language."""

@@ -113,6 +113,12 @@ def _duration(duration: ast.Duration) -> str:
 
 
 def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
+    if isinstance(stmt, ast.Description):
+        return f"DESCRIBE {_description(stmt)}"
+    if isinstance(stmt, ast.Setting):
+        return _setting(stmt)
+    if isinstance(stmt, ast.Assertion):
+        return f"ASSERT {_assertion(stmt)}"
     match stmt:
         case ast.Query():
             return query(stmt)
@@ -139,14 +145,6 @@ def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
             return f"EXPLAIN {quote(target) if isinstance(target, str) else _body(target)}"
         case ast.Show():
             return f"SHOW {_show(stmt)}"
-        case ast.DescribeSource():
-            return f"DESCRIBE {_described(stmt.name)}{_extended(stmt.extended)}"
-        case ast.DescribeAll():
-            return f"DESCRIBE {stmt.kind}S{_extended(stmt.extended)}"
-        case ast.DescribeFunction():
-            return f"DESCRIBE FUNCTION {quote(stmt.name)}"
-        case ast.DescribeConnector():
-            return f"DESCRIBE CONNECTOR {quote(stmt.name)}"
         case ast.PrintTopic():
             return _print(stmt)
         case ast.CreateType():
@@ -160,6 +158,22 @@ def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
             return head + _properties(stmt.properties)
         case ast.DropConnector():
             return f"DROP CONNECTOR {_if_exists(stmt.if_exists)}{quote(stmt.name)}"
+
+
+def _description(stmt: ast.Description) -> str:
+    match stmt:
+        case ast.DescribeSource():
+            return f"{_described(stmt.name)}{_extended(stmt.extended)}"
+        case ast.DescribeAll():
+            return f"{stmt.kind}S{_extended(stmt.extended)}"
+        case ast.DescribeFunction():
+            return f"FUNCTION {quote(stmt.name)}"
+        case ast.DescribeConnector():
+            return f"CONNECTOR {quote(stmt.name)}"
+
+
+def _setting(stmt: ast.Setting) -> str:
+    match stmt:
         case ast.SetProperty():
             return f"SET {string_literal(stmt.name)}={string_literal(stmt.value)}"
         case ast.UnsetProperty():
@@ -172,22 +186,26 @@ def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
             return f"UNDEFINE {stmt.name}"
         case ast.RunScript():
             return f"RUN SCRIPT {string_literal(stmt.path)}"
+
+
+def _assertion(stmt: ast.Assertion) -> str:
+    match stmt:
         case ast.AssertTopic():
-            head = f"ASSERT {_absent(stmt.exists)}TOPIC {string_literal(stmt.topic)}"
+            head = f"{_absent(stmt.exists)}TOPIC {string_literal(stmt.topic)}"
             return f"{head}{_properties(stmt.properties)}{_timeout(stmt.timeout)}"
         case ast.AssertSchema():
             subject = "" if stmt.subject is None else f" SUBJECT {string_literal(stmt.subject)}"
             number = "" if stmt.schema_id is None else f" ID {stmt.schema_id}"
             tail = subject + number + _timeout(stmt.timeout)
-            return f"ASSERT {_absent(stmt.exists)}SCHEMA{tail}"
+            return f"{_absent(stmt.exists)}SCHEMA{tail}"
         case ast.AssertValues():
-            head = f"ASSERT VALUES {quote(stmt.name)}{_names(stmt.columns)}"
+            head = f"VALUES {quote(stmt.name)}{_names(stmt.columns)}"
             return f"{head} VALUES ({comma(stmt.values)})"
         case ast.AssertNullValues():
-            head = f"ASSERT NULL VALUES {quote(stmt.name)}{_names(stmt.columns)}"
+            head = f"NULL VALUES {quote(stmt.name)}{_names(stmt.columns)}"
             return f"{head} KEY ({comma(stmt.values)})"
         case ast.AssertSource():
-            head = f"ASSERT {stmt.kind} {quote(stmt.name)}"
+            head = f"{stmt.kind} {quote(stmt.name)}"
             return f"{head}{_columns(stmt.columns)}{_properties(stmt.properties)}"
 
 
