@@ -38,7 +38,11 @@ _WHOLE = {
     "RETENTION_MS": "LONG",
 }
 _BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
-_SIZED = {"INT": "32-bit integer", "LONG": "64-bit integer (long)"}
+_SIZED = {
+    "SHORT": "16-bit integer (short)",
+    "INT": "32-bit integer",
+    "LONG": "64-bit integer (long)",
+}
 _WRAP = "WRAP_SINGLE_VALUE"
 _COMMON = frozenset(
     [
@@ -296,8 +300,6 @@ def _whole(name: str, kind: str, value: Any) -> int:
         if not -bound <= found < bound:
             raise InvalidValue(name, _shown(value), f"Not a number of type {kind}")
         return found
-    if kind == "SHORT" and type(value) is not bool:  # Java narrows any number to a short
-        return (int(value) + bound) % (2 * bound) - bound
     if type(value) is not int or not -bound <= value < bound:
         wrong = f"Expected value to be a {_SIZED[kind]}, but it was a {_java_class(value)}"
         raise InvalidValue(name, _shown(value), wrong)

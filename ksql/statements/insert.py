@@ -184,9 +184,11 @@ def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
         raise CannotInsert(f"Cannot insert into HEADER columns: {names}")
     if not stmt.columns:
         return [*source.schema.key, *source.schema.value]
-    found = []
-    for name in stmt.columns:
+    found: list[Column] = []
+    for at, name in enumerate(stmt.columns):
         column = source.schema.find(name)
+        if name in stmt.columns[:at]:
+            raise CannotInsert(f"Column name {quote_always(name)} is given twice.")
         if name == ROWTIME:
             found.append(Column(ROWTIME, BIGINT))
         elif name in PSEUDO_COLUMNS and column is None:

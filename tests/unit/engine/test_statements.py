@@ -94,6 +94,12 @@ DECLARATIONS = [
      "Expected value to be a 32-bit integer, but it was a java.lang.Long"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', REPLICAS='70000');",
      "Invalid value 70000 for configuration REPLICAS: Not a number of type SHORT"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', REPLICAS=1.5);",
+     "Invalid value 1.5 for configuration REPLICAS: "
+     "Expected value to be a 16-bit integer (short), but it was a java.math.BigDecimal"),
+    ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', REPLICAS=65537);",
+     "Invalid value 65537 for configuration REPLICAS: "
+     "Expected value to be a 16-bit integer (short), but it was a java.lang.Integer"),
     ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', RETENTION_MS=1e3);",
      "Invalid value 1000.0 for configuration RETENTION_MS: "
      "Expected value to be a 64-bit integer (long), but it was a java.lang.Double"),

@@ -81,6 +81,7 @@ def test_queries_see_the_record():
          "Failed to insert values into 'S'. Invalid timestamp: 9223372036854776. "
          "No query could read a record later than 9223372036854775.",
          "Timestamps are in milliseconds since 1970."),
+        ("INSERT INTO S (K, A, a) VALUES ('k', 1, 2);", "Column name `A` is given twice.", ""),
         ("INSERT INTO S (KK) VALUES ('k');", "Column name `KK` does not exist.",
          "Did you mean K?"),
         ("INSERT INTO S (ROWPARTITION) VALUES (1);",
