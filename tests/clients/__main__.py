@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.kafka.servers import ServerProcess
@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 NODE_CLIENT = "ksqldb-client@1.0.5"
 PYTHON_CLIENT = "ksql==0.10.2"
 OLD_PYTHONS = ("python3.9", "python3.8", "python3.7")
+PYENV_VERSIONS = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
 _TOUR_S = 300
 
 
@@ -54,11 +55,18 @@ def python(url: str, folder: Path) -> None:
 
 
 def _old_python() -> str:
-    for name in (os.environ.get("OLD_PYTHON", ""), *OLD_PYTHONS):
-        found = shutil.which(name) if name else None
-        if found and _works(found):
-            return found
+    for python in _candidates():
+        if _works(python):
+            return python
     raise Missing("no Python of at most 3.9; name one: OLD_PYTHON=/path/to/python3.9")
+
+
+def _candidates() -> Iterator[str]:
+    for name in (os.environ.get("OLD_PYTHON", ""), *OLD_PYTHONS):
+        if name and (found := shutil.which(name)):
+            yield found
+    for name in OLD_PYTHONS:  # pyenv's own, also those that it does not put on the path
+        yield from map(str, PYENV_VERSIONS.glob(f"*/bin/{name}"))
 
 
 def _works(python: str) -> bool:

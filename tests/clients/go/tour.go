@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 )
 
 var (
@@ -56,9 +57,13 @@ func run(statement string) {
 	}
 }
 
-func query(sql string) *bufio.Scanner {
+func ask(sql string) *http.Response {
 	properties := map[string]string{"auto.offset.reset": "earliest"}
-	response := send("/query-stream", map[string]any{"sql": sql, "properties": properties})
+	return send("/query-stream", map[string]any{"sql": sql, "properties": properties})
+}
+
+func query(sql string) *bufio.Scanner {
+	response := ask(sql)
 	want(response.StatusCode, 200)
 	return bufio.NewScanner(response.Body)
 }
@@ -83,8 +88,14 @@ func insert() {
 }
 
 func pull() {
-	for {
-		rows := query("SELECT bike, rides FROM go_bikes WHERE bike = 'b7';")
+	for ; ; time.Sleep(200 * time.Millisecond) {
+		response := ask("SELECT bike, rides FROM go_bikes WHERE bike = 'b7';")
+		if response.StatusCode == 503 { // the table's query has not finished its first batch
+			check(response.Body.Close())
+			continue
+		}
+		want(response.StatusCode, 200)
+		rows := bufio.NewScanner(response.Body)
 		rows.Scan()
 		if rows.Scan() && rows.Text() == `["b7",2]` {
 			return
