@@ -49,6 +49,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     """
     began = time.monotonic()
     doors = open_doors(configuration)
+    sys.stderr.write("ksql is starting: Kafka, Spark and the queries take 10 seconds or more\n")
     last = LastResort()
     try:
         asyncio.run(_serve(build(configuration), doors, configuration, began, last))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ksql.analysis.describe import describe, place, type_name
 from ksql.base import ident
 from ksql.base.errors import PREPARING, ParseError, StatementError, UnknownName
+from ksql.types import model
 
 if TYPE_CHECKING:
     from ksql.base.errors import Span
@@ -28,6 +29,11 @@ OPERATORS = {
     "IS NOT DISTINCT FROM": "IS_NOT_DISTINCT_FROM",
 }
 _CONDITIONS = ("WHERE", "HAVING")
+_TIME_FORMS: dict[SqlType, str] = {
+    model.TIMESTAMP: "yyyy-MM-dd'T'HH:mm:ss.SSS, with an optional offset",
+    model.DATE: "yyyy-MM-dd",
+    model.TIME: "HH:mm:ss.SSS",
+}
 
 
 class UnknownColumn(UnknownName):
@@ -92,6 +98,19 @@ class CannotCompare(ExpressionError):
             f"Cannot compare {describe(node.left)} ({type_name(left)}) to "
             f"{describe(node.right)} ({type_name(right)}) with {OPERATORS[node.op]}.",
             node,
+        )
+
+
+class UnreadableTime(StatementError):
+    """A text that is compared with a time and is none."""
+
+    def __init__(
+        self, text: str, type_: SqlType, error: ValueError, span: Span | None = None
+    ) -> None:
+        super().__init__(
+            f"Failed to parse {type_name(type_).lower()} '{text}': {error}",
+            hint=f"Required format is: {_TIME_FORMS[type_]}; trailing parts may be missing.",
+            span=span,
         )
 
 

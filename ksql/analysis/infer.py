@@ -24,6 +24,7 @@ from ksql.analysis.errors import (
     ComparedWithNull,
     InvalidExpression,
     NotBoolean,
+    UnreadableTime,
 )
 from ksql.analysis.scope import Scope
 from ksql.analysis.unify import Unifier
@@ -183,6 +184,9 @@ class Binder:
         types = type_of(left), type_of(right)
         if is_null(left) or is_null(right):
             raise ComparedWithNull(self.scope.clause, self.scope.named(node), *types)
+        unreadable = operators.unreadable_time(left, right)
+        if unreadable is not None:
+            raise UnreadableTime(*unreadable, node.span)
         found = operators.compare(node.op, left, right)
         if found is None:
             raise CannotCompare(self.scope.clause, self.scope.named(node), *types)
@@ -273,9 +277,4 @@ def _millis(node: ex.StringLit) -> ex.IntLit:
     try:
         return ex.IntLit(times.parse_timestamp(node.value), span=node.span)
     except ValueError as error:
-        raise StatementError(
-            f"Failed to parse timestamp '{node.value}': {error}",
-            hint="Required format is: yyyy-MM-dd'T'HH:mm:ss.SSS, with an optional offset; "
-            "trailing parts may be missing.",
-            span=node.span,
-        ) from error
+        raise UnreadableTime(node.value, model.TIMESTAMP, error, node.span) from error

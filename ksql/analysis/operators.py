@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Literal
 
 from ksql.analysis.bound import Arith, Bound, Compare, Const, Negate, type_of
 from ksql.analysis.convert import convert
-from ksql.types import decimals, model, times
+from ksql.types import coerce, decimals, model, times
 from ksql.types.model import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP
 
 if TYPE_CHECKING:
     from ksql.types.decimals import Operator
+    from ksql.types.model import SqlType
 
 Comparison = Literal["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
 _EQUALITY = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
@@ -89,6 +90,20 @@ def _compare_text_with_time(op: Comparison, left: Bound, right: Bound) -> Bound:
     other = type_of(right) if type_of(left) == STRING else type_of(left)
     target = other if other != DATE or _is_plain_date(left, right) else TIMESTAMP
     return Compare(op, convert(left, target), convert(right, target))
+
+
+def unreadable_time(left: Bound, right: Bound) -> tuple[str, SqlType, ValueError] | None:
+    """Return the constant compared with a time that no time can be read from; type and reason."""
+    for text, other in ((left, type_of(right)), (right, type_of(left))):
+        if not isinstance(text, Const) or not isinstance(text.value, str) or other not in _TIMES:
+            continue
+        if other == DATE and _is_plain_date(left, right):
+            continue
+        try:
+            coerce.caster(STRING, TIMESTAMP if other == DATE else other)(text.value)
+        except ValueError as error:
+            return text.value, other, error
+    return None
 
 
 def _is_plain_date(left: Bound, right: Bound) -> bool:

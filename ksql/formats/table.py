@@ -71,8 +71,16 @@ class UnfitSchema(StatementError):
             f"{side.capitalize()} format does not support schema.\n"
             f"format: {format_.name}\n"
             f"schema: Persistence{{columns=[{shown}], features=[{features}]}}\n"
-            f"reason: {reason}"
+            f"reason: {reason}",
+            hint=_several_keys(format_, columns) if side == "key" else "",
         )
+
+
+def _several_keys(format_: Format, columns: Columns) -> str:
+    """Return which key formats take the columns, if their number is the trouble."""
+    if capabilities(format_.name).most_columns != 1 or len(columns) < 2:
+        return ""
+    return "Other key formats take several columns, for example WITH (KEY_FORMAT='JSON')."
 
 
 class MapInKey(StatementError):

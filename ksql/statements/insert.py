@@ -22,7 +22,7 @@ from ksql.types.model import BIGINT
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ksql.catalog.model import DataSource
     from ksql.formats.schema_registry import Registry
@@ -74,7 +74,7 @@ def _record(
     """Key, value and time of the record."""
     values = _values(stmt, columns, request)
     time = values.pop(ROWTIME, None)
-    if source.kind == "TABLE" and any(c.name not in values for c in source.schema.key):
+    if source.kind == "TABLE" and _lacks_key(source.schema.key, values):
         names = ", ".join(c.name for c in source.schema.key)
         raise CannotInsert(f"Value for primary key column(s) {names} is required for tables")
     if time is not None and time < 0:
@@ -91,6 +91,12 @@ def _record(
     keys, values_ = serdes(source, request)
     now = request.services.now_ms() if time is None else time
     return keys.encode(key or None), values_.encode(value), now
+
+
+def _lacks_key(columns: Sequence[Column], values: Mapping[str, Any]) -> bool:
+    """Return whether a key column has no value, or all are NULL: such a record has no key."""
+    names = [column.name for column in columns]
+    return any(n not in values for n in names) or all(values[n] is None for n in names)
 
 
 def serdes(source: DataSource, request: Request) -> tuple[Serde, Serde]:

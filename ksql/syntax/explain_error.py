@@ -50,6 +50,7 @@ def check_start(words: Sequence[Word], *, test_statements: bool) -> None:
         raise _error(word.span, f"mismatched input '{word.text}'")
     close = similar(word.key, LEADING_WORDS)
     hint = f"Did you mean '{close[0]}'?" if close else ""
+    hint = mistakes.mistakes().starts.get(word.key, hint)
     raise _error(word.span, f"Unknown statement '{word.text}'", hint)
 
 

@@ -31,6 +31,7 @@ class Mistakes(NamedTuple):
 
     places: dict[Place, str]
     phrases: list[tuple[list[str], str]]
+    starts: dict[str, str]
 
 
 def hint(machine: Machine, at: int) -> str:
@@ -54,10 +55,11 @@ def hint(machine: Machine, at: int) -> str:
 def mistakes() -> Mistakes:
     """Reads the examples, at the first error that is met."""
     text = resources.files("grammar").joinpath("bad.toml").read_text("utf-8")
-    found = Mistakes({}, [])
+    found = Mistakes({}, [], {})
     for entry in tomllib.loads(text)["mistake"]:
         for words in entry.get("words", ()):
             found.phrases.append((words.split(), entry["hint"]))
+        found.starts.update(dict.fromkeys(entry.get("starts", ()), entry["hint"]))
         for example in entry.get("examples", ()):
             found.places[place(example, entry.get("context", 1))] = entry["hint"]
     return found

@@ -8,7 +8,7 @@ from ksql.analysis import trees
 from ksql.analysis.bound import Named
 from ksql.analysis.show import show, show_call
 from ksql.base.ident import quote
-from ksql.plan.nodes import Fold, TimeWindow
+from ksql.plan.nodes import Fold, JoinWindow, TimeWindow
 from ksql.types.format import Format, KeyWindow, TimestampColumn, capabilities
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def shown(value: Any) -> str:
             return ", ".join(_format(value))
         case TimeWindow():
             return f"{value.kind} ({', '.join(_window(value))})"
+        case JoinWindow():
+            return " ".join(_within(value))
         case KeyWindow():
             size = "" if value.size_ms is None else f" ({_ms('SIZE', value.size_ms)})"
             return value.kind + size
@@ -63,6 +65,12 @@ def _window(value: TimeWindow) -> Iterator[str]:
         yield _ms("ADVANCE BY", value.advance_ms)
     yield _ms("RETENTION", value.retention_ms)
     yield _ms("GRACE PERIOD", value.grace_ms)
+
+
+def _within(value: JoinWindow) -> Iterator[str]:
+    before, after = (f"{ms} MILLISECONDS" for ms in (value.before_ms, value.after_ms))
+    yield before if before == after else f"({before}, {after})"
+    yield "without GRACE PERIOD" if value.grace_ms is None else _ms("GRACE PERIOD", value.grace_ms)
 
 
 def _ms(word: str, number: int) -> str:

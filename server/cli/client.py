@@ -186,7 +186,10 @@ def _reaching(url: str) -> Iterator[None]:
     try:
         yield
     except httpx.TransportError as error:
-        raise Unreachable(f"no answer from the server at {url}: {error}") from error
+        raise Unreachable(
+            f"no answer from the server at {url}: {error}\n"
+            "`ksql server` starts one, `ksql --server URL` asks another."
+        ) from error
 
 
 def _failure(response: httpx.Response) -> ServerFailure:

@@ -97,6 +97,9 @@ def leave(_terminal: Terminal, argument: str) -> None:
     raise Exit
 
 
+COMMANDS["quit"] = COMMANDS["exit"]
+
+
 @command("clear")
 def clear(terminal: Terminal, argument: str) -> None:
     """Empty the screen."""

@@ -208,6 +208,20 @@ def test_texts_beside_rowtime_are_instants():
         bound("ROWTIME > 'soon'")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CAST(s AS TIMESTAMP) > '2026-13-45'", "timestamp '2026-13-45'"),
+        ("CAST(s AS TIMESTAMP) BETWEEN 'hello' AND '2026'", "timestamp 'hello'"),
+        ("'hello' <> CAST(s AS DATE)", "date 'hello'"),
+        ("CAST(s AS TIME) <= 'noon'", "time 'noon'"),
+    ],
+)
+def test_a_text_beside_a_time_must_be_one(text, message):
+    with pytest.raises(KsqlError, match=f"Failed to parse {message}"):
+        bound(text)
+
+
 def test_between_evaluates_its_operand_once():
     found = bound("HALF(i) BETWEEN 1 AND 2")
     assert isinstance(found, b.Let)

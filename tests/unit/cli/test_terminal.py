@@ -339,8 +339,9 @@ def test_what_only_looks_like_a_command_is_a_statement(desk: Desk, service: Fake
 
 
 def test_exit_and_version_and_server(desk: Desk, url: str) -> None:
-    with pytest.raises(Exit):
-        desk.terminal.run("exit;")
+    for word in ("exit;", "exit", "quit"):
+        with pytest.raises(Exit):
+            desk.terminal.run(word)
     assert "Server:   0.1.0" in desk.run("version")
     assert desk.run("server") == f"{url}\n"
     desk.terminal.session.properties["a"] = "b"

@@ -185,3 +185,10 @@ def test_features(format_, side, columns, features):
 )
 def test_wrapping_by_configuration(name, columns, setting, wrap):
     assert configured_wrap(name, columns, setting) is wrap
+
+
+def test_several_keys_in_a_format_for_one_name_a_way_out():
+    both = (c.key("A", INT), c.key("B", STRING))
+    with pytest.raises(StatementError, match="only supports a single field") as caught:
+        validate(Format("KAFKA"), both, "key")
+    assert "KEY_FORMAT='JSON'" in caught.value.hint

@@ -89,6 +89,9 @@ def test_queries_see_the_record():
         ("INSERT INTO T (N) VALUES ('x');",
          "Failed to insert values into 'T'. Value for primary key column(s) ID is required for "
          "tables", ""),
+        ("INSERT INTO T VALUES (NULL, 'x');",
+         "Failed to insert values into 'T'. Value for primary key column(s) ID is required for "
+         "tables", ""),
         ("INSERT INTO S (A) VALUES ('x');",
          "Failed to insert values into 'S'. "
          "Expected type BIGINT for field `A` but got STRING(x)", ""),
