@@ -9,6 +9,7 @@ from ksql.dataflow.program import RawBatch
 from ksql.processors.base import Record
 from ksql.processors.combine import Combiner
 from ksql.processors.keys import pack
+from ksql.processors.order import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,9 +31,10 @@ class SourceIngest:
         self.arm = arm
         self._topic = topic
 
-    def keyed(self, batch: RawBatch, log: LogError) -> Iterable[Record]:
+    def keyed(self, batch: RawBatch, turns: Turns, log: LogError) -> Iterable[Record]:
         """The batch's records on their way to the stage."""
         arm, found = self.arm, self.reader.read(batch, log)
+        found.turns = turns.of(arm.port, picked(batch.partitions, found.places), found.times)
         if arm.table:
             return self._keyed_changes(found, batch, log)
         found = found.alive()
@@ -51,6 +53,7 @@ class SourceIngest:
             picked(batch.offsets, places),
             picked(batch.headers, places) if batch.headers else repeat(None),
             repeat(None),
+            found.turns,
         )
         # the tuple's own constructor: the records are built without a Python-level call each
         return map(_new, repeat(Record), columns)
@@ -60,14 +63,16 @@ class SourceIngest:
         arm, port, topic = self.arm, self.arm.port, self._topic
         headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
         out = []
-        for i, row, time, keyless, dead in found.each():
+        each = zip(found.each(), found.turns, strict=True)
+        for (i, row, time, keyless, dead), turn in each:
             if keyless:
                 log("source", "a table's record has no key", row)
                 continue
             keyed = arm.keyed(row, dead, log)
             if keyed is not None:
                 header = headers[i] if headers else None
-                out.append(Record(port, *keyed, time, topic, partitions[i], offsets[i], header))
+                place = topic, partitions[i], offsets[i]
+                out.append(Record(port, *keyed, time, *place, header, turn=turn))
         return out
 
 
@@ -76,13 +81,14 @@ class KeyedIngest:
 
     def __init__(self, sources: Mapping[str, Sequence[SourceIngest]]) -> None:
         self._sources = sources
+        self._turns = Turns()
 
     def add(self, batch: RawBatch, log: LogError) -> list[Record]:
         """The records of a batch, keyed."""
         out: list[Record] = []
         for topic, part in by_topic(batch):
             for source in self._sources.get(topic, ()):
-                out += source.keyed(part, log)
+                out += source.keyed(part, self._turns, log)
         return out
 
     def finish(self) -> list[Record]:

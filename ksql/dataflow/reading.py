@@ -34,6 +34,7 @@ class Arrivals:
 
     ``places`` are their places in the batch; a row has all columns of the source. ``dead`` says
     whose value was null (its columns are None in the row), ``keyless`` whose key; None: nobody's.
+    ``turns`` is empty where no order is asked for.
     """
 
     rows: list[Row]
@@ -41,6 +42,7 @@ class Arrivals:
     places: Sequence[int]
     keyless: list[bool] | None = None
     dead: list[bool] | None = None
+    turns: Sequence[int] = ()
 
     def each(self) -> Iterator[tuple[int, Row, int, bool, bool]]:
         """Place, row, time, whether keyless, whether dead."""
@@ -57,6 +59,7 @@ class Arrivals:
             list(compress(self.places, keep)),
             None if self.keyless is None else list(compress(self.keyless, keep)),
             None if self.dead is None else list(compress(self.dead, keep)),
+            list(compress(self.turns, keep)),
         )
 
     def alive(self) -> Arrivals:

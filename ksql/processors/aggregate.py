@@ -103,7 +103,7 @@ class AggregateProcessor:
 
     def _apply(self, record: Record, state: State, log: LogError) -> bool:
         folds, undone = self.folds, False
-        _, _, row, time, _, _, _, _, old = record
+        _, _, row, time, _, _, _, _, old, _ = record
         try:
             if self.combined and row is not None:
                 assert folds.merge is not None  # noqa: S101 - combined plans have mergeable folds only
@@ -130,11 +130,11 @@ class AggregateProcessor:
         return (*group.key, *self.folds.result(state), state[0], *group.bounds)
 
     def _change(self, group: _Group, record: Record) -> Record:
-        port, key, _, _, topic, partition, offset, headers, _ = record
+        port, key, _, _, topic, partition, offset, headers, _, turn = record
         row, old = self._row(group), group.row
         if self.keep_old:
             group.row = row
-        values = (port, key, row, group.state[0], topic, partition, offset, headers, old)
+        values = (port, key, row, group.state[0], topic, partition, offset, headers, old, turn)
         # the tuple's own constructor: there may be a change per record
         return _new(Record, values)
 

@@ -38,24 +38,6 @@ LEAVE: Final = 2  # no answer
 LEAVE_DELETING: Final = 3  # answer that there is no result any more
 
 
-class _Highest:
-    """The highest time so far of each queue: what orders the records of several queues.
-
-    The next step sees only some of a step's records; by these times it puts them into the same
-    order.
-    """
-
-    def __init__(self) -> None:
-        self._times: dict[tuple[int, int], int] = {}
-
-    def of(self, record: Record) -> int:
-        """The time that stands for the record's place."""
-        place = record.topic, record.partition
-        highest = max(self._times.get(place, record.timestamp), record.timestamp)
-        self._times[place] = highest
-        return highest
-
-
 @dataclass(frozen=True, slots=True)
 class Referrer:
     """Keeps the foreign key of each left row; asks the old one and the new one.
@@ -74,7 +56,6 @@ class Referrer:
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
         """Compare each row's foreign key with the one before."""
         store.load(_HELD, {record.key for record in records})
-        highest = _Highest()
         for number, record in enumerate(records, start=1):
             before: bytes | None = store.get(_HELD, record.key)
             after: bytes | None = None
@@ -85,9 +66,8 @@ class Referrer:
                     log("join", NULL_REFERENCE, record.row)
             else:
                 store.delete(_HELD, record.key)
-            placed = record._replace(timestamp=highest.of(record))
             asking = self._outer if self.outer else self._inner
-            yield from asking(before, after, _Change(number, record.timestamp, placed, self.asked))
+            yield from asking(before, after, _Change(number, record, self.asked))
 
     def _outer(
         self, before: bytes | None, after: bytes | None, change: _Change
@@ -119,7 +99,6 @@ class _Change:
     """A left row's change, ready to be sent; numbered within its batch."""
 
     number: int
-    time: int
     record: Record
     port: int
 
@@ -131,13 +110,13 @@ class _Change:
 
     def ask(self, reference: bytes, what: int) -> Record:
         """The question to a foreign key."""
-        head = (what, self.number, self.time, self.record.key)
+        head = (what, self.number, self.record.timestamp, self.record.key)
         row = head if what in (LEAVE, LEAVE_DELETING) else (*head, *(self.left or ()))
         return self.record._replace(port=self.port, key=reference, row=row)
 
     def answer(self, port: int, joined: Row | None) -> Record:
         """The answer that needs no question."""
-        row = (self.number, 0, self.time, *(joined or ()))
+        row = (self.number, 0, self.record.timestamp, *(joined or ()))
         return self.record._replace(port=port, row=row)
 
 
@@ -161,13 +140,11 @@ class Referred:
         """Answer the left rows."""
         at = _Rows(store, self.left, Subscribers(store, self.bytes_of))
         at.load(records, self.right.port)
-        highest = _Highest()
         for place, record in enumerate(records):
             answers = self._spread if record.port == self.right.port else self._answered
-            time = highest.of(record)
-            for primary, number, result_time, joined in answers(record, at):
-                row = (number, place, result_time, *(joined or ()))
-                yield record._replace(port=self.answered, key=primary, row=row, timestamp=time)
+            for primary, number, time, joined in answers(record, at):
+                row = (number, place, time, *(joined or ()))
+                yield record._replace(port=self.answered, key=primary, row=row)
 
     def _spread(self, record: Record, at: _Rows) -> Iterator[_Answer]:
         """A right row's change, to all who refer to it."""

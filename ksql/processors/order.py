@@ -1,6 +1,10 @@
 """The order in which records are processed: an exchange keeps none, so it is restored here.
 
-The program does so, once for all operators.
+The program does so, once for all operators. Kafka Streams takes the head with the lowest timestamp
+among a task's partitions: so a record that is older than one before it in its partition leaves
+right after that one, and the order is that of the highest timestamp seen so far in each partition.
+That is a record's turn. It is found where the partition is read, before anything is left out: what
+is left out had its turn, too, and without it results would depend on how micro-batches were cut.
 """
 
 from __future__ import annotations
@@ -14,18 +18,43 @@ if TYPE_CHECKING:
 
     from ksql.processors.base import Record
 
-_TIME, _OFFSET = 3, 6
 _place = itemgetter(4, 5)
-_time = itemgetter(_TIME)
-_offset = itemgetter(_OFFSET)
+_offset = itemgetter(6)
+_turn = itemgetter(9)
+
+
+class Turns:
+    """Gives the records of one task their turns; a partition's records come in their order."""
+
+    def __init__(self) -> None:
+        self._highest: dict[tuple[int, int], int] = {}
+
+    def of(self, source: int, partitions: Sequence[int], times: Sequence[int]) -> Sequence[int]:
+        """The turns of some records of a source."""
+        if not times:
+            return times
+        if partitions.count(partitions[0]) != len(partitions):  # never in a task of Spark's
+            return [
+                self._of_one((source, partition), (time,))[0]
+                for partition, time in zip(partitions, times, strict=True)
+            ]
+        return self._of_one((source, partitions[0]), times)
+
+    def _of_one(self, place: tuple[int, int], times: Sequence[int]) -> Sequence[int]:
+        highest = self._highest.get(place, times[0])
+        if highest <= times[0] and sorted(times) == times:  # sorting what is sorted is cheap
+            found = times
+        else:
+            found = list(accumulate(times, max, initial=highest))[1:]
+        self._highest[place] = found[-1]
+        return found
 
 
 def in_order(records: Sequence[Record]) -> Sequence[Record]:
-    """Per (topic, partition) by offset; these queues merged by their heads' timestamps.
+    """Per (topic, partition) by offset; these queues merged by turns.
 
-    Of two heads with one timestamp the lower topic number, then the lower partition goes first.
-    A record that is older than one before it in its queue leaves right after that one: so the merge
-    is a stable sort by the highest timestamp seen so far in each queue.
+    Of two records with one turn that of the lower topic number, then of the lower partition goes
+    first.
 
     Source: Kafka Streams' choice of the next record among a task's partitions.
     """
@@ -36,9 +65,4 @@ def in_order(records: Sequence[Record]) -> Sequence[Record]:
         queue.sort(key=_offset)  # in order already but for a shuffle: then it costs next to nothing
     if len(queues) == 1:
         return next(iter(queues.values()))
-    merged: list[Record] = []
-    highest: list[int] = []
-    for _, queue in sorted(queues.items()):
-        merged += queue
-        highest += accumulate(map(_time, queue), max)
-    return [merged[i] for i in sorted(range(len(merged)), key=highest.__getitem__)]
+    return sorted((record for _, queue in sorted(queues.items()) for record in queue), key=_turn)

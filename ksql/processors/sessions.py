@@ -187,9 +187,9 @@ class _Last:
 
 
 def _changed(record: Record, row: Row | None, end: int, old: Row | None) -> Record:
-    port, key, _, _, topic, partition, offset, _, _ = record
+    port, key, _, _, topic, partition, offset, _, _, turn = record
     # the tuple's own constructor: there may be several changes per record
-    return _new(Record, (port, key, row, end, topic, partition, offset, None, old))
+    return _new(Record, (port, key, row, end, topic, partition, offset, None, old, turn))
 
 
 _Emission = _Every | _Last | Closing

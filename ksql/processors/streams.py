@@ -170,13 +170,13 @@ class StreamJoinProcessor:
         out: list[Record],
     ) -> bool:
         """Join a record with each of those; whether there were any."""
-        port, key, _, time, topic, partition, offset, headers, _ = record
+        port, key, _, time, topic, partition, offset, headers, _, turn = record
         ending_of, is_left = self.ending.of, here.is_left
         for when, other in zip(*others, strict=True):
             later = time if time > when else when
             ending = ending_of(key, later)
             whole = (*row, *other, *ending) if is_left else (*other, *row, *ending)
-            values = (port, key, whole, later, topic, partition, offset, headers, None)
+            values = (port, key, whole, later, topic, partition, offset, headers, None, turn)
             # the tuple's own constructor: a record may meet many
             out.append(_new(Record, values))
         return bool(others[0])

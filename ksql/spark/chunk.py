@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ksql.base.records import Row
 
 RECORDS_PER_CHUNK = 10_000
-_VERSION = 1
+_VERSION = 2
 _HEAD = struct.Struct(">BII")
 _new = tuple.__new__
 
@@ -33,7 +33,7 @@ class UnknownChunk(ValueError):
 
 def pack_records(records: Sequence[Record], sender: int, number: int) -> bytes:
     """Return one chunk of records, in their order."""
-    ports, keys, rows, timestamps, topics, partitions, offsets, headers, olds = zip(
+    ports, keys, rows, timestamps, topics, partitions, offsets, headers, olds, turns = zip(
         *records, strict=True
     )
     body = [
@@ -47,6 +47,7 @@ def pack_records(records: Sequence[Record], sender: int, number: int) -> bytes:
         array("q", offsets).tobytes(),
         None if _all_none(headers) else headers,
         None if _all_none(olds) else _pack_rows(olds),
+        None if turns == timestamps else array("q", turns).tobytes(),
     ]
     return _HEAD.pack(_VERSION, sender, number) + pack(body)
 
@@ -109,19 +110,21 @@ def _place(chunk: bytes) -> tuple[int, int]:
 
 
 def _unpack_records(chunk: bytes) -> Iterator[Record]:
-    count, ports, keys, rows, times, topics, partitions, offsets, headers, olds = unpack(
+    count, ports, keys, rows, times, topics, partitions, offsets, headers, olds, turns = unpack(
         memoryview(chunk)[_HEAD.size :]
     )
+    timestamps = _longs(times)
     columns = zip(  # noqa: B905 - constant columns repeat without end
         _column(ports),
         keys,
         _unpack_rows(rows, count),
-        _longs(times),
+        timestamps,
         _column(topics),
         _column(partitions),
         _longs(offsets),
         repeat(None) if headers is None else map(_headers, headers),
         repeat(None) if olds is None else _unpack_rows(olds, count),
+        timestamps if turns is None else _longs(turns),
     )
     # the tuple's own constructor: the records are built without a Python-level call each
     return map(_new, repeat(Record), columns)

@@ -10,6 +10,7 @@ from ksql.functions.spec import AggregateFunction
 from ksql.processors.base import Record
 from ksql.processors.folds import Slot
 from ksql.processors.keys import pack
+from ksql.processors.order import Turns
 from ksql.types.model import BIGINT
 
 COUNT = instantiate_aggregate(BUILTINS.get("COUNT"), 0, [], (), {})
@@ -44,6 +45,15 @@ def slots(*functions):
 def record(key, row, time=0, offset=0, **more):
     """A record whose key is packed from one value."""
     return Record(0, pack((key,)), row, time, offset=offset, **more)
+
+
+def in_turn(records):
+    """The records of a micro-batch with the turns that an ingest gives them."""
+    turns = Turns()
+    return [
+        each._replace(turn=turns.of(each.topic, [each.partition], [each.timestamp])[0])
+        for each in records
+    ]
 
 
 class Log(list[Any]):

@@ -18,7 +18,7 @@ from ksql.processors.memory import MemoryStore
 from ksql.processors.order import in_order
 from ksql.processors.sides import Side
 from ksql.processors.subscribers import Subscribers
-from tests.unit.processors.support import Log, record
+from tests.unit.processors.support import Log, in_turn, record
 from tests.unit.processors.test_tablejoin import CUTS, cut
 
 LEFT, RIGHT, ASKED, ANSWERED = 4, 5, 6, 7
@@ -46,7 +46,7 @@ class Pipeline:
         self.step_of = {LEFT: 0, ASKED: 1, RIGHT: 1, ANSWERED: 2}
 
     def __call__(self, batch):
-        records = list(batch)
+        records = in_turn(batch)
         for number, (step, stores) in enumerate(zip(self.steps, self.stores, strict=True)):
             out = [r for r in records if self.step_of[r.port] != number]
             for bucket, store in enumerate(stores):
@@ -278,7 +278,7 @@ def test_times_in_disorder_end_in_the_same_table(outer, changes, sizes, buckets,
     ends: dict[Any, Any] = {}
     taken: list[Record] = []
     for batch in cut(records_of(changes, times), sizes):
-        taken += in_order(batch)
+        taken += in_order(in_turn(batch))
         for key, row, old, _ in told(run(batch)):
             assert old == ends.get(key)
             ends[key] = row

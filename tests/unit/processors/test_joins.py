@@ -7,7 +7,7 @@ from ksql.processors.memory import MemoryStore
 from ksql.processors.order import in_order
 from ksql.processors.sides import Ending, Side
 from ksql.processors.table import TableProcessor
-from tests.unit.processors.support import Log, record
+from tests.unit.processors.support import Log, in_turn, record
 
 TABLE = 5
 
@@ -25,7 +25,9 @@ def table(key, row, time, offset=0):
 
 
 def run(processor, batch, store):
-    found = [(r.row, r.timestamp) for r in processor.process(in_order(batch), store, Log())]
+    found = [
+        (r.row, r.timestamp) for r in processor.process(in_order(in_turn(batch)), store, Log())
+    ]
     assert all(row[-1] == time for row, time in found)
     return [(row[:-1], time) for row, time in found]
 

@@ -7,20 +7,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.processors.base import Record
-from ksql.processors.order import in_order
+from ksql.processors.order import Turns, in_order
+from tests.unit.processors.support import in_turn
 
 
-def at(topic, partition, offset, time):
-    return Record(0, b"", (), time, topic, partition, offset)
+def at(topic, partition, offset, time, turn=0):
+    return Record(0, b"", (), time, topic, partition, offset, turn=turn)
+
+
+def log_of(topic, partition, times):
+    turns = Turns().of(0, [partition] * len(times), times)
+    return [
+        at(topic, partition, offset, time, turn)
+        for offset, (time, turn) in enumerate(zip(times, turns, strict=True))
+    ]
 
 
 logs = st.dictionaries(
     st.tuples(st.integers(0, 2), st.integers(0, 2)), st.lists(st.integers(0, 9), max_size=5)
 ).map(
     lambda parts: [
-        at(topic, partition, offset, time)
+        record
         for (topic, partition), times in parts.items()
-        for offset, time in enumerate(times)
+        for record in log_of(topic, partition, times)
     ]
 )
 
@@ -51,6 +60,36 @@ def test_the_lowest_head_goes_first(records):
         heads = [(queue[0].timestamp, place) for place, queue in queues.items() if queue]
         assert (record.timestamp, (record.topic, record.partition)) == min(heads)
         assert queues[record.topic, record.partition].pop(0) == record
+
+
+@given(logs, st.randoms())
+def test_what_is_left_out_had_its_turn(records, rng):
+    ordered = in_order(records)
+    kept = {record for record in ordered if rng.random() < 0.5}
+    shuffled = list(kept)
+    rng.shuffle(shuffled)
+    assert list(in_order(shuffled)) == [record for record in ordered if record in kept]
+
+
+@given(logs, st.integers(0, 45), st.randoms())
+def test_batches_may_be_cut_anywhere_in_the_order(records, place, rng):
+    ordered = list(in_order(records))
+    for piece in (ordered[:place], ordered[place:]):
+        anew = in_turn(piece)
+        rng.shuffle(anew)
+        assert [record[:9] for record in in_order(anew)] == [record[:9] for record in piece]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9))), st.integers(0, 20))
+def test_turns_go_on_from_call_to_call(records, place):
+    partitions, times = [p for p, _ in records], [t for _, t in records]
+    whole = list(Turns().of(0, partitions, times))
+    turns = Turns()
+    found = list(turns.of(0, partitions[:place], times[:place]))
+    found += turns.of(0, partitions[place:], times[place:])
+    assert found == whole
+    for n, (partition, _) in enumerate(records):
+        assert whole[n] == max(t for p, t in records[: n + 1] if p == partition)
 
 
 def test_one_partition_is_not_copied_when_it_is_in_order():

@@ -12,7 +12,7 @@ from ksql.processors.memory import MemoryStore
 from ksql.processors.order import in_order
 from ksql.processors.sides import Ending, Side
 from ksql.processors.tablejoin import TableJoinProcessor
-from tests.unit.processors.support import Log, record
+from tests.unit.processors.support import Log, in_turn, record
 
 LEFT, RIGHT = 4, 5
 KINDS = {
@@ -39,7 +39,7 @@ def right(row, time, key="k"):
 
 def run(processor, batch, store):
     """Rows without their time, the rows they replace, and the results' times."""
-    out = list(processor.process(in_order(batch), store, Log()))
+    out = list(processor.process(in_order(in_turn(batch)), store, Log()))
     return [(r.row and r.row[:-1], r.old and r.old[:-1], r.timestamp) for r in out]
 
 
@@ -185,7 +185,7 @@ def model(kind, changes):
 def test_no_cut_into_batches_changes_the_results(kind, changes, sizes):
     store, processor, found = MemoryStore(), join_of(kind, key=True), []
     for batch in cut(records_of(changes), sizes):
-        for out in processor.process(in_order(batch), store, Log()):
+        for out in processor.process(in_order(in_turn(batch)), store, Log()):
             key = (out.row or out.old or (None, None, None))[2]
             found.append((key, out.row and out.row[:2], out.old and out.old[:2], out.timestamp))
     expected = model(kind, changes)

@@ -43,6 +43,7 @@ RECORDS = st.builds(
     LONGS,
     HEADERS,
     ROWS,
+    LONGS,
 )
 
 
