@@ -12,7 +12,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench docs lock \
 	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz proof-upgrades \
-	proof-clients
+	proof-cuts proof-clients
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -80,6 +80,7 @@ proof-soak: setup ## load, kills and replacements for MINUTES, compared with a m
 QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
 QTT_SAMPLE ?= 120
 PAIRS ?= 3600
+RUNS ?= 1000
 
 qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 	$(RUN) -m qtt --driver local --jobs $(JOBS) $(QTT_PATHS)
@@ -91,6 +92,10 @@ proof-qtt: setup ## every test file on Spark, REST cases on a server: about 45 m
 proof-upgrades: setup ## PAIRS replacements at random against a model, in memory; 40 chains of them on Spark
 	$(RUN) -m tests.upgrades --pairs $(PAIRS)
 	$(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py
+
+proof-cuts: setup ## the same records in other micro-batches: RUNS random cases in memory, 50 on Spark
+	$(RUN) -m tests.cuts --runs $(RUNS)
+	$(PYTEST) -q -m proof tests/spark/test_cuts.py
 
 proof-fuzz: setup ## random and broken statements, records, requests, 10 minutes each
 	$(RUN) -m tests.fuzz

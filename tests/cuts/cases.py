@@ -1,0 +1,133 @@
+"""A query with its sources and records, as data: what is run, shrunk and printed."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Value = int | str | list[int] | None
+SINK = "OUT"
+"""How the name of the result begins."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream or table over a topic of its own; ``columns`` are those of the value."""
+
+    name: str
+    kind: Literal["STREAM", "TABLE"]
+    key: str
+    key_type: str
+    columns: Mapping[str, str]
+    window_s: int = 0
+
+    @property
+    def reference(self) -> str:
+        """The column that has the type of the keys."""
+        return next(iter(self.columns))
+
+    def text(self, partitions: int) -> str:
+        """Its declaration."""
+        primary = " PRIMARY" if self.kind == "TABLE" else ""
+        columns = "".join(f", {name} {type_}" for name, type_ in self.columns.items())
+        window = (
+            f", WINDOW_TYPE='TUMBLING', WINDOW_SIZE='{self.window_s} SECONDS'"
+            if self.window_s
+            else ""
+        )
+        return (
+            f"CREATE {self.kind} {self.name} ({self.key} {self.key_type}{primary} KEY{columns}) "
+            f"WITH (KAFKA_TOPIC='{self.name}', VALUE_FORMAT='JSON', "
+            f"PARTITIONS={partitions}{window});"
+        )
+
+
+@dataclass(frozen=True)
+class Event:
+    """A record of a topic; the next micro-batch begins with it where ``cut``."""
+
+    topic: str
+    partition: int
+    key: int | str | None
+    row: Mapping[str, Value] | None
+    time: int
+    window: int | None = None
+    cut: bool = False
+
+    @property
+    def key_bytes(self) -> bytes | None:
+        """As it is written: the format KAFKA, behind it the start of the window."""
+        if self.key is None:
+            return None
+        key = self.key.encode() if isinstance(self.key, str) else struct.pack(">q", self.key)
+        return key if self.window is None else key + struct.pack(">q", self.window)
+
+    @property
+    def value_bytes(self) -> bytes | None:
+        """As it is written."""
+        return None if self.row is None else json.dumps(self.row).encode()
+
+    def __str__(self) -> str:
+        row = "null" if self.row is None else json.dumps(self.row)
+        window = "" if self.window is None else f" window {self.window}"
+        place = f"{self.topic}/{self.partition}"
+        line = f"{place:6} at {self.time:6}  {json.dumps(self.key)}{window}: {row}"
+        return f"--- cut\n{line}" if self.cut else line
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query and its records, in the order in which they lie in their partitions.
+
+    ``buckets`` is how many ways records are exchanged; ``tag`` ends the names of all sources.
+    """
+
+    shape: str
+    sources: tuple[Source, ...]
+    query: str
+    events: tuple[Event, ...]
+    partitions: int = 1
+    buckets: int = 1
+    tag: str = ""
+
+    @property
+    def sink(self) -> str:
+        """The name of the result."""
+        return SINK + self.tag
+
+    @property
+    def statements(self) -> list[str]:
+        """The declarations, then the query."""
+        return [*(each.text(self.partitions) for each in self.sources), self.query]
+
+
+def merged(events: Sequence[Event], topics: Sequence[str]) -> list[Event]:
+    """The records as one task would take them: always the head that has the lowest time.
+
+    Of two the one whose topic stands first, then the lower partition.
+    """
+    queues: dict[tuple[int, int], list[Event]] = {}
+    for event in events:
+        queues.setdefault((topics.index(event.topic), event.partition), []).append(event)
+    found = []
+    while queues:
+        place = min(queues, key=lambda each: (queues[each][0].time, each))
+        found.append(queues[place].pop(0))
+        if not queues[place]:
+            del queues[place]
+    return found
+
+
+def pieces(events: Sequence[Event]) -> Iterator[list[Event]]:
+    """The micro-batches."""
+    piece: list[Event] = []
+    for event in events:
+        if event.cut and piece:
+            yield piece
+            piece = []
+        piece.append(event)
+    if piece:
+        yield piece

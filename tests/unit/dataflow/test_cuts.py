@@ -1,0 +1,45 @@
+"""How micro-batches are cut changes nothing: random queries of every operator, in memory.
+
+`python -m tests.cuts` runs as many as are asked for; `make proof-cuts` some of them on Spark.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cuts.cases import Case, Event
+from tests.cuts.chance import SHAPES
+from tests.cuts.run import Tally, check, difference, smaller
+
+SEEDS, PARTS = 250, 5
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_same_records_in_other_batches_give_the_same_results(part):
+    tally = Tally()
+    for seed in range(part, SEEDS, PARTS):
+        check(seed, tally)
+    assert set(tally.shapes) == set(SHAPES)
+    assert tally.batches > 3 * tally.runs
+    assert tally.results > 3 * tally.runs
+
+
+class Sizes:
+    """Writes how many records its batches have."""
+
+    stages = 0
+    topics = ("S0",)
+
+    def straight(self, batch, _log):
+        return [(b"k", b"%d" % len(batch.keys), 0, None)]
+
+
+def test_a_difference_is_found_and_made_small():
+    events = [Event("S0", 0, "k", {}, time, cut=time % 3 == 0) for time in range(9)]
+    program: Any = Sizes()
+    small = smaller(Case("plain", (), "", tuple(events)), program)
+    assert [event.cut for event in small.events][1:] == [True]
+    assert "b'2'" in difference(small, program)
+    assert str(small.events[1]).startswith("--- cut\nS0/0")
