@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from ksql.kafka import producer
 from ksql.kafka.producer import DeliveryFailed, RecordTooLarge, WorkerProducer
@@ -74,3 +74,21 @@ def test_records_that_are_not_acknowledged(client):
     with pytest.raises(DeliveryFailed, match='cannot write to topic "t"'):
         shared.flush(refuse)
     shared.flush(refuse)
+
+
+def test_a_record_arrives_with_its_time_and_headers():
+    """Of the client itself: parts of a record are given to it by position."""
+    broker = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = [f"{b.host}:{b.port}" for b in broker.list_topics(timeout=10).brokers.values()]
+    sender = WorkerProducer({"bootstrap.servers": address})
+    headed = (b"k2", None, 1_700_000_000_124, [("h", b"1")])
+    assert sender.send("t", [(b"k1", b"v", 1_700_000_000_123, None), headed], refuse) == 2
+    sender.flush(refuse)
+    reader = Consumer({"bootstrap.servers": address, "group.id": "g"})
+    reader.assign([TopicPartition("t", number, 0) for number in range(4)])
+    found = sorted(reader.consume(2, timeout=30), key=lambda message: message.key())
+    reader.close()
+    assert [(m.key(), m.value(), m.timestamp()[1], m.headers()) for m in found] == [
+        (b"k1", b"v", 1_700_000_000_123, None),
+        (b"k2", None, 1_700_000_000_124, [("h", b"1")]),
+    ]
