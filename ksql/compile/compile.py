@@ -91,12 +91,21 @@ def compile_predicate(
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
-    """The statements for one row, with a mark where it is dropped, and the output values."""
+class Body:
+    """The statements for one row, with a mark where it is dropped, and the output values.
+
+    ``columns`` are the places of the columns that they read.
+    """
 
     code: Code
     statements: Sequence[str]
     values: Sequence[str]
+    columns: frozenset[int]
+
+    @property
+    def reports(self) -> bool:
+        """Whether a row may be reported."""
+        return bool(self.code.nodes)
 
     def lines(self, drop: Sequence[str], keep: str) -> list[str]:
         """The statements with what to do for a row that is dropped, and for one that is kept."""
@@ -113,9 +122,12 @@ class _Program:
         run: Callable[[Row, Log], Any] = names["run"]
         return run
 
-    def executed(self, source: Sequence[str], log: str) -> dict[str, Any]:
-        """Execute the source; return the names that it defines."""
-        names = {**self.code.namespace, "failed": reporter(log, self.code.nodes)}
+    def executed(
+        self, source: Sequence[str], log: str, known: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Execute the source, which may also name what is ``known``; return what it defines."""
+        own = {**self.code.namespace, "failed": reporter(log, self.code.nodes)}
+        names = {**(known or {}), **own}
         try:
             return codegen.define(log, "\n".join(source), names)
         except (RecursionError, MemoryError) as error:
@@ -126,14 +138,33 @@ class _Program:
             raise
 
 
+def compile_body(
+    columns: Sequence[tuple[str, str]],
+    row: str,
+    where: Bound | None,
+    outputs: Sequence[Bound],
+    functions: Functions,
+    settings: Mapping[str, Any],
+) -> Body:
+    """Generate the same statements for a loop of the caller's own.
+
+    ``columns`` are names with the code of their values there, ``row`` is the code of what is logged
+    for a row. Raises: TooDeep.
+    """
+    cells = [cell for _, cell in columns]
+    return _program([name for name, _ in columns], where, outputs, functions, settings, cells, row)
+
+
 def _program(
     columns: Sequence[str],
     where: Bound | None,
     outputs: Sequence[Bound],
     functions: Functions,
     settings: Mapping[str, Any],
-) -> _Program:
-    code = Code({name: place for place, name in enumerate(columns)})
+    cells: Sequence[str] | None = None,
+    row: str = "row",
+) -> Body:
+    code = Code({name: place for place, name in enumerate(columns)}, row=row)
     generator = Generator(code, functions, settings)
     try:
         condition = [] if where is None else _condition(generator, where)
@@ -141,20 +172,22 @@ def _program(
         values = [generator.guarded(output) for output in outputs]
     except RecursionError as error:
         raise TooDeep from error
-    later = (code.used & _locals(columns)) - first
-    width = len(columns)
-    loads = [*_loaded(first, width), *condition, *_loaded(later, width)]
-    return _Program(code, [*loads, *code.block.lines()], values)
+    read = code.used & _locals(columns)
+    before, after = (_loaded(used, len(columns), cells) for used in (first, read - first))
+    places = frozenset(int(name[1:]) for name in read)
+    return Body(code, [*before, *condition, *after, *code.block.lines()], values, places)
 
 
 def _locals(columns: Sequence[str]) -> set[str]:
     return {f"c{place}" for place in range(len(columns))}
 
 
-def _loaded(used: set[str], width: int) -> list[str]:
+def _loaded(used: set[str], width: int, cells: Sequence[str] | None) -> list[str]:
     """Columns into local variables: all at once if most are wanted, else one by one."""
     if not used:
         return []
+    if cells is not None:
+        return [f"{name} = {cells[int(name[1:])]}" for name in sorted(used)]
     if width <= _MAX_UNPACKED and 3 * len(used) >= width:
         names = (f"c{place}" if f"c{place}" in used else "_" for place in range(width))
         return [f"{', '.join(names)}, = row"]

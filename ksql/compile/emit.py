@@ -59,7 +59,8 @@ class Code:
 
     ``namespace`` holds the values and functions that the code names, ``prologue`` the functions
     that read nothing of a row, ``nodes`` the expressions whose failures may be reported, by number.
-    ``used`` are the local variables that have been read.
+    ``used`` are the local variables that have been read. ``row`` is the code of the row that is
+    reported with a failure.
     """
 
     columns: Mapping[str, int]
@@ -69,6 +70,7 @@ class Code:
     variables: dict[str, str] = field(default_factory=dict)
     block: Block = field(default_factory=Block)
     used: set[str] = field(default_factory=set)
+    row: str = "row"
     _count: int = 0
 
     def fresh(self, prefix: str = "t") -> str:
@@ -176,5 +178,5 @@ class Code:
             "try:",
             *indent(lines),
             "except Exception as error:",
-            *indent([f"failed(log, {number}, error, row)", *instead]),
+            *indent([f"failed(log, {number}, error, {self.row})", *instead]),
         ]

@@ -246,27 +246,27 @@ class Encoder:
 
     def __init__(self, sink: Sink, registry: Registry | None = None) -> None:
         topic = sink.topic or ""
-        self._keys = topic_serde(sink.key_format, sink.key, "key", topic, registry)
-        self._values = topic_serde(sink.value_format, sink.value, "value", topic, registry)
+        self.keys = topic_serde(sink.key_format, sink.key, "key", topic, registry)
+        self.values = topic_serde(sink.value_format, sink.value, "value", topic, registry)
         self._windowed = None if sink.window is None else WindowedKeys(sink.window.size_ms)
         self._single = len(sink.key) <= 1
 
-    def encode(self, rows: Results) -> list[OutRecord]:
+    def __call__(self, rows: Results) -> list[OutRecord]:
         """The records.
 
         Raises: Unwritable for a row that the format cannot write.
         """
         keys = None
         try:
-            keys = self._keys.encode_many(self._key_rows(rows.keys))
-            values = self._values.encode_many(rows.values)
+            keys = self.keys.encode_many(self.key_rows(rows.keys))
+            values = self.values.encode_many(rows.values)
         except EncodeError as error:
             if len(rows.keys) == 1:
                 at_key = keys is None
                 row = rows.keys[0] if at_key else rows.values[0]
                 raise Unwritable(error, BadResult("key" if at_key else "value", row)) from error
             single = map(Results.of, ([row] for row in rows.each()))
-            return [record for row in single for record in self.encode(row)]
+            return [record for row in single for record in self(row)]
         if self._windowed is not None and rows.bounds is not None:
             join, bounds = self._windowed.join, rows.bounds
             keys = [
@@ -276,7 +276,7 @@ class Encoder:
         headers = repeat(None) if rows.headers is None else rows.headers
         return list(zip(keys, values, rows.times, headers))  # noqa: B905 - may repeat
 
-    def _key_rows(self, keys: Sequence[Row | None]) -> Sequence[Row | None]:
+    def key_rows(self, keys: Sequence[Row | None]) -> Sequence[Row | None]:
         """A single key column that is NULL is no key; several may all be NULL."""
         if self._single:
             return [key if key and key[0] is not None else None for key in keys]

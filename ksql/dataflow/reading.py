@@ -94,21 +94,22 @@ class Reader:
         registry: Registry | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self._source = source
+        self.source = source
         self._strict = _is_on(settings, "ksql.fail.on.deserialization.error")
         key = tuple(c for c in source.columns if c.role is Role.KEY)
         value = tuple(c for c in source.columns if c.role is Role.VALUE)
         lenient = (settings or {}).get(JSON_SR_CONVERTER, "true").lower() == "false"
-        self._keys = topic_serde(
+        self.keys = topic_serde(
             source.key_format, key, "key", source.topic, registry, lenient=lenient
         )
-        self._values = topic_serde(
+        self.values = topic_serde(
             source.value_format, value, "value", source.topic, registry, lenient=lenient
         )
         self._no_key = (None,) * len(key)
         self._no_value = (None,) * len(value)
         made = _row_functions(source)
-        self._rows, self._with_times = made["rows"], made["with_times"]
+        #: Source rows of times, partitions, offsets, bounds, keys, values and headers.
+        self.rows, self._with_times = made["rows"], made["with_times"]
         self._headers = [c for c in source.columns if c.role is Role.HEADERS]
         self._extract = _timestamp_of(
             source, fatal=_is_on(settings, "ksql.timestamp.throw.on.invalid")
@@ -118,9 +119,9 @@ class Reader:
         """The records of a batch of this source's topic, in order."""
         bad: set[int] = set()
         raw_keys, bounds = self._unwrapped(batch, bad, log)
-        keys: list[Any] = self._keys.decode_many(raw_keys, self._failed("key", raw_keys, bad, log))
-        values: list[Any] = self._values.decode_many(
-            batch.values, self._failed("value", batch.values, bad, log)
+        keys: list[Any] = self.keys.decode_many(raw_keys, self.failed("key", raw_keys, bad, log))
+        values: list[Any] = self.values.decode_many(
+            batch.values, self.failed("value", batch.values, bad, log)
         )
         if min(batch.timestamps, default=0) < 0:
             _refuse_negative(batch.timestamps, bad, log)
@@ -140,7 +141,7 @@ class Reader:
         places, times, partitions, offsets, bounds, keys, values, headers = columns
         keys, keyless = _filled(keys, self._no_key)
         values, dead = _filled(values, self._no_value)
-        rows = self._rows(times, partitions, offsets, bounds, keys, values, headers)
+        rows = self.rows(times, partitions, offsets, bounds, keys, values, headers)
         found = Arrivals(rows, times, places, keyless, dead)
         return found if self._extract is None else self._timed(found, log)
 
@@ -155,12 +156,14 @@ class Reader:
         found.rows = self._with_times(found.rows, found.times)
         return found
 
-    def _failed(
+    def failed(
         self, target: Side, data: Any, bad: set[int], log: LogError
     ) -> Callable[[int, DecodeError], None]:
+        """Return what logs that a record does not decode, and puts its place into ``bad``."""
+
         def report(index: int, error: DecodeError) -> None:
-            operator = f"{self._source.name}.deserializer"
-            record = BadRecord(target, self._source.topic, data[index])
+            operator = f"{self.source.name}.deserializer"
+            record = BadRecord(target, self.source.topic, data[index])
             if self._strict:
                 raise Undecodable(record, error, operator)
             bad.add(index)
@@ -172,7 +175,7 @@ class Reader:
         self, batch: RawBatch, bad: set[int], log: LogError
     ) -> tuple[Sequence[bytes | None], Sequence[Bounds]]:
         """Keys without the bounds of their window, and these bounds."""
-        window = self._source.window
+        window = self.source.window
         if window is None:
             return batch.keys, ()
         codec = WindowedKeys(window.size_ms)
@@ -180,7 +183,7 @@ class Reader:
         bounds: list[Bounds] = []
         for index, key in enumerate(batch.keys):
             if key is None or len(key) < codec.suffix_bytes:
-                log("source", "the key has no window", BadRecord("key", self._source.topic, key))
+                log("source", "the key has no window", BadRecord("key", self.source.topic, key))
                 bad.add(index)
                 keys.append(None)
                 bounds.append((0, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from typing import Any, Final
@@ -50,6 +50,19 @@ SKIP: Final = Skip()
 
 
 @dataclass(frozen=True, slots=True)
+class Printing:
+    """How a loop that is generated elsewhere writes rows without making them.
+
+    ``document`` gives, for the local variables of a row's columns, statements and the code of what
+    ``finish`` then prints, for all rows at once. ``names`` are known to both.
+    """
+
+    document: Callable[[Sequence[str]], tuple[list[str], str]]
+    names: Mapping[str, Any]
+    finish: Callable[[list[Any]], Sequence[bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Serde:
     """How the keys or values of a topic are read and written.
 
@@ -57,15 +70,24 @@ class Serde:
     ``decode`` raises DecodeError and nothing else; ``encode``, ``encode_many`` raise EncodeError.
     ``decode_many`` calls ``failed(index, error)`` for a record that does not decode and puts
     ``SKIP`` in its place; what ``failed`` raises goes through.
+
+    ``keeps``: whether all these bytes decode, to rows without NULL, and would be encoded the same
+    again; None: nobody knows. ``printing`` means the same as ``encode_many``, where there is one.
     """
 
     decode: Callable[[bytes | None], Row | None]
     encode: Callable[[Row | None], bytes | None]
     decode_many: Callable[[Sequence[bytes | None], Failed], list[Row | Skip | None]]
     encode_many: Callable[[Sequence[Row | None]], list[bytes | None]]
+    keeps: Callable[[Sequence[bytes]], bool] | None = None
+    printing: Printing | None = None
 
 
-def serde_of(decode: Callable[[bytes], Row | None], encode: Callable[[Row], bytes | None]) -> Serde:
+def serde_of(
+    decode: Callable[[bytes], Row | None],
+    encode: Callable[[Row], bytes | None],
+    keeps: Callable[[Sequence[bytes]], bool] | None = None,
+) -> Serde:
     """Make a serde of two functions that know nothing of nulls and batches."""
 
     def decode_many(items: Sequence[bytes | None], failed: Failed) -> list[Row | Skip | None]:
@@ -93,6 +115,7 @@ def serde_of(decode: Callable[[bytes], Row | None], encode: Callable[[Row], byte
         encode=lambda row: None if row is None else encode(row),
         decode_many=decode_many,
         encode_many=encode_many,
+        keeps=keeps,
     )
 
 

@@ -18,7 +18,7 @@ import orjson
 from ksql.base.codegen import Draft, indent
 from ksql.formats.json import values as json_values
 from ksql.formats.json.values import NameMatch, NeedExact, decimal_reader, wrong_kind
-from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Skip, Value
+from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Printing, Skip, Value
 from ksql.java.text import mended
 from ksql.types import model
 from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
@@ -330,25 +330,46 @@ def _print(document: Value, index: int = 0) -> bytes:
         raise EncodeError(f"Cannot write as JSON: {error}", index) from error
 
 
-def _row_writer(columns: tuple[Column, ...], *, wrapped: bool) -> _Writer:
-    """The source of ``document(row)`` and of ``documents(rows)``, which hold the same lines."""
-    writer = _Writer(
+def _new_writer() -> _Writer:
+    return _Writer(
         {"_decimal": _decimal, "_base64": _base64, "_double": _double, "_odd": _odd_double}
     )
-    variables = [f"a{i}" for i in range(len(columns))]
-    take = [f"{', '.join(variables)}, = row"] if columns else []
+
+
+def _document(
+    writer: _Writer, columns: tuple[Column, ...], variables: Sequence[str], *, wrapped: bool
+) -> tuple[list[str], str]:
+    """Statements and the code of what is printed for a row whose columns these variables hold."""
     prepare, values = [], []
-    for var, column in zip(variables, columns, strict=True):
+    for number, (var, column) in enumerate(zip(variables, columns, strict=True)):
         if column.type == model.DOUBLE:
-            prepare += [
-                f"if not ({var} is None or {_AS_IS.format(var)}):",
-                f"    {var} = _odd({var})",
-            ]
-            values.append(var)
+            as_is = f"{var} is None or {_AS_IS.format(var)}"
+            prepare.append(f"_d{number} = {var} if {as_is} else _odd({var})")
+            values.append(f"_d{number}")
         else:
             values.append(writer.convert(column.type, var))
     pairs = (f"{c.name!r}: {value}" for c, value in zip(columns, values, strict=True))
-    made = f"{{{', '.join(pairs)}}}" if wrapped else values[0]
+    return prepare, f"{{{', '.join(pairs)}}}" if wrapped else values[0]
+
+
+def printing(columns: tuple[Column, ...]) -> Printing:
+    """Rows as documents, made in a loop of the caller's own."""
+    writer = _new_writer()
+    _document(writer, columns, [f"a{i}" for i in range(len(columns))], wrapped=True)
+    nested = writer.compiled("nested JSON") if writer.functions else writer.names
+
+    def document(variables: Sequence[str]) -> tuple[list[str], str]:
+        return _document(_new_writer(), columns, variables, wrapped=True)
+
+    return Printing(document, nested, _print_all)
+
+
+def _row_writer(columns: tuple[Column, ...], *, wrapped: bool) -> _Writer:
+    """The source of ``document(row)`` and of ``documents(rows)``, which hold the same lines."""
+    writer = _new_writer()
+    variables = [f"a{i}" for i in range(len(columns))]
+    take = [f"{', '.join(variables)}, = row"] if columns else []
+    prepare, made = _document(writer, columns, variables, wrapped=wrapped)
     writer.define("document(row)", [*take, *prepare, f"return {made}"])
     writer.define(
         "documents(rows)",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ksql.formats.implementation import Implementation, string_map_keys
-from ksql.formats.json.rows import reader, writer
+from ksql.formats.json.rows import printing, reader, writer
 from ksql.formats.serde import Serde
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ def serde(wanted: Wanted) -> Serde:
     """The JSON serde of the columns; not wrapped: the document is the value of the only column."""
     decode, decode_many = reader(wanted.columns, wrapped=wanted.wrapped)
     encode, encode_many = writer(wanted.columns, wrapped=wanted.wrapped)
-    return Serde(decode, encode, decode_many, encode_many)
+    documents = printing(wanted.columns) if wanted.wrapped else None
+    return Serde(decode, encode, decode_many, encode_many, printing=documents)
 
 
 FORMAT = Implementation(serde, string_map_keys(MAP_KEYS))

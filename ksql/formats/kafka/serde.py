@@ -13,7 +13,7 @@ from ksql.formats.serde import NOTHING, DecodeError, EncodeError, Serde, Value, 
 from ksql.types import model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ksql.base.records import Row
     from ksql.formats.implementation import Wanted
@@ -24,6 +24,7 @@ class _Primitive(NamedTuple):
     read: Callable[[bytes], Value]
     write: Callable[[Value], bytes]
     reader: str  # the class that Java's error message names
+    keeps: Callable[[Sequence[bytes]], bool] | None = None
 
 
 def _same(data: bytes) -> bytes:
@@ -39,8 +40,25 @@ def _fixed(code: str, reader: str) -> _Primitive:
     return _Primitive(read, packed.pack, reader)
 
 
+def _integer(code: str, reader: str) -> _Primitive:
+    """A number whose every value has one form only; a double has several that are no number."""
+    sizes = {struct.calcsize(code)}
+    return _fixed(code, reader)._replace(keeps=lambda items: set(map(len, items)) <= sizes)
+
+
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
+
+
+def _is_text(items: Sequence[bytes]) -> bool:
+    whole = b"\n".join(items)  # parted, since two halves of a character are no text
+    if whole.isascii():
+        return True
+    try:
+        whole.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _utf8(text: str) -> bytes:
@@ -48,11 +66,11 @@ def _utf8(text: str) -> bytes:
 
 
 PRIMITIVES: dict[SqlType, _Primitive] = {
-    model.INTEGER: _fixed(">i", "IntegerDeserializer"),
-    model.BIGINT: _fixed(">q", "LongDeserializer"),
+    model.INTEGER: _integer(">i", "IntegerDeserializer"),
+    model.BIGINT: _integer(">q", "LongDeserializer"),
     model.DOUBLE: _fixed(">d", "DoubleDeserializer"),
-    model.STRING: _Primitive(_text, _utf8, "StringDeserializer"),
-    model.BYTES: _Primitive(_same, bytes, "BytesDeserializer"),
+    model.STRING: _Primitive(_text, _utf8, "StringDeserializer", _is_text),
+    model.BYTES: _Primitive(_same, bytes, "BytesDeserializer", lambda _items: True),
 }
 _SIZES: dict[SqlType, int] = {model.INTEGER: 4, model.BIGINT: 8, model.DOUBLE: 8}
 
@@ -62,7 +80,7 @@ def serde(wanted: Wanted) -> Serde:
     if not wanted.columns:
         return NOTHING
     column = wanted.columns[0]
-    read, write, reader = PRIMITIVES[column.type]
+    read, write, reader, keeps = PRIMITIVES[column.type]
     size = _SIZES.get(column.type, 0)
 
     def decode(data: bytes) -> Row:
@@ -78,7 +96,7 @@ def serde(wanted: Wanted) -> Serde:
         except (struct.error, TypeError, AttributeError) as error:
             raise EncodeError(f"Cannot write {column.name} as {column.type}: {error}") from error
 
-    return serde_of(decode, encode)
+    return serde_of(decode, encode, keeps)
 
 
 FORMAT = Implementation(serde, only(frozenset(PRIMITIVES), decimals=False, name_column=False))

@@ -21,7 +21,7 @@ def test_a_result_that_cannot_be_written_is_told_with_its_side(key, value, targe
     encoder = Encoder(World(SETUP).plan("O").sink)
     rows = Results.of([((5,), (6,), 1, None, None), (key, value, 2, None, None)])
     with pytest.raises(Unwritable, match="Unable to serialize record") as caught:
-        encoder.encode(rows)
+        encoder(rows)
     assert caught.value.entry is not None
     operator, _, found = caught.value.entry
     assert (operator, found) == ("serializer", BadResult(target, row))

@@ -1,0 +1,278 @@
+"""From a batch of a stream to the sink's records in one generated loop.
+
+The other road (``exits`` between a ``Reader`` and an ``Encoder``) makes a row of each record in
+every step: source row, projected row, its key and its value. Here one loop takes the decoded values
+and leaves the documents to be printed, and a key that stays as it is passes as bytes.
+
+It is for plans and batches that are ordinary throughout: no table, window, explosion, TIMESTAMP
+column or headers; a key and a value in each record. The other road is for the rest; whatever both
+take means the same. A batch is refused before anything of it was evaluated or logged.
+"""
+
+from __future__ import annotations
+
+from itertools import compress, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ksql.analysis import bound as b
+from ksql.base.codegen import indent
+from ksql.compile.compile import Body, compile_body
+from ksql.dataflow.flow import conjunction
+from ksql.dataflow.layout import source_cells
+from ksql.formats.table import SKIP, EncodeError
+from ksql.types.schema import ROWOFFSET, ROWPARTITION, ROWTIME, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ksql.base.records import OutRecord, Row
+    from ksql.dataflow.arms import Code, Encoder
+    from ksql.dataflow.layout import Exit
+    from ksql.dataflow.program import RawBatch
+    from ksql.dataflow.reading import Reader
+    from ksql.formats.table import DecodeError
+    from ksql.plan.nodes import Sink, Source
+    from ksql.processors.base import LogError
+
+_LABEL = "Project"
+_PSEUDO = {ROWTIME: "t", ROWPARTITION: "p", ROWOFFSET: "o"}
+_LOOP = """\
+def run(values, keys, key_rows, times, partitions, offsets, log):
+    out_values, out_keys, out_times = [], [], []
+    add_value, add_key, add_time = out_values.append, out_keys.append, out_times.append
+    for {variables}, in zip({columns}):
+{lines}
+    return out_values, {result}
+"""
+_COLUMNS = {
+    "v": "values",
+    "k": "keys",
+    "q": "key_rows",
+    "t": "times",
+    "p": "partitions",
+    "o": "offsets",
+    "i": "range(len(values))",
+}
+
+
+class Decoded(NamedTuple):
+    """A decoded batch, column by column; ``key_rows`` only if they are needed."""
+
+    values: list[Any]
+    keys: Sequence[bytes | None]
+    key_rows: Sequence[Any]
+    times: Sequence[int]
+    partitions: Sequence[int]
+    offsets: Sequence[int]
+
+
+class Intake:
+    """Decodes batches of a stream, those that are ordinary."""
+
+    def __init__(self, reader: Reader, *, key_rows: bool) -> None:
+        self._reader = reader
+        self._keyed = any(c.role is Role.KEY for c in reader.source.columns)
+        self._key_rows = key_rows or (self._keyed and reader.keys.keeps is None)
+
+    def decoded(self, batch: RawBatch, log: LogError) -> Decoded | None:
+        """The batch without the records whose value does not decode, which are logged.
+
+        None if it is not ordinary; nothing is logged then.
+        """
+        if batch.headers is not None or None in batch.values or min(batch.timestamps) < 0:
+            return None
+        key_rows = self._keys(batch.keys)
+        if key_rows is None:
+            return None
+        problems: list[tuple[int, DecodeError]] = []
+        values = self._reader.values.decode_many(batch.values, lambda *each: problems.append(each))
+        if None in values:
+            return None
+        columns = (values, batch.keys, key_rows, batch.timestamps, batch.partitions, batch.offsets)
+        if not problems:
+            return Decoded(*columns)
+        report = self._reader.failed("value", batch.values, set(), log)
+        for index, error in problems:
+            report(index, error)
+        good = [value is not SKIP for value in values]
+        return Decoded(*(list(compress(column, good)) for column in columns))
+
+    def _keys(self, keys: Sequence[bytes | None]) -> Sequence[Any] | None:
+        """The rows of the keys, nothing if nobody needs them; None: not all are ordinary."""
+        serde = self._reader.keys
+        if self._keyed and None in keys:
+            return None
+        if serde.keeps is not None and not serde.keeps(keys):  # type: ignore[arg-type]
+            return None
+        if not self._key_rows:
+            return ()
+        bad: list[int] = []
+        rows = serde.decode_many(keys, lambda index, _error: bad.append(index))
+        return None if bad or None in rows else rows
+
+    def row_logger(self, found: Decoded, log: LogError) -> LogError:
+        """Log for a place in the decoded columns; the entry has the source's row."""
+        last: list[Any] = [None, None]
+
+        def log_row(operator: str, message: str, place: Any) -> None:
+            if place != last[0]:
+                last[:] = place, self._row(found, place)
+            log(operator, message, last[1])
+
+        return log_row
+
+    def _row(self, found: Decoded, place: int) -> Row:
+        values, keys, _, times, partitions, offsets = found
+        at = slice(place, place + 1)
+        key = [self._reader.keys.decode(keys[place])]
+        (row,) = self._reader.rows(times[at], partitions[at], offsets[at], (), key, values[at], ())
+        return row
+
+
+class Fused:
+    """The records of a plan without stages, from a stream's batch."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        run: Callable[..., tuple[list[Any], Any, Any]],
+        encoder: Encoder,
+        *,
+        passing: bool,
+    ) -> None:
+        self._intake = intake
+        self._run = run
+        self._encoder = encoder
+        self._passing = passing
+        printing = encoder.values.printing
+        self._print = encoder.values.encode_many if printing is None else printing.finish
+
+    def records(self, batch: RawBatch, log: LogError) -> list[OutRecord] | None:
+        """The records that follow from a batch; None if the batch is not ordinary."""
+        found = self._intake.decoded(batch, log)
+        if found is None:
+            return None
+        values, keys, times = self._run(*found, self._intake.row_logger(found, log))
+        encoder = self._encoder
+        try:
+            if not self._passing:
+                keys = encoder.keys.encode_many(encoder.key_rows(keys))
+            encoded = self._print(values)
+        except EncodeError:
+            return None  # the task ends with it: the other road words why
+        return list(zip(keys, encoded, times, repeat(None)))
+
+
+def fused(reader: Reader, exit_: Exit, sink: Sink, encoder: Encoder, code: Code) -> Fused | None:
+    """The loop for an exit that begins at a source; None if it needs the other road."""
+    source = reader.source
+    if not _is_ordinary(source, exit_, sink):
+        return None
+    passing = _passes(source, exit_, sink, reader)
+    body = _body(source, exit_, passing=passing, code=code)
+    key_places = {place for place, cell in enumerate(_cells(source)) if cell.startswith("q")}
+    run = _compiled(body, source, exit_, encoder, passing=passing)
+    intake = Intake(reader, key_rows=not body.columns.isdisjoint(key_places))
+    return Fused(intake, run, encoder, passing=passing)
+
+
+def _is_ordinary(source: Source, exit_: Exit, sink: Sink) -> bool:
+    flow = exit_.flow
+    return (
+        source.window is None
+        and source.timestamp is None
+        and all(column.role is not Role.HEADERS for column in source.columns)
+        and not flow.table
+        and flow.entry.kind == "source"
+        and flow.entry.explosion is None
+        and sink.window is None
+        and sink.timestamp is None
+    )
+
+
+def _passes(source: Source, exit_: Exit, sink: Sink, reader: Reader) -> bool:
+    """Whether the keys of the stream are those of the sink, byte by byte."""
+    names = [cell.name for cell in source_cells(source) if _is_key(cell.origin)]
+    return (
+        reader.keys.keeps is not None
+        and source.key_format == sink.key_format
+        and [expr.name if isinstance(expr, b.Column) else None for expr in exit_.key] == names
+    )
+
+
+def _is_key(origin: object) -> bool:
+    return getattr(origin, "role", None) is Role.KEY
+
+
+def _cells(source: Source) -> list[str]:
+    """The code of each column of the source's rows inside the loop."""
+    counts = {Role.KEY: 0, Role.VALUE: 0}
+    sides = {Role.KEY: "q", Role.VALUE: "v"}
+    cells = []
+    for cell in source_cells(source):
+        if isinstance(cell.origin, str):
+            cells.append(_PSEUDO[cell.origin])
+            continue
+        role = cell.origin.role
+        cells.append(f"{sides[role]}[{counts[role]}]")
+        counts[role] += 1
+    return cells
+
+
+def _body(source: Source, exit_: Exit, *, passing: bool, code: Code) -> Body:
+    outputs = exit_.value if passing else (*exit_.key, *exit_.value)
+    columns = list(zip(exit_.flow.entry.shape.names, _cells(source), strict=True))
+    where = conjunction(exit_.flow.wheres)
+    return compile_body(columns, "i", where, outputs, code.functions, code.settings)
+
+
+def _compiled(
+    body: Body, source: Source, exit_: Exit, encoder: Encoder, *, passing: bool
+) -> Callable[..., tuple[list[Any], Any, Any]]:
+    """Write the loop: only what a condition may drop is collected anew."""
+    width = 0 if passing else len(exit_.key)
+    lines, document, known = _document(body.values[width:], encoder)
+    lines.append(f"add_value({document})")
+    cells = _cells(source)
+    needed = {"v", *(cells[place][0] for place in body.columns)}
+    if body.reports:
+        needed.add("i")
+    keys, times = "keys", "times"
+    if not passing:
+        lines.append(f"add_key({_tuple(body.values[:width])})")
+        keys = "out_keys"
+    if exit_.flow.wheres:
+        lines.append("add_time(t)")
+        needed.add("t")
+        times = "out_times"
+        if passing:
+            lines.append("add_key(k)")
+            needed.add("k")
+            keys = "out_keys"
+    first, *rest = lines
+    text = _LOOP.format(
+        variables=", ".join(sorted(needed)),
+        columns=", ".join(_COLUMNS[name] for name in sorted(needed)),
+        lines="\n".join(indent([*body.lines(["continue"], first), *rest], 2)),
+        result=f"{keys}, {times}",
+    )
+    source_lines = [*body.code.prologue, *text.splitlines()]
+    run: Callable[..., tuple[list[Any], Any, Any]] = body.executed(source_lines, _LABEL, known)[
+        "run"
+    ]
+    return run
+
+
+def _document(values: Sequence[str], encoder: Encoder) -> tuple[list[str], str, Mapping[str, Any]]:
+    """Statements, the code of what is encoded at the end, and what both name."""
+    printing = encoder.values.printing
+    if printing is None:
+        return [], _tuple(values), {}
+    held = [value if value.isidentifier() else f"_x{n}" for n, value in enumerate(values)]
+    spilled = [f"{a} = {b}" for a, b in zip(held, values, strict=True) if a != b]
+    lines, document = printing.document(held)
+    return [*spilled, *lines], document, printing.names
+
+
+def _tuple(values: Sequence[str]) -> str:
+    return f"({', '.join(values)}{',' if len(values) == 1 else ''})"
