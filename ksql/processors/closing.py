@@ -2,7 +2,8 @@
 
 A session closes when stream time has passed its end by more than gap and grace. With the record
 that brings that about leave all sessions that have closed, by their ends, their starts and the
-order of the groups' keys.
+order of the groups' keys. Sessions that end longer before the latest one than RETENTION may be
+forgotten by then, whole segments of time at once: they are logged instead.
 Source: Kafka Streams' ``EmitStrategy.onWindowClose`` (KIP-825).
 """
 
@@ -12,13 +13,14 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from ksql.processors.due import Due
+from ksql.processors.final import FORGOTTEN
 from ksql.types.windowed import WindowedKeys, session_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ksql.base.records import Row
-    from ksql.processors.base import Record, Store
+    from ksql.processors.base import LogError, Record, Store
     from ksql.processors.final import KeyOrder
     from ksql.processors.sessionstate import Bucket, Group, Session
 
@@ -37,10 +39,12 @@ class Closing:
         store: Store,
         order: KeyOrder,
         row: Callable[[Group, Session], Row],
+        log: LogError,
     ) -> None:
         self._bucket = bucket
         self._order = order
         self._row = row
+        self._log = log
         self._due = Due.read(store, 1, bucket.open_ms)
         self._limit = -1
         self._new: dict[bytes, int] = {}
@@ -84,6 +88,11 @@ class Closing:
                 self._forget(whole, end)
                 found.append((end, start, self._order(key), key))
         for end, start, _, key in sorted(found):
+            if end < self._bucket.kept_from:
+                self._log(
+                    "aggregate", f"{FORGOTTEN}: the session from {start} to {end}", record.row
+                )
+                continue
             group = self._bucket.group(key)
             row = self._row(group, group.of(start, end))
             yield record._replace(key=key, row=row, timestamp=end, old=None)

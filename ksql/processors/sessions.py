@@ -47,7 +47,7 @@ class SessionProcessor:
         bucket = Bucket.read(store, self.windows, by_segment=self.final is not None)
         changes: _Emission = _Every(self) if self.every_change else _Last(self)
         if self.final is not None:
-            changes = Closing(bucket, store, self.final, self.row)
+            changes = Closing(bucket, store, self.final, self.row, log)
         earliest = _earliest(records, self.windows.gap_ms)
         changes.begin(records, earliest)
         bucket.load(earliest)

@@ -57,6 +57,11 @@ class Session:
         self.state = state
         self.stored = stored
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Its start and end."""
+        return self.start, self.end
+
     def plain(self, mark: bytes | None) -> list[Any]:
         """Return it as it is stored."""
         state = self.state
@@ -85,9 +90,8 @@ class Group:
 
     def of(self, start: int, end: int) -> Session:
         """The session with those bounds."""
-        found = self.sessions[bisect_left(self.sessions, end, key=_end)]
-        assert (found.start, found.end) == (start, end)  # noqa: S101 - ends differ within a group
-        return found
+        first = bisect_left(self.sessions, end, key=_end)
+        return next(each for each in self.sessions[first:] if each.start == start)
 
 
 class Bucket:
@@ -120,18 +124,25 @@ class Bucket:
 
     @classmethod
     def read(cls, store: Store, windows: SessionWindows, *, by_segment: bool = False) -> Bucket:
-        """Continue where the last call ended; sessions may be forgotten in whole segments only."""
+        """Continue where the last call ended.
+
+        ``by_segment``: sessions that are not found any more stay until their segment has passed.
+        """
         stored = [-1, -1, []] if (found := store.get(_META, _CLOCK)) is None else found
         return cls(store, windows, *stored, by_segment=by_segment)
 
     @property
     def live_from(self) -> int:
-        """Sessions that end before this time are forgotten."""
-        oldest = self.latest_end - self._windows.retention_ms
+        """Sessions that end before this time are not found any more."""
+        return self.latest_end - self._windows.retention_ms + 1
+
+    @property
+    def kept_from(self) -> int:
+        """Sessions that end before this time are not there any more."""
         if not self._by_segment:
-            return oldest
+            return self.live_from
         length = max(self._windows.retention_ms // 2, _LEAST_SEGMENT_MS)
-        return oldest // length * length
+        return (self.latest_end - self._windows.retention_ms) // length * length
 
     @property
     def open_ms(self) -> int:
@@ -178,7 +189,13 @@ class Bucket:
         return found
 
     def replace(self, group: Group, place: slice, session: Session) -> None:
-        """Put the session where those at the place were."""
+        """Put the session where those at the place were.
+
+        One that is not found any more may be there with the same bounds: it takes its place, too.
+        """
+        first = place.start - 1
+        if first >= 0 and session.bounds == group.sessions[first].bounds:
+            place = slice(first, place.stop)
         length, changed = self._length, group.changed
         for gone in group.sessions[place]:
             changed.add(gone.end // length)
@@ -191,7 +208,7 @@ class Bucket:
         for group in self._groups.values():
             for number in group.changed:
                 self._write_slice(group, number, mark)
-        reach = [number for number in self._slices if (number + 1) * self._length > self.live_from]
+        reach = [number for number in self._slices if (number + 1) * self._length > self.kept_from]
         for number in self._slices.difference(reach):
             self._store.drop(_space(number))
         self._store.put(_META, _CLOCK, [self.stream_time, self.latest_end, sorted(reach)])

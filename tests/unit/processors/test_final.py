@@ -184,12 +184,18 @@ def test_a_session_that_was_emitted_may_grow_and_is_emitted_again():
     assert out == [[("a", 1, 0, 0, 0), ("a", 2, 5, 0, 5), ("b", 1, 11, 11, 11)]]
 
 
-def test_a_session_beyond_the_retention_is_emitted():
+def test_sessions_beyond_the_retention_are_logged_not_emitted():
+    """They are forgotten by segment, of a minute at least."""
     log, store = Log(), MemoryStore()
     processor = sessions(COUNT, keep=0)
-    assert run(processor, [at(0), at(200_000)], store, log) == [[], [("a", 1, 0, 0, 0)]]
-    assert run(processor, [at(200_015)], store, log) == [[("a", 1, 200_000, 200_000, 200_000)]]
+    assert run(processor, [at(0), at(59_999)], store, log) == [[], [("a", 1, 0, 0, 0)]]
     assert log == []
+    assert run(processor, [at(200_000), at(200_015)], store, log) == [
+        [],
+        [("a", 1, 200_000, 200_000, 200_000)],
+    ]
+    [(_, text, _)] = log
+    assert text.endswith("beyond its RETENTION: the session from 59999 to 59999")
 
 
 # --- any of them

@@ -144,10 +144,10 @@ def test_stream_time_is_of_all_groups_and_is_kept():
 
 
 def test_a_session_beyond_the_retention_is_not_joined():
-    windows = SessionWindows(10, 0, 10)
+    windows = SessionWindows(10, 0, 11)
     [out] = run(operator(COUNT, windows=windows), [[*at(90), *at(101, key="b"), *at(95)]])
     assert out[-1] == ("a", 1, 95, 95, 95)
-    windows = SessionWindows(10, 0, 11)
+    windows = SessionWindows(10, 0, 12)
     [out] = run(operator(COUNT, windows=windows), [[*at(90), *at(101, key="b"), *at(95)]])
     assert out[-1] == ("a", 2, 95, 90, 95)
 
