@@ -30,19 +30,21 @@ def joining(stage: Stage) -> Processor:
     left, *rights = sides
     links = []
     for join, right in zip(joins, rights, strict=True):
+        timed = isinstance(join, TableTableJoin) and left.port == NO_PORT
         links.append(
             Link(
-                _processor(join, left, right),
+                _processor(join, left, right, timed=timed),
                 frozenset((left.port, right.port)),
                 left.width,
                 join.kind in ("LEFT", "FULL"),
+                timed,
             )
         )
         left = Side(NO_PORT, (*left.parts, *right.parts))
     return links[0].processor if len(links) == 1 else ChainProcessor(tuple(links))
 
 
-def _processor(join: KeyedJoin, left: Side, right: Side) -> Processor:
+def _processor(join: KeyedJoin, left: Side, right: Side, *, timed: bool) -> Processor:
     ending = Ending(key=synthetic(join), windowed=bool(window_columns(join)))
     match join:
         case StreamTableJoin():
@@ -52,7 +54,7 @@ def _processor(join: KeyedJoin, left: Side, right: Side) -> Processor:
             return StreamJoinProcessor(left, right, *outer, _within(join.window), ending)
         case TableTableJoin(kind=kind):
             kept = kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL")
-            return TableJoinProcessor(left, right, *kept, ending)
+            return TableJoinProcessor(left, right, *kept, ending, timed)
 
 
 def _within(window: JoinWindow) -> Within:

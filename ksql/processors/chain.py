@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 class Link:
     """One join of a chain: the ports of its own records, and the width of its left side.
 
-    ``null_keys``: rows of the join before enter this one though their key is NULL.
+    ``null_keys``: rows of the join before enter this one though their key is NULL. ``timed``: they
+    bring the time that they have by themselves, behind their columns.
     """
 
     processor: Processor
     ports: frozenset[int]
     left_width: int
     null_keys: bool
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,14 @@ class ChainProcessor:
 def _entering(flowing: Iterable[Record], link: Link) -> Iterator[Record]:
     for record in flowing:
         if link.null_keys or not keys.begins_with_null(record.key):
-            row, old = _cut(record.row, link.left_width), _cut(record.old, link.left_width)
-            yield record._replace(row=row, old=old)
+            yield record._replace(row=_cut(record.row, link), old=_cut(record.old, link))
 
 
-def _cut(row: Row | None, width: int) -> Row | None:
-    """The row without what the join before has added at its end."""
-    return None if row is None else row[:width]
+def _cut(row: Row | None, link: Link) -> Row | None:
+    """The row without what the join before has added at its end, but for its time if asked for."""
+    if row is None:
+        return None
+    return (*row[: link.left_width], row[-1]) if link.timed else row[: link.left_width]
 
 
 class Apart:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.processors.base import Record, Store
 from ksql.processors.keys import pack
-from ksql.processors.sides import Side
+from ksql.processors.sides import Kept, Side
 from ksql.processors.subscribers import Subscribers
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Referred:
 
     def _spread(self, record: Record, at: _Rows) -> Iterator[_Answer]:
         """A right row's change, to all who refer to it."""
-        self.right.keep(at.store, _RIGHT, record)
+        self.right.keep(at.store, _RIGHT, record.key, Kept.of(record))
         for primary, left, number in at.referring(record.key):
             yield primary, number, record.timestamp, self._joined(left, record.row)
 
@@ -263,7 +263,7 @@ class Answers:
             seen[record.key] = number, place
             former = self.joined.kept(store, _RESULTS, record.key)
             result = record._replace(row=tuple(values) or None, timestamp=time)
-            self.joined.keep(store, _RESULTS, result)
+            self.joined.keep(store, _RESULTS, record.key, Kept.of(result))
             yield result._replace(
                 row=(*values, time) if values else None,
                 old=None if former is None else (*former.row, former.time),

@@ -21,6 +21,11 @@ class Kept(NamedTuple):
     time: int
     row: Row
 
+    @classmethod
+    def of(cls, record: Record) -> Kept | None:
+        """What a record leaves behind: nothing if it is a deletion."""
+        return None if record.row is None else cls(record.timestamp, record.row)
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -68,12 +73,12 @@ class Side:
         stored: list[Any] | None = store.get(space, key)
         return None if stored is None else Kept(stored[0], self.row(stored[1]))
 
-    def keep(self, store: Store, space: bytes, record: Record) -> None:
-        """Store a record's row with its time, or forget the one before it."""
-        if record.row is None:
-            store.delete(space, record.key)
+    def keep(self, store: Store, space: bytes, key: bytes, kept: Kept | None) -> None:
+        """Store a row with its time under a key, or forget the one before it."""
+        if kept is None:
+            store.delete(space, key)
         else:
-            store.put(space, record.key, [record.timestamp, self.stored(record.row)])
+            store.put(space, key, [kept.time, self.stored(kept.row)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,9 @@ class TableJoinProcessor:
     """Both sides' rows are kept here, so the row that a change replaces is known.
 
     A side that is ``kept`` has results without a row on the other one. What comes in at another
-    port than the right side's is the left side's.
+    port than the right side's is the left side's. With ``timed`` the left side's rows end with
+    their own time: the later one of the rows that the join before has made them of. The change
+    that brings them is later if it deleted one of these.
 
     Source: Kafka Streams' ``KTableKTableInnerJoin``, ``LeftJoin``, ``RightJoin`` and ``OuterJoin``;
     docs/sql/joins.md#table-with-table.
@@ -37,6 +39,7 @@ class TableJoinProcessor:
     keeps_left: bool
     keeps_right: bool
     ending: Ending
+    timed: bool = False
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
         """Keep each change, and join it.
@@ -48,21 +51,25 @@ class TableJoinProcessor:
         store.load(_LEFT, packed)
         store.load(_RIGHT, packed)
         for record in records:
+            new = Kept.of(record)
             if record.port == self.right.port:
                 side, space, other_side, other_space = self.right, _RIGHT, self.left, _LEFT
                 keeps = self.keeps_right
             else:
                 side, space, other_side, other_space = self.left, _LEFT, self.right, _RIGHT
                 keeps = self.keeps_left
+                if self.timed and new is not None:
+                    new = Kept(new.row[-1], new.row[:-1])
             old = side.kept(store, space, record.key)
-            side.keep(store, space, record)
+            side.keep(store, space, record.key, new)
             other = other_side.kept(store, other_space, record.key)
-            if other is None and not (keeps and (record.row is not None or old is not None)):
+            if other is None and not (keeps and (new is not None or old is not None)):
                 continue
-            yield self._change(record, old, other)
+            yield self._change(record, new, old, other)
 
-    def _change(self, record: Record, old: Kept | None, other: Kept | None) -> Record:
-        new = None if record.row is None else Kept(record.timestamp, record.row)
+    def _change(
+        self, record: Record, new: Kept | None, old: Kept | None, other: Kept | None
+    ) -> Record:
         of_left = record.port != self.right.port
         time = record.timestamp if other is None else max(record.timestamp, other.time)
         sides = [(each, other) if of_left else (other, each) for each in (new, old)]

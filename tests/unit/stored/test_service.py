@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import reduce
+from operator import getitem
 
 import pytest
 
@@ -131,6 +132,13 @@ def test_states_go_on(name):
     assert list(records_of(world)) == RECORDS[name]
 
 
+CORRECTED = {
+    # the time of a joined row, not of the deletion that left it behind
+    ("tables", "CTAS_P3_5"): {(0, "00", 2, 4, b"\x91\xa2k0", 0): 1600000001000},
+}
+"""Values that earlier versions stored otherwise, in the same form: by their places."""
+
+
 def content(entries):
     """The pages of a state with all that is in them."""
     return {key: _content(unpack(bytes.fromhex(value)[1:])) for key, value in entries.items()}
@@ -148,7 +156,10 @@ def test_states_are_written_as_they_were(name):
     feed(world, CORPORA[name].inputs[: CORPORA[name].half])
     for line in STATES[name][1:]:
         mine = [content(hexed(stage)) for stage in world.runner.pages[line["query"]]]
-        assert mine == [content(stage) for stage in line["stages"]]
+        then = [content(stage) for stage in line["stages"]]
+        for (*way, last), value in CORRECTED.get((name, line["query"]), {}).items():
+            reduce(getitem, way, then)[last] = value
+        assert mine == then
 
 
 @every_corpus
