@@ -12,7 +12,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench docs lock \
 	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz proof-upgrades \
-	proof-cuts proof-clients
+	proof-cuts proof-streams proof-clients
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -96,6 +96,11 @@ proof-upgrades: setup ## PAIRS replacements at random against a model, in memory
 proof-cuts: setup ## the same records in other micro-batches: RUNS random cases in memory, 50 on Spark
 	$(RUN) -m tests.cuts --runs $(RUNS)
 	$(PYTEST) -q -m proof tests/spark/test_cuts.py
+
+INPUTS ?= 2100
+
+proof-streams: setup ## INPUTS generated inputs of all stateful shapes, compared with Kafka Streams
+	$(RUN) -m tests.streams --inputs $(INPUTS)
 
 proof-fuzz: setup ## random and broken statements, records, requests, 10 minutes each
 	$(RUN) -m tests.fuzz

@@ -1,0 +1,203 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.function.UnaryOperator;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.WindowStore;
+
+/** The topologies of the query shapes, as ksqlDB builds them. Sources are l, r and s, the sink is out. */
+final class Topologies {
+  static final ObjectMapper JSON = new ObjectMapper();
+  static final Serde<String> KEYS = Serdes.String();
+  static final Serde<JsonNode> ROWS = Serdes.serdeFrom(
+      (topic, row) -> row == null ? null : row.toString().getBytes(), (topic, bytes) -> read(bytes));
+
+  private final StreamsBuilder builder = new StreamsBuilder();
+  private final JsonNode given;
+  private final String kind;
+
+  private Topologies(JsonNode given) {
+    this.given = given;
+    this.kind = given.path("kind").asText();
+  }
+
+  /** The topology of a case: its shape, its kind of join and its times. */
+  static Topology of(JsonNode given) {
+    Topologies made = new Topologies(given);
+    KStream<String, JsonNode> results = switch (given.get("shape").asText()) {
+      case "stream-stream" -> made.streams(made.stream("l"), made.stream("r"));
+      case "stream-table" -> made.lookup();
+      case "table-table" -> made.tables(made.kind, made.table("l"), made.table("r")).toStream();
+      case "table-chain" -> made.chain().toStream();
+      case "table-filter" -> made.filtered().toStream();
+      case "foreign-key" -> made.foreign().toStream();
+      case "table-aggregate" -> made.groups(made.table("l")).toStream();
+      case "join-aggregate" -> made.groups(made.tables(made.kind, made.table("l"), made.table("r"))).toStream();
+      case "sessions" -> made.sessions();
+      case "windows" -> made.windows();
+      default -> throw new IllegalArgumentException(given.toString());
+    };
+    results.to("out", Produced.with(KEYS, ROWS));
+    return made.builder.build();
+  }
+
+  private KStream<String, JsonNode> stream(String topic) {
+    return builder.stream(topic, Consumed.with(KEYS, ROWS));
+  }
+
+  private KTable<String, JsonNode> table(String topic) {
+    Materialized<String, JsonNode, KeyValueStore<Bytes, byte[]>> store = Materialized.as(topic + "-rows");
+    return builder.table(topic, Consumed.with(KEYS, ROWS))
+        .mapValues(row -> row, store.withKeySerde(KEYS).withValueSerde(ROWS));
+  }
+
+  // --- joins
+
+  private KStream<String, JsonNode> streams(KStream<String, JsonNode> left, KStream<String, JsonNode> right) {
+    StreamJoined<String, JsonNode, JsonNode> how = StreamJoined.with(KEYS, ROWS, ROWS);
+    long before = millis("before"), after = millis("after");
+    return switch (kind) {
+      case "INNER" -> left.join(right, Topologies::joined, within(before, after), how);
+      case "LEFT" -> left.leftJoin(right, Topologies::joined, within(before, after), how);
+      case "RIGHT" -> right.leftJoin(left, (r, l) -> joined(l, r), within(after, before), how);
+      default -> left.outerJoin(right, Topologies::joined, within(before, after), how);
+    };
+  }
+
+  @SuppressWarnings("deprecation") // what WITHIN means without GRACE PERIOD
+  private JoinWindows within(long before, long after) {
+    JoinWindows windows = given.hasNonNull("grace")
+        ? JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(before), duration("grace"))
+        : JoinWindows.of(Duration.ofMillis(before));
+    return windows.before(Duration.ofMillis(before)).after(Duration.ofMillis(after));
+  }
+
+  private KStream<String, JsonNode> lookup() {
+    KTable<String, JsonNode> table = table("r");
+    Joined<String, JsonNode, JsonNode> how = Joined.with(KEYS, ROWS, ROWS);
+    KStream<String, JsonNode> stream = stream("l");
+    return kind.equals("INNER") ? stream.join(table, Topologies::joined, how)
+        : stream.leftJoin(table, Topologies::joined, how);
+  }
+
+  private KTable<String, JsonNode> tables(String kind, KTable<String, JsonNode> left, KTable<String, JsonNode> right) {
+    return switch (kind) {
+      case "INNER" -> left.join(right, Topologies::joined);
+      case "LEFT" -> left.leftJoin(right, Topologies::joined);
+      case "RIGHT" -> right.leftJoin(left, (r, l) -> joined(l, r));
+      default -> left.outerJoin(right, Topologies::joined);
+    };
+  }
+
+  private KTable<String, JsonNode> chain() {
+    String[] kinds = kind.split(" ");
+    KTable<String, JsonNode> left = table("l"), right = table("r"), last = table("s");
+    return tables(kinds[1], tables(kinds[0], left, right), last);
+  }
+
+  private KTable<String, JsonNode> filtered() {
+    return tables(kind, table("l"), table("r")).filter((key, row) -> row.path("V").asLong() > 4);
+  }
+
+  private KTable<String, JsonNode> foreign() {
+    KTable<String, JsonNode> left = table("l"), right = table("r");
+    java.util.function.Function<JsonNode, String> reference = row -> text(row, "F");
+    Materialized<String, JsonNode, KeyValueStore<Bytes, byte[]>> store = Materialized.with(KEYS, ROWS);
+    return kind.equals("INNER") ? left.join(right, reference, Topologies::joined, store)
+        : left.leftJoin(right, reference, Topologies::joined, store);
+  }
+
+  /** The columns of both rows. */
+  private static JsonNode joined(JsonNode left, JsonNode right) {
+    ObjectNode whole = JSON.createObjectNode();
+    for (JsonNode side : new JsonNode[] {left, right}) {
+      if (side != null) {
+        whole.setAll((ObjectNode) side);
+      }
+    }
+    return whole;
+  }
+
+  // --- aggregates
+
+  /** Groups by F: a change takes the old row out of its group and puts the new one into its own. */
+  private KTable<String, JsonNode> groups(KTable<String, JsonNode> table) {
+    Materialized<String, JsonNode, KeyValueStore<Bytes, byte[]>> store = Materialized.as("groups");
+    return table.filter((key, row) -> row != null)
+        .groupBy((key, row) -> KeyValue.pair(text(row, "F"), row), Grouped.with(KEYS, ROWS))
+        .aggregate(Folds::init, (key, row, state) -> Folds.step(row, state), (key, row, state) -> Folds.undo(row, state),
+            store.withKeySerde(KEYS).withValueSerde(ROWS));
+  }
+
+  private KStream<String, JsonNode> sessions() {
+    SessionWindows windows = SessionWindows.ofInactivityGapAndGrace(duration("gap"), duration("grace"));
+    Materialized<String, JsonNode, SessionStore<Bytes, byte[]>> store = Materialized.as("sessions");
+    SessionWindowedKStream<String, JsonNode> groups = grouped().windowedBy(windows);
+    if (finalBy("close")) {
+      groups = groups.emitStrategy(EmitStrategy.onWindowClose());
+    }
+    return changes(groups.aggregate(Folds::init, (key, row, state) -> Folds.step(row, state),
+        (key, one, other) -> Folds.merge(one, other), retained(store)));
+  }
+
+  private KStream<String, JsonNode> windows() {
+    TimeWindows windows = TimeWindows.ofSizeAndGrace(duration("size"), duration("grace"))
+        .advanceBy(duration("advance"));
+    Materialized<String, JsonNode, WindowStore<Bytes, byte[]>> store = Materialized.as("windows");
+    TimeWindowedKStream<String, JsonNode> groups = grouped().windowedBy(windows);
+    if (finalBy("close")) {
+      groups = groups.emitStrategy(EmitStrategy.onWindowClose());
+    }
+    return changes(groups.aggregate(Folds::init, (key, row, state) -> Folds.step(row, state), retained(store)));
+  }
+
+  private KGroupedStream<String, JsonNode> grouped() {
+    return stream("l").filter((key, row) -> row != null).groupByKey(Grouped.with(KEYS, ROWS));
+  }
+
+  private <S extends org.apache.kafka.streams.processor.StateStore> Materialized<String, JsonNode, S> retained(
+      Materialized<String, JsonNode, S> store) {
+    Materialized<String, JsonNode, S> typed = store.withKeySerde(KEYS).withValueSerde(ROWS);
+    return given.hasNonNull("retention") ? typed.withRetention(duration("retention")) : typed;
+  }
+
+  private KStream<String, JsonNode> changes(KTable<Windowed<String>, JsonNode> table) {
+    KTable<Windowed<String>, JsonNode> given = finalBy("suppress")
+        ? table.suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())) : table;
+    return given.toStream((key, row) -> key.key() + "@" + key.window().start() + "/" + key.window().end());
+  }
+
+  private boolean finalBy(String way) {
+    return given.path("final").asText().equals(way);
+  }
+
+  private Duration duration(String name) {
+    return Duration.ofMillis(millis(name));
+  }
+
+  private long millis(String name) {
+    return given.get(name).asLong();
+  }
+
+  private static String text(JsonNode row, String column) {
+    return row == null || !row.hasNonNull(column) ? null : row.get(column).asText();
+  }
+
+  private static JsonNode read(byte[] bytes) {
+    try {
+      return bytes == null ? null : JSON.readTree(bytes);
+    } catch (IOException error) {
+      throw new IllegalStateException(error);
+    }
+  }
+}

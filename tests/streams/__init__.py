@@ -1,0 +1,1 @@
+"""Our results beside those of Kafka Streams, record by record, over generated inputs."""

@@ -1,0 +1,113 @@
+"""Kafka Streams in a process beside us: cases in, the records of its results out.
+
+Its sources are the Java files of this folder. They are compiled into the user's cache, and anew
+when they change. Needs a JDK of at least 17 and Maven, which fetches Kafka Streams.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ksql.base.jars import cache_dir
+from tests.streams.cases import Case
+
+HERE = Path(__file__).parent
+Result = tuple[str | None, dict[str, Any] | None, int]
+"""Key, row and time; of a window the key ends in ``@start/end``."""
+_JVM = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_BUILD_S = 1200
+_MEMORY = Path("/dev/shm")
+
+
+class OracleFailed(RuntimeError):
+    """Kafka Streams could not run a case, or not be built."""
+
+
+class Oracle:
+    """The process; ``close`` ends it."""
+
+    def __init__(self) -> None:
+        built = build()
+        # the stores of each case are synced often: in memory, where that is a folder, for speed
+        memory = _MEMORY if _MEMORY.is_dir() else None
+        self._folder = tempfile.TemporaryDirectory(prefix="ksql-streams-", dir=memory)
+        command = ("java", *_JVM, "-cp", f"{built}{os.pathsep}{built}/lib/*", "Oracle")
+        self._process = subprocess.Popen(
+            (*command, self._folder.name),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def results(self, case: Case) -> list[Result]:
+        """What Kafka Streams makes of a case.
+
+        Raises: OracleFailed when it does not run.
+        """
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(case.text + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline() or '{"error": "the process has ended"}')
+        if "error" in answer:
+            raise OracleFailed(f"{answer['error']}\n{case.text}")
+        return [(key, row, time) for key, row, time in answer["out"]]
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+def build() -> Path:
+    """Compile the oracle, unless it is there already; gives the folder of its classes."""
+    sources = sorted([*HERE.glob("*.java"), HERE / "pom.xml"])
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    folder = cache_dir() / "streams" / digest[:16]
+    if folder.exists():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+        whole = Path(made) / "whole"
+        whole.mkdir()
+        shutil.copy(HERE / "pom.xml", made)
+        _run(
+            ("mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=whole/lib"), made
+        )
+        java = [str(path) for path in sources if path.suffix == ".java"]
+        _run(("javac", "-cp", "whole/lib/*", "-d", "whole", *java), made)
+        whole.rename(folder)
+    return folder
+
+
+def _run(command: tuple[str, ...], folder: str) -> None:
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=_BUILD_S
+        )
+    except FileNotFoundError as error:
+        raise OracleFailed(f"{command[0]} is not on this machine") from error
+    if done.returncode:
+        raise OracleFailed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
