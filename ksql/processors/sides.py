@@ -23,7 +23,7 @@ class Kept(NamedTuple):
 
     @classmethod
     def of(cls, record: Record) -> Kept | None:
-        """What a record leaves behind: nothing if it is a deletion."""
+        """The row of a record with its time; None if it is a deletion."""
         return None if record.row is None else cls(record.timestamp, record.row)
 
 
