@@ -15,7 +15,10 @@ SINK = "OUT"
 
 @dataclass(frozen=True)
 class Source:
-    """A stream or table over a topic of its own; ``columns`` are those of the value."""
+    """A stream or table over a topic of its own; ``columns`` are those of the value.
+
+    ``timestamp`` names the one that has a record's time, if any.
+    """
 
     name: str
     kind: Literal["STREAM", "TABLE"]
@@ -23,6 +26,7 @@ class Source:
     key_type: str
     columns: Mapping[str, str]
     window_s: int = 0
+    timestamp: str = ""
 
     @property
     def reference(self) -> str:
@@ -33,21 +37,23 @@ class Source:
         """Its declaration."""
         primary = " PRIMARY" if self.kind == "TABLE" else ""
         columns = "".join(f", {name} {type_}" for name, type_ in self.columns.items())
-        window = (
-            f", WINDOW_TYPE='TUMBLING', WINDOW_SIZE='{self.window_s} SECONDS'"
-            if self.window_s
-            else ""
-        )
+        more = f", TIMESTAMP='{self.timestamp}'" if self.timestamp else ""
+        if self.window_s:
+            more += f", WINDOW_TYPE='TUMBLING', WINDOW_SIZE='{self.window_s} SECONDS'"
         return (
             f"CREATE {self.kind} {self.name} ({self.key} {self.key_type}{primary} KEY{columns}) "
             f"WITH (KAFKA_TOPIC='{self.name}', VALUE_FORMAT='JSON', "
-            f"PARTITIONS={partitions}{window});"
+            f"PARTITIONS={partitions}{more});"
         )
 
 
 @dataclass(frozen=True)
 class Event:
-    """A record of a topic; the next micro-batch begins with it where ``cut``."""
+    """A record of a topic; the next micro-batch begins with it where ``cut``.
+
+    ``time`` is what it goes by, ``written`` what Kafka has, if that is another time. One that is
+    ``broken`` cannot be read, one that is ``timeless`` has a column for its time and no value.
+    """
 
     topic: str
     partition: int
@@ -55,7 +61,20 @@ class Event:
     row: Mapping[str, Value] | None
     time: int
     window: int | None = None
+    written: int | None = None
+    broken: bool = False
+    timeless: bool = False
     cut: bool = False
+
+    @property
+    def turn(self) -> int:
+        """The time by which it waits for others; what is left out at once does not wait."""
+        return -1 if self.broken or self.timeless else self.time
+
+    @property
+    def timestamp(self) -> int:
+        """Kafka's."""
+        return self.time if self.written is None else self.written
 
     @property
     def key_bytes(self) -> bytes | None:
@@ -68,13 +87,15 @@ class Event:
     @property
     def value_bytes(self) -> bytes | None:
         """As it is written."""
+        if self.broken:
+            return b"{"
         return None if self.row is None else json.dumps(self.row).encode()
 
     def __str__(self) -> str:
-        row = "null" if self.row is None else json.dumps(self.row)
+        row = (self.value_bytes or b"null").decode()
         window = "" if self.window is None else f" window {self.window}"
         place = f"{self.topic}/{self.partition}"
-        line = f"{place:6} at {self.time:6}  {json.dumps(self.key)}{window}: {row}"
+        line = f"{place:6} at {self.timestamp:6}  {json.dumps(self.key)}{window}: {row}"
         return f"--- cut\n{line}" if self.cut else line
 
 
@@ -105,7 +126,7 @@ class Case:
 
 
 def merged(events: Sequence[Event], topics: Sequence[str]) -> list[Event]:
-    """The records as one task would take them: always the head that has the lowest time.
+    """The records as a task would take them: always the head that has the lowest time.
 
     Of two the one whose topic stands first, then the lower partition.
     """
@@ -114,7 +135,7 @@ def merged(events: Sequence[Event], topics: Sequence[str]) -> list[Event]:
         queues.setdefault((topics.index(event.topic), event.partition), []).append(event)
     found = []
     while queues:
-        place = min(queues, key=lambda each: (queues[each][0].time, each))
+        place = min(queues, key=lambda each: (queues[each][0].turn, each))
         found.append(queues[place].pop(0))
         if not queues[place]:
             del queues[place]

@@ -71,7 +71,12 @@ class _Making:
         n = len(self.sources)
         numbers = {f"{name}{n}": "BIGINT" for name in "ABC"[: self.chance.randint(1, 3)]}
         columns = {f"G{n}": self.key_type, **numbers, f"L{n}": "ARRAY<BIGINT>"}
-        found = Source(f"{kind[0]}{n}{self.tag}", kind, f"K{n}", self.key_type, columns, window_s)
+        timestamp = ""
+        if kind == "STREAM" and self.chance.random() < 0.2:
+            timestamp = f"E{n}"
+            columns[timestamp] = "TIMESTAMP"
+        name = f"{kind[0]}{n}{self.tag}"
+        found = Source(name, kind, f"K{n}", self.key_type, columns, window_s, timestamp)
         self.sources.append(found)
         return found
 
@@ -155,13 +160,14 @@ class _Making:
         return f"{retention}, GRACE PERIOD {self.chance.choice((0, 5, 20))} SECONDS"
 
     def _aggregate(self, window: str) -> str:
-        """A stream, or a stream with a table, grouped."""
+        """A stream grouped, or what a stream gives with a table or another stream."""
         chance, stream = self.chance, self.source("STREAM")
         read = stream.name
-        if chance.random() < 0.25:
-            table = self.source("TABLE")
+        if chance.random() < 0.4:
+            other = self.source(chance.choice(("STREAM", "TABLE")))
+            within = self._within() if other.kind == "STREAM" else ""
             kind = chance.choice(("", "LEFT "))
-            read += f" {kind}JOIN {table.name} ON {stream.key} = {table.key}"
+            read += f" {kind}JOIN {other.name}{within} ON {stream.key} = {other.key}"
         by = chance.choice((stream.key, "G0", f"{stream.key}, G0", self.number()))
         return self._grouped(read, by, STREAM_FOLDS, window)
 
@@ -249,7 +255,7 @@ class _Making:
         chance = self.chance
         reach = chance.choice((5, 20, 60))
         within = chance.choice((f"{reach} SECONDS", f"({reach} SECONDS, {reach // 2} SECONDS)"))
-        grace = chance.choice(("", " GRACE PERIOD 0 SECONDS", " GRACE PERIOD 15 SECONDS"))
+        grace = chance.choice(("", " GRACE PERIOD 0 SECONDS", " GRACE PERIOD 30 SECONDS"))
         return f" WITHIN {within}{grace}"
 
     # --- records
@@ -260,8 +266,8 @@ class _Making:
         for source in self.sources:
             now = self.start_ms + self.chance.randint(0, 30) * 1000
             for _ in range(self.chance.randint(4, 20)):
-                now += self.chance.choice((0, 500, 1000, 7000, 7000, 30_000))
-                late = self.chance.choice((0, 0, 0, 2000, 15_000, 90_000))
+                now += self.chance.choice((0, 500, 1000, 4000, 7000, 30_000))
+                late = self.chance.choice((0, 0, 2, 5, 10, 15, 30, 90)) * 1000
                 found.append(self._event(source, partitions, max(self.start_ms, now - late)))
         return found
 
@@ -274,13 +280,18 @@ class _Making:
         if source.window_s:
             window = self.start_ms + chance.choice((0, 1)) * source.window_s * 1000
         elif source.kind == "STREAM" and chance.random() < 0.06:
-            return Event(source.name, partition, None, self._row(source), time)
-        gone = chance.random() < (0.2 if source.kind == "TABLE" else 0.05)
-        row = None if gone else self._row(source)
-        return Event(source.name, partition, key, row, time, window)
+            return Event(source.name, partition, None, self._row(source, time), time)
+        if chance.random() < 0.04:
+            return Event(source.name, partition, key, None, time, window, broken=True)
+        if chance.random() < (0.2 if source.kind == "TABLE" else 0.05):
+            timeless = bool(source.timestamp)
+            return Event(source.name, partition, key, None, time, window, timeless=timeless)
+        written = time + chance.randint(0, 90_000) if source.timestamp else None
+        return Event(source.name, partition, key, self._row(source, time), time, window, written)
 
-    def _row(self, source: Source) -> dict[str, Value]:
-        return {name: self._value(type_) for name, type_ in source.columns.items()}
+    def _row(self, source: Source, time: int) -> dict[str, Value]:
+        values = {name: self._value(type_) for name, type_ in source.columns.items()}
+        return values | {source.timestamp: time} if source.timestamp else values
 
     def _value(self, type_: str) -> Value:
         chance = self.chance

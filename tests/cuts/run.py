@@ -180,7 +180,7 @@ def raw(events: Sequence[Event], positions: Counter[tuple[str, int]]) -> RawBatc
         [event.topic for event in events],
         [event.partition for event in events],
         offsets,
-        [event.time for event in events],
+        [event.timestamp for event in events],
         [event.key_bytes for event in events],
         [event.value_bytes for event in events],
     )

@@ -57,7 +57,7 @@ def test_steps_on_spark_give_the_results_of_one_batch(desk, start, seed):
                 event.topic,
                 event.key_bytes,
                 event.value_bytes,
-                timestamp=event.time,
+                timestamp=event.timestamp,
                 partition=event.partition,
             )
         desk.sender.flush()
