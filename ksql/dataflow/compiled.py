@@ -12,6 +12,7 @@ from ksql.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_t
 from ksql.dataflow.layout import layout
 from ksql.dataflow.program import Out
 from ksql.dataflow.reading import Reader
+from ksql.dataflow.regroup import regrouped, regroups, upgrade_from
 from ksql.dataflow.results import Result, Results
 from ksql.dataflow.stages import CompiledStage
 from ksql.processors.order import in_order
@@ -64,6 +65,10 @@ class Compiled(Generic[Out]):
         ]
         self._combine = self._operators[0].combine(self._arms[0]) if self._operators else None
         self._stage_of = [arm.stage for arm in cut.arms]
+        self._apart = upgrade_from(plan) is not None
+        self.changes = frozenset(
+            arm.port for stage in cut.stages for arm in stage.arms if regroups(stage, arm)
+        )
         handing = {arm.flow.entry.index for arm in cut.arms if arm.keyed}
         self._after = [
             None if stage in handing else self._arm_from("stage", stage)
@@ -108,7 +113,9 @@ class Compiled(Generic[Out]):
         stage_of = self._stage_of
         passing = [record for record in records if stage_of[record.port] != stage]
         results, arm = self._processed(stage, records, store, log), self._after[stage]
-        return [*passing, *(results if arm is None else _arm_records(arm, results, log))]
+        if arm is not None:
+            results = regrouped(arm, results, log, apart=self._apart and arm.port in self.changes)
+        return [*passing, *results]
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
         """The last stage."""
@@ -155,27 +162,3 @@ def _encoded(sink: Sink, registry: Registry | None) -> Finish[OutRecord]:
 
 def _as_they_are(_sink: Sink, _registry: Registry | None) -> Finish[Result]:
     return Results.each
-
-
-def _arm_records(arm: KeyedArm, results: Iterable[Record], log: LogError) -> list[Record]:
-    """A stage's results on their way to the next one.
-
-    A table's change becomes one record if old and new row have one key, else two, the old one's
-    first (KIP-904).
-    """
-    out = []
-    for record in results:
-        if record.row is None and record.old is None:
-            if arm.unknown:
-                out.append(record._replace(port=arm.port))
-            continue
-        new = None if record.row is None else arm.project(record.row, log)
-        old = None if record.old is None else arm.project(record.old, log)
-        if new is not None and old is not None and new[0] == old[0]:
-            out.append(record._replace(port=arm.port, key=new[0], row=new[1], old=old[1]))
-            continue
-        if old is not None:
-            out.append(record._replace(port=arm.port, key=old[0], row=None, old=old[1]))
-        if new is not None:
-            out.append(record._replace(port=arm.port, key=new[0], row=new[1], old=None))
-    return out

@@ -52,6 +52,7 @@ class Program(Protocol[Out_co]):
     topics: tuple[str, ...]  # the topics to subscribe to
     stages: int  # how many stateful stages
     sink_topic: str | None  # None for transient queries
+    changes: frozenset[int]  # the ports with a table's changes for the groups of an aggregate
 
     def straight(self, batch: RawBatch, log: LogError) -> Iterable[Out_co]:
         """The results of a batch, of a program without stages."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ksql.analysis.show import show
 from ksql.dataflow.foreign import ForeignStep
 from ksql.dataflow.layout import Layout, Stateful, layout
+from ksql.dataflow.regroup import regroups, sending
 from ksql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -34,6 +35,12 @@ def topology(plan: QueryPlan) -> str:
     return "\n".join(_lines(plan, layout(plan.sink)))
 
 
+def changes_sent(plan: QueryPlan) -> str | None:
+    """How the changes of a table are sent to the groups of an aggregate, if the plan has one."""
+    found = any(regroups(stage, arm) for stage in layout(plan.sink).stages for arm in stage.arms)
+    return sending(plan) if found else None
+
+
 def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
     for number, source in enumerate(cut.sources):
         yield f"source {number}: topic {source.topic} ({source.kind} {source.name})"
@@ -42,7 +49,8 @@ def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
         yield f"stage {number}: {steps}, over {plan.buckets} buckets"
         for arm in stage.arms:
             entry, key = arm.flow.entry, ", ".join(map(show, arm.key))
-            yield f"  from {entry.kind} {entry.index} by {key}"
+            changes = f"; {sending(plan)}" if regroups(stage, arm) else ""
+            yield f"  from {entry.kind} {entry.index} by {key}{changes}"
         for step in (*stage.before, stage.node):
             yield f"  state: {_state(step)}"
     entry = cut.exit.flow.entry

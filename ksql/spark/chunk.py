@@ -2,7 +2,8 @@
 
 Columnar, since transposing and packing whole columns is far cheaper than packing records. A chunk
 starts with its version, the task that made it and its number within that task: a shuffle keeps no
-order between rows.
+order between rows. In version 3 the records are a table's changes, see ``changes``; in version 2
+they are all others.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from ksql.processors.base import Record
+from ksql.spark.changes import pack_changes, unpack_changes
 from ksql.spark.packing import pack, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ksql.base.records import Row
 
 RECORDS_PER_CHUNK = 10_000
-_VERSION = 2
+_ROWS, _CHANGES = 2, 3
 _HEAD = struct.Struct(">BII")
 _new = tuple.__new__
 
@@ -31,8 +33,10 @@ class UnknownChunk(ValueError):
     """A chunk of another version of this code; the batch is run again by matching workers."""
 
 
-def pack_records(records: Sequence[Record], sender: int, number: int) -> bytes:
-    """Return one chunk of records, in their order."""
+def pack_records(
+    records: Sequence[Record], sender: int, number: int, *, changes: bool = False
+) -> bytes:
+    """Return one chunk of records, in their order; all are a table's changes, or none is."""
     ports, keys, rows, timestamps, topics, partitions, offsets, headers, olds, turns = zip(
         *records, strict=True
     )
@@ -40,16 +44,16 @@ def pack_records(records: Sequence[Record], sender: int, number: int) -> bytes:
         len(records),
         _maybe_constant(ports),
         keys,
-        _pack_rows(rows),
+        pack_changes(rows, olds) if changes else _pack_rows(rows),
         array("q", timestamps).tobytes(),
         _maybe_constant(topics),
         _maybe_constant(partitions),
         array("q", offsets).tobytes(),
         None if _all_none(headers) else headers,
-        None if _all_none(olds) else _pack_rows(olds),
+        None if changes or _all_none(olds) else _pack_rows(olds),
         None if turns == timestamps else array("q", turns).tobytes(),
     ]
-    return _HEAD.pack(_VERSION, sender, number) + pack(body)
+    return _HEAD.pack(_CHANGES if changes else _ROWS, sender, number) + pack(body)
 
 
 def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
@@ -74,12 +78,17 @@ def by_bucket(records: Iterable[Record], buckets: int) -> Iterator[tuple[int, li
 
 
 class ChunkWriter:
-    """Collects a task's records per bucket and gives them out as chunks."""
+    """Collects a task's records per bucket and gives them out as chunks.
 
-    def __init__(self, buckets: int, sender: int) -> None:
+    Records with one of the ports ``changes`` are a table's changes and leave in chunks of their
+    own.
+    """
+
+    def __init__(self, buckets: int, sender: int, changes: Collection[int] = ()) -> None:
         self._held: list[list[Record]] = [[] for _ in range(buckets)]
         self._sender = sender
         self._number = 0
+        self._changes = frozenset(changes)
 
     def add(self, records: Iterable[Record]) -> Iterator[tuple[int, bytes]]:
         """Take records in; full chunks come out with their bucket."""
@@ -87,24 +96,35 @@ class ChunkWriter:
             held = self._held[bucket]
             held += some
             while len(held) >= RECORDS_PER_CHUNK:
-                yield bucket, self._pack(held[:RECORDS_PER_CHUNK])
+                for chunk in self._packed(held[:RECORDS_PER_CHUNK]):
+                    yield bucket, chunk
                 del held[:RECORDS_PER_CHUNK]
 
     def finish(self) -> Iterator[tuple[int, bytes]]:
         """Yield the chunks of the remaining records."""
         for bucket, held in enumerate(self._held):
             if held:
-                yield bucket, self._pack(held)
+                for chunk in self._packed(held):
+                    yield bucket, chunk
                 held.clear()
 
-    def _pack(self, records: Sequence[Record]) -> bytes:
+    def _packed(self, records: Sequence[Record]) -> Iterator[bytes]:
+        changes = self._changes
+        ports = {record[0] for record in records} if changes else changes
+        if ports <= changes or ports.isdisjoint(changes):
+            yield self._pack(records, changes=not ports.isdisjoint(changes))
+            return
+        yield self._pack([r for r in records if r.port not in changes], changes=False)
+        yield self._pack([r for r in records if r.port in changes], changes=True)
+
+    def _pack(self, records: Sequence[Record], *, changes: bool) -> bytes:
         self._number += 1
-        return pack_records(records, self._sender, self._number)
+        return pack_records(records, self._sender, self._number, changes=changes)
 
 
 def _place(chunk: bytes) -> tuple[int, int]:
     version, sender, number = _HEAD.unpack_from(chunk)
-    if version != _VERSION:
+    if version not in (_ROWS, _CHANGES):
         raise UnknownChunk(f"chunk version {version}")
     return sender, number
 
@@ -113,17 +133,25 @@ def _unpack_records(chunk: bytes) -> Iterator[Record]:
     count, ports, keys, rows, times, topics, partitions, offsets, headers, olds, turns = unpack(
         memoryview(chunk)[_HEAD.size :]
     )
+    new_rows: Iterable[Row | None]
+    old_rows: Iterable[Row | None] = repeat(None)
+    if chunk[0] == _CHANGES:
+        new_rows, old_rows = unpack_changes(rows)
+    else:
+        new_rows = _unpack_rows(rows, count)
+        if olds is not None:
+            old_rows = _unpack_rows(olds, count)
     timestamps = _longs(times)
     columns = zip(  # noqa: B905 - constant columns repeat without end
         _column(ports),
         keys,
-        _unpack_rows(rows, count),
+        new_rows,
         timestamps,
         _column(topics),
         _column(partitions),
         _longs(offsets),
         repeat(None) if headers is None else map(_headers, headers),
-        repeat(None) if olds is None else _unpack_rows(olds, count),
+        old_rows,
         timestamps if turns is None else _longs(turns),
     )
     # the tuple's own constructor: the records are built without a Python-level call each

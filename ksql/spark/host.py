@@ -77,7 +77,7 @@ class StageHost(StatefulProcessor):
 
     def _chunks(self, results: Iterable[Record], sender: int) -> Iterator[Row]:
         labels = self.ship.buckets
-        writer = ChunkWriter(len(labels), sender)
+        writer = ChunkWriter(len(labels), sender, self.ship.load().changes)
         for bucket, chunk in (*writer.add(results), *writer.finish()):
             yield Row(B=labels[bucket], ERRORS=self._log.untold(), BLOB=chunk)
 

@@ -32,7 +32,12 @@ def unpack(data: bytes | memoryview) -> Any:
 
 def unpack_each(parts: Sequence[bytes]) -> list[Any]:
     """Many packed values at once, as one array: half the cost of one by one."""
-    head = b"\xdd" + len(parts).to_bytes(4, "big")
+    return unpack_array(parts, len(parts))
+
+
+def unpack_array(parts: Sequence[bytes], count: int) -> list[Any]:
+    """That many packed values, of which a part may have several."""
+    head = b"\xdd" + count.to_bytes(4, "big")
     values: list[Any] = unpack(head + b"".join(parts))
     return values
 

@@ -10,7 +10,7 @@ from ksql.base.errors import UnknownName
 from ksql.base.ident import near
 from ksql.base.ids import application_id
 from ksql.dataflow.starts import plan_of
-from ksql.dataflow.topology import topology
+from ksql.dataflow.topology import changes_sent, topology
 from ksql.functions import describe as functions
 from ksql.plan.explain import explain as plan_text
 from ksql.plan.walk import sources as plan_sources
@@ -65,7 +65,7 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         read_queries=tuple(query_info(query, request) for query in readers),
         write_queries=tuple(query_info(query, request) for query in writers),
         timestamp=source.timestamp.name if source.timestamp else "",
-        statistics=_told(statistics),
+        statistics=_told(statistics, _sending(writers) if extended else ()),
         error_stats=_faults((*writers, *readers), request) if extended else "",
         extended=extended,
         partitions=source.partitions if extended else 0,
@@ -101,9 +101,15 @@ def _statistics(
     )
 
 
-def _told(statistics: tuple[e.HostStatistic, ...]) -> str:
-    """Statistics as one text; when anything last came, if ever."""
-    lines = [f"{each.name}: {each.value:g}" for each in statistics]
+def _sending(writers: tuple[PersistentQuery, ...]) -> tuple[str, ...]:
+    """How each query sends the changes of a table that it aggregates."""
+    found = ((query.id, changes_sent(plan_of(query))) for query in writers)
+    return tuple(f"{query_id}: changes: {text}" for query_id, text in found if text)
+
+
+def _told(statistics: tuple[e.HostStatistic, ...], more: tuple[str, ...]) -> str:
+    """Statistics as one text, with more lines; when anything last came, if ever."""
+    lines = [*(f"{each.name}: {each.value:g}" for each in statistics), *more]
     last = max((each.timestamp for each in statistics), default=0)
     if last:
         lines.append(f"last-message: {_moment(last)}")

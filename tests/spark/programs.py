@@ -34,6 +34,7 @@ class Program:
         self.plan = plan
         self.query_id = plan.get("id", "q")
         self.sink_topic = plan["sink"]
+        self.changes: frozenset[int] = frozenset()
         self.topics = tuple(plan.get("topics", ()))
         self.stages = {"copy": 0, "count": 1, "count2": 2}[plan["kind"]]
 

@@ -22,8 +22,10 @@ from ksql.engine.changes import DeleteSubject, DeleteTopic, PutQuery
 from ksql.engine.ports import Command
 from ksql.formats.schema_registry import Reference, Schema
 from ksql.kafka.claims import Claim
+from ksql.processors.base import Record
+from ksql.processors.keys import pack as pack_key
 from ksql.registry import records
-from ksql.spark import checkpoint, lives, origins, pins, trial
+from ksql.spark import checkpoint, chunk, lives, origins, pins, trial
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
 from ksql.types.windowed import session_key, window_key
@@ -49,6 +51,7 @@ def main() -> None:
     _missing(V1 / "schemas.jsonl", lambda: map(_schema_line, schema_changes()))
     _missing(V1 / "pages.jsonl", _paged)
     _missing(V1 / "values.jsonl", _values)
+    _missing(V1 / "exchange.jsonl", _exchanged)
     _small_files(V1 / "files")
     for corpus in CORPORA.values():
         if not (corpus.place / "commands.jsonl").exists():
@@ -184,6 +187,29 @@ def _values() -> Iterator[dict[str, Any]]:
     end = BASE_MS + 5
     stored = session_key(b"k", BASE_MS, end).hex()
     yield {"key": "6b", "start": BASE_MS, "end": end, "stored": stored}
+
+
+def exchanged_records() -> dict[str, list[Record]]:
+    """Records as an exchange carries them, by name; all but the first are a table's changes."""
+    row, old = ("ann", 2, Decimal("1.50")), ("ann", 1, None)
+    place = BASE_MS, 1, 2, 7
+
+    def change(new: Any, before: Any) -> list[Record]:
+        return [Record(3, pack_key(("g",)), new, *place, [("h", b"x")], before, BASE_MS + 1)]
+
+    return {
+        "rows": [Record(0, pack_key(("k", n)), (n, "é"), BASE_MS + n, 0, 1, n) for n in range(2)],
+        "old": change(None, old),
+        "new": change(row, None),
+        "both": change(row, old),
+        "mixed": [*change(row, old), *change(None, row), *change(old, None)],
+    }
+
+
+def _exchanged() -> Iterator[dict[str, str]]:
+    for name, some in exchanged_records().items():
+        stored = chunk.pack_records(some, 5, 6, changes=name != "rows")
+        yield {"name": name, "stored": stored.hex()}
 
 
 # --- the schema registry ------------------------------------------------------------------------

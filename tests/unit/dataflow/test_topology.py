@@ -96,7 +96,7 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
                 "  from source 0 by ID",
                 "  state: the rows by key, for what a change replaces",
                 "stage 1: AGGREGATE, over 2 buckets",
-                "  from stage 0 by B",
+                "  from stage 0 by B; old and new row of a group in one record (KIP-904)",
                 "  state: slot 0 COUNT()",
                 "sink: topic X, from stage 1, one change per key and micro-batch",
             ],

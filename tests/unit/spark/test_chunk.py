@@ -81,3 +81,28 @@ def test_large_input_comes_in_several_chunks() -> None:
 def test_another_version_is_refused() -> None:
     with pytest.raises(UnknownChunk):
         unpack_chunks([b"\x63" + b"\0" * 20])
+
+
+CHANGED = RECORDS.filter(lambda record: record.row is not None or record.old is not None)
+
+
+@given(st.lists(CHANGED, min_size=1, max_size=12))
+def test_changes_survive(records: list[Record]) -> None:
+    assert unpack_chunks([pack_records(records, 0, 1, changes=True)]) == records
+
+
+@given(st.lists(CHANGED, max_size=30), st.integers(1, 3), st.frozensets(st.integers(0, 2)))
+def test_changes_leave_in_chunks_of_their_own(records, buckets, ports) -> None:
+    writer = ChunkWriter(buckets, 3, ports)
+    chunks = [*writer.add(records[:10]), *writer.add(records[10:]), *writer.finish()]
+    found: list[Record] = []
+    for _, chunk in chunks:
+        some = unpack_chunks([chunk])
+        assert {record.port in ports for record in some} == {chunk[0] == 3}
+        found += some
+    assert sorted(map(repr, found)) == sorted(map(repr, records))
+    for port in range(3):
+        for bucket in range(buckets):
+            kept = unpack_chunks(chunk for place, chunk in chunks if place == bucket)
+            mine = [record for record in kept if record.port == port]
+            assert [r for r in records if r in mine] == mine

@@ -19,6 +19,7 @@ class Numbering:
 
     stages = 2
     sink_topic = None
+    changes: frozenset[int] = frozenset()
 
     def step(self, stage, records, store, log):
         out = []

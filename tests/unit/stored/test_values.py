@@ -16,6 +16,7 @@ from ksql.base.ids import Offset
 from ksql.kafka import claims
 from ksql.registry import records
 from ksql.spark import checkpoint, lives, origins, pins, trial
+from ksql.spark.chunk import pack_records, unpack_chunks
 from ksql.spark.packing import pack, unpack
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
@@ -92,6 +93,13 @@ def test_a_table_on_disk(tmp_path):
         assert store.get(b"ann").timestamp == 1_700_000_240_000
     finally:
         store.close()
+
+
+@pytest.mark.parametrize("line", read_lines(V1 / "exchange.jsonl"), ids=lambda line: line["name"])
+def test_records_in_an_exchange(line):
+    stored, expected = bytes.fromhex(line["stored"]), make.exchanged_records()[line["name"]]
+    assert unpack_chunks([stored]) == expected
+    assert pack_records(expected, 5, 6, changes=line["name"] != "rows") == stored
 
 
 # --- records ------------------------------------------------------------------------------------

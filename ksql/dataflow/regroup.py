@@ -1,0 +1,89 @@
+"""From a stage to the next one: its results get the keys that they have there.
+
+A table's change becomes one record if its old and its new row have one key, else two, the old one's
+first. On the way to an aggregate that is so since KIP-904; with ``ksql.upgrade.from`` the two rows
+are two records in any case, as in the versions of Kafka Streams before that. Then an aggregate
+gives a result after the first of them, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.plan.nodes import Aggregate
+from ksql.processors.base import Record
+from ksql.processors.keys import pack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ksql.base.records import Row
+    from ksql.dataflow.arms import KeyedArm
+    from ksql.dataflow.layout import Arm, Stage
+    from ksql.plan.nodes import QueryPlan
+    from ksql.processors.base import LogError
+
+UPGRADE_FROM = "ksql.upgrade.from"
+_NONE = "none"
+_new = tuple.__new__
+
+
+def upgrade_from(plan: QueryPlan) -> str | None:
+    """Return the version of Kafka Streams as whose a plan sends changes; None is the newest."""
+    version = dict(plan.settings).get(UPGRADE_FROM, _NONE).lower()
+    return None if version == _NONE else version
+
+
+def sending(plan: QueryPlan) -> str:
+    """Describe how a plan sends changes."""
+    version = upgrade_from(plan)
+    if version is None:
+        return "old and new row of a group in one record (KIP-904)"
+    return f"old and new row in records of their own ({UPGRADE_FROM} = {version})"
+
+
+def regroups(stage: Stage, arm: Arm) -> bool:
+    """Whether changes of a table are on their way to the groups of an aggregate."""
+    return isinstance(stage.node, Aggregate) and arm.flow.table
+
+
+def regrouped(
+    arm: KeyedArm, results: Iterable[Record], log: LogError, *, apart: bool
+) -> list[Record]:
+    """Return a stage's results on their way to the next one.
+
+    ``apart``: an old and a new row are never in one record.
+    """
+    records = list(results)
+    news = _projected(arm, [record.row for record in records], log)
+    olds = _projected(arm, [record.old for record in records], log)
+    port, width, plain = arm.port, arm.width, arm.plain_key
+    out: list[Record] = []
+    for record, new, old in zip(records, news, olds, strict=True):
+        _, _, row, time, topic, partition, offset, headers, before, turn = record
+        # the tuple's own constructor: every change of a table passes here
+        if new is not None and old is not None and not apart:
+            key, former = new[:width], old[:width]
+            packed = pack(key)
+            if (key == former) if plain else (packed == pack(former)):
+                change = new[width:], time, topic, partition, offset, headers, old[width:], turn
+                out.append(_new(Record, (port, packed, *change)))
+                continue
+        if old is not None:
+            gone = None, time, topic, partition, offset, headers, old[width:], turn
+            out.append(_new(Record, (port, pack(old[:width]), *gone)))
+        if new is not None:
+            come = new[width:], time, topic, partition, offset, headers, None, turn
+            out.append(_new(Record, (port, pack(new[:width]), *come)))
+        elif arm.unknown and row is None and before is None:
+            out.append(record._replace(port=port))
+    return out
+
+
+def _projected(arm: KeyedArm, rows: Sequence[Row | None], log: LogError) -> Sequence[Row | None]:
+    """Key columns, then what is carried, for each row; None stays, and is what goes nowhere."""
+    there = [row for row in rows if row is not None]
+    if len(there) == len(rows):
+        return arm.projected(there, log)
+    found = iter(arm.projected(there, log) if there else ())
+    return [None if row is None else next(found) for row in rows]
