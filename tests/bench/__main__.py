@@ -1,4 +1,4 @@
-"""`python -m tests.bench [--records N] [--report FILE.json] [WORKLOAD ..]`."""
+"""`python -m tests.bench [--records N] [--report FILE.json] [WORKLOAD ..]`, or `.. peers ..`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench import inserts, latency, report, resources, throughput
+from tests.bench.peers import race
 from tests.bench.report import Result
 from tests.bench.site import site
 
@@ -29,7 +30,11 @@ NAMES = (*ON_A_SITE, START.name)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the workloads named, all without a name."""
+    """Run the workloads named, all without a name; the race if its name comes first."""
+    argv = sys.argv[1:] if argv is None else argv
+    signal.signal(signal.SIGTERM, _end)  # so that what was started is stopped and removed
+    if argv[:1] == ["peers"]:
+        return race.main(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="The numbers.")
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(NAMES))
     parser.add_argument("--records", type=int, default=RECORDS, help="input of a throughput round")
@@ -37,7 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if unknown := set(given.workloads) - set(NAMES):
         parser.error(f"unknown workloads: {', '.join(sorted(unknown))}")
-    signal.signal(signal.SIGTERM, _end)  # so that what was started is stopped and removed
     _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     results = run(given.workloads or NAMES, given.records)
     if given.report:

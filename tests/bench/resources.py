@@ -70,7 +70,7 @@ class Memory:
             ("TABLE", COUNT, "memory_1", few),
             ("TABLE", COUNT, "memory_2", many),
         )
-        with Watch(site) as watch:
+        with Watch(site.rss_mb) as watch:
             for _, statement, name, made in queries:
                 site.execute(statement.format(name=name, source=made.name))
             for _, _, name, made in queries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +51,8 @@ class Site:
 
     def __init__(self, service: KsqlService) -> None:
         self.service = service
+        self.strangers: set[int] = set()
+        """Child processes that are not the service's."""
 
     @property
     def bootstrap(self) -> str:
@@ -129,15 +131,22 @@ class Site:
 
     def family(self) -> list[psutil.Process]:
         """The broker, Spark's JVM and its workers."""
-        return psutil.Process().children(recursive=True)
+        children = psutil.Process().children(recursive=True)
+        return [child for child in children if child.pid not in self.strangers]
 
-    def rss_mb(self) -> int:
-        """The memory of all processes, pages that several share counted once."""
-        total = 0
-        for process in (psutil.Process(), *self.family()):
-            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                total += _resident(process)
-        return total >> 20
+    def rss_mb(self, *, broker: bool = True) -> int:
+        """The memory of all processes, or of all but the broker."""
+        family = [p for p in self.family() if broker or _part(p) != "broker"]
+        return resident_mb([psutil.Process(), *family])
+
+
+def resident_mb(processes: Sequence[psutil.Process]) -> int:
+    """The memory of processes, pages that several share counted once."""
+    total = 0
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            total += _resident(process)
+    return total >> 20
 
 
 def _part(process: psutil.Process) -> str:

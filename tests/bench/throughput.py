@@ -154,7 +154,7 @@ class Throughput:
     def _round(self, site: Site, made: Input, number: int) -> tuple[float, Usage, int]:
         sink = f"{self.name.replace('-', '_')}_{number}"
         text = self.statement.format(name=sink, source=made.name)
-        with Watch(site) as watch:
+        with Watch(site.rss_mb) as watch:
             before, start = site.usage(), time.monotonic()
             site.execute(text, EVERY_CHANGE if self.every_change else EARLIEST)
             site.await_end(sink, made.name)
@@ -168,8 +168,8 @@ class Throughput:
 class Watch:
     """The most memory that was in use during a block."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, measure_mb: Callable[[], int]) -> None:
+        self._measure_mb = measure_mb
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look)
         self.peak_mb = 0
@@ -184,7 +184,7 @@ class Watch:
 
     def _look(self) -> None:
         while not self._over.wait(1.0):
-            self.peak_mb = max(self.peak_mb, self._site.rss_mb())
+            self.peak_mb = max(self.peak_mb, self._measure_mb())
 
 
 def _per_record(usages: list[Usage], records: int) -> str:
