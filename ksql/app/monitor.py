@@ -8,7 +8,7 @@ from ksql.app.skipped import Skipping
 from ksql.base.ids import QueryId
 from ksql.base.lease import NotInCharge
 from ksql.spark.spec import State
-from ksql.statements.services import Offsets, QueryHealth
+from ksql.statements.services import Offsets, QueryHealth, StageState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +75,7 @@ class SparkMonitor:
             rows_out_per_s=totals.rows_out_per_s,
             last_ms=totals.last_ms,
             warnings=self._skipping.warnings(query_id),
+            stages=tuple(StageState(*each) for each in running.held()),
         )
 
     def spark_plan(self, query_id: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.show import show
 from ksql.dataflow.foreign import ForeignStep
-from ksql.dataflow.layout import Layout, Stateful, layout
+from ksql.dataflow.layout import Layout, Stage, Stateful, layout
 from ksql.dataflow.regroup import regroups, sending
 from ksql.plan.nodes import (
     Aggregate,
@@ -41,12 +41,16 @@ def changes_sent(plan: QueryPlan) -> str | None:
     return sending(plan) if found else None
 
 
+def stages(plan: QueryPlan) -> list[str]:
+    """The names of the stages with state, in order."""
+    return [_steps(stage) for stage in layout(plan.sink).stages]
+
+
 def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
     for number, source in enumerate(cut.sources):
         yield f"source {number}: topic {source.topic} ({source.kind} {source.name})"
     for number, stage in enumerate(cut.stages):
-        steps = ", then ".join(map(_name, (*stage.before, stage.node)))
-        yield f"stage {number}: {steps}, over {plan.buckets} buckets"
+        yield f"stage {number}: {_steps(stage)}, over {plan.buckets} buckets"
         for arm in stage.arms:
             entry, key = arm.flow.entry, ", ".join(map(show, arm.key))
             changes = f"; {sending(plan)}" if regroups(stage, arm) else ""
@@ -56,6 +60,10 @@ def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
     entry = cut.exit.flow.entry
     target = f"topic {plan.sink.topic}" if plan.sink.topic else "the client"
     yield f"sink: {target}, from {entry.kind} {entry.index}{_emission(plan, cut)}"
+
+
+def _steps(stage: Stage) -> str:
+    return ", then ".join(map(_name, (*stage.before, stage.node)))
 
 
 def _name(node: Stateful) -> str:

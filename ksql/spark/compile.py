@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, collect_list, struct, when
 from pyspark.sql.functions import sum as total
 
 from ksql.kafka.producer import fitting
@@ -13,7 +13,8 @@ from ksql.spark.buckets import bucket_labels
 from ksql.spark.host import StageHost
 from ksql.spark.shipment import Shipment
 from ksql.spark.source import kafka_source
-from ksql.spark.tasks import EXCHANGE_SCHEMA, TALLY_SCHEMA, IngestTask, StatelessTask
+from ksql.spark.tally import STAGE
+from ksql.spark.tasks import EXCHANGE_SCHEMA, HELD_SCHEMA, TALLY_SCHEMA, IngestTask, StatelessTask
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,20 +32,31 @@ def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFram
     flow = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0:
         flow = flow.mapInArrow(StatelessTask(ship), TALLY_SCHEMA)
-    else:
-        flow = _stateful(flow, ship, spec.stages)
-    return flow.observe("tally", _total("produced"), _total("errors"))
+        return flow.observe("tally", _total("produced"), _total("errors"))
+    return _stateful(flow, ship, spec.stages)
 
 
 def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
     flow = flow.mapInArrow(IngestTask(ship), EXCHANGE_SCHEMA)
     flow = flow.observe("ingest", _total("ERRORS", "errors"))
-    for stage in range(stages):
-        schema = TALLY_SCHEMA if stage == stages - 1 else EXCHANGE_SCHEMA
-        flow = flow.groupBy("B").transformWithState(
-            StageHost(ship, stage), schema, "append", "none"
-        )
-    return flow
+    for stage in range(stages - 1):
+        flow = _hosted(flow, StageHost(ship, stage), EXCHANGE_SCHEMA)
+        flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held())
+        flow = flow.select("B", "ERRORS", "BLOB")
+    flow = _hosted(flow, StageHost(ship, stages - 1), TALLY_SCHEMA)
+    flow = flow.observe(f"{STAGE}{stages - 1}", _held())
+    return flow.observe("tally", _total("produced"), _total("errors"))
+
+
+def _hosted(flow: DataFrame, host: StageHost, schema: str) -> DataFrame:
+    return flow.groupBy("B").transformWithState(host, f"{schema}, {HELD_SCHEMA}", "append", "none")
+
+
+def _held() -> Column:
+    """What the buckets of a batch hold at its end."""
+    return collect_list(when(col("BUCKET").isNotNull(), struct("BUCKET", "ENTRIES", "SIZE"))).alias(
+        "held"
+    )
 
 
 def _total(column: str, name: str = "") -> Column:

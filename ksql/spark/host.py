@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ksql.spark.shipment import Shipment
 
 STATE_NAME = "pages"
+_NOTHING_HELD = {"BUCKET": None, "ENTRIES": None, "SIZE": None}
 
 
 class StageHost(StatefulProcessor):
@@ -63,11 +64,15 @@ class StageHost(StatefulProcessor):
         store = PagedStore(backend_of(self._state))
         # both ways consume what the stage gives, and only then its state is complete
         if self.stage == program.stages - 1:
-            out = [self._tally(program.last_step(records, store, self._log))]
-        else:
-            out = list(self._chunks(program.step(self.stage, records, store, self._log), label))
+            written = self._written(program.last_step(records, store, self._log))
+            store.flush()
+            return [Row(produced=written, errors=self._log.untold(), **_held(label, store))]
+        chunks = self._chunks(program.step(self.stage, records, store, self._log), label)
         store.flush()
-        return out
+        # an empty chunk brings the counts of this call; it goes where another one goes, if any
+        target = chunks[-1].B if chunks else label
+        last = Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **_held(label, store))
+        return [*chunks, last]
 
     def close(self) -> None:
         """End the task: wait until the broker has everything."""
@@ -75,17 +80,19 @@ class StageHost(StatefulProcessor):
             with last_words(self.ship):
                 self._task_sink().close()
 
-    def _chunks(self, results: Iterable[Record], sender: int) -> Iterator[Row]:
+    def _chunks(self, results: Iterable[Record], sender: int) -> list[Row]:
         labels = self.ship.buckets
         writer = ChunkWriter(len(labels), sender, self.ship.load().changes)
-        for bucket, chunk in (*writer.add(results), *writer.finish()):
-            yield Row(B=labels[bucket], ERRORS=self._log.untold(), BLOB=chunk)
+        return [
+            Row(B=labels[bucket], ERRORS=0, BLOB=chunk, **_NOTHING_HELD)
+            for bucket, chunk in (*writer.add(results), *writer.finish())
+        ]
 
-    def _tally(self, results: Iterable[OutRecord]) -> Row:
+    def _written(self, results: Iterable[OutRecord]) -> int:
         sink = self._task_sink()
         before = sink.written
         sink.write(results)
-        return Row(produced=sink.written - before, errors=self._log.untold())
+        return sink.written - before
 
     def _task_sink(self) -> TaskSink:
         if self._sink is None:
@@ -93,3 +100,9 @@ class StageHost(StatefulProcessor):
             task = f"stage-{context.partitionId() if context else 0}"
             self._sink = open_sink(self.ship, self.ship.load().sink_topic, self._log, task)
         return self._sink
+
+
+def _held(label: int, store: PagedStore) -> dict[str, int]:
+    """What ``HELD_SCHEMA`` names, for a bucket whose changes are flushed."""
+    entries, size = store.held()
+    return {"BUCKET": label, "ENTRIES": entries, "SIZE": size}

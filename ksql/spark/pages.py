@@ -184,6 +184,11 @@ class PagedStore:
             self._removed += (_page_key(space, page) for page in range(at.page_count))
             self._root_changed = True
 
+    def held(self) -> tuple[int, int]:
+        """Return how many entries the state has as of the last flush, and their bytes."""
+        spaces = self._spaces.values()
+        return sum(at.entries for at in spaces), sum(at.size for at in spaces)
+
     def flush(self) -> None:
         """Write what has changed."""
         puts: list[tuple[bytes, bytes]] = []

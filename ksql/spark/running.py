@@ -21,7 +21,7 @@ from ksql.spark.spec import Failure, Place, QuerySpec, RetryPolicy, State, Statu
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.spark.tally import Tally, Totals
+    from ksql.spark.tally import Held, Tally, Totals
 
 _log = logging.getLogger(__name__)
 
@@ -289,6 +289,11 @@ class RunningQuery:
             if self._query is not None:
                 self.tally.add(self._query)
             return self.tally.totals
+
+    def held(self) -> tuple[Held, ...]:
+        """Return what each of its stateful stages keeps."""
+        with self._changed:
+            return self.tally.held()
 
     def spark_plan(self) -> str:
         """Spark's physical plan of the last batch; empty before the first."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
+STAGE = "stage-"
+"""What the reports about a stage's state are called, with its number."""
 LOOK_S = 1.0
 _WINDOW_S = 30.0
 
@@ -29,12 +31,25 @@ class Totals(NamedTuple):
     rows_out_per_s: float = 0.0
 
 
+class Held(NamedTuple):
+    """What a stage keeps: entries of all keys and their bytes, in the buckets that were seen.
+
+    A bucket is seen with its first record since this server began.
+    """
+
+    stage: int
+    rows: int
+    size_bytes: int
+    buckets: int
+
+
 class Tally:
     """Sums of one query; looked at about once a second."""
 
     def __init__(self) -> None:
         self.totals = Totals()
         self._counted = ""
+        self._held: dict[int, dict[int, tuple[int, int]]] = {}
         self._samples: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
 
     def update(self, query: StreamingQuery) -> None:
@@ -49,8 +64,19 @@ class Tally:
             self._count(batch)
         self._sample(time.monotonic())
 
+    def held(self) -> tuple[Held, ...]:
+        """Return what each stage keeps, as of the last batches that touched its buckets."""
+        return tuple(
+            Held(stage, *map(sum, zip(*buckets.values(), strict=True)), len(buckets))
+            for stage, buckets in sorted(self._held.items())
+        )
+
     def _count(self, batch: Mapping[str, Any]) -> None:
         seen = batch.get("observedMetrics") or {}
+        for name, told in seen.items():
+            for bucket in told.get("held") or ():
+                stage = self._held.setdefault(int(name.removeprefix(STAGE)), {})
+                stage[bucket["BUCKET"]] = (bucket["ENTRIES"], bucket["SIZE"])
         rows_in, before = batch["numInputRows"], self.totals
         self.totals = before._replace(
             rows_in=before.rows_in + rows_in,

@@ -28,6 +28,9 @@ TALLY_SCHEMA = "produced BIGINT, errors BIGINT"
 EXCHANGE_SCHEMA = "B INT, ERRORS INT, BLOB BINARY"
 """What goes to a stateful stage: a bucket's label, errors on the way here, a chunk of records."""
 
+HELD_SCHEMA = "BUCKET INT, ENTRIES BIGINT, SIZE BIGINT"
+"""What a stage adds to one row of each call: the bucket's label, what its state holds now."""
+
 
 class StatelessTask:
     """Decode, filter, project, encode and produce, all in one task."""

@@ -10,7 +10,7 @@ from ksql.base.errors import UnknownName
 from ksql.base.ident import near
 from ksql.base.ids import application_id
 from ksql.dataflow.starts import plan_of
-from ksql.dataflow.topology import changes_sent, topology
+from ksql.dataflow.topology import changes_sent, stages, topology
 from ksql.functions import describe as functions
 from ksql.plan.explain import explain as plan_text
 from ksql.plan.walk import sources as plan_sources
@@ -19,7 +19,7 @@ from ksql.statements import entities as e
 if TYPE_CHECKING:
     from ksql.catalog.model import DataSource, PersistentQuery
     from ksql.plan.nodes import QueryPlan
-    from ksql.statements.services import QueryHealth, Request, RunningPush
+    from ksql.statements.services import QueryHealth, Request, RunningPush, StageState
     from ksql.syntax import ast
     from ksql.types.schema import Column
 
@@ -94,6 +94,12 @@ def _statistics(
             ("consumer-messages-per-sec", sum(h.rows_in_per_s for h in read), read),
             ("consumer-total-messages", sum(h.rows_in for h in read), read),
         ]
+    for query, health in zip(writers, written, strict=True):
+        for name, state in _states(query, health):
+            named += [
+                (f"state-rows of {query.id} {name}", state.rows, [health]),
+                (f"state-bytes of {query.id} {name}", state.size_bytes, [health]),
+            ]
     host = request.services.host
     return tuple(
         e.HostStatistic(host, name, round(value, 2), max(h.last_ms for h in healths))
@@ -107,13 +113,25 @@ def _sending(writers: tuple[PersistentQuery, ...]) -> tuple[str, ...]:
     return tuple(f"{query_id}: changes: {text}" for query_id, text in found if text)
 
 
+def _states(query: PersistentQuery, health: QueryHealth) -> list[tuple[str, StageState]]:
+    """Return what the stages of a query keep, under their names."""
+    if not health.stages:
+        return []
+    names = stages(plan_of(query))
+    return [(f"stage {each.stage} {names[each.stage]}", each) for each in health.stages]
+
+
 def _told(statistics: tuple[e.HostStatistic, ...], more: tuple[str, ...]) -> str:
     """Statistics as one text, with more lines; when anything last came, if ever."""
-    lines = [*(f"{each.name}: {each.value:g}" for each in statistics), *more]
+    lines = [*(f"{each.name}: {_plain(each.value)}" for each in statistics), *more]
     last = max((each.timestamp for each in statistics), default=0)
     if last:
         lines.append(f"last-message: {_moment(last)}")
     return "\n".join(lines)
+
+
+def _plain(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _moment(ms: int) -> str:
@@ -214,9 +232,13 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
     told = (*health.errors, *health.warnings)
     errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in told)
     spark = request.services.monitor.spark_plan(query.id)
+    kept = "".join(
+        f"\nstate of {name}: {state.rows} rows, {state.size_bytes} bytes in {state.buckets} buckets"
+        for name, state in _states(query, health)
+    )
     return replace(
         described,
-        topology=f"{described.topology}\n\n{spark}".rstrip(),
+        topology=f"{described.topology}{kept}\n\n{spark}".rstrip(),
         overridden_properties=dict(query.properties),
         ksql_host_query_status={request.services.host: health.state},
         query_errors=errors,

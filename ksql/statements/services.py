@@ -18,12 +18,23 @@ if TYPE_CHECKING:
 Offsets = Mapping[str, Mapping[int, int]]
 
 
+@dataclass(frozen=True, slots=True)
+class StageState:
+    """What a stateful stage of a query keeps, in those of its buckets that were seen lately."""
+
+    stage: int
+    rows: int
+    size_bytes: int
+    buckets: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryHealth:
     """How a persistent query does; errors and warnings are (time in ms, text).
 
     The counts are of this server, since it began: records of all its sources together, records
     written, both also per second of the last half minute, and when it last read any (0: never).
+    ``state`` is RUNNING, PAUSED or ERROR; ``stages`` is what its stages keep.
     """
 
     state: str
@@ -34,6 +45,7 @@ class QueryHealth:
     rows_out_per_s: float = 0.0
     last_ms: int = 0
     warnings: tuple[tuple[int, str], ...] = ()
+    stages: tuple[StageState, ...] = ()
 
 
 class Monitor(Protocol):

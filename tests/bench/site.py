@@ -136,7 +136,9 @@ class Site:
 
     def rss_mb(self, *, broker: bool = True) -> int:
         """The memory of all processes, or of all but the broker."""
-        family = [p for p in self.family() if broker or _part(p) != "broker"]
+        family = self.family()
+        if not broker:
+            family = [process for process in family if not _is_broker(process)]
         return resident_mb([psutil.Process(), *family])
 
 
@@ -147,6 +149,12 @@ def resident_mb(processes: Sequence[psutil.Process]) -> int:
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             total += _resident(process)
     return total >> 20
+
+
+def _is_broker(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return _part(process) == "broker"
+    return False
 
 
 def _part(process: psutil.Process) -> str:

@@ -50,6 +50,12 @@ def test_stages_are_chained(desk, start):
     assert query.await_idle(desk.ends(source))
     found = [(record.key, json.loads(record.value)["n"]) for record in desk.read(sink)]
     assert sorted(found) == [(key, n) for key in (b"a", b"b") for n in range(1, 6)]
+    query.stop()
+    query.totals()
+    first, last = query.held()
+    assert (first.stage, first.rows) == (0, 0)
+    assert (last.stage, last.rows) == (1, 2)
+    assert last.size_bytes > 0
 
 
 def test_several_topics_each_from_its_own_start(desk, start):

@@ -117,10 +117,10 @@ def read(bootstrap: str, topic: str) -> Iterator[Message]:
         while left:
             for message in consumer.consume(10_000, 10.0):
                 yield message
-                partition, offset = message.partition(), message.offset()
-                assert partition is not None
+                place, offset = message.partition(), message.offset()
+                assert place is not None
                 assert offset is not None
-                if offset + 1 >= left.get(partition, 0):
-                    left.pop(partition, None)
+                if offset + 1 >= left.get(place, 0):
+                    left.pop(place, None)
     finally:
         consumer.close()

@@ -58,7 +58,7 @@ def record(key, offset, row=("x",)):
 
 
 def sent(answer):
-    return unpack_chunks(row.BLOB for row in answer)
+    return unpack_chunks(row.BLOB for row in answer if row.BLOB)
 
 
 def test_state_is_kept_per_bucket_and_results_go_to_their_buckets():
@@ -86,3 +86,22 @@ def test_errors_are_told_once():
     tester = TwsTester(StageHost(ship(), 0))
     chunk = pack_records([record(b"a", 0, None), record(b"a", 1), record(b"b", 2)], 0, 1)
     assert sum(row.ERRORS for row in tester.test(7, rows(chunk))) == 1
+
+
+def test_each_call_says_what_the_bucket_holds():
+    tester = TwsTester(StageHost(ship(), 0))
+    records = [record(b"a", 0), record(b"b", 1), record(b"a", 2)]
+    first = tester.test(7, rows(pack_records(records, 0, 1)))
+    again = tester.test(7, rows(pack_records([record(b"c", 3)], 0, 1)))
+    told = [[row for row in answer if row.BUCKET is not None] for answer in (first, again)]
+    assert [[(row.BUCKET, row.ENTRIES, row.BLOB) for row in each] for each in told] == [
+        [(7, 2, b"")],
+        [(7, 3, b"")],
+    ]
+    assert 0 < told[0][0].SIZE < told[1][0].SIZE
+
+
+def test_a_call_without_results_says_what_the_bucket_holds():
+    chunk = pack_records([record(b"a", 0, None)], 0, 1)
+    [row] = TwsTester(StageHost(ship(), 0)).test(7, rows(chunk))
+    assert (row.B, row.ERRORS, row.BLOB, row.BUCKET, row.ENTRIES) == (7, 1, b"", 7, 0)

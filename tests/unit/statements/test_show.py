@@ -8,7 +8,7 @@ from ksql.dataflow.rights import matching
 from ksql.engine.plan_queries import transient_plan
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
-from ksql.statements.services import QueryHealth, RunningPush
+from ksql.statements.services import QueryHealth, RunningPush, StageState
 from tests.unit.world import StillMonitor, World
 
 SETUP = """
@@ -34,6 +34,9 @@ class BusyMonitor(StillMonitor):
                 rows_out_per_s=2.0,
                 last_ms=1000,
             )
+        if query_id == "CTAS_N_3":
+            state = StageState(0, 1_234_567, 89_000_000, 1)
+            return QueryHealth(state="ERROR", rows_out=2_500_000, stages=(state,))
         return QueryHealth(state="ERROR")
 
     def spark_plan(self, query_id):
@@ -173,6 +176,19 @@ def test_describe_extended():
         e.PartitionOffset(1, 0, 0, 0),
     )
     assert one("DESCRIBE TABLES;").source_descriptions[0].name == "N"
+
+
+def test_what_the_state_holds():
+    found = one("DESCRIBE N EXTENDED;").source_description
+    assert found.statistics == (
+        "messages-per-sec: 0\ntotal-messages: 2500000\n"
+        "state-rows of CTAS_N_3 stage 0 AGGREGATE: 1234567\n"
+        "state-bytes of CTAS_N_3 stage 0 AGGREGATE: 89000000"
+    )
+    assert (
+        "\nstate of stage 0 AGGREGATE: 1234567 rows, 89000000 bytes in 1 buckets"
+        in one("EXPLAIN CTAS_N_3;").query_description.topology
+    )
 
 
 def test_describe_what_is_not_there():
