@@ -212,11 +212,13 @@ class Reads:
             else f"transient_{source.name}_{secrets.randbits(63)}"
         )
         plan = transient_plan(query_id, query, self._engine.context(request.settings))
+        start = self._starts(plan)
         push = PushQuery(
             plan,
             self._engine.functions,
             self._kafka,
-            self._starts(plan),
+            start,
+            present=self._admin.end_offsets(sorted(read_topics(plan))) if len(start) > 1 else {},
             limit=query.limit,
             on_end=self._ended,
             registry=self._engine.registry,

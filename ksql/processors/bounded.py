@@ -31,7 +31,7 @@ class BoundedStore(MemoryStore):
     def __init__(self, limit: int) -> None:
         super().__init__()
         self._limit = limit
-        self._sizes: dict[tuple[bytes, bytes], int] = {}
+        self._sizes: dict[bytes, dict[bytes, int]] = {}
         self._bytes = 0
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
@@ -40,21 +40,21 @@ class BoundedStore(MemoryStore):
         Raises: TooMuchState.
         """
         size = _ENTRY_BYTES + len(key) + estimate(value)
-        self._bytes += size - self._sizes.get((space, key), 0)
-        self._sizes[space, key] = size
+        sizes = self._sizes.setdefault(space, {})
+        self._bytes += size - sizes.get(key, 0)
+        sizes[key] = size
         if self._bytes > self._limit:
             raise TooMuchState(self._limit)
         super().put(space, key, value)
 
     def delete(self, space: bytes, key: bytes) -> None:
         """Forget the key."""
-        self._bytes -= self._sizes.pop((space, key), 0)
+        self._bytes -= self._sizes.get(space, {}).pop(key, 0)
         super().delete(space, key)
 
     def drop(self, space: bytes) -> None:
         """Forget the space."""
-        for known in [each for each in self._sizes if each[0] == space]:
-            self._bytes -= self._sizes.pop(known)
+        self._bytes -= sum(self._sizes.pop(space, {}).values())
         super().drop(space)
 
 

@@ -6,7 +6,7 @@ Spark query; its state lives in memory and ends with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.errors import KsqlError, StatementError
@@ -14,6 +14,7 @@ from ksql.dataflow.compiled import answering
 from ksql.dataflow.program import RawBatch, through
 from ksql.processors.bounded import BoundedStore
 from ksql.query.feed import Feed
+from ksql.query.merging import Merging
 from ksql.query.results import ResultRow
 from ksql.query.where import MORE
 
@@ -33,7 +34,8 @@ class PushQuery:
     """A transient query; see ``ResultStream``.
 
     ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out what has no key;
-    ``state_bytes`` is about how large its state may become.
+    ``state_bytes`` is about how large its state may become. If it keeps any, ``present`` is where
+    its topics end at its beginning: until then their records are taken by their times.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class PushQuery:
         registry: Registry | None = None,
         keyed: bool = False,
         state_bytes: int = DEFAULT_STATE_BYTES,
+        present: Offsets | None = None,
     ) -> None:
         self.kind: Literal["pull", "push"] = "push" if until is None else "pull"
         self.query_id = plan.query_id
@@ -61,6 +64,7 @@ class PushQuery:
         self._key_places = [names.index(column.name) for column in plan.sink.key]
         stages = self._program.stages
         self._stores = [BoundedStore(state_bytes // stages) for _ in range(stages)]
+        self._merging = Merging(present or {}) if stages else None
         self._until = until
         self._limit = limit
         self._feed = Feed(settings, start, lambda: on_end(plan.query_id))
@@ -73,7 +77,7 @@ class PushQuery:
                 self.final_message = "Limit Reached"
                 return
             while self._feed.open:
-                rows = self._rows(self._bounded(self._feed.poll()))
+                rows = self._rows(self._next())
                 if self._limit is not None and sent + len(rows) >= self._limit:
                     yield rows[: self._limit - sent]
                     self.final_message = "Limit Reached"
@@ -95,17 +99,19 @@ class PushQuery:
         """End it, whether or not anyone still reads."""
         self._feed.close()
 
-    def _bounded(self, records: list[RawRecord]) -> list[RawRecord]:
-        until = self._until
-        if until is None:
+    def _next(self) -> Sequence[RawRecord]:
+        records, until = self._feed.poll(), self._until
+        if until is not None:
+            records = [r for r in records if r.offset < until[r.topic, r.partition]]
+        if self._merging is None:
             return records
-        return [r for r in records if r.offset < until[r.topic, r.partition]]
+        return self._merging.ready(records, self._feed.positions)
 
     def _is_done(self, until: Offsets) -> bool:
         positions = self._feed.positions
         return all(positions[place] >= end for place, end in until.items())
 
-    def _rows(self, records: list[RawRecord]) -> list[ResultRow]:
+    def _rows(self, records: Sequence[RawRecord]) -> list[ResultRow]:
         if not records:
             return []
         results = through(self._program, raw_batch(records), self._stores, _ignore)
@@ -126,7 +132,7 @@ def _ignore(_operator: str, _message: str, _row: object) -> None:
     """A transient query has no processing log: a record that fails gives NULL or no row."""
 
 
-def raw_batch(records: list[RawRecord]) -> RawBatch:
+def raw_batch(records: Sequence[RawRecord]) -> RawBatch:
     """Records as columns."""
     headers = [record.headers for record in records]
     return RawBatch(

@@ -1,0 +1,135 @@
+"""Push queries of every shape, over HTTP: their rows, and the bound of their state."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kafka.wires import create_topic, produce, unique
+
+SETTINGS = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}
+WITHIN = "WITHIN 10 SECONDS"
+SHAPES = {
+    "SELECT K, N FROM {s} WHERE N > 1": [["a", 2], ["b", 3], ["a", 4]],
+    "SELECT N, K FROM {s} PARTITION BY N": [[1, "a"], [2, "a"], [3, "b"], [4, "a"]],
+    "SELECT K, EXPLODE(ARRAY[N, -N]) AS E FROM {s} WHERE K = 'b'": [["b", 3], ["b", -3]],
+    "SELECT ID, V FROM {t}": [["a", 1], ["b", 2]],
+    "SELECT K, COUNT(*) AS C FROM {s} GROUP BY K": [["a", 1], ["a", 2], ["b", 1], ["a", 3]],
+    "SELECT K, WINDOWSTART, COUNT(*) AS C FROM {s} WINDOW TUMBLING (SIZE 10 SECONDS) GROUP BY K": [
+        ["a", 0, 1],
+        ["a", 0, 2],
+        ["b", 10_000, 1],
+        ["a", 40_000, 1],
+    ],
+    "SELECT K, WINDOWSTART, SUM(N) AS M FROM {s} "
+    "WINDOW HOPPING (SIZE 10 SECONDS, ADVANCE BY 5 SECONDS) GROUP BY K": [
+        ["a", 0, 1],
+        ["a", 0, 3],
+        ["b", 5_000, 3],
+        ["b", 10_000, 3],
+        ["a", 35_000, 4],
+        ["a", 40_000, 4],
+    ],
+    "SELECT K, WINDOWSTART, WINDOWEND, COUNT(*) AS C FROM {s} WINDOW SESSION (5 SECONDS) "
+    "GROUP BY K": [
+        ["a", 1_000, 1_000, 1],
+        ["a", 1_000, 1_000, None],
+        ["a", 1_000, 2_000, 2],
+        ["b", 13_000, 13_000, 1],
+        ["a", 40_000, 40_000, 1],
+    ],
+    "SELECT K, WINDOWSTART, COUNT(*) AS C FROM {s} "
+    "WINDOW TUMBLING (SIZE 10 SECONDS, GRACE PERIOD 0 SECONDS) GROUP BY K EMIT FINAL": [
+        ["a", 0, 2],
+        ["b", 10_000, 1],
+    ],
+    "SELECT K, WINDOWSTART, WINDOWEND, COUNT(*) AS C FROM {s} "
+    "WINDOW SESSION (5 SECONDS, GRACE PERIOD 0 SECONDS) GROUP BY K EMIT FINAL": [
+        ["a", 1_000, 2_000, 2],
+        ["b", 13_000, 13_000, 1],
+    ],
+    f"SELECT L.K, L.N, R.N FROM {{s}} L JOIN {{r}} R {WITHIN} ON L.K = R.K": [
+        ["a", 1, 7],
+        ["a", 2, 7],
+    ],
+    f"SELECT L.K, L.N, R.N FROM {{s}} L LEFT JOIN {{r}} R {WITHIN} GRACE PERIOD 0 SECONDS "
+    "ON L.K = R.K": [["a", 1, 7], ["a", 2, 7], ["b", 3, None]],
+    f"SELECT ROWKEY, L.N, R.N FROM {{s}} L FULL JOIN {{r}} R {WITHIN} GRACE PERIOD 0 SECONDS "
+    "ON L.K = R.K": [["a", 1, 7], ["a", 2, 7], ["b", 3, None]],
+    "SELECT S.K, N, V FROM {s} S JOIN {t} T ON S.K = T.ID": [
+        ["a", 1, 1],
+        ["a", 2, 1],
+        ["b", 3, 2],
+        ["a", 4, 1],
+    ],
+    "SELECT T.ID, V, W FROM {t} T JOIN {u} U ON T.ID = U.ID": [["a", 1, 10], ["b", 2, 20]],
+    "SELECT ROWKEY, V, W FROM {t} T FULL JOIN {u} U ON T.ID = U.ID": [
+        ["a", 1, None],
+        ["b", 2, None],
+        ["a", 1, 10],
+        ["b", 2, 20],
+    ],
+    "SELECT U.ID, W, V FROM {u} U JOIN {t} T ON U.REF = T.ID": [["a", 10, 2], ["b", 20, 1]],
+    f"SELECT L.K, L.N, R.N, V FROM {{s}} L JOIN {{r}} R {WITHIN} ON L.K = R.K "
+    "JOIN {t} T ON L.K = T.ID": [["a", 1, 7, 1], ["a", 2, 7, 1]],
+    "SELECT V, COUNT(*) AS C FROM {s} S JOIN {t} T ON S.K = T.ID GROUP BY V": [
+        [1, 1],
+        [1, 2],
+        [2, 1],
+        [1, 3],
+    ],
+}
+STATELESS = 3
+DECLARED = {
+    "s": "STREAM|(K STRING KEY, N INT, AT BIGINT)",
+    "r": "STREAM|(K STRING KEY, N INT, AT BIGINT)",
+    "t": "TABLE|(ID STRING PRIMARY KEY, V INT, AT BIGINT)",
+    "u": "TABLE|(ID STRING PRIMARY KEY, REF STRING, W INT, AT BIGINT)",
+}
+RECORDS = {
+    "t": [("a", {"V": 1, "AT": 0}), ("b", {"V": 2, "AT": 0})],
+    "u": [("a", {"REF": "b", "W": 10, "AT": 100}), ("b", {"REF": "a", "W": 20, "AT": 100})],
+    "s": [
+        ("a", {"N": 1, "AT": 1_000}),
+        ("a", {"N": 2, "AT": 2_000}),
+        ("b", {"N": 3, "AT": 13_000}),
+        ("a", {"N": 4, "AT": 40_000}),
+    ],
+    "r": [("a", {"N": 7, "AT": 1_500}), ("b", {"N": 8, "AT": 30_000})],
+}
+
+
+@pytest.fixture(scope="module")
+def names(server):
+    """Two streams and two tables with records, by the letters of the queries above."""
+    found = {letter: unique("push").upper() for letter in DECLARED}
+    for letter, declared in DECLARED.items():
+        kind, columns = declared.split("|")
+        name = found[letter]
+        create_topic(server.bootstrap, name)
+        server.http.ksql(
+            f"CREATE {kind} {name} {columns} "
+            f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', TIMESTAMP='AT');"
+        )
+    for letter, records in RECORDS.items():
+        produce(server.bootstrap, found[letter], records)
+    return found
+
+
+def pushed(text, names, limit):
+    emit = "" if "EMIT FINAL" in text else " EMIT CHANGES"
+    return f"{text.format(**names)}{emit} LIMIT {limit};"
+
+
+@pytest.mark.parametrize("text", SHAPES)
+def test_rows(http, names, text):
+    wanted = SHAPES[text]
+    assert http.rows(pushed(text, names, len(wanted)), SETTINGS) == wanted
+
+
+@pytest.mark.parametrize("text", list(SHAPES)[STATELESS:])
+def test_its_state_has_a_bound(http, names, text):
+    settings = SETTINGS | {"ksql.query.push.state.max.bytes": "100"}
+    with http.stream(pushed(text, names, 1_000), settings) as lines:
+        told = list(lines)
+    assert "the query's state has grown beyond" in told[-1]["message"]
+    assert "CREATE TABLE .. AS SELECT" in told[-1]["message"]

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import random
+
+from ksql.base.records import RawRecord
+from ksql.query.merging import Merging
+
+A, B, C = ("a", 0), ("a", 1), ("b", 0)
+
+
+def record(place, offset, time):
+    return RawRecord(*place, offset, time, None, b"x", [])
+
+
+def times(records):
+    return [record.timestamp for record in records]
+
+
+def test_a_record_waits_for_those_of_partitions_that_are_behind():
+    merging = Merging({A: 2, C: 2})
+    early = [record(A, 0, 10), record(A, 1, 40)]
+    assert merging.ready(early, {A: 2, C: 0}) == []
+    assert times(merging.ready([record(C, 0, 20)], {A: 2, C: 1})) == [10, 20]
+    assert times(merging.ready([record(C, 1, 50)], {A: 2, C: 2})) == [40, 50]
+
+
+def test_in_the_present_records_are_taken_as_they_arrive():
+    merging = Merging({A: 1, C: 0})
+    assert times(merging.ready([record(A, 0, 90)], {A: 1, C: 0})) == [90]
+    late = [record(C, 0, 20)]
+    assert merging.ready(late, {A: 1, C: 1}) is late
+
+
+def test_an_end_without_a_record_is_reached_by_its_position():
+    merging = Merging({A: 1, C: 7})
+    assert merging.ready([record(A, 0, 5)], {A: 1, C: 0}) == []
+    assert times(merging.ready([], {A: 1, C: 7})) == [5]
+
+
+def test_the_order_does_not_depend_on_what_arrives_first():
+    chance = random.Random(5)
+    queues = {}
+    for place in (A, B, C):
+        stamps = sorted(chance.sample(range(1_000), 60))
+        queues[place] = [record(place, offset, time) for offset, time in enumerate(stamps)]
+    wanted = sorted((r for queue in queues.values() for r in queue), key=lambda r: r.timestamp)
+    for _ in range(50):
+        left = {place: list(queue) for place, queue in queues.items()}
+        merging, found = Merging(dict.fromkeys(left, 60)), []
+        positions = dict.fromkeys(left, 0)
+        while any(left.values()):
+            place = chance.choice([place for place, queue in left.items() if queue])
+            count = chance.randrange(1, 20)
+            some, left[place] = left[place][:count], left[place][count:]
+            positions[place] += len(some)
+            found += merging.ready(some, positions)
+        assert times(found) == times(wanted)
