@@ -67,12 +67,11 @@ class StageHost(StatefulProcessor):
             written = self._written(program.last_step(records, store, self._log))
             store.flush()
             return [Row(produced=written, errors=self._log.untold(), **_held(label, store))]
-        chunks = self._chunks(program.step(self.stage, records, store, self._log), label)
+        out = self._chunks(program.step(self.stage, records, store, self._log), label)
         store.flush()
         # an empty chunk brings the counts of this call; it goes where another one goes, if any
-        target = chunks[-1].B if chunks else label
-        last = Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **_held(label, store))
-        return [*chunks, last]
+        target = out[-1].B if out else label
+        return [*out, Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **_held(label, store))]
 
     def close(self) -> None:
         """End the task: wait until the broker has everything."""

@@ -67,7 +67,12 @@ class Tally:
     def held(self) -> tuple[Held, ...]:
         """Return what each stage keeps, as of the last batches that touched its buckets."""
         return tuple(
-            Held(stage, *map(sum, zip(*buckets.values(), strict=True)), len(buckets))
+            Held(
+                stage,
+                sum(rows for rows, _ in buckets.values()),
+                sum(size for _, size in buckets.values()),
+                len(buckets),
+            )
             for stage, buckets in sorted(self._held.items())
         )
 

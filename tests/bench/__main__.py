@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench import inserts, latency, report, resources, throughput
+from tests.bench import inserts, latency, pushes, report, resources, throughput
 from tests.bench.peers import race
 from tests.bench.report import Result
 from tests.bench.site import site
@@ -25,8 +25,8 @@ ON_A_SITE = {
         resources.Memory(),
     )
 }
-START = resources.Start()
-NAMES = (*ON_A_SITE, START.name)
+ALONE = {workload.name: workload for workload in (resources.Start(), pushes.IdlePushes())}
+NAMES = (*ON_A_SITE, *ALONE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,8 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(names: Sequence[str], records: int) -> list[Result]:
     """The results, printed as they come."""
     results = []
-    if START.name in names:
-        results.append(_shown(START.run()))
+    for name, alone in ALONE.items():
+        if name in names:
+            results.append(_shown(alone.run()))
     on_site = [name for name in ON_A_SITE if name in names]
     if on_site:
         with site() as running:

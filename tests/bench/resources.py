@@ -8,10 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psutil
 
 from tests.bench.report import Result
 from tests.bench.site import Site, Stuck, await_quiet
@@ -94,10 +96,18 @@ class Start:
 
 
 def _started(state: Path) -> float:
+    start = time.monotonic()
+    with serving(state) as (_, url):
+        httpx.get(f"{url}/info", timeout=30.0).raise_for_status()
+        return time.monotonic() - start
+
+
+@contextlib.contextmanager
+def serving(state: Path) -> Iterator[tuple[psutil.Process, str]]:
+    """``ksql server`` as a process of its own, and its address, for the length of a block."""
     command = [sys.executable, "-m", "server.entry", "server"]
     for name, value in (("listeners", "http://127.0.0.1:0"), ("ksql.state.dir", str(state))):
         command += ["-o", f"{name}={value}"]
-    start = time.monotonic()
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:
@@ -105,9 +115,7 @@ def _started(state: Path) -> float:
             line = process.stdout.readline() if process.stdout else ""
             if "is ready at" not in line:
                 raise Stuck(f"the server does not start: {line}")
-            url = line.split("is ready at ")[1].split()[0].rstrip(",")
-            httpx.get(f"{url}/info", timeout=30.0).raise_for_status()
-            return time.monotonic() - start
+            yield psutil.Process(process.pid), line.split("is ready at ")[1].split()[0].rstrip(",")
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)

@@ -109,8 +109,7 @@ def read(bootstrap: str, topic: str) -> Iterator[Message]:
     try:
         left = {}
         for partition in range(PARTITIONS):
-            place = TopicPartition(topic, partition, 0)
-            first, end = consumer.get_watermark_offsets(place)
+            first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition))
             if end > first:
                 left[partition] = end
         consumer.assign([TopicPartition(topic, partition, 0) for partition in left])

@@ -9,7 +9,8 @@ A, B, C = ("a", 0), ("a", 1), ("b", 0)
 
 
 def record(place, offset, time):
-    return RawRecord(*place, offset, time, None, b"x", [])
+    topic, partition = place
+    return RawRecord(topic, partition, offset, time, None, b"x", [])
 
 
 def times(records):
@@ -46,7 +47,8 @@ def test_the_order_does_not_depend_on_what_arrives_first():
     wanted = sorted((r for queue in queues.values() for r in queue), key=lambda r: r.timestamp)
     for _ in range(50):
         left = {place: list(queue) for place, queue in queues.items()}
-        merging, found = Merging(dict.fromkeys(left, 60)), []
+        merging = Merging(dict.fromkeys(left, 60))
+        found: list[RawRecord] = []
         positions = dict.fromkeys(left, 0)
         while any(left.values()):
             place = chance.choice([place for place, queue in left.items() if queue])
