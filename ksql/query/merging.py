@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Merging:
-    """What waits; ``ends`` are where the partitions that are behind end at the beginning."""
+    """The records that wait; ``ends`` are where the partitions that are behind end at the beginning."""
 
     def __init__(self, ends: Mapping[Partition, int]) -> None:
         self._behind = dict(ends)

@@ -53,7 +53,7 @@ def _hosted(flow: DataFrame, host: StageHost, schema: str) -> DataFrame:
 
 
 def _held() -> Column:
-    """What the buckets of a batch hold at its end."""
+    """Return what the buckets of a batch hold at its end."""
     return collect_list(when(col("BUCKET").isNotNull(), struct("BUCKET", "ENTRIES", "SIZE"))).alias(
         "held"
     )

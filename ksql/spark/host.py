@@ -102,6 +102,6 @@ class StageHost(StatefulProcessor):
 
 
 def _held(label: int, store: PagedStore) -> dict[str, int]:
-    """What ``HELD_SCHEMA`` names, for a bucket whose changes are flushed."""
+    """Return what ``HELD_SCHEMA`` names, of a bucket whose changes are flushed."""
     entries, size = store.held()
     return {"BUCKET": label, "ENTRIES": entries, "SIZE": size}

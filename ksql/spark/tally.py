@@ -32,7 +32,7 @@ class Totals(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a stage keeps: entries of all keys and their bytes, in the buckets that were seen.
+    """The state of a stage: entries of all keys and their bytes, in the buckets that were seen.
 
     A bucket is seen with its first record since this server began.
     """

@@ -20,7 +20,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class StageState:
-    """What a stateful stage of a query keeps, in those of its buckets that were seen lately."""
+    """The state of one stage of a query, in those of its buckets that were seen lately."""
 
     stage: int
     rows: int

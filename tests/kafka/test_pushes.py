@@ -80,21 +80,21 @@ SHAPES = {
 }
 STATELESS = 3
 DECLARED = {
-    "s": "STREAM|(K STRING KEY, N INT, AT BIGINT)",
-    "r": "STREAM|(K STRING KEY, N INT, AT BIGINT)",
-    "t": "TABLE|(ID STRING PRIMARY KEY, V INT, AT BIGINT)",
-    "u": "TABLE|(ID STRING PRIMARY KEY, REF STRING, W INT, AT BIGINT)",
+    "s": "STREAM|(K STRING KEY, N INT, MS BIGINT)",
+    "r": "STREAM|(K STRING KEY, N INT, MS BIGINT)",
+    "t": "TABLE|(ID STRING PRIMARY KEY, V INT, MS BIGINT)",
+    "u": "TABLE|(ID STRING PRIMARY KEY, REF STRING, W INT, MS BIGINT)",
 }
 RECORDS = {
-    "t": [("a", {"V": 1, "AT": 0}), ("b", {"V": 2, "AT": 0})],
-    "u": [("a", {"REF": "b", "W": 10, "AT": 100}), ("b", {"REF": "a", "W": 20, "AT": 100})],
+    "t": [("a", {"V": 1, "MS": 0}), ("b", {"V": 2, "MS": 0})],
+    "u": [("a", {"REF": "b", "W": 10, "MS": 100}), ("b", {"REF": "a", "W": 20, "MS": 100})],
     "s": [
-        ("a", {"N": 1, "AT": 1_000}),
-        ("a", {"N": 2, "AT": 2_000}),
-        ("b", {"N": 3, "AT": 13_000}),
-        ("a", {"N": 4, "AT": 40_000}),
+        ("a", {"N": 1, "MS": 1_000}),
+        ("a", {"N": 2, "MS": 2_000}),
+        ("b", {"N": 3, "MS": 13_000}),
+        ("a", {"N": 4, "MS": 40_000}),
     ],
-    "r": [("a", {"N": 7, "AT": 1_500}), ("b", {"N": 8, "AT": 30_000})],
+    "r": [("a", {"N": 7, "MS": 1_500}), ("b", {"N": 8, "MS": 30_000})],
 }
 
 
@@ -108,7 +108,7 @@ def names(server):
         create_topic(server.bootstrap, name)
         server.http.ksql(
             f"CREATE {kind} {name} {columns} "
-            f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', TIMESTAMP='AT');"
+            f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', TIMESTAMP='MS');"
         )
     for letter, records in RECORDS.items():
         produce(server.bootstrap, found[letter], records)
