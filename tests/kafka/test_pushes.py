@@ -8,7 +8,7 @@ from tests.kafka.wires import create_topic, produce, unique
 
 SETTINGS = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}
 WITHIN = "WITHIN 10 SECONDS"
-SHAPES = {
+SHAPES: dict[str, list[list[object] | None]] = {
     "SELECT K, N FROM {s} WHERE N > 1": [["a", 2], ["b", 3], ["a", 4]],
     "SELECT N, K FROM {s} PARTITION BY N": [[1, "a"], [2, "a"], [3, "b"], [4, "a"]],
     "SELECT K, EXPLODE(ARRAY[N, -N]) AS E FROM {s} WHERE K = 'b'": [["b", 3], ["b", -3]],
@@ -32,13 +32,14 @@ SHAPES = {
     "SELECT K, WINDOWSTART, WINDOWEND, COUNT(*) AS C FROM {s} WINDOW SESSION (5 SECONDS) "
     "GROUP BY K": [
         ["a", 1_000, 1_000, 1],
-        ["a", 1_000, 1_000, None],
+        None,  # a deletion: it counts, but this form of the answer leaves it out
         ["a", 1_000, 2_000, 2],
         ["b", 13_000, 13_000, 1],
         ["a", 40_000, 40_000, 1],
     ],
     "SELECT K, WINDOWSTART, COUNT(*) AS C FROM {s} "
-    "WINDOW TUMBLING (SIZE 10 SECONDS, GRACE PERIOD 0 SECONDS) GROUP BY K EMIT FINAL": [
+    "WINDOW TUMBLING (SIZE 10 SECONDS, RETENTION 1 DAYS, GRACE PERIOD 0 SECONDS) GROUP BY K "
+    "EMIT FINAL": [
         ["a", 0, 2],
         ["b", 10_000, 1],
     ],
@@ -116,14 +117,15 @@ def names(server):
 
 
 def pushed(text, names, limit):
-    emit = "" if "EMIT FINAL" in text else " EMIT CHANGES"
+    emit = "" if "FINAL" in text else " EMIT CHANGES"
     return f"{text.format(**names)}{emit} LIMIT {limit};"
 
 
 @pytest.mark.parametrize("text", SHAPES)
 def test_rows(http, names, text):
     wanted = SHAPES[text]
-    assert http.rows(pushed(text, names, len(wanted)), SETTINGS) == wanted
+    found = http.rows(pushed(text, names, len(wanted)), SETTINGS)
+    assert found == [row for row in wanted if row is not None]
 
 
 @pytest.mark.parametrize("text", list(SHAPES)[STATELESS:])
