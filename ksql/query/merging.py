@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Merging:
-    """The records that wait; ``ends`` are where the partitions that are behind end at the beginning."""
+    """The records that wait; ``ends`` are the offsets up to which partitions are behind."""
 
     def __init__(self, ends: Mapping[Partition, int]) -> None:
         self._behind = dict(ends)

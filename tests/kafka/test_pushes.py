@@ -1,4 +1,4 @@
-"""Push queries of every shape, over HTTP: their rows, and the bound of their state."""
+"""Push queries of every shape, over HTTP."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ SHAPES: dict[str, list[list[object] | None]] = {
         [1, 3],
     ],
 }
-STATELESS = 3
 DECLARED = {
     "s": "STREAM|(K STRING KEY, N INT, MS BIGINT)",
     "r": "STREAM|(K STRING KEY, N INT, MS BIGINT)",
@@ -126,12 +125,3 @@ def test_rows(http, names, text):
     wanted = SHAPES[text]
     found = http.rows(pushed(text, names, len(wanted)), SETTINGS)
     assert found == [row for row in wanted if row is not None]
-
-
-@pytest.mark.parametrize("text", list(SHAPES)[STATELESS:])
-def test_its_state_has_a_bound(http, names, text):
-    settings = SETTINGS | {"ksql.query.push.state.max.bytes": "100"}
-    with http.stream(pushed(text, names, 1_000), settings) as lines:
-        told = list(lines)
-    assert "the query's state has grown beyond" in told[-1]["message"]
-    assert "CREATE TABLE .. AS SELECT" in told[-1]["message"]

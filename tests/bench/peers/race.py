@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     if unknown := set(given.workloads) - set(BY_NAME):
         parser.error(f"unknown workloads: {', '.join(sorted(unknown))}")
-    chosen = [each for each in WORKLOADS if each.name in (given.workloads or BY_NAME)]
+    chosen = [BY_NAME[name] for name in given.workloads] or list(WORKLOADS)
     _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {given.records:,} records")
     found = []
     with site() as running, peer(running.bootstrap) as streams:

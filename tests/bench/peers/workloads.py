@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tests.bench.peers.checks import Outputs
 from tests.bench.peers.inputs import Orders, Payments, Users
 
 FEW = Orders("peers_orders_10k", 10_000, per_ms=400)
 MANY = Orders("peers_orders_600k", 600_000, per_ms=400)
+MORE = {
+    name: Orders(f"peers_orders_{name.lower()}", keys, per_ms=400)
+    for name, keys in (("100K", 100_000), ("1M", 1_000_000), ("5M", 5_000_000))
+}
 SPREAD = Orders("peers_orders_spread", 10_000, per_ms=10)
 SLOW = Orders("peers_orders_slow", 10_000, per_ms=1)
 PAYMENTS = Payments("peers_payments", 10_000)
@@ -20,7 +25,10 @@ CREATE STREAM {name} (customer STRING KEY, id BIGINT, amount INT, name STRING, p
   WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', PARTITIONS=4);
 """
 DECLARED = {
-    **{each.topic: _ORDERS.format(name=each.topic) for each in (FEW, MANY, SPREAD, SLOW)},
+    **{
+        each.topic: _ORDERS.format(name=each.topic)
+        for each in (FEW, MANY, SPREAD, SLOW, *MORE.values())
+    },
     PAYMENTS.topic: """
 CREATE STREAM peers_payments (customer STRING KEY, paid BIGINT)
   WITH (KAFKA_TOPIC='peers_payments', VALUE_FORMAT='JSON', PARTITIONS=4);
@@ -151,4 +159,16 @@ WORKLOADS = (
         coalesces=True,
     ),
 )
-BY_NAME = {workload.name: workload for workload in WORKLOADS}
+BY_KEYS = tuple(
+    Workload(
+        f"K{name}",
+        f"COUNT, SUM, {name} keys",
+        "count",
+        _COUNT,
+        orders,
+        partial(Outputs.counted, orders=orders),
+        coalesces=True,
+    )
+    for name, orders in MORE.items()
+)
+BY_NAME = {workload.name: workload for workload in (*WORKLOADS, *BY_KEYS)}
