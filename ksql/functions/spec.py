@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from ksql.types.model import SqlType
 
+InPlace = Literal["step", "undo"]
 ReturnRule = Callable[[tuple[SqlType, ...]], SqlType]
 
 
@@ -49,14 +50,17 @@ class AggregateFunction:
 
     Its state is made of None, bool, int, float, str, bytes, Decimal, list, dict.
     ``literals`` are the trailing constant arguments of the call (k of TOPK); every function below
-    gets the state and the column arguments. ``step`` returns the new state (it may change the old
-    one in place). ``undo`` is there if the function can be used on tables. ``merge`` joins two
-    states, the earlier first (sessions and the combiner). ``skips_null``: rows in which any
+    gets the state and the column arguments. ``step`` returns the new state. ``undo`` is there if
+    the function can be used on tables. ``merge`` joins two states, the earlier first (sessions and
+    the combiner). Those of the first two that change the state that they get are named in
+    ``in_place``: they raise, if at all, before they change anything, and ``sure`` says that they
+    never do. All others leave the states that they get as they are, so that the failure of one
+    aggregate has no effect on the others. ``skips_null``: rows in which any
     argument is NULL do not reach ``step``. ``state`` is the SQL type in which ksqlDB keeps the
     state, if it is not the result's: a value format that cannot hold it refuses the function.
     ``step_code``/``merge_code``: optional expression templates of the new state (``{s}`` state,
     ``{o}`` other state, ``{0}`` argument: names, which may stand several times) that must equal the
-    functions. ``result`` must not give away the state itself if ``step`` changes it in place.
+    functions. ``result`` must not give away a state that is changed in place.
     """
 
     params: tuple[str, ...]
@@ -71,6 +75,8 @@ class AggregateFunction:
     merge_code: str | None = None
     state: str = ""
     doc: str = ""
+    in_place: tuple[InPlace, ...] = ()
+    sure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,24 +102,24 @@ class AggregateProcessor:
         return group
 
     def _apply(self, record: Record, state: State, log: LogError) -> bool:
-        folds, undone = self.folds, False
+        folds = self.folds
         _, _, row, time, _, _, _, _, old, _ = record
         try:
             if self.combined and row is not None:
                 assert folds.merge is not None  # noqa: S101 - combined plans have mergeable folds only
                 folds.merge(state, row)
                 return True
-            if old is not None and folds.undo is not None:
+            if old is None or folds.undo is None or folds.swap is None:
+                if row is not None:
+                    folds.step(state, row)
+            elif row is None:
                 folds.undo(state, old)
-                undone = True
-            if row is not None:
-                folds.step(state, row)
+            else:
+                folds.swap(state, old, row)
         except QueryFailed:
             raise
         except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
             log("aggregate", str(error) or type(error).__name__, row)
-            if undone and old is not None:
-                folds.step(state, old)
             return False
         if time > state[0]:
             state[0] = time

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ksql.base import codegen
 from ksql.base.errors import QueryFailed
 from ksql.base.records import Row
-from ksql.functions.spec import AggregateFunction
+from ksql.functions.copies import copied
+from ksql.functions.spec import AggregateFunction, InPlace
 
 if TYPE_CHECKING:
     from ksql.processors.base import LogError, Record
@@ -39,17 +40,19 @@ class Slot:
 class Folds:
     """The operations on a group's state.
 
-    ``step(state, row)`` and ``undo(state, row)`` change the state for one row; if one of the
-    functions fails no slot is changed. ``merge(state, other)`` adds a later state.
-    ``result(state)`` gives the values in the order of the slots' declaration. ``undo``/``merge``
-    are None where a function has none. ``complete(stored)`` makes a state of what was stored;
-    ``mark`` goes before a state that is stored, if there is one.
+    ``step(state, row)`` and ``undo(state, row)`` change the state for one row, ``swap(state, old,
+    row)`` for a row that replaces another one; if one of the functions fails no slot is changed.
+    ``merge(state, other)`` adds a later state. ``result(state)`` gives the values in the order of
+    the slots' declaration. ``undo``, ``swap`` and ``merge`` are None where a function has none.
+    ``complete(stored)`` makes a state of what was stored; ``mark`` goes before a state that is
+    stored, if there is one.
     """
 
     init: Callable[[], State]
     complete: Callable[[State], State]
     step: Callable[[State, Row], None]
     undo: Callable[[State, Row], None] | None
+    swap: Callable[[State, Row, Row], None] | None
     merge: Callable[[State, Sequence[Any]], None] | None
     result: Callable[[Sequence[Any]], Row]
     mark: bytes | None = None
@@ -73,7 +76,7 @@ def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Fol
     undoable = all(slot.function.undo for slot in slots)
     mergeable = all(slot.function.merge for slot in slots)
     if undoable:
-        parts.append(_change("undo", slots))
+        parts += [_change("undo", slots), _swap(slots)]
     if mergeable:
         parts.append(_merge(slots))
     codegen.define("aggregates", "\n".join(parts), scope)
@@ -83,6 +86,7 @@ def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Fol
         complete=scope["complete"],
         step=scope["step"],
         undo=scope.get("undo"),
+        swap=scope.get("swap"),
         merge=scope.get("merge"),
         result=scope["result"],
         mark=mark,
@@ -117,7 +121,7 @@ def stepped(
 
 def functions_of(slots: Sequence[Slot]) -> dict[str, Any]:
     """The functions that generated code calls, by their names."""
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"copied": copied}
     for i, slot in enumerate(slots):
         f = slot.function
         scope |= {f"init{i}": f.init, f"step{i}": f.step, f"undo{i}": f.undo}
@@ -193,42 +197,83 @@ def _generations(mark: bytes | None) -> dict[int, int]:
     return {n: found for n, (found,) in enumerate(_GENERATION.iter_unpack(mark or b""))}
 
 
-def _change(name: str, slots: Sequence[Slot]) -> str:
+def _change(name: InPlace, slots: Sequence[Slot]) -> str:
     lines, assigns = change(name, slots)
     body = [f"    {line}" for line in (*lines, *assigns)]
     return "\n".join([f"def {name}(s, r):", *body, "    return None"])
 
 
-def change(name: str, slots: Sequence[Slot], before: int = 0) -> tuple[list[str], list[str]]:
+def change(name: InPlace, slots: Sequence[Slot], before: int = 0) -> tuple[list[str], list[str]]:
     """Lines that compute the slots' new values from a row ``r``, and lines that set them in ``s``.
 
-    The arguments follow ``before`` other columns.
+    The arguments follow ``before`` other columns. Nothing that may fail comes after a change in
+    place: of several changes in place that may fail, all but the last are made in copies.
     """
     lines, assigns = [], []
-    for i, slot in sorted(enumerate(slots), key=lambda numbered: _turn(numbered[1])):
-        cell = f"s[{1 + slot.number}]"
-        code = slot.function.step_code if name == "step" else None
-        names = [f"a{i}_{j}" for j in range(len(slot.args))]
-        lines += [f"{n} = r[{before + arg}]" for n, arg in zip(names, slot.args, strict=True)]
-        call = code.format(*names, s=cell) if code else f"{name}{i}({', '.join([cell, *names])})"
-        if slot.function.skips_null and names:
-            guard = " and ".join(f"{n} is not None" for n in names)
-            call = f"({call}) if {guard} else {cell}"
-        lines.append(f"n{i} = {call}")
+    pure, unsure, sure = _by_risk(slots, (name,))
+    for i, slot in (*pure, *unsure, *sure):
+        cell = _cell(slot)
+        given = f"copied({cell})" if (i, slot) in unsure[:-1] else cell
+        lines += _loaded("a", i, slot, "r", before)
+        lines.append(f"n{i} = {_called(name, i, slot, given, 'a')}")
         assigns.append(f"{cell} = n{i}")
     return lines, assigns
 
 
-_IN_PLACE = (dict, list)
+def _swap(slots: Sequence[Slot]) -> str:
+    """The function that takes one row back and adds another one.
 
-
-def _turn(slot: Slot) -> int:
-    """Put changes in place last: nothing that fails may come after it.
-
-    Lists come after maps, for HISTOGRAM may have nothing to undo.
+    What may fail comes first and changes nothing in place.
     """
-    init = slot.function.init
-    return 1 + _IN_PLACE.index(init) if init in _IN_PLACE else 0
+    lines, assigns = [], []
+    pure, unsure, sure = _by_risk(slots, ("step", "undo"))
+    early = [each for each in sure if "undo" not in each[1].function.in_place]
+    late = [each for each in sure if each not in early]
+    for i, slot in enumerate(slots):
+        lines += [*_loaded("b", i, slot, "o", 0), *_loaded("a", i, slot, "r", 0)]
+        assigns.append(f"{_cell(slot)} = n{i}")
+    lines += [f"n{i} = copied({_cell(slot)})" for i, slot in unsure]
+    lines += [f"n{i} = {_cell(slot)}" for i, slot in (*pure, *sure)]
+    order = [("undo", (*pure, *early, *unsure)), ("step", (*pure, *unsure))]
+    for name, some in (*order, ("undo", late), ("step", sure)):
+        letter = "b" if name == "undo" else "a"
+        lines += [f"n{i} = {_called(name, i, slot, f'n{i}', letter)}" for i, slot in some]
+    body = [f"    {line}" for line in (*lines, *assigns)]
+    return "\n".join(["def swap(s, o, r):", *body, "    return None"])
+
+
+_Numbered = list[tuple[int, Slot]]
+
+
+def _by_risk(
+    slots: Sequence[Slot], names: Sequence[InPlace]
+) -> tuple[_Numbered, _Numbered, _Numbered]:
+    """The slots that change nothing in place, those that do and may fail, those that never fail."""
+    found: tuple[_Numbered, _Numbered, _Numbered] = ([], [], [])
+    for i, slot in enumerate(slots):
+        function = slot.function
+        in_place = any(name in function.in_place for name in names)
+        found[in_place + (in_place and function.sure)].append((i, slot))
+    return found
+
+
+def _cell(slot: Slot) -> str:
+    return f"s[{1 + slot.number}]"
+
+
+def _loaded(letter: str, i: int, slot: Slot, row: str, before: int) -> list[str]:
+    return [f"{letter}{i}_{j} = {row}[{before + arg}]" for j, arg in enumerate(slot.args)]
+
+
+def _called(name: str, i: int, slot: Slot, state: str, letter: str) -> str:
+    """The new state of a slot; a row that does not reach its function leaves it as it is."""
+    code = slot.function.step_code if name == "step" else None
+    names = [f"{letter}{i}_{j}" for j in range(len(slot.args))]
+    call = code.format(*names, s=state) if code else f"{name}{i}({', '.join([state, *names])})"
+    if slot.function.skips_null and names:
+        guard = " and ".join(f"{n} is not None" for n in names)
+        call = f"({call}) if {guard} else {state}"
+    return call
 
 
 def _merge(slots: Sequence[Slot]) -> str:

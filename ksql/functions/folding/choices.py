@@ -148,10 +148,10 @@ def _attr(
 
     def change(state: list[list[Any]], value: Any, by: int) -> list[list[Any]]:
         wanted = of(value)
-        for entry in state:
-            if of(entry[0]) == wanted:
-                entry[1] += by
-                return [entry for entry in state if entry[1] > 0]
+        for place, (kept, count) in enumerate(state):
+            if of(kept) == wanted:
+                changed = [[kept, count + by]] if count + by > 0 else []
+                return [*state[:place], *changed, *state[place + 1 :]]
         return [*state, [value, by]] if by > 0 else state
 
     def merge(first: list[list[Any]], second: list[list[Any]]) -> list[list[Any]]:

@@ -80,6 +80,8 @@ def _list(
         undo=undo,
         merge=lambda first, second: [*first, *second][:limit],
         skips_null=False,
+        in_place=("step", "undo"),
+        sure=True,
     )
 
 
@@ -100,7 +102,15 @@ def _set(
         return [*first, *(value for value in second if of(value) not in known)][:limit]
 
     return AggregateFunction(
-        ("T val",), "ARRAY<T>", init=list, step=step, result=list, merge=merge, skips_null=False
+        ("T val",),
+        "ARRAY<T>",
+        init=list,
+        step=step,
+        result=list,
+        merge=merge,
+        skips_null=False,
+        in_place=("step",),
+        sure=True,
     )
 
 
@@ -113,7 +123,7 @@ def _histogram_step(state: dict[str, int], value: str) -> dict[str, int]:
 def _histogram_undo(state: dict[str, int], value: str) -> dict[str, int]:
     if value not in state:
         raise NothingToUndo(value)
-    left = {**state, value: state[value] - 1}  # not in place: another histogram may yet fail
+    left = {**state, value: state[value] - 1}
     if not left[value]:
         del left[value]
     return left
@@ -234,6 +244,8 @@ ROWS: dict[str, Entry] = {
             result=dict,
             undo=_histogram_undo,
             merge=_histogram_merge,
+            in_place=("step",),
+            sure=True,
         ),
     ),
     "TOPK": (

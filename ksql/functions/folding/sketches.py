@@ -105,6 +105,8 @@ def _make(
         step=lambda state, value: _add(state, of(value)),
         result=estimate,
         merge=_merge,
+        in_place=("step",),
+        sure=True,
     )
 
 

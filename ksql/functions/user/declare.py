@@ -6,6 +6,7 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from ksql.functions.copies import copied
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Overload, Scalar, Table
 from ksql.functions.user.errors import BadDeclaration
 from ksql.functions.user.signatures import (
@@ -159,6 +160,7 @@ def udaf(
     returns: str | None = ...,
     state: str = ...,
     nulls: Nulls | None = ...,
+    in_place: bool = ...,
     description: str = ...,
     author: str = ...,
     version: str = ...,
@@ -175,6 +177,7 @@ def udaf(
     returns: str | None = None,
     state: str = "",
     nulls: Nulls | None = None,
+    in_place: bool = False,
     description: str = "",
     author: str = "",
     version: str = "",
@@ -185,7 +188,9 @@ def udaf(
     later)`` joins two, ``result(state)`` (optional) is what the query sees, ``undo(state,
     *columns)`` (optional) lets tables use it. ``__init__`` takes the constant arguments of the
     call, and ``settings`` as a keyword if it wants the properties of the function. States are made
-    of None, bool, int, float, str, bytes, Decimal, list and dict.
+    of None, bool, int, float, str, bytes, Decimal, list and dict. With ``in_place`` ``step`` and
+    ``undo`` get the very state that is kept and may change it, but not before all that may fail;
+    without, they get a copy of lists and dicts.
     Raises: BadDeclaration.
     """
 
@@ -194,7 +199,9 @@ def udaf(
         for method in ("init", "step", "merge"):
             if not callable(getattr(target, method, None)):
                 raise BadDeclaration(f"{called} has no method {method}")
-        overload = _aggregate(target, called, params, literals, returns, nulls, state, description)
+        overload = _aggregate(
+            target, called, params, literals, returns, nulls, state, description, in_place=in_place
+        )
         return _marked(target, called, overload, description, author, version)
 
     return declare if class_ is None else declare(class_)
@@ -209,6 +216,8 @@ def _aggregate(
     nulls: Nulls | None,
     state: str,
     description: str,
+    *,
+    in_place: bool,
 ) -> AggregateFactory:
     columns = parameters_of(target.step, 2, params)
     made_with = target.__init__ if target.__init__ is not object.__init__ else None
@@ -224,15 +233,21 @@ def _aggregate(
     ) -> AggregateFunction:
         one = target(*values, settings=settings) if with_settings else target(*values)
         shown = getattr(one, "result", None)
+        fold = _fold if in_place else _fold_copy
+
+        def show(kept: Any) -> Any:
+            return outward(shown(kept) if shown else kept)
+
         return AggregateFunction(
             columns.params,
             result,
-            init=one.init,
-            step=_fold(one.step, columns.convert),
-            result=(lambda kept: outward(shown(kept))) if shown else outward,
-            undo=_fold(one.undo, columns.convert) if hasattr(one, "undo") else None,
-            merge=one.merge,
+            init=lambda: copied(one.init()),
+            step=fold(one.step, columns.convert),
+            result=(lambda kept: copied(show(kept))) if in_place else show,
+            undo=fold(one.undo, columns.convert) if hasattr(one, "undo") else None,
+            merge=lambda first, later: one.merge(copied(first), later),
             skips_null=skips_null,
+            in_place=("step", "undo") if in_place else (),
         )
 
     return AggregateFactory(
@@ -268,6 +283,12 @@ def _fold(
     method: Callable[..., Any], inward: Callable[[tuple[Any, ...]], tuple[Any, ...]]
 ) -> Callable[..., Any]:
     return lambda state, *values: method(state, *inward(values))
+
+
+def _fold_copy(
+    method: Callable[..., Any], inward: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+) -> Callable[..., Any]:
+    return lambda state, *values: method(copied(state), *inward(values))
 
 
 def _given(value: Any, needed: bool, what: str) -> Any:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ksql.base.errors import QueryFailed
+from ksql.functions.copies import copied
 from ksql.functions.errors import BadConstant
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.functions.registry import BUILTINS
@@ -157,6 +158,41 @@ def test_result_is_not_changed_by_later_rows(case):
     kept = copy.deepcopy(before)
     fold(made, rows, state)
     assert before == kept or before != before
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_states_are_changed_in_place_where_that_is_declared_only(case):
+    name, types, literals, rows, _ = case
+    made, _ = aggregate(name, types, literals)
+    states = [fold(made, rows[:end]) for end in range(len(rows) + 1)]
+    shown = [copied(state) for state in states]
+    if "step" not in made.in_place:
+        for state in states:
+            fold(made, rows, state)
+    if made.undo is not None and "undo" not in made.in_place:
+        for state, row in zip(states[1:], rows, strict=True):
+            values = row if isinstance(row, tuple) else (row,)
+            if not (made.skips_null and None in values):
+                made.undo(state, *values)
+    for first in states:
+        for later in states:
+            made.merge(first, later)
+    assert repr(states) == repr(shown)
+
+
+def test_what_is_changed_in_place():
+    found = {}
+    for name, types, literals, _, _ in CASES:
+        made, _ = aggregate(name, types, literals)
+        assert made.sure == bool(made.in_place)
+        if made.in_place:
+            found[name] = made.in_place
+    assert found == {
+        "COLLECT_LIST": ("step", "undo"),
+        "COLLECT_SET": ("step",),
+        "HISTOGRAM": ("step",),
+        "COUNT_DISTINCT": ("step",),
+    }
 
 
 def test_every_aggregate_has_a_case():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import textwrap
 from pathlib import Path
 
@@ -276,6 +277,43 @@ def test_aggregates():
     assert result(made, made.undo(state, 0, 1, 2)) == 101
     assert result(made, made.merge(state, state)) == 101 + 2 * 1973
     assert function.overloads[0].undoable
+
+
+GROWS = """
+        @udaf(params=("INT v",), returns="MAP<STRING, ARRAY<INT>>"{more})
+        class Grows:
+            def init(self):
+                return {{"of": []}}
+            def step(self, state, value):
+                state["of"].append(value)
+                return state
+            def undo(self, state, value):
+                state["of"].remove(value)
+                return state
+            def merge(self, state, later):
+                state["of"].extend(later["of"])
+                return state
+        """
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_states_change_in_place_where_that_is_declared(in_place):
+    function = one(GROWS.format(more=", in_place=True" if in_place else ""))
+    made = instantiate_aggregate(function, 0, types_of("INT"))
+    assert made.in_place == (("step", "undo") if in_place else ())
+    assert not made.sure
+    first = made.init()
+    second = made.step(first, 1)
+    assert first == {"of": [1] if in_place else []}
+    shown = result(made, second)
+    third = made.step(second, 2)
+    assert (shown, third) == ({"of": [1]}, {"of": [1, 2]})
+    kept = copy.deepcopy(third)
+    assert made.undo(third, 1) == {"of": [2]}
+    assert (third == kept) is not in_place
+    merged = made.merge(first, kept)
+    assert merged["of"][-2:] == [1, 2]
+    assert first["of"] == ([2] if in_place else [])
 
 
 def test_only_one_parameter_can_be_variadic():

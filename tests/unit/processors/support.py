@@ -19,14 +19,14 @@ FUSSY = AggregateFunction(
     ("BIGINT",),
     "BIGINT",
     init=lambda: 0,
-    step=lambda s, x: s + _refused(x),
+    step=lambda s, x: s + refused(x),
     undo=lambda s, x: s - x,
     merge=lambda s, o: s + o,
 )
 """A sum that refuses 13."""
 
 
-def _refused(value):
+def refused(value):
     if value == 13:
         raise ValueError("thirteen")
     return value

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ksql.functions.copies import copied
 from ksql.functions.folding import gather
 from ksql.functions.folding.gather import NothingToUndo
 from ksql.functions.spec import AggregateFunction
 from ksql.processors.folds import Slot, compile_folds
 from ksql.types.model import STRING
-from tests.unit.processors.support import COUNT, FUSSY, SUM, slots
+from tests.unit.processors.support import COUNT, FUSSY, SUM, refused, slots
 
 _, HISTOGRAM = gather.ROWS["HISTOGRAM"]
 COLLECT_LIST = gather.ROWS["COLLECT_LIST"][1].make((STRING,), (), {})
@@ -19,13 +21,26 @@ LIST = AggregateFunction(("T",), "ARRAY<T>", init=list, step=lambda s, x: [*s, x
 
 
 def _grown(state, value):
-    state.append(value)
+    state.append(refused(value))
+    return state
+
+
+def _shrunk(state, value):
+    state.remove(value)
     return state
 
 
 GROWING = AggregateFunction(
-    ("T",), "ARRAY<T>", init=list, step=_grown, result=list, skips_null=False
+    ("T",),
+    "ARRAY<T>",
+    init=list,
+    step=_grown,
+    undo=_shrunk,
+    result=list,
+    skips_null=False,
+    in_place=("step", "undo"),
 )
+"""A list that refuses 13; its first state may be another object than a list's own."""
 
 
 def test_a_group_from_birth_to_result():
@@ -105,6 +120,66 @@ def test_an_undo_that_fails_changes_no_slot(function):
     with pytest.raises(NothingToUndo):
         folds.undo(state, ("a", "c"))
     assert folds.result(state) == before
+
+
+@pytest.mark.parametrize("order", list(permutations((GROWING, GROWING, COLLECT_LIST, HISTOGRAM))))
+def test_of_several_changes_in_place_one_that_fails_leaves_no_trace(order):
+    folds = compile_folds(slots(*order))
+    state = folds.init()
+    folds.step(state, tuple("a" if function is HISTOGRAM else 1 for function in order))
+    before = copied(state)
+    for failing in (place for place, function in enumerate(order) if function is GROWING):
+        row = [2 if function is not HISTOGRAM else "b" for function in order]
+        row[failing] = 13
+        with pytest.raises(ValueError, match="thirteen"):
+            folds.step(state, tuple(row))
+        assert state == before
+        unknown = [1 if function is not HISTOGRAM else "a" for function in order]
+        unknown[failing] = 99
+        with pytest.raises(ValueError, match="not in list"):
+            folds.undo(state, tuple(unknown))
+        assert state == before
+
+
+@pytest.mark.parametrize("order", list(permutations((GROWING, COLLECT_LIST, HISTOGRAM, FUSSY))))
+@pytest.mark.parametrize("failing", [GROWING, HISTOGRAM, FUSSY])
+def test_a_swap_that_fails_leaves_no_trace(order, failing):
+    folds = compile_folds(slots(*order))
+    state = folds.init()
+    old, new = (
+        tuple(text if f is HISTOGRAM else n for f in order) for n, text in ((1, "a"), (2, "b"))
+    )
+    folds.step(state, old)
+    before = copied(state)
+    place = order.index(failing)
+    if failing is HISTOGRAM:
+        with pytest.raises(NothingToUndo):
+            folds.swap(state, (*old[:place], "none", *old[place + 1 :]), new)
+    else:
+        with pytest.raises(ValueError, match="thirteen"):
+            folds.swap(state, old, (*new[:place], 13, *new[place + 1 :]))
+    assert state == before
+    folds.swap(state, old, new)
+    fresh = folds.init()
+    folds.step(fresh, new)
+    assert state == fresh
+
+
+@given(
+    st.lists(st.sampled_from((COUNT, SUM, FUSSY, COLLECT_LIST, GROWING)), max_size=4),
+    st.lists(st.integers(0, 9) | st.none(), min_size=4, max_size=4),
+    st.lists(st.integers(0, 9) | st.none(), min_size=4, max_size=4),
+)
+def test_a_swap_is_an_undo_and_a_step(functions, old, new):
+    folds = compile_folds(slots(*functions))
+    at_once, one_by_one = folds.init(), folds.init()
+    for state in (at_once, one_by_one):
+        folds.step(state, tuple(old))
+        folds.step(state, tuple(new))
+    folds.swap(at_once, tuple(old), tuple(new))
+    folds.undo(one_by_one, tuple(old))
+    folds.step(one_by_one, tuple(new))
+    assert at_once == one_by_one
 
 
 def test_a_merge_that_fails_changes_no_slot():

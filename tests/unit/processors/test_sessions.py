@@ -25,6 +25,7 @@ LISTED = AggregateFunction(
     "ARRAY<BIGINT>",
     init=list,
     step=lambda s, x: (s.append(x), s)[1],
+    in_place=("step",),
     merge=lambda s, o: (s.extend(o), s)[1],
     result=list,
 )
