@@ -3,7 +3,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.time.Duration;
-import java.util.function.UnaryOperator;
+import java.util.function.Function;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
@@ -35,16 +35,22 @@ final class Topologies {
   static Topology of(JsonNode given) {
     Topologies made = new Topologies(given);
     KStream<String, JsonNode> results = switch (given.get("shape").asText()) {
-      case "stream-stream" -> made.streams(made.stream("l"), made.stream("r"));
-      case "stream-table" -> made.lookup();
+      case "stream-stream" -> made.streams(made.kind, made.stream("l"), made.stream("r"));
+      case "stream-table" -> made.lookup(made.kind, made.stream("l"), made.table("r"));
+      case "stream-chain" -> made.streams(made.kind(1), made.streams(made.kind(0), made.stream("l"), made.stream("r")), made.stream("s"));
+      case "stream-tables" -> made.lookup(made.kind(1), made.lookup(made.kind(0), made.stream("l"), made.table("r")), made.table("s"));
+      case "streams-table" -> made.lookup(made.kind(1), made.streams(made.kind(0), made.stream("l"), made.stream("r")), made.table("s"));
       case "table-table" -> made.tables(made.kind, made.table("l"), made.table("r")).toStream();
-      case "table-chain" -> made.chain().toStream();
-      case "table-filter" -> made.filtered().toStream();
-      case "foreign-key" -> made.foreign().toStream();
+      case "table-chain" -> made.tables(
+          made.kind(1), made.tables(made.kind(0), made.table("l"), made.table("r")), made.table("s")).toStream();
+      case "foreign-key" -> made.foreign(made.kind).toStream();
+      case "foreign-chain" -> made.tables(made.kind(1), made.foreign(made.kind(0)), made.table("s")).toStream();
       case "table-aggregate" -> made.groups(made.table("l")).toStream();
       case "join-aggregate" -> made.groups(made.tables(made.kind, made.table("l"), made.table("r"))).toStream();
-      case "sessions" -> made.sessions();
-      case "windows" -> made.windows();
+      case "sessions" -> made.sessions(made.stream("l"));
+      case "windows" -> made.windows(made.stream("l"));
+      case "join-sessions" -> made.sessions(made.streams(made.kind, made.stream("l"), made.stream("r")));
+      case "join-windows" -> made.windows(made.streams(made.kind, made.stream("l"), made.stream("r")));
       default -> throw new IllegalArgumentException(given.toString());
     };
     results.to("out", Produced.with(KEYS, ROWS));
@@ -63,7 +69,12 @@ final class Topologies {
 
   // --- joins
 
-  private KStream<String, JsonNode> streams(KStream<String, JsonNode> left, KStream<String, JsonNode> right) {
+  private String kind(int place) {
+    return kind.split(" ")[place];
+  }
+
+  private KStream<String, JsonNode> streams(
+      String kind, KStream<String, JsonNode> left, KStream<String, JsonNode> right) {
     StreamJoined<String, JsonNode, JsonNode> how = StreamJoined.with(KEYS, ROWS, ROWS);
     long before = millis("before"), after = millis("after");
     return switch (kind) {
@@ -76,16 +87,15 @@ final class Topologies {
 
   @SuppressWarnings("deprecation") // what WITHIN means without GRACE PERIOD
   private JoinWindows within(long before, long after) {
-    JoinWindows windows = given.hasNonNull("grace")
-        ? JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(before), duration("grace"))
+    JoinWindows windows = given.hasNonNull("join-grace")
+        ? JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(before), duration("join-grace"))
         : JoinWindows.of(Duration.ofMillis(before));
     return windows.before(Duration.ofMillis(before)).after(Duration.ofMillis(after));
   }
 
-  private KStream<String, JsonNode> lookup() {
-    KTable<String, JsonNode> table = table("r");
+  private KStream<String, JsonNode> lookup(
+      String kind, KStream<String, JsonNode> stream, KTable<String, JsonNode> table) {
     Joined<String, JsonNode, JsonNode> how = Joined.with(KEYS, ROWS, ROWS);
-    KStream<String, JsonNode> stream = stream("l");
     return kind.equals("INNER") ? stream.join(table, Topologies::joined, how)
         : stream.leftJoin(table, Topologies::joined, how);
   }
@@ -99,19 +109,9 @@ final class Topologies {
     };
   }
 
-  private KTable<String, JsonNode> chain() {
-    String[] kinds = kind.split(" ");
-    KTable<String, JsonNode> left = table("l"), right = table("r"), last = table("s");
-    return tables(kinds[1], tables(kinds[0], left, right), last);
-  }
-
-  private KTable<String, JsonNode> filtered() {
-    return tables(kind, table("l"), table("r")).filter((key, row) -> row.path("V").asLong() > 4);
-  }
-
-  private KTable<String, JsonNode> foreign() {
+  private KTable<String, JsonNode> foreign(String kind) {
     KTable<String, JsonNode> left = table("l"), right = table("r");
-    java.util.function.Function<JsonNode, String> reference = row -> text(row, "F");
+    Function<JsonNode, String> reference = row -> text(row, "F");
     Materialized<String, JsonNode, KeyValueStore<Bytes, byte[]>> store = Materialized.with(KEYS, ROWS);
     return kind.equals("INNER") ? left.join(right, reference, Topologies::joined, store)
         : left.leftJoin(right, reference, Topologies::joined, store);
@@ -139,30 +139,30 @@ final class Topologies {
             store.withKeySerde(KEYS).withValueSerde(ROWS));
   }
 
-  private KStream<String, JsonNode> sessions() {
+  private KStream<String, JsonNode> sessions(KStream<String, JsonNode> stream) {
     SessionWindows windows = SessionWindows.ofInactivityGapAndGrace(duration("gap"), duration("grace"));
     Materialized<String, JsonNode, SessionStore<Bytes, byte[]>> store = Materialized.as("sessions");
-    SessionWindowedKStream<String, JsonNode> groups = grouped().windowedBy(windows);
-    if (finalBy("close")) {
+    SessionWindowedKStream<String, JsonNode> groups = grouped(stream).windowedBy(windows);
+    if (given.path("final").asBoolean()) {
       groups = groups.emitStrategy(EmitStrategy.onWindowClose());
     }
     return changes(groups.aggregate(Folds::init, (key, row, state) -> Folds.step(row, state),
         (key, one, other) -> Folds.merge(one, other), retained(store)));
   }
 
-  private KStream<String, JsonNode> windows() {
+  private KStream<String, JsonNode> windows(KStream<String, JsonNode> stream) {
     TimeWindows windows = TimeWindows.ofSizeAndGrace(duration("size"), duration("grace"))
         .advanceBy(duration("advance"));
     Materialized<String, JsonNode, WindowStore<Bytes, byte[]>> store = Materialized.as("windows");
-    TimeWindowedKStream<String, JsonNode> groups = grouped().windowedBy(windows);
-    if (finalBy("close")) {
+    TimeWindowedKStream<String, JsonNode> groups = grouped(stream).windowedBy(windows);
+    if (given.path("final").asBoolean()) {
       groups = groups.emitStrategy(EmitStrategy.onWindowClose());
     }
     return changes(groups.aggregate(Folds::init, (key, row, state) -> Folds.step(row, state), retained(store)));
   }
 
-  private KGroupedStream<String, JsonNode> grouped() {
-    return stream("l").filter((key, row) -> row != null).groupByKey(Grouped.with(KEYS, ROWS));
+  private KGroupedStream<String, JsonNode> grouped(KStream<String, JsonNode> stream) {
+    return stream.filter((key, row) -> row != null).groupByKey(Grouped.with(KEYS, ROWS));
   }
 
   private <S extends org.apache.kafka.streams.processor.StateStore> Materialized<String, JsonNode, S> retained(
@@ -172,13 +172,7 @@ final class Topologies {
   }
 
   private KStream<String, JsonNode> changes(KTable<Windowed<String>, JsonNode> table) {
-    KTable<Windowed<String>, JsonNode> given = finalBy("suppress")
-        ? table.suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())) : table;
-    return given.toStream((key, row) -> key.key() + "@" + key.window().start() + "/" + key.window().end());
-  }
-
-  private boolean finalBy(String way) {
-    return given.path("final").asText().equals(way);
+    return table.toStream((key, row) -> key.key() + "@" + key.window().start() + "/" + key.window().end());
   }
 
   private Duration duration(String name) {

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Given = dict[str, Any]
-"""A case without its records: the shape, the kind of its join, its times in milliseconds."""
+"""A case without its records: the shape, the kinds of its joins, its times in milliseconds."""
+Draw = Callable[[random.Random], Given]
 
 _COLUMNS = {"l": "V BIGINT, F STRING", "r": "W BIGINT", "s": "X BIGINT"}
 _LENGTHS = (1, 7, 10, 1000, 60_000, 3_600_000)
@@ -16,13 +17,27 @@ _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What is drawn for a case, its sources, and its query."""
+class Join:
+    """The source that comes to those before it."""
 
-    draw: Callable[[random.Random], Given]
+    other: str
+    on: str
+    within: bool = False
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is drawn for a case; l and what is joined to it; the query over that."""
+
+    draws: tuple[Draw, ...]
     streams: str
     tables: str
-    query: Callable[[Given], str]
+    joins: tuple[Join, ...]
+    query: Callable[[Given, str], str]
+
+    def draw(self, chance: random.Random) -> Given:
+        """The kinds and times of a case."""
+        return {name: value for draw in self.draws for name, value in draw(chance).items()}
 
 
 def statements(given: Given) -> str:
@@ -35,7 +50,11 @@ def statements(given: Given) -> str:
         lines.append(
             f"CREATE {kind} {topic} ({columns}) WITH (KAFKA_TOPIC='{topic}', PARTITIONS=1);"
         )
-    return "\n".join([*lines, shape.query(given)])
+    read = "l"
+    for kind, join in zip(given.get("kind", "").split(), shape.joins, strict=True):
+        within = f" {_within_clause(given)}" if join.within else ""
+        read += f" {kind} JOIN {join.other}{within} ON {join.on}"
+    return "\n".join([*lines, shape.query(given, read)])
 
 
 def unit_ms(given: Given) -> int:
@@ -47,7 +66,7 @@ def unit_ms(given: Given) -> int:
 # --- joins
 
 
-def _kinds(*kinds: str) -> Callable[[random.Random], Given]:
+def _kinds(*kinds: str) -> Draw:
     return lambda chance: {"kind": chance.choice(kinds)}
 
 
@@ -55,51 +74,22 @@ def _within(chance: random.Random) -> Given:
     after = chance.choice(_LENGTHS)
     before = chance.choice((after, after, 0, after // 2, 3 * after))
     grace = chance.choice((0, after // 2, 3 * after, None, None, 2 * _DAY_MS))
-    kind = chance.choice(("INNER", "LEFT", "RIGHT", "FULL"))
-    return {"kind": kind, "before": before, "after": after, "grace": grace}
+    return {"before": before, "after": after, "join-grace": grace}
 
 
-def _key(given: Given) -> str:
-    """The key of a joined row, as it must be selected."""
-    if "FULL" in given["kind"]:
-        return "ROWKEY AS K"
-    return "r.K AS K" if given["kind"] == "RIGHT" else "l.K AS K"
+def _within_clause(given: Given) -> str:
+    within = f"WITHIN ({_ms(given['before'])}, {_ms(given['after'])})"
+    grace = given["join-grace"]
+    return within if grace is None else f"{within} GRACE PERIOD {_ms(grace)}"
 
 
-def _stream_stream(given: Given) -> str:
-    grace = "" if given["grace"] is None else f" GRACE PERIOD {_ms(given['grace'])}"
-    within = f"WITHIN ({_ms(given['before'])}, {_ms(given['after'])}){grace}"
-    return (
-        f"CREATE STREAM OUT AS SELECT {_key(given)}, V, F, W "
-        f"FROM l {given['kind']} JOIN r {within} ON l.K = r.K;"
-    )
+def _rows(result: str, columns: str) -> Callable[[Given, str], str]:
+    def query(given: Given, read: str) -> str:
+        kind = given["kind"]
+        key = "ROWKEY" if "FULL" in kind else "r.K" if kind == "RIGHT" else "l.K"
+        return f"CREATE {result} OUT AS SELECT {key} AS K, {columns} FROM {read};"
 
-
-def _stream_table(given: Given) -> str:
-    return (
-        f"CREATE STREAM OUT AS SELECT l.K AS K, V, F, W FROM l {given['kind']} JOIN r ON l.K = r.K;"
-    )
-
-
-def _table_table(given: Given) -> str:
-    return (
-        f"CREATE TABLE OUT AS SELECT {_key(given)}, V, F, W "
-        f"FROM l {given['kind']} JOIN r ON l.K = r.K;"
-    )
-
-
-def _table_chain(given: Given) -> str:
-    first, second = given["kind"].split()
-    return (
-        f"CREATE TABLE OUT AS SELECT {_key(given)}, V, F, W, X "
-        f"FROM l {first} JOIN r ON l.K = r.K {second} JOIN s ON l.K = s.K;"
-    )
-
-
-def _foreign_key(given: Given) -> str:
-    return (
-        f"CREATE TABLE OUT AS SELECT l.K AS K, V, F, W FROM l {given['kind']} JOIN r ON l.F = r.K;"
-    )
+    return query
 
 
 # --- aggregates
@@ -107,35 +97,29 @@ def _foreign_key(given: Given) -> str:
 _FOLDS = "COUNT(*) AS C, SUM(V) AS S, COLLECT_LIST(V) AS L"
 
 
-def _table_aggregate(given: Given) -> str:
+def _groups(given: Given, read: str) -> str:
     del given
-    return f"CREATE TABLE OUT AS SELECT F, {_FOLDS} FROM l GROUP BY F;"
+    return f"CREATE TABLE OUT AS SELECT F, {_FOLDS} FROM {read} GROUP BY F;"
 
 
-def _join_aggregate(given: Given) -> str:
-    joined = f"l {given['kind']} JOIN r ON l.K = r.K"
-    return f"CREATE TABLE OUT AS SELECT F, {_FOLDS} FROM {joined} GROUP BY F;"
-
-
-def _grace_and_retention(chance: random.Random, size: int) -> Given:
+def _kept(chance: random.Random, size: int) -> Given:
     grace = chance.choice((0, size // 2, size, 5 * size))
-    return {"grace": grace, "retention": size + grace + chance.choice((0, size, _DAY_MS))}
+    retention = size + grace + chance.choice((0, size, _DAY_MS))
+    return {"grace": grace, "retention": retention, "final": chance.random() < 0.5}
 
 
 def _windows(chance: random.Random) -> Given:
     size = chance.choice(_LENGTHS)
     advance = chance.choice((size, size, max(1, size // 2), max(1, size // 3)))
-    final = chance.choice((None, "close"))
-    return {"size": size, "advance": advance, "final": final, **_grace_and_retention(chance, size)}
+    return {"size": size, "advance": advance, **_kept(chance, size)}
 
 
 def _sessions(chance: random.Random) -> Given:
     gap = chance.choice(_LENGTHS)
-    final = chance.choice((None, "close"))
-    return {"gap": gap, "final": final, **_grace_and_retention(chance, gap)}
+    return {"gap": gap, **_kept(chance, gap)}
 
 
-def _windowed(given: Given) -> str:
+def _windowed(given: Given, read: str) -> str:
     kept = f"RETENTION {_ms(given['retention'])}, GRACE PERIOD {_ms(given['grace'])}"
     if "gap" in given:
         window = f"SESSION ({_ms(given['gap'])}, {kept})"
@@ -144,24 +128,43 @@ def _windowed(given: Given) -> str:
     else:
         hop = f"ADVANCE BY {_ms(given['advance'])}"
         window = f"HOPPING (SIZE {_ms(given['size'])}, {hop}, {kept})"
-    emit = "CHANGES" if given["final"] is None else "FINAL"
-    return f"CREATE TABLE OUT AS SELECT K, {_FOLDS} FROM l WINDOW {window} GROUP BY K EMIT {emit};"
+    emit = "FINAL" if given["final"] else "CHANGES"
+    return (
+        f"CREATE TABLE OUT AS SELECT l.K AS K, {_FOLDS} FROM {read} "
+        f"WINDOW {window} GROUP BY l.K EMIT {emit};"
+    )
 
 
 def _ms(length: int) -> str:
     return f"{length} MILLISECONDS"
 
 
-_CHAINS = tuple(f"{one} {two}" for one in ("INNER", "LEFT") for two in ("INNER", "LEFT", "FULL"))
-_ANY = ("INNER", "LEFT", "RIGHT", "FULL")
+# --- all of them
+
+_ANY = _kinds("INNER", "LEFT", "RIGHT", "FULL")
+_OF_STREAM = _kinds("INNER", "LEFT")
+_TWO = _kinds(*(f"{one} {two}" for one in ("INNER", "LEFT") for two in ("INNER", "LEFT", "FULL")))
+_TWO_OF_STREAM = _kinds(*(f"{one} {two}" for one in ("INNER", "LEFT") for two in ("INNER", "LEFT")))
+_R, _S = Join("r", "l.K = r.K"), Join("s", "l.K = s.K")
+_NEAR_R, _NEAR_S = Join("r", "l.K = r.K", within=True), Join("s", "l.K = s.K", within=True)
+_FOREIGN = Join("r", "l.F = r.K")
+_STREAM, _STREAM_OF_3 = _rows("STREAM", "V, F, W"), _rows("STREAM", "V, F, W, X")
+_TABLE, _TABLE_OF_3 = _rows("TABLE", "V, F, W"), _rows("TABLE", "V, F, W, X")
+
 SHAPES: dict[str, Shape] = {
-    "stream-stream": Shape(_within, "lr", "", _stream_stream),
-    "stream-table": Shape(_kinds("INNER", "LEFT"), "l", "r", _stream_table),
-    "table-table": Shape(_kinds(*_ANY), "", "lr", _table_table),
-    "table-chain": Shape(_kinds(*_CHAINS), "", "lrs", _table_chain),
-    "foreign-key": Shape(_kinds("INNER", "LEFT"), "", "lr", _foreign_key),
-    "table-aggregate": Shape(lambda _: {}, "", "l", _table_aggregate),
-    "join-aggregate": Shape(_kinds(*_ANY), "", "lr", _join_aggregate),
-    "windows": Shape(_windows, "l", "", _windowed),
-    "sessions": Shape(_sessions, "l", "", _windowed),
+    "stream-stream": Shape((_ANY, _within), "lr", "", (_NEAR_R,), _STREAM),
+    "stream-chain": Shape((_TWO, _within), "lrs", "", (_NEAR_R, _NEAR_S), _STREAM_OF_3),
+    "streams-table": Shape((_TWO_OF_STREAM, _within), "lr", "s", (_NEAR_R, _S), _STREAM_OF_3),
+    "stream-table": Shape((_OF_STREAM,), "l", "r", (_R,), _STREAM),
+    "stream-tables": Shape((_TWO_OF_STREAM,), "l", "rs", (_R, _S), _STREAM_OF_3),
+    "table-table": Shape((_ANY,), "", "lr", (_R,), _TABLE),
+    "table-chain": Shape((_TWO,), "", "lrs", (_R, _S), _TABLE_OF_3),
+    "foreign-key": Shape((_OF_STREAM,), "", "lr", (_FOREIGN,), _TABLE),
+    "foreign-chain": Shape((_TWO,), "", "lrs", (_FOREIGN, _S), _TABLE_OF_3),
+    "table-aggregate": Shape((), "", "l", (), _groups),
+    "join-aggregate": Shape((_ANY,), "", "lr", (_R,), _groups),
+    "windows": Shape((_windows,), "l", "", (), _windowed),
+    "sessions": Shape((_sessions,), "l", "", (), _windowed),
+    "join-windows": Shape((_OF_STREAM, _within, _windows), "lr", "", (_NEAR_R,), _windowed),
+    "join-sessions": Shape((_OF_STREAM, _within, _sessions), "lr", "", (_NEAR_R,), _windowed),
 }
