@@ -88,6 +88,8 @@ class KeyedArm:
         self._null_keys = arm.null_keys
         #: Whether deletions pass that come without the row they delete.
         self.unknown = arm.unknown
+        #: Whether of records that are dropped the time passes.
+        self.ticks = arm.ticks
         projection = code.projection(arm.flow, (*arm.key, *arm.carried), "PreProject")
         self._run, self._batch = projection.run, projection.batch
         self._key = code.projection(arm.flow, arm.key, "PreProject", where=False).run
@@ -123,6 +125,10 @@ class KeyedArm:
                 log("groupby", NULL_KEY, rows[place])
                 found[place] = None
         return found
+
+    def tick_key(self, row: Row, log: LogError) -> bytes:
+        """The packed key of a record that is dropped: its time is that of the key's partition."""
+        return pack(self._key(row, log) or (None,) * self.width)
 
     def _deletion(self, row: Row, log: LogError) -> Keyed | None:
         key = self._key(row, log)

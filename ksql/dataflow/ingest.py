@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, TypeVar
 
 from ksql.dataflow.program import RawBatch
@@ -37,12 +37,16 @@ class SourceIngest:
         found.turns = turns.of(arm.port, picked(batch.partitions, found.places), found.times)
         if arm.table:
             return self._keyed_changes(found, batch, log)
-        found = found.alive()
+        whole, found = found, found.alive()
         rows = arm.projected(found.rows, log)
         if not all(rows):
             found = found.kept(rows)
         width = arm.width
         places = found.places
+        if arm.ticks and len(places) < len(whole.places):
+            ticks = self._ticks(whole, set(places), batch, log)
+        else:
+            ticks = []
         columns = zip(
             repeat(arm.port),
             [pack(row[:width]) for row in rows if row],
@@ -56,7 +60,19 @@ class SourceIngest:
             found.turns,
         )
         # the tuple's own constructor: the records are built without a Python-level call each
-        return map(_new, repeat(Record), columns)
+        return chain(map(_new, repeat(Record), columns), ticks)
+
+    def _ticks(
+        self, found: Arrivals, passed: set[int], batch: RawBatch, log: LogError
+    ) -> list[Record]:
+        """Records without row for those that were dropped: what is late depends on their times."""
+        arm, out = self.arm, []
+        for (i, row, time, _, _), turn in zip(found.each(), found.turns, strict=True):
+            if i not in passed:
+                place = self._topic, batch.partitions[i], batch.offsets[i]
+                key = arm.tick_key(row, log)
+                out.append(Record(arm.port, key, None, time, *place, turn=turn))
+        return out
 
     def _keyed_changes(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
         """A table's records, deletions among them, in their order."""

@@ -42,7 +42,8 @@ class Arm:
     carried columns consist of, one for each source: a stretch grows at its end. With ``null_keys``
     rows whose key has a NULL pass; without, they are dropped. ``keyed``: the stage before has made
     the records for this one, port and key and all. With ``unknown`` the deletion of a row that
-    nobody knows passes, under the key that it has.
+    nobody knows passes, under the key that it has. With ``ticks`` the time of a record passes that
+    is dropped: Kafka Streams' joins of streams see each record that is not moved to another key.
     """
 
     flow: Flow
@@ -54,6 +55,7 @@ class Arm:
     null_keys: bool = False
     keyed: bool = False
     unknown: bool = False
+    ticks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,13 @@ def _carried(flow: Flow) -> tuple[tuple[Named, ...], tuple[int, ...]]:
     return items, (len(items),)
 
 
+def _keeps_key(flow: Flow, key: Bound) -> bool:
+    """Whether rows of a source meet under the key of their records."""
+    shape = flow.entry.shape
+    names = [shape.names[place] for place in shape.keys]
+    return flow.entry.kind == "source" and isinstance(key, b.Column) and names == [key.name]
+
+
 def _window_of(flow: Flow, windows: tuple[str, ...]) -> tuple[Bound, ...]:
     """The bounds of a row's window: they are a part of a windowed key."""
     names = [item.name for item in flow.items]
@@ -248,13 +257,16 @@ class _Cutting:
         windows = window_columns(node)
         arms: list[Arm] = []
         columns: list[tuple[str, SqlType]] = []
-        for flow, key, null_keys in zip(sides, keys, kept, strict=True):
+        of_streams = (isinstance(join, StreamStreamJoin) for join in (first, *joins))
+        for flow, key, null_keys, streams in zip(sides, keys, kept, of_streams, strict=True):
             items, parts = _carried(flow)
             columns += [(item.name, type_of(item.expr)) for item in items]
             of_key = (key, *_window_of(flow, windows))
             arm = self._arm(flow, tuple(map(flow.over_entry, of_key)), tuple(i.expr for i in items))
             unknown = isinstance(node, TableTableJoin) and flow.entry.kind == "stage"
-            arms.append(replace(arm, parts=parts, null_keys=null_keys, unknown=unknown))
+            times = streams and _keeps_key(flow, arm.key[0])
+            arm = replace(arm, parts=parts, null_keys=null_keys, unknown=unknown, ticks=times)
+            arms.append(arm)
         shape = _join_shape(node, columns, tuple(part for arm in arms for part in arm.parts))
         table = result_kind(node) == "TABLE"
         return self._stage(node, tuple(arms), shape, table=table, before=joins[:-1])

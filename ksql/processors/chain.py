@@ -59,6 +59,8 @@ def _entering(flowing: Iterable[Record], link: Link) -> Iterator[Record]:
     for record in flowing:
         if link.null_keys or not keys.begins_with_null(record.key):
             yield record._replace(row=_cut(record.row, link), old=_cut(record.old, link))
+        elif not link.timed:  # it goes no further, but a join of streams learns how late it is
+            yield record._replace(row=None)
 
 
 def _cut(row: Row | None, link: Link) -> Row | None:

@@ -98,7 +98,8 @@ class StreamJoinProcessor:
     """Out comes the left row, then the right one, then the ending.
 
     A result has the higher of both times; one without a match has its record's. Records without
-    match are kept on the sides that are ``outer``. A NULL key never meets another one.
+    match are kept on the sides that are ``outer``. A NULL key never meets another one. A record
+    without row has only its time, which the stream has reached.
 
     Source: Kafka Streams' KStreamKStreamJoin; docs/sql/joins.md#stream-with-stream.
     """
@@ -117,6 +118,7 @@ class StreamJoinProcessor:
         port = self.right.port
         out: list[Record] = []
         for record in records:
+            state.stream_time = max(state.stream_time, record.timestamp)
             if record.row is None:
                 continue
             here, there = state.left, state.right
@@ -137,7 +139,6 @@ class StreamJoinProcessor:
         log: LogError,
     ) -> None:
         key, time = record.key, record.timestamp
-        state.stream_time = max(state.stream_time, time)
         if here.outer and keys.begins_with_null(key):
             out.append(self._alone(record, key, time, row, here))
             return
@@ -155,10 +156,11 @@ class StreamJoinProcessor:
             log("join", "late record: those that it could meet are forgotten", row)
         if not here.outer or found:
             return
-        if here.waiting is None or kept is None or last < state.stream_time:
+        if here.waiting is None or last < state.stream_time:
             out.append(self._alone(record, key, time, row, here))
         else:
-            kept.waits = True
+            if kept is not None:
+                kept.waits = True
             here.waiting.add(key, time, here.buffer.side.stored(row))
 
     def _pairs(

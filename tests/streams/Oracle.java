@@ -42,13 +42,10 @@ public final class Oracle {
   private static ArrayNode run(JsonNode given, Path folder) throws Exception {
     ArrayNode results = Topologies.JSON.createArrayNode();
     try (TopologyTestDriver driver = new TopologyTestDriver(Topologies.of(given), settings(folder), Instant.EPOCH)) {
-      List<Object> trackers = trackers(driver);
+      Topologies.beforeJoin = looksAtOnce(driver);
       TestOutputTopic<String, JsonNode> sink =
           driver.createOutputTopic("out", new StringDeserializer(), Topologies.ROWS.deserializer());
       for (JsonNode record : given.get("records")) {
-        for (Object tracker : trackers) {
-          field(tracker.getClass(), "minTime").setLong(tracker, 0);
-        }
         TestInputTopic<String, JsonNode> topic = driver.createInputTopic(
             record.get(0).asText(), new StringSerializer(), Topologies.ROWS.serializer());
         JsonNode key = record.get(1), row = record.get(2);
@@ -64,29 +61,37 @@ public final class Oracle {
   /**
    * Joins of streams look for records without match only now and then. The intervals of wall-clock time are
    * switched off by settings; what is left is a shortcut by the time of the last one that was seen, which may
-   * pass over others. The trackers of that time are set back before each record, so that each one looks.
+   * pass over others. The trackers of that time are to be set back before each record, so that each one looks.
    */
-  private static List<Object> trackers(TopologyTestDriver driver) throws Exception {
-    List<Object> found = new ArrayList<>();
+  private static Runnable looksAtOnce(TopologyTestDriver driver) throws Exception {
+    List<Object> trackers = new ArrayList<>();
     ProcessorTopology topology = (ProcessorTopology) value(TopologyTestDriver.class, "processorTopology", driver);
     for (ProcessorNode<?, ?, ?, ?> node : topology.processors()) {
       Object processor = value(ProcessorNode.class, "processor", node);
       for (Class<?> type = processor == null ? null : processor.getClass(); type != null; type = type.getSuperclass()) {
         for (Field field : type.getDeclaredFields()) {
           if (field.getName().equals("sharedTimeTracker")) {
-            found.add(value(type, field.getName(), processor));
+            trackers.add(value(type, field.getName(), processor));
           }
         }
       }
     }
-    return found;
+    return () -> trackers.forEach(Oracle::setBack);
+  }
+
+  private static void setBack(Object tracker) {
+    try {
+      field(tracker.getClass(), "minTime").setLong(tracker, 0);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
   }
 
   private static Object value(Class<?> type, String name, Object of) throws Exception {
     return field(type, name).get(of);
   }
 
-  private static Field field(Class<?> type, String name) throws Exception {
+  private static Field field(Class<?> type, String name) throws ReflectiveOperationException {
     Field field = type.getDeclaredField(name);
     field.setAccessible(true);
     return field;

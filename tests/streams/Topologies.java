@@ -22,6 +22,9 @@ final class Topologies {
   static final Serde<JsonNode> ROWS = Serdes.serdeFrom(
       (topic, row) -> row == null ? null : row.toString().getBytes(), (topic, bytes) -> read(bytes));
 
+  /** Run before each record that enters a join of streams. */
+  static Runnable beforeJoin = () -> {};
+
   private final StreamsBuilder builder = new StreamsBuilder();
   private final JsonNode given;
   private final String kind;
@@ -77,6 +80,8 @@ final class Topologies {
       String kind, KStream<String, JsonNode> left, KStream<String, JsonNode> right) {
     StreamJoined<String, JsonNode, JsonNode> how = StreamJoined.with(KEYS, ROWS, ROWS);
     long before = millis("before"), after = millis("after");
+    left = left.peek((key, row) -> beforeJoin.run());
+    right = right.peek((key, row) -> beforeJoin.run());
     return switch (kind) {
       case "INNER" -> left.join(right, Topologies::joined, within(before, after), how);
       case "LEFT" -> left.leftJoin(right, Topologies::joined, within(before, after), how);

@@ -85,8 +85,10 @@ def _within_clause(given: Given) -> str:
 
 def _rows(result: str, columns: str) -> Callable[[Given, str], str]:
     def query(given: Given, read: str) -> str:
-        kind = given["kind"]
-        key = "ROWKEY" if "FULL" in kind else "r.K" if kind == "RIGHT" else "l.K"
+        kinds = given["kind"].split()
+        key = "ROWKEY" if "FULL" in kinds else "l.K"
+        if kinds[-1] == "RIGHT":
+            key = "r.K" if len(kinds) == 1 else "s.K"
         return f"CREATE {result} OUT AS SELECT {key} AS K, {columns} FROM {read};"
 
     return query
@@ -141,10 +143,11 @@ def _ms(length: int) -> str:
 
 # --- all of them
 
-_ANY = _kinds("INNER", "LEFT", "RIGHT", "FULL")
-_OF_STREAM = _kinds("INNER", "LEFT")
-_TWO = _kinds(*(f"{one} {two}" for one in ("INNER", "LEFT") for two in ("INNER", "LEFT", "FULL")))
-_TWO_OF_STREAM = _kinds(*(f"{one} {two}" for one in ("INNER", "LEFT") for two in ("INNER", "LEFT")))
+_KINDS = ("INNER", "LEFT", "RIGHT", "FULL")
+_ANY = _kinds(*_KINDS)
+_OF_STREAM = _kinds(*_KINDS[:2])
+_TWO = _kinds(*(f"{one} {two}" for one in _KINDS[:2] for two in _KINDS))
+_TWO_OF_STREAM = _kinds(*(f"{one} {two}" for one in _KINDS[:2] for two in _KINDS[:2]))
 _R, _S = Join("r", "l.K = r.K"), Join("s", "l.K = s.K")
 _NEAR_R, _NEAR_S = Join("r", "l.K = r.K", within=True), Join("s", "l.K = s.K", within=True)
 _FOREIGN = Join("r", "l.F = r.K")

@@ -103,6 +103,21 @@ def test_a_late_record_without_match_is_told_at_once():
     assert run(join, [left("k", "b", 95)], store) == []
 
 
+def test_a_record_that_is_too_late_to_be_met_waits_like_any_other():
+    """Its window closes after the last record that it could have met was forgotten."""
+    join, store = join_of("LEFT", before=0, after=10, grace=0), MemoryStore()
+    assert run(join, [left("k", "a", 20), left("k", "b", 10)], store) == []
+    assert run(join, [left("k", "c", 21)], store) == [("b", None, 10)]
+
+
+def test_a_record_without_row_moves_the_time():
+    join, store = join_of("LEFT", grace=0), MemoryStore()
+    assert run(join, [left("k", "a", 10)], store) == []
+    tick = left("k", None, 30)._replace(row=None)
+    assert run(join, [tick, left("k", "b", 19)], store) == [("b", None, 19)]
+    assert run(join, [left("x", "c", 30)], store) == [("a", None, 10)]
+
+
 def test_a_window_may_look_one_way_only():
     join, store = join_of(before=0, after=10), MemoryStore()
     run(join, [left("k", "a", 50)], store)
