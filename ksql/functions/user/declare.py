@@ -321,5 +321,5 @@ def _marked(
         author=author,
         version=version,
     )
-    setattr(target, MARK, [*getattr(target, MARK, ()), one])
+    setattr(target, MARK, [*vars(target).get(MARK, ()), one])  # a subclass is not its base
     return target

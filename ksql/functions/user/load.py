@@ -105,7 +105,7 @@ def _declarations(module: types.ModuleType) -> Iterator[Declaration]:
     for value in vars(module).values():
         if id(value) not in seen and getattr(value, "__module__", None) == module.__name__:
             seen.add(id(value))
-            yield from reversed(getattr(value, MARK, ()))
+            yield from reversed(getattr(value, "__dict__", {}).get(MARK, ()))
 
 
 def _problem(file: str, error: BaseException) -> Problem:

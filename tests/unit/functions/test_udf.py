@@ -316,6 +316,20 @@ def test_states_change_in_place_where_that_is_declared(in_place):
     assert first["of"] == ([2] if in_place else [])
 
 
+def test_a_subclass_of_an_aggregate_is_one_only_if_it_is_declared():
+    subclasses = """
+        class Quiet(Grows):
+            pass
+        @udaf(name="loud", params=("INT v",), returns="MAP<STRING, ARRAY<INT>>")
+        class Loud(Grows):
+            pass
+    """
+    base = textwrap.dedent(GROWS.format(more=""))
+    functions, problems = loaded(base + textwrap.dedent(subclasses))
+    assert not problems
+    assert {name: len(f.overloads) for name, f in functions.items()} == {"GROWS": 1, "LOUD": 1}
+
+
 def test_only_one_parameter_can_be_variadic():
     _, (problem,) = loaded(AGGREGATE)
     assert "variadic" in problem.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
@@ -105,3 +106,26 @@ def test_a_call_without_results_says_what_the_bucket_holds():
     chunk = pack_records([record(b"a", 0, None)], 0, 1)
     [row] = TwsTester(StageHost(ship(), 0)).test(7, rows(chunk))
     assert (row.B, row.ERRORS, row.BLOB, row.BUCKET, row.ENTRIES) == (7, 1, b"", 7, 0)
+
+
+class Regrouping(Numbering):
+    """The same, on the way to an aggregate over a table."""
+
+    changes = frozenset({0})
+
+
+def load_regrouping(_plan):
+    return Regrouping()
+
+
+def test_a_tables_changes_leave_as_such():
+    chunk = pack_records([record(b"a", 0), record(b"b", 1)], 0, 1)
+    plain, changes = (
+        TwsTester(StageHost(replace(ship(), loader=loader), 0)).test(7, rows(chunk))
+        for loader in (load, load_regrouping)
+    )
+    assert sent(plain) == sent(changes)
+    assert [{row.BLOB[0] for row in answer if row.BLOB} for answer in (plain, changes)] == [
+        {2},
+        {3},
+    ]
