@@ -24,11 +24,11 @@ def _texts_of_code() -> set[str]:
     for file in [*ROOT.glob("ksql/**/*.py"), *ROOT.glob("server/**/*.py")]:
         if file.is_relative_to(TABLE):
             continue
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+        docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         found |= {
             node.value
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and id(node) not in docs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import copy
 import json
 from functools import reduce
 from typing import Any
@@ -122,12 +121,11 @@ def kind(body, path):
 
 
 def with_(body, path, value):
-    """The JSON with another leaf."""
-    made = copy.deepcopy(body)
-    at = made
-    for step in path[:-1]:
-        at = at[step]
-    at[path[-1]] = value
+    """The JSON with another leaf; what is not on the way to it is shared."""
+    if not path:
+        return value
+    made = body.copy()
+    made[path[0]] = with_(made[path[0]], path[1:], value)
     return made
 
 

@@ -20,7 +20,8 @@ def made():
     """Every place where a client is made."""
     root = Path(ksql.__file__).parent
     for file in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        text = file.read_text()
+        for node in ast.walk(ast.parse(text)) if any(map(text.__contains__, CLIENTS)) else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in CLIENTS:
                 yield f"{file.relative_to(root)}:{node.lineno}", node
 
