@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fastapi import FastAPI
 
 from ksql.web.access import Access
 from ksql.web.guarded import guard
 from server import errors
 from server.context import Door
-from server.facade import Service
 from server.routes import cluster, health, info, inserts, ksql, query, status
+
+if TYPE_CHECKING:
+    from ksql.app.service import KsqlService
 
 ROUTERS = (
     ksql.router,
@@ -23,7 +27,7 @@ ROUTERS = (
 
 
 def create_app(
-    service: Service | None = None, *, door: Door | None = None, access: Access | None = None
+    service: KsqlService | None = None, *, door: Door | None = None, access: Access | None = None
 ) -> FastAPI:
     """Return the application over a service that runs already, or over a door that opens later.
 

@@ -8,12 +8,15 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 
 from ksql.base.errors import KsqlError, NotReady, StatementError
 from ksql.functions.user.watch import Overrun
+from ksql.statements.answers import Health
 from server.errors import ClusterTerminated, ShuttingDown
-from server.facade import Health, Service
+
+if TYPE_CHECKING:
+    from ksql.app.service import KsqlService
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +53,7 @@ _REFUSALS: dict[State, Callable[[], KsqlError]] = {
 class Door:
     """The service behind its HTTP interface: threads for blocking calls, running streams, state."""
 
-    def __init__(self, service: Service, state: State = "READY") -> None:
+    def __init__(self, service: KsqlService, state: State = "READY") -> None:
         self._service = service
         self.state = state
         self._statements = ThreadPoolExecutor(STATEMENT_THREADS, "statement")
@@ -60,7 +63,7 @@ class Door:
         self._health: tuple[float, Health] | None = None
 
     @property
-    def service(self) -> Service:
+    def service(self) -> KsqlService:
         """The service, once it answers.
 
         Raises: Starting, ShuttingDown, ClusterTerminated.

@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 
 from ksql.base.errors import KsqlError, StatementError
 from ksql.base.excerpt import excerpt
+from ksql.statements.answers import RequestFailed
 from ksql.statements.entities import Entity
-from server.facade import RequestFailed
 from server.wire import JSON, to_wire
 
 log = logging.getLogger(__name__)

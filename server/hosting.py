@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Sequence
 
-    from server.facade import Service
+    from ksql.app.service import KsqlService
 
 _GRACE_S = 2
 
 
 @contextlib.contextmanager
-def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[Door]:
+def behind_http(service: KsqlService, sockets: Sequence[socket.socket]) -> Iterator[Door]:
     """Answer on these sockets for a running service; the caller starts and stops both."""
     door = Door(service)
     http = HttpServer(create_app(door=door), sockets, _GRACE_S)

@@ -12,10 +12,12 @@ from fastapi import Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from ksql.statements.answers import UnknownField
+from ksql.statements.inserts import RowWriter
+from ksql.statements.services import Delivery
 from ksql.web.access import BodyTooLong
 from server.context import Door
 from server.errors import streamed_body
-from server.facade import Delivery, RowWriter, UnknownField
 from server.values import dumps
 from server.wire import DELIMITED, BadRequest
 

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
@@ -23,22 +24,24 @@ from ksql.web.access import Access
 from server.app import create_app
 from server.context import Door
 from server.ending import LastResort
-from server.facade import Service
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import EventFormatter
 from server.settings import add_configuration, odd_properties, read_configuration
 
+if TYPE_CHECKING:
+    from ksql.app.service import KsqlService
+
 log = logging.getLogger(__name__)
 
-Build = Callable[[Mapping[str, str]], Service]
+Build = Callable[[Mapping[str, str]], "KsqlService"]
 GRACE_S = 3  # how long running answers may take to end at a stop
 _START_S = 5.0  # how long a start may continue after the signal that ends it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def build_service(configuration: Mapping[str, str]) -> Service:
+def build_service(configuration: Mapping[str, str]) -> KsqlService:
     """Return the real service; imported late, because it brings Spark."""
-    service: Service = importlib.import_module("ksql.app").create_service(configuration)
+    service: KsqlService = importlib.import_module("ksql.app").create_service(configuration)
     return service
 
 
@@ -59,7 +62,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
 
 
 async def _serve(
-    service: Service,
+    service: KsqlService,
     doors: Doors,
     configuration: Mapping[str, str],
     began: float,
@@ -118,7 +121,7 @@ def _in_thread(work: Callable[[], None]) -> asyncio.Future[None]:
 
 
 async def _run(
-    service: Service, door: Door, stop: asyncio.Event, ready: Callable[[], None]
+    service: KsqlService, door: Door, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
     """Start the service and wait for the stop; one during the start waits a while for its end."""
     starting = _in_thread(service.start)
@@ -136,7 +139,7 @@ async def _run(
 
 
 def _say_ready(
-    service: Service, urls: Sequence[str], reach: Mapping[str, Sequence[str]], began: float
+    service: KsqlService, urls: Sequence[str], reach: Mapping[str, Sequence[str]], began: float
 ) -> None:
     info = service.info()
     seconds = time.monotonic() - began

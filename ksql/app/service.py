@@ -33,7 +33,11 @@ def version() -> str:
 
 
 class KsqlService(House):
-    """One server, for many threads at a time; see ``House`` for its life."""
+    """One server as its doors see it; see ``House`` for its life.
+
+    Every method may block and may be called from several threads at once. Every method raises
+    ``KsqlError`` for a user's error; anything else is a defect and reported as a 50000.
+    """
 
     def execute(
         self,
@@ -42,9 +46,12 @@ class KsqlService(House):
         variables: Mapping[str, str],
         command_sequence_number: int | None,
     ) -> list[e.Entity]:
-        """Run statements.
+        """Run one or more statements; return the entities of those that answer with one, in order.
 
-        Raises: RequestFailed, CommandTimeout.
+        ``properties`` and ``variables`` hold for this request. With a sequence number the service
+        first waits until it has replayed the command topic up to it.
+
+        Raises: RequestFailed for the first statement that fails; CommandTimeout.
         """
         if self._lost:
             raise RequestFailed(NotInCharge(self._lost), text)
@@ -81,22 +88,22 @@ class KsqlService(House):
     def query(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> ResultStream | TextStream:
-        """Start a query or PRINT.
+        """Start one query or PRINT; the caller closes the stream.
 
-        Raises: RequestFailed.
+        Raises: RequestFailed, also for a text that is not a single query.
         """
         if not self._ready.is_set():
             raise RequestFailed(NotReady("The service is starting."), text)
         return self.reads.open(text, self.services, self.settings, properties, variables)
 
     def close_query(self, query_id: str) -> bool:
-        """End a push query."""
+        """End a push query of this server; False when there is none of that id."""
         return self.reads.close(query_id)
 
     def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
         """Return the writer of rows to the stream of that name.
 
-        Raises: RequestFailed.
+        Raises: RequestFailed for what does not take rows.
         """
         if self._lost:
             raise RequestFailed(NotInCharge(self._lost))
@@ -107,17 +114,17 @@ class KsqlService(House):
             raise RequestFailed(error) from error
 
     def info(self) -> ServerInfo:
-        """Version and identity."""
+        """Version and identity; cheap."""
         service_id = self.settings.text("ksql.service.id")
         status: Literal["RUNNING", "DEGRADED"] = "RUNNING" if self.log.sound else "DEGRADED"
         return ServerInfo(version(), self._cluster_id, service_id, status)
 
     def addresses(self) -> Mapping[str, str]:
-        """Return where else this server listens."""
+        """Return the URLs of the other services of this server; known once it has started."""
         return self._addresses
 
     def health(self) -> Health:
-        """Return how the parts are doing."""
+        """Return how the parts are doing; may talk to Kafka, so the door caches it."""
         reasons = {
             "kafka": self._watch.kafka,
             "spark": self.runtime.problem(),
@@ -140,7 +147,7 @@ class KsqlService(House):
         return dict(self.engine.statuses)
 
     def status(self, command_id: str) -> CommandStatus | None:
-        """Return the status of one."""
+        """Return the status of one distributed statement (``stream/`S`/create``)."""
         return self.statuses().get(command_id)
 
     def is_valid_property(self, name: str) -> bool:
@@ -152,7 +159,10 @@ class KsqlService(House):
         return True
 
     def terminate(self, delete_topics: Sequence[str]) -> list[e.Entity]:
-        """End all queries; delete the sink topics that the patterns match, and the command topic.
+        """Tear the cluster down: end all queries, delete the sink topics that the list matches.
+
+        ``delete_topics`` holds names and patterns; the answer is the command's status. The command
+        topic is deleted, too.
 
         Raises: BadPattern, RequestFailed.
         """

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from ksql.statements.answers import Health
 from server.asked import JsonKind, TheDoor
-from server.facade import Health
 from server.values import dumps
 from server.wire import JSON
 

@@ -87,7 +87,7 @@ class MemoryReads(Reads):
 
 
 class MemoryService:
-    """See server.facade.Service."""
+    """What a door needs of the service, in memory."""
 
     def __init__(self, script):
         self.world = World(script, registry=MemoryRegistry())

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.engine.progress import CommandStatus
@@ -15,7 +15,12 @@ from ksql.statements.answers import Health, RequestFailed, ServerInfo, UnknownFi
 from ksql.statements.entities import CurrentStatus, Entity
 from ksql.types import model
 from ksql.types.schema import Column, Role
-from server.facade import RowWriter
+
+if TYPE_CHECKING:  # what a fake does not have, its test gives it
+    from ksql.app.service import KsqlService
+    from ksql.statements.inserts import RowWriter
+else:
+    KsqlService = RowWriter = object
 
 COLUMNS = (Column("ID", model.INTEGER, Role.KEY), Column("NAME", model.STRING))
 
@@ -78,7 +83,7 @@ def created(name: str = "S", text: str = "CREATE STREAM S ...;") -> CurrentStatu
 
 
 @dataclass
-class FakeRows:
+class FakeRows(RowWriter):
     """Takes rows whose A is an integer and that have no Z."""
 
     service: FakeService
@@ -98,7 +103,7 @@ class FakeRows:
 
 
 @dataclass
-class FakeService:
+class FakeService(KsqlService):
     """Answers every statement with the same, and remembers what it was asked."""
 
     answer: Callable[[str], list[Entity]] | Sequence[Entity] | Exception = ()

@@ -5,9 +5,9 @@ import asyncio
 import httpx
 import pytest
 
+from ksql.statements.answers import Health
 from server.app import create_app
 from server.context import Door, State
-from server.facade import Health
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask
 
