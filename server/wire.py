@@ -9,9 +9,9 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ksql.base.errors import KsqlError
 from ksql.statements.entities import Entity
@@ -54,46 +54,17 @@ def _texts(value: object) -> dict[str, str]:
     }
 
 
+Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
+"""Properties or variables."""
+
+
 class KsqlRequest(Body):
     """The body of /ksql and /query."""
 
     ksql: str
-    streams_properties: dict[str, str] = Field(default={}, alias="streamsProperties")
-    session_variables: dict[str, str] = Field(default={}, alias="sessionVariables")
+    streams_properties: Texts = Field(default={}, alias="streamsProperties")
+    session_variables: Texts = Field(default={}, alias="sessionVariables")
     command_sequence_number: int | None = Field(default=None, alias="commandSequenceNumber")
-
-    _texts = field_validator("streams_properties", "session_variables", mode="before")(_texts)
-
-
-class QueryStreamRequest(Body):
-    """The body of /query-stream."""
-
-    sql: str
-    properties: dict[str, str] = {}
-    session_variables: dict[str, str] = Field(default={}, alias="sessionVariables")
-
-    _texts = field_validator("properties", "session_variables", mode="before")(_texts)
-
-
-class CloseQueryRequest(Body):
-    """The body of /close-query."""
-
-    query_id: str = Field(alias="queryId")
-
-
-class InsertsRequest(Body):
-    """The first line of /inserts-stream."""
-
-    target: str
-    properties: dict[str, str] = {}
-
-    _texts = field_validator("properties", mode="before")(_texts)
-
-
-class TerminateRequest(Body):
-    """The body of /ksql/terminate."""
-
-    delete_topics: list[str] | None = Field(default=None, alias="deleteTopicList")
 
 
 B = TypeVar("B", bound=Body)

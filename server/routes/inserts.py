@@ -8,13 +8,21 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
+from pydantic import Field
 
 from server.asked import TheDoor, accepts
 from server.inserts import AckForm, InsertsResponse, lines
-from server.wire import DELIMITED, JSON, InsertsRequest, parse_body
+from server.wire import DELIMITED, JSON, Body, Texts, parse_body
 
 router = APIRouter()
 AckKind = Annotated[str, accepts(DELIMITED, JSON)]
+
+
+class InsertsRequest(Body):
+    """The first line of /inserts-stream."""
+
+    target: str
+    properties: Texts = Field(default={})
 
 
 @router.post("/inserts-stream")

@@ -8,12 +8,21 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Response
+from pydantic import Field
 
 from server.asked import JsonKind, TheDoor, body_of
 from server.values import dumps
-from server.wire import KsqlRequest, TerminateRequest, to_wire
+from server.wire import Body, KsqlRequest, to_wire
 
 router = APIRouter()
+
+
+class TerminateRequest(Body):
+    """The body of /ksql/terminate."""
+
+    delete_topics: list[str] | None = Field(default=None, alias="deleteTopicList")
+
+
 Statements = Annotated[KsqlRequest, body_of(KsqlRequest)]
 Termination = Annotated[TerminateRequest, body_of(TerminateRequest)]
 

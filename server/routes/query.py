@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Response
+from pydantic import Field
 
 from ksql.base.errors import KsqlError
 from ksql.query.results import ResultStream, TextStream
@@ -17,12 +18,28 @@ from server.context import Door
 from server.errors import NotSupportedHere
 from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form
 from server.streaming import rows_response, text_response
-from server.wire import CloseQueryRequest, KsqlRequest, QueryStreamRequest
+from server.wire import Body, KsqlRequest, Texts
 
 router = APIRouter()
 Forms = Mapping[str, Callable[[ResultStream], Form]]
 QueryStreamKind = Annotated[str, accepts(*FORMS_OF_QUERY_STREAM)]
 QueryKind = Annotated[str, accepts(*FORMS_OF_QUERY)]
+
+
+class QueryStreamRequest(Body):
+    """The body of /query-stream."""
+
+    sql: str
+    properties: Texts = Field(default={})
+    session_variables: Texts = Field(default={}, alias="sessionVariables")
+
+
+class CloseQueryRequest(Body):
+    """The body of /close-query."""
+
+    query_id: str = Field(alias="queryId")
+
+
 QueryStream = Annotated[QueryStreamRequest, body_of(QueryStreamRequest)]
 Query = Annotated[KsqlRequest, body_of(KsqlRequest)]
 Closing = Annotated[CloseQueryRequest, body_of(CloseQueryRequest)]
