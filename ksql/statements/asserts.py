@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.formats.schema_registry import Registry
-    from ksql.statements.services import Request
+    from ksql.statements.services import Handlers, Request
 
 _POLL_S = 0.1
 _TOPIC_TIMEOUT = "ksql.assert.topic.default.timeout.ms"
@@ -105,3 +105,9 @@ def _mismatch(topic: str, wanted: ast.Property, actual: Mapping[str, int]) -> st
         f"Mismatched configuration for topic {topic}: For config {wanted.name}, "
         f"expected {wanted.value.value} got {found}"
     )
+
+
+HANDLERS: Handlers = {
+    ast.AssertTopic: assert_topic,
+    ast.AssertSchema: assert_schema,
+}

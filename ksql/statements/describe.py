@@ -15,12 +15,18 @@ from ksql.functions import describe as functions
 from ksql.plan.explain import explain as plan_text
 from ksql.plan.walk import sources as plan_sources
 from ksql.statements import entities as e
+from ksql.syntax import ast
 
 if TYPE_CHECKING:
     from ksql.catalog.model import DataSource, PersistentQuery
     from ksql.plan.nodes import QueryPlan
-    from ksql.statements.services import QueryHealth, Request, RunningPush, StageState
-    from ksql.syntax import ast
+    from ksql.statements.services import (
+        Handlers,
+        QueryHealth,
+        Request,
+        RunningPush,
+        StageState,
+    )
     from ksql.types.schema import Column
 
 
@@ -299,3 +305,10 @@ def describe_function(stmt: ast.DescribeFunction, request: Request) -> e.Entity:
         version=function.version,
         path=function.path,
     )
+
+
+HANDLERS: Handlers = {
+    ast.DescribeSource: describe_source,
+    ast.DescribeAll: describe_all,
+    ast.DescribeFunction: describe_function,
+}

@@ -20,7 +20,7 @@ from ksql.syntax import ast
 if TYPE_CHECKING:
     from ksql.engine.context import Context
     from ksql.plan.nodes import QueryPlan
-    from ksql.statements.services import Request
+    from ksql.statements.services import Handlers, Request
 
     Explained = tuple[QueryPlan, e.QueryDescription]
 
@@ -92,3 +92,8 @@ def _dry_create(
     if prepared.verdict is None:
         return plan, found
     return plan, replace(found, upgrade=e.UpgradeReport.of(prepared.verdict, prepared.query_id))
+
+
+HANDLERS: Handlers = {
+    ast.Explain: explain,
+}

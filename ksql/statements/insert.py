@@ -17,6 +17,7 @@ from ksql.dataflow import rights
 from ksql.formats.schema_registry import subject_name
 from ksql.formats.schemas import key_schema_fits, schema_for, topic_serde
 from ksql.formats.table import EncodeError, Serde
+from ksql.syntax import ast
 from ksql.types.format import capabilities
 from ksql.types.model import BIGINT
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
     from ksql.catalog.model import DataSource
     from ksql.formats.schema_registry import Registry
-    from ksql.statements.services import Request
-    from ksql.syntax import ast
+    from ksql.statements.services import Handlers, Request
     from ksql.syntax import expr as ex
 
 
@@ -209,3 +209,8 @@ def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
         else:
             found.append(column)
     return found
+
+
+HANDLERS: Handlers = {
+    ast.InsertValues: insert_values,
+}

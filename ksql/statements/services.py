@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ksql.base.config import Settings
 from ksql.base.ids import QueryId
 from ksql.engine.engine import Engine
 from ksql.plan.nodes import QueryPlan
-from ksql.statements.entities import UpgradeReport
+from ksql.statements.entities import Entity, UpgradeReport
 
 if TYPE_CHECKING:
     from ksql.base.records import Headers
@@ -142,3 +142,8 @@ class Request:
     def engine(self) -> Engine:
         """The engine."""
         return self.services.engine
+
+
+Handler = Callable[[Any, Request], Entity | None]
+Handlers = Mapping[type, Handler]
+"""The handler of each kind of statement."""

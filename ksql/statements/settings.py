@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from ksql.base.config import PROPERTIES, STREAMS_PREFIX, canonical
 from ksql.base.errors import StatementError
 from ksql.statements import entities as e
+from ksql.syntax import ast
 
 if TYPE_CHECKING:
-    from ksql.statements.services import Request
-    from ksql.syntax import ast
+    from ksql.statements.services import Handlers, Request
 
 
 def set_property(stmt: ast.SetProperty, request: Request) -> None:
@@ -89,3 +89,12 @@ def show_properties(request: Request) -> e.Entity:
         overwritten_properties=tuple(overwritten),
         default_properties=tuple(defaults),
     )
+
+
+HANDLERS: Handlers = {
+    ast.SetProperty: set_property,
+    ast.UnsetProperty: unset_property,
+    ast.AlterSystem: alter_system,
+    ast.Define: define,
+    ast.Undefine: undefine,
+}

@@ -8,13 +8,13 @@ from ksql.base.errors import NotSupportedYet
 from ksql.dataflow import rights
 from ksql.statements import describe, settings
 from ksql.statements import entities as e
+from ksql.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.catalog.model import DataSource, PersistentQuery
-    from ksql.statements.services import Request
-    from ksql.syntax import ast
+    from ksql.statements.services import Handlers, Request
 
 
 def show(stmt: ast.Show, request: Request) -> e.Entity:
@@ -105,4 +105,9 @@ _HANDLERS: dict[str, Callable[[ast.Show, Request], e.Entity]] = {
     "TYPES": _types,
     "PROPERTIES": lambda _stmt, request: settings.show_properties(request),
     "VARIABLES": lambda _stmt, request: settings.show_variables(request),
+}
+
+
+HANDLERS: Handlers = {
+    ast.Show: show,
 }

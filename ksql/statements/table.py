@@ -1,18 +1,16 @@
-"""Which handler runs which statement; the one place to add a new kind."""
+"""The handler of each kind of statement, from the modules that hold them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import NotSupportedYet, QueryOnWrongEndpoint
 from ksql.engine.prepare import DISTRIBUTED
 from ksql.statements import asserts, describe, distributed, explain, insert, settings, show
-from ksql.statements.entities import Entity
-from ksql.statements.services import Request
 from ksql.syntax import ast
 
-Handler = Callable[[Any, Request], Entity | None]
+if TYPE_CHECKING:
+    from ksql.statements.services import Handler, Handlers, Request
 
 
 def _wrong_endpoint(_stmt: ast.Statement, _request: Request) -> None:
@@ -30,23 +28,16 @@ def _not_yet(what: str) -> Handler:
     return handle
 
 
-HANDLERS: dict[type, Handler] = {
+HANDLERS: Handlers = {
     **dict.fromkeys(DISTRIBUTED, distributed.execute),
-    ast.InsertValues: insert.insert_values,
-    ast.Show: show.show,
-    ast.DescribeSource: describe.describe_source,
-    ast.DescribeAll: describe.describe_all,
-    ast.DescribeFunction: describe.describe_function,
-    ast.Explain: explain.explain,
-    ast.SetProperty: settings.set_property,
-    ast.UnsetProperty: settings.unset_property,
-    ast.Define: settings.define,
-    ast.Undefine: settings.undefine,
-    ast.AssertTopic: asserts.assert_topic,
-    ast.AssertSchema: asserts.assert_schema,
+    **asserts.HANDLERS,
+    **describe.HANDLERS,
+    **explain.HANDLERS,
+    **insert.HANDLERS,
+    **settings.HANDLERS,
+    **show.HANDLERS,
     ast.Query: _wrong_endpoint,
     ast.PrintTopic: _wrong_endpoint,
-    ast.AlterSystem: settings.alter_system,
     ast.CreateConnector: _not_yet("CREATE CONNECTOR"),
     ast.DropConnector: _not_yet("DROP CONNECTOR"),
     ast.DescribeConnector: _not_yet("DESCRIBE CONNECTOR"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from ksql.base.errors import ParseError, Span
 from ksql.syntax import ast, expr
-from ksql.syntax.build import listed, node, only, rule, value, words
+from ksql.syntax.build import BUILDERS, listed, node, only, rule, value, words
 from ksql.syntax.build_leaves import string_value
 from ksql.syntax.build_query import whole_number
 
@@ -42,16 +43,8 @@ value(lambda: ("KEY", None), "key_mark")
 value(lambda: ("PRIMARY KEY", None), "primary_key_mark")
 value(lambda: ("HEADERS", None), "headers_mark")
 node(ast.ColumnDef, "added_column")
-node(ast.QueryControl, "query_control")
 value(lambda: None, "all_queries")
 node(ast.Explain, "explain_statement", "explain_query")
-node(ast.DescribeConnector, "describe_connector")
-node(ast.SetProperty, "set_property")
-node(ast.UnsetProperty, "unset_property")
-node(ast.AlterSystem, "alter_system")
-node(ast.Define, "define")
-node(ast.Undefine, "undefine")
-node(ast.RunScript, "run_script")
 
 
 @rule("property")
@@ -379,3 +372,17 @@ def assert_source(
 ) -> ast.AssertSource:
     """ASSERT STREAM or TABLE."""
     return ast.AssertSource(kind, name, columns or (), properties or (), span=span)
+
+
+# --- the others: what stands in the rule is what the class takes
+
+
+def _by_name() -> None:
+    """Let a rule of a class's own name make the class: ``set_property``, ``SetProperty``."""
+    for kind in get_args(ast.Statement):
+        name = re.sub(r"\B([A-Z])", r"_\1", kind.__name__).lower()
+        if not hasattr(BUILDERS, name):
+            node(kind, name)
+
+
+_by_name()
