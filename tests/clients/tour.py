@@ -8,7 +8,7 @@ import time
 
 from ksql import KSQLAPI  # type: ignore[attr-defined]  # its package, not ours
 
-client = KSQLAPI(sys.argv[1])
+client = KSQLAPI(sys.argv[1], timeout=120)  # this machine may have other work, too
 client.ksql(
     "CREATE STREAM py_rides (bike STRING KEY, dock INT) "
     "WITH (KAFKA_TOPIC='py_rides', VALUE_FORMAT='JSON', PARTITIONS=1);"
