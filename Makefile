@@ -9,6 +9,10 @@ JOBS ?= 2
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	--no-annotate -q
 
+# Tests are compiled once and kept, also where the surroundings forbid it: else each worker and
+# each process that a test starts would compile everything anew.
+export PYTHONDONTWRITEBYTECODE =
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench docs lock \
 	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz proof-upgrades \
