@@ -23,7 +23,7 @@ from ksql.app.registry import URL as REGISTRY_URL
 from ksql.app.registry import kafka_log, open_registry
 from ksql.app.settler import Settler
 from ksql.app.state import StateDir
-from ksql.app.watch import Watch, kafka_answers
+from ksql.app.watch import Watch, impatient, kafka_answers
 from ksql.base.aside import Aside
 from ksql.base.config import Settings
 from ksql.base.lease import NotInCharge
@@ -42,6 +42,7 @@ from ksql.kafka.topics import KafkaTopics
 from ksql.ledger.database import default_url
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.materialize import Materializer
+from ksql.spark.lookout import Lookout
 from ksql.spark.runner import SparkRunner
 from ksql.spark.running import unheard
 from ksql.spark.runtime import SparkRuntime
@@ -239,6 +240,8 @@ class House:
             ),
         )
 
+        self._lookout = Lookout(impatient(self.kafka).topic_ids)
+
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
         self.log = KafkaCommandLog(
             self.kafka,
@@ -357,3 +360,4 @@ class House:
     def _look(self) -> None:
         if self._ready.is_set():
             self._monitor.look()
+            self._lookout.look(list(self.runner.running.values()))

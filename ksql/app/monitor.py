@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.app.ahead import ahead_warnings
 from ksql.app.skipped import Skipping
 from ksql.base.ids import QueryId
 from ksql.base.lease import NotInCharge
@@ -74,7 +75,7 @@ class SparkMonitor:
             rows_in_per_s=totals.rows_in_per_s,
             rows_out_per_s=totals.rows_out_per_s,
             last_ms=totals.last_ms,
-            warnings=self._skipping.warnings(query_id),
+            warnings=self._skipping.warnings(query_id) + ahead_warnings(totals, self._now_ms()),
             stages=tuple(StageState(*each) for each in running.held()),
         )
 

@@ -28,9 +28,14 @@ _PATIENCE_S = 60.0
 _LONGEST_PATIENCE_S = 960.0
 
 
+def impatient(settings: KafkaSettings) -> Admin:
+    """Return an administration for looks that are repeated: it gives up after two seconds."""
+    return Admin(replace(settings, timeout_s=_PROBE_S))
+
+
 def kafka_answers(settings: KafkaSettings) -> Callable[[], str]:
     """Return a probe of Kafka: why it does not answer; empty if it does."""
-    admin = Admin(replace(settings, timeout_s=_PROBE_S))
+    admin = impatient(settings)
 
     def probe() -> str:
         try:

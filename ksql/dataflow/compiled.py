@@ -19,6 +19,7 @@ from ksql.processors.order import in_order
 
 if TYPE_CHECKING:
     from ksql.base.records import OutRecord
+    from ksql.dataflow.ahead import Ahead
     from ksql.dataflow.program import Ingest, RawBatch
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
@@ -100,11 +101,11 @@ class Compiled(Generic[Out]):
     def _stepwise(self, index: int, batch: RawBatch, log: LogError) -> Sequence[Out]:
         return self._finish(exits.of_source(self._exit, self._readers[index], batch, log))
 
-    def ingest(self) -> Ingest:
+    def ingest(self, ahead: Ahead | None = None) -> Ingest:
         """A fresh ingest for one task."""
         if self._combine is not None:
-            return CombinedIngest(self._sources, self._combine)
-        return KeyedIngest(self._sources)
+            return CombinedIngest(self._sources, self._combine, ahead)
+        return KeyedIngest(self._sources, ahead)
 
     def step(
         self, stage: int, records: Sequence[Record], store: Store, log: LogError

@@ -14,6 +14,7 @@ from ksql.processors.order import Turns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ksql.dataflow.ahead import Ahead
     from ksql.dataflow.arms import KeyedArm
     from ksql.dataflow.reading import Arrivals, Reader
     from ksql.processors.base import LogError
@@ -31,7 +32,9 @@ class SourceIngest:
         self.arm = arm
         self._topic = topic
 
-    def keyed(self, batch: RawBatch, turns: Turns, log: LogError) -> Iterable[Record]:
+    def keyed(
+        self, batch: RawBatch, turns: Turns, log: LogError, ahead: Ahead | None
+    ) -> Iterable[Record]:
         """The batch's records on their way to the stage."""
         arm, found = self.arm, self.reader.read(batch, log)
         found.turns = turns.of(arm.port, picked(batch.partitions, found.places), found.times)
@@ -41,6 +44,8 @@ class SourceIngest:
         rows = arm.projected(found.rows, log)
         if not all(rows):
             found = found.kept(rows)
+        if ahead is not None:
+            ahead.see(batch, found.times, found.places)
         width = arm.width
         places = found.places
         if arm.ticks and len(places) < len(whole.places):
@@ -95,16 +100,19 @@ class SourceIngest:
 class KeyedIngest:
     """Records leave as they come."""
 
-    def __init__(self, sources: Mapping[str, Sequence[SourceIngest]]) -> None:
+    def __init__(
+        self, sources: Mapping[str, Sequence[SourceIngest]], ahead: Ahead | None = None
+    ) -> None:
         self._sources = sources
         self._turns = Turns()
+        self._ahead = ahead
 
     def add(self, batch: RawBatch, log: LogError) -> list[Record]:
         """The records of a batch, keyed."""
         out: list[Record] = []
         for topic, part in by_topic(batch):
             for source in self._sources.get(topic, ()):
-                out += source.keyed(part, self._turns, log)
+                out += source.keyed(part, self._turns, log, self._ahead)
         return out
 
     def finish(self) -> list[Record]:
@@ -115,8 +123,14 @@ class KeyedIngest:
 class CombinedIngest:
     """Records are folded into their groups' states; these leave at the end."""
 
-    def __init__(self, sources: Mapping[str, Sequence[SourceIngest]], combine: Combine) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, Sequence[SourceIngest]],
+        combine: Combine,
+        ahead: Ahead | None = None,
+    ) -> None:
         self._sources = sources
+        self._ahead = ahead
         self._combiner = Combiner(combine)
 
     def add(self, batch: RawBatch, log: LogError) -> list[Record]:
@@ -124,7 +138,10 @@ class CombinedIngest:
         for topic, part in by_topic(batch):
             for source in self._sources.get(topic, ()):
                 found = source.reader.read(part, log).alive()
-                self._combiner.add(source.arm.projected(found.rows, log), found.times, log)
+                rows = source.arm.projected(found.rows, log)
+                if self._ahead is not None:
+                    self._ahead.see(part, found.times, found.places, rows)
+                self._combiner.add(rows, found.times, log)
         return []
 
     def finish(self) -> list[Record]:

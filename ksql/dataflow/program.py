@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ksql.base.records import Headers
+    from ksql.dataflow.ahead import Ahead
     from ksql.processors.base import LogError, Record, Store
 
 Out = TypeVar("Out")
@@ -57,8 +58,11 @@ class Program(Protocol[Out_co]):
     def straight(self, batch: RawBatch, log: LogError) -> Iterable[Out_co]:
         """The results of a batch, of a program without stages."""
 
-    def ingest(self) -> Ingest:
-        """A fresh ingest for one task, of a program with stages."""
+    def ingest(self, ahead: Ahead | None = None) -> Ingest:
+        """A fresh ingest for one task, of a program with stages.
+
+        ``ahead`` is shown the times of all records.
+        """
 
     def step(
         self, stage: int, records: Sequence[Record], store: Store, log: LogError

@@ -44,6 +44,15 @@ def nodes(plan: Plan) -> Iterator[Plan]:
         yield from nodes(child)
 
 
+def follows_time(plan: Plan) -> bool:
+    """Whether the query forgets by stream time: windows, joined streams, final results."""
+    return any(
+        isinstance(node, (StreamStreamJoin, EmitFinal))
+        or (isinstance(node, Aggregate) and node.window is not None)
+        for node in nodes(plan)
+    )
+
+
 def sources(plan: Plan) -> tuple[Source, ...]:
     """The sources in the order of the text."""
     return tuple(node for node in nodes(plan) if isinstance(node, Source))

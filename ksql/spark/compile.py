@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import col, collect_list, struct, when
+from pyspark.sql.functions import max as latest
 from pyspark.sql.functions import sum as total
 
 from ksql.kafka.producer import fitting
@@ -14,7 +15,14 @@ from ksql.spark.host import StageHost
 from ksql.spark.shipment import Shipment
 from ksql.spark.source import kafka_source
 from ksql.spark.tally import STAGE
-from ksql.spark.tasks import EXCHANGE_SCHEMA, HELD_SCHEMA, TALLY_SCHEMA, IngestTask, StatelessTask
+from ksql.spark.tasks import (
+    EXCHANGE_SCHEMA,
+    HELD_SCHEMA,
+    INGEST_SCHEMA,
+    TALLY_SCHEMA,
+    IngestTask,
+    StatelessTask,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -37,8 +45,9 @@ def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFram
 
 
 def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
-    flow = flow.mapInArrow(IngestTask(ship), EXCHANGE_SCHEMA)
-    flow = flow.observe("ingest", _total("ERRORS", "errors"))
+    flow = flow.mapInArrow(IngestTask(ship), INGEST_SCHEMA)
+    flow = flow.observe("ingest", _total("ERRORS", "errors"), latest("AHEAD").alias("ahead"))
+    flow = flow.select("B", "ERRORS", "BLOB")
     for stage in range(stages - 1):
         flow = _hosted(flow, StageHost(ship, stage), EXCHANGE_SCHEMA)
         flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held())
@@ -76,6 +85,7 @@ def shipment(spec: QuerySpec) -> Shipment:
         log_topic=spec.log_topic,
         log_rows=spec.log_rows,
         strict=spec.strict,
+        ahead_ms=spec.ahead_ms,
         loader=spec.loader,
         lease=spec.lease,
     )

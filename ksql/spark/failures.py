@@ -22,9 +22,10 @@ _TOO_LATE = re.compile(
 
 _LOST = (
     "records that the query has not read yet are gone from the broker (a topic was deleted, "
-    "made anew or cut by its retention); set ksql.query.fail.on.data.loss to false to go on with "
+    "made anew or cut by its retention){}; set ksql.query.fail.on.data.loss to false to go on with "
     "what is left"
 )
+_LOST_WHERE = re.compile(r"\[KAFKA_DATA_LOSS\.\w+\].*?Reason:\s*(\S.*?)(?:\.\s|\.?$)", re.DOTALL)
 _DIED = (
     "a worker process of the query died: a user function may have ended or crashed it, or was ended"
     " with it for taking more time (ksql.udf.timeout.ms) or memory (ksql.udf.memory.max.bytes) than"
@@ -53,7 +54,8 @@ def reason(trace: str) -> str:
     if late := _TOO_LATE.search(trace):
         return str(RecordTooLate(*late.groups()))
     if _DATA_LOST.search(trace):
-        return _LOST
+        where = _LOST_WHERE.search(trace)
+        return _LOST.format(f": {where[1]}" if where else "")
     if _NO_TOPIC.search(trace):
         return _MISSING
     python = trace.rfind("Traceback (most recent call last)")

@@ -40,6 +40,23 @@ class TopicRemade(ServerError):
         )
 
 
+class TopicGone(ServerError):
+    """A topic that a query has read and that is not there any more."""
+
+    def __init__(self, query_id: str, topics: Mapping[str, str]) -> None:
+        names = ", ".join(f'"{topic}"' for topic in topics)
+        ids = ", ".join(f"{topic}: {id_ or 'unknown'}" for topic, id_ in topics.items())
+        super().__init__(
+            f"topic {names}, which query {query_id} reads, was deleted",
+            detail=f"Kafka has no topic of that name (its id was {ids}). Records that the query "
+            "had not read are lost; its state and results stay as they are.",
+            hint=f"TERMINATE {query_id}; or make the topic again and start once with "
+            f"-o ksql.state.anew={query_id} (or =all) to begin anew with it. A query that was "
+            "made with ksql.query.fail.on.data.loss=false continues by itself as soon as there "
+            "is such a topic, from its beginning.",
+        )
+
+
 def read(checkpoint: Path) -> dict[str, str]:
     """Return the id of each topic, as it was when the checkpoint's offsets were read.
 
@@ -78,6 +95,22 @@ def remade(
         for topic, id_ in sorted(now.items())
         if topic in begun and id_ and then.get(topic, "") not in ("", id_)
     }
+
+
+def gone(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """Return the topics that were there before and are not there now, with the ids they had."""
+    return {topic: id_ for topic, id_ in sorted(then.items()) if topic not in now}
+
+
+def changed(
+    query_id: str, then: Mapping[str, str], now: Mapping[str, str]
+) -> TopicGone | TopicRemade | None:
+    """Return what is wrong with the topics of a query that runs; None if nothing is."""
+    if missing := gone(then, now):
+        return TopicGone(query_id, missing)
+    if found := remade(then, {topic: now[topic] for topic in then}, set(then)):
+        return TopicRemade(query_id, found)
+    return None
 
 
 def kept(then: Mapping[str, str], now: Mapping[str, str], begun: Set[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, ServerError
@@ -23,6 +23,7 @@ from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
 from ksql.functions.user.watch import Limits
 from ksql.kafka.registry_client import RegistrySettings
+from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, trial
 from ksql.spark.origins import TopicRemade
 from ksql.spark.running import unheard
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from ksql.spark.lives import Life
     from ksql.spark.running import OnFailure, RunningQuery
     from ksql.spark.runtime import SparkRuntime
+
+AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
 
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
@@ -428,6 +431,7 @@ class SparkRunner:
             space=around.space,
             log_rows=settings.flag("ksql.logging.processing.rows.include"),
             strict=settings.flag("ksql.fail.on.production.error"),
+            ahead_ms=settings.number(AHEAD) if follows_time(plan.sink) else 0,
             incarnation=life.incarnation,
             lease=around.lease,
         )

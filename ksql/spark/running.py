@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ksql.base.errors import KsqlError
-from ksql.spark import checkpoint
+from ksql.spark import checkpoint, origins
 from ksql.spark.failures import reason
 from ksql.spark.internals import physical_plan
 from ksql.spark.spec import Failure, Place, QuerySpec, RetryPolicy, State, Status
@@ -85,6 +85,7 @@ class RunningQuery:
         self._stopped = False
         self._over = False
         self._batch_at_start: int | None = None
+        self._origins: Mapping[str, str] = {}
 
     @property
     def query_id(self) -> str:
@@ -145,10 +146,11 @@ class RunningQuery:
         if self._spec is None:
             self._spec = self._hands.prepare()
         self._spec = self._hands.vet(self._spec)
-        batch = self._last_batch()
+        batch, known = self._last_batch(), origins.read(self.place.checkpoint)
         query = self._hands.launch(self._spec)
         with self._changed:
             self._batch_at_start = batch
+            self._origins = {topic: known.get(topic, "") for topic in self._spec.topics}
             self._query = query
             self._next_try = None
             self._asked_to_end = False
@@ -198,6 +200,44 @@ class RunningQuery:
     def stopped(self) -> bool:
         """Whether it was ended for good and is over."""
         return self._over
+
+    # --- its topics
+
+    def reads(self) -> Mapping[str, str]:
+        """Return the topics that it reads now, with the ids of its launch; empty if it rests."""
+        with self._changed:
+            return self._origins if self._may_be_ended() else {}
+
+    def end_for(self, problem: KsqlError) -> None:
+        """End it at once, within its batch: what it reads is not what it began with.
+
+        The failure is noted when it has ended; the next try finds whether it may continue.
+        """
+        with self._changed:
+            query = self._query
+            if query is None or not self._may_be_ended():
+                return
+            self._launching = True  # nobody else starts it meanwhile
+            self._asked_to_end = True  # it runs until the reason of its end is noted
+        Thread(
+            target=self._end_with, args=(query, problem), name=f"end {self.query_id}", daemon=True
+        ).start()
+
+    def _may_be_ended(self) -> bool:
+        return not (self._launching or self._held or self._stopped) and self._runs()
+
+    def _end_with(self, query: StreamingQuery, problem: KsqlError) -> None:
+        try:
+            query.stop()
+        except Exception:  # noqa: BLE001 - Spark's own time-out; it runs: the next look finds it
+            self._asked_to_end = False
+            _log.exception("query_not_ended", extra={"query_id": self.query_id})
+        else:
+            with self._changed:
+                self._begin_rests_anew_after_progress()
+                self._rest(str(problem), problem.text())
+        finally:
+            self._launched()
 
     # --- its part in a switch (``switching.OldPlan``)
 
@@ -378,10 +418,13 @@ class RunningQuery:
 
     def _note_failure(self, query: StreamingQuery) -> None:
         problem = query.exception()
+        self._begin_rests_anew_after_progress()
+        self._rest(str(problem) if problem else _BY_ITSELF)
+
+    def _begin_rests_anew_after_progress(self) -> None:
         if (batch := self._last_batch()) != self._batch_at_start:
             self._batch_at_start = batch
             self._attempt = 0
-        self._rest(str(problem) if problem else _BY_ITSELF)
 
     def _rest(self, trace: str, told: str = "") -> None:
         """``told`` is what a user reads, where that is known; else it is found in the trace."""

@@ -36,6 +36,7 @@ class Shipment:
         log_topic: Where processing errors go; None drops them.
         log_rows: Whether the log shows the rows that failed.
         strict: Whether a record that the broker refuses ends the query.
+        ahead_ms: How far ahead of the clock a record may be without a warning; 0: however far.
         loader: Turns the plan into a program.
         lease: The right to write; None: it is not asked for.
     """
@@ -51,6 +52,7 @@ class Shipment:
     log_topic: str | None = None
     log_rows: bool = False
     strict: bool = True
+    ahead_ms: int = 0
     loader: Loader = load
     lease: Lease | None = None
 

@@ -45,6 +45,7 @@ class QuerySpec:
         fail_on_data_loss: Whether records that the broker has already deleted stop the query.
         log_topic: The processing log's topic.
         log_rows: Whether the processing log shows the rows that failed.
+        ahead_ms: How far ahead of the clock a record may be without a warning; 0: however far.
         strict: ``ksql.fail.on.production.error``: a record that the broker refuses ends the query.
         application_id: The query's name in Kafka: groups, transactions.
         sink_topic: Where the results go; its limits are asked for at each start.
@@ -69,6 +70,7 @@ class QuerySpec:
     log_topic: str | None = None
     log_rows: bool = False
     strict: bool = True
+    ahead_ms: int = 0
     application_id: str = ""
     sink_topic: str | None = None
     loader: Loader = load

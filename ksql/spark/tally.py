@@ -21,7 +21,11 @@ _WINDOW_S = 30.0
 
 
 class Totals(NamedTuple):
-    """Sums over batches; ``last_ms`` is when the last one that read something began."""
+    """Sums over batches; ``last_ms`` is when the last one that read something began.
+
+    ``ahead_ms`` is the latest time of records that were far ahead of the clock when they were read,
+    ``ahead_since_ms`` when the batch began that read it.
+    """
 
     rows_in: int = 0
     rows_out: int = 0
@@ -29,6 +33,8 @@ class Totals(NamedTuple):
     last_ms: int = 0
     rows_in_per_s: float = 0.0
     rows_out_per_s: float = 0.0
+    ahead_ms: int | None = None
+    ahead_since_ms: int = 0
 
 
 class Held(NamedTuple):
@@ -89,6 +95,11 @@ class Tally:
             errors=before.errors + sum(each.get("errors") or 0 for each in seen.values()),
             last_ms=_millis(batch["timestamp"]) if rows_in else before.last_ms,
         )
+        ahead = (seen.get("ingest") or {}).get("ahead")
+        if ahead is not None and ahead > (before.ahead_ms or 0):
+            self.totals = self.totals._replace(
+                ahead_ms=ahead, ahead_since_ms=_millis(batch["timestamp"])
+            )
 
     def _sample(self, now: float) -> None:
         totals, samples = self.totals, self._samples

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
 
+from ksql.dataflow.ahead import Ahead
 from ksql.spark.arrow import raw_batch
 from ksql.spark.chunk import ChunkWriter
 from ksql.spark.cycles import no_cycle_search
@@ -28,8 +30,13 @@ TALLY_SCHEMA = "produced BIGINT, errors BIGINT"
 EXCHANGE_SCHEMA = "B INT, ERRORS INT, BLOB BINARY"
 """What goes to a stateful stage: a bucket's label, errors on the way here, a chunk of records."""
 
+INGEST_SCHEMA = f"{EXCHANGE_SCHEMA}, AHEAD BIGINT"
+"""The same with the latest time of records far ahead of the clock, in the row that tells errors."""
+
 HELD_SCHEMA = "BUCKET INT, ENTRIES BIGINT, SIZE BIGINT"
 """What a stage adds to one row of each call: the bucket's label, what its state holds now."""
+
+_HEAVY_BYTES: Final = 32 << 20
 
 
 class StatelessTask:
@@ -67,30 +74,39 @@ class IngestTask:
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
-        ingest = self.ship.load().ingest()
+        ahead = Ahead(int(time.time() * 1000) + self.ship.ahead_ms) if self.ship.ahead_ms else None
+        ingest = self.ship.load().ingest(ahead)
         context = TaskContext.get()
         writer = ChunkWriter(len(self.ship.buckets), context.partitionId() if context else 0)
         log = TaskLog()
         with no_cycle_search(), last_words(self.ship):
             for batch in batches:
                 yield from map(self._row, writer.add(ingest.add(raw_batch(batch), log)))
+                if batch.nbytes > _HEAVY_BYTES:  # so many of them in a chunk would be too many
+                    yield from map(self._row, writer.finish())
             yield from map(self._row, writer.add(ingest.finish()))
             yield from map(self._row, writer.finish())
-        if errors := log.untold():
+        if ahead is not None and ahead.count:
+            log.note("source", ahead.text())
+        errors, latest = log.untold(), ahead.latest_ms if ahead is not None else None
+        if errors or latest is not None:
             write_log(self.ship, log)
-            yield exchange_row(self.ship.buckets[0], b"", errors)
+            yield ingest_row(self.ship.buckets[0], b"", errors, latest)
 
     def _row(self, chunk: tuple[int, bytes]) -> RecordBatch:
-        return exchange_row(self.ship.buckets[chunk[0]], chunk[1])
+        return ingest_row(self.ship.buckets[chunk[0]], chunk[1])
 
 
-def exchange_row(label: int, chunk: bytes, errors: int = 0) -> RecordBatch:
-    """Return one row of the exchange."""
+def ingest_row(
+    label: int, chunk: bytes, errors: int = 0, ahead_ms: int | None = None
+) -> RecordBatch:
+    """Return one row on its way to the exchange."""
     return pa.RecordBatch.from_arrays(
         [
             pa.array([label], pa.int32()),
             pa.array([errors], pa.int32()),
             pa.array([chunk], pa.binary()),
+            pa.array([ahead_ms], pa.int64()),
         ],
-        ["B", "ERRORS", "BLOB"],
+        ["B", "ERRORS", "BLOB", "AHEAD"],
     )

@@ -31,7 +31,9 @@ class Vetting:
     """
 
     marks: Callable[[re.Pattern[str]], int] = lambda _names: 0
-    topic_ids: Callable[[Iterable[str]], Mapping[str, str]] = lambda _topics: {}
+    topic_ids: Callable[[Iterable[str]], Mapping[str, str]] = lambda topics: dict.fromkeys(
+        topics, ""
+    )
     begins: Callable[[Iterable[str]], Mapping[tuple[str, int], int]] = lambda _topics: {}
 
     def check(self, spec: QuerySpec, owner: str) -> None:
@@ -39,8 +41,8 @@ class Vetting:
 
         ``owner`` is the part of the query's name in Kafka that all its lives share.
 
-        Raises: OlderCheckpoint, TopicRemade, CheckpointMissing, CheckpointDamaged, OSError, and
-            what Kafka says.
+        Raises: OlderCheckpoint, TopicRemade, TopicGone, CheckpointMissing, CheckpointDamaged,
+            OSError, and what Kafka says.
         """
         life = lives.Life(spec.incarnation or "")
         lives.check_present(spec.query_id, spec.checkpoint, life)
@@ -52,6 +54,9 @@ class Vetting:
     def _check_topics(self, spec: QuerySpec, planned: Position | None) -> None:
         then, now = origins.read(spec.checkpoint), self.topic_ids(spec.topics)
         begun = set(planned.offsets) if planned is not None else set(then)
+        read = {topic: then.get(topic, "") for topic in spec.topics if topic in begun}
+        if missing := origins.gone(read, now):
+            raise origins.TopicGone(spec.query_id, missing)
         if found := origins.remade(then, now, begun):
             if spec.fail_on_data_loss or planned is None:
                 raise origins.TopicRemade(spec.query_id, found)

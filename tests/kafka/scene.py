@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.kafka.servers import hosted
+from tests.kafka.servers import EARLIEST, hosted
 from tests.kafka.wires import await_true, create_topic, produce, read_all, unique
 
 
@@ -25,11 +25,12 @@ class Scene:
             **properties,
         )
 
-    def declare(self, http):
+    def declare(self, http, properties=None):
         http.ksql(
             f"CREATE STREAM {self.src} (K STRING KEY, N INT) "
             f"WITH (KAFKA_TOPIC='{self.src}', VALUE_FORMAT='JSON');"
-            f"CREATE TABLE {self.dst} AS SELECT K, COUNT(*) AS C FROM {self.src} GROUP BY K;"
+            f"CREATE TABLE {self.dst} AS SELECT K, COUNT(*) AS C FROM {self.src} GROUP BY K;",
+            EARLIEST | (properties or {}),
         )
 
     def count(self):

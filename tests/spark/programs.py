@@ -58,7 +58,7 @@ class Program:
             out.append((batch.keys[i], text, batch.timestamps[i], headers[i]))
         return out
 
-    def ingest(self):
+    def ingest(self, _ahead=None):
         return Ingest(self.plan)
 
     def step(self, stage, records, store, log):

@@ -9,6 +9,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from ksql.base.errors import KsqlError
+from ksql.spark import origins
 from ksql.spark.running import Hands, RunningQuery
 from ksql.spark.spec import QuerySpec, RetryPolicy, State
 
@@ -56,9 +57,12 @@ class Desk:
         self.problems = []  # one per try, None for a start that succeeds
         self.told = []
         self.finishes = True
+        self.topics = {}
 
     def query(self):
-        self.spec = QuerySpec(query_id="q", plan_json="{}", topics={}, checkpoint=self.folder)
+        self.spec = QuerySpec(
+            query_id="q", plan_json="{}", topics=self.topics, checkpoint=self.folder
+        )
         hands = Hands(self._prepare, self._launch, self._finish)
         retry = RetryPolicy(initial_ms=0, max_ms=0)
         return RunningQuery(self.spec.place, hands, retry, Quiet(), self._note)
@@ -258,3 +262,62 @@ def test_what_spark_did_not_end_is_ended_again(desk, monkeypatch):
         query.supervise()
     assert query.stopped
     assert not desk.lives[0].isActive
+
+
+# --- topics that are not what it began with
+
+
+def ended(query):
+    query.await_tried(5)
+    return query.status()
+
+
+def test_a_query_whose_topic_is_another_ends_at_once_and_says_why(desk):
+    query = desk.query()
+    query.start()
+    desk.finished(0)
+    query.end_for(Unknown("topic t was deleted", hint="TERMINATE q"))
+    status = ended(query)
+    assert not desk.lives[0].isActive
+    assert status.state is State.ERROR
+    assert desk.told == [status.last_error]
+    assert "TERMINATE q" in status.last_error
+    supervised(query, State.RUNNING)
+    assert len(desk.lives) == 2
+
+
+def test_it_is_not_tried_again_as_long_as_spark_has_not_ended_it(desk):
+    query = desk.query()
+    query.start()
+    desk.lives[0].stop_fails = 1
+    query.end_for(Unknown("topic t was deleted"))
+    assert ended(query).state is State.RUNNING
+    query.supervise()
+    assert len(desk.lives) == 1
+    query.end_for(Unknown("topic t was deleted"))
+    assert ended(query).state is State.ERROR
+
+
+@pytest.mark.parametrize("way", ["rests", "held", "stopped"])
+def test_who_does_not_run_reads_nothing_and_is_not_ended(desk, way):
+    desk.topics = {"t": "earliest"}
+    query = desk.query()
+    assert query.reads() == {}
+    query.start()
+    assert query.reads() == {"t": ""}
+    {"rests": lambda: desk.lives[0].fail("x"), "held": query.hold, "stopped": query.stop}[way]()
+    assert query.reads() == {}
+    before = desk.told[:]
+    query.end_for(Unknown("topic t was deleted"))
+    ended(query)
+    assert desk.told == before
+    assert desk.lives[0].isActive == (way == "held")
+
+
+def test_it_knows_the_ids_of_its_launch(desk):
+    desk.topics = {"t": "earliest", "u": "earliest"}
+    origins.write(desk.folder, {"t": "first", "v": "other"})
+    query = desk.query()
+    query.start()
+    origins.write(desk.folder, {"t": "second"})
+    assert query.reads() == {"t": "first", "u": ""}

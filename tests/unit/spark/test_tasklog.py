@@ -42,3 +42,14 @@ def test_a_record_with_two_bad_expressions_counts_once():
     log("Project", "no", (2, "c"))
     assert log.untold() == 1
     assert len(log.entries) == 6
+
+
+def test_a_warning_leaves_no_record_out_and_is_one_of_its_step():
+    log = TaskLog()
+    log.note("source", "far ahead")
+    assert log.untold() == 0
+    ((_, body, _, _),) = log_records(SHIP, log, 1)
+    entry = json.loads(body)
+    assert (entry["level"], entry["logger"]) == ("WARN", "processing.Q.source")
+    assert entry["message"]["type"] == 1
+    assert entry["message"]["recordProcessingError"]["errorMessage"] == "far ahead"

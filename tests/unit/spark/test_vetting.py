@@ -210,10 +210,32 @@ def test_it_begins_anew_over_the_new_topic(tmp_path, query, kafka):
     assert origins.read(place) == {"s": "second"}
 
 
-@pytest.mark.parametrize("now", [{}, {"s": ""}])
-def test_a_topic_without_an_id_is_not_judged(tmp_path, query, kafka, now):
+def test_a_topic_that_was_deleted_is_an_error_that_names_it_until_it_is_back(
+    tmp_path, query, kafka
+):
     stopped(tmp_path, query, kafka)
-    kafka.ids = now
+    kafka.ids = {"t": "other"}
+    desk, status = gone_on(tmp_path, query, kafka)
+    assert status.state is State.ERROR
+    assert desk.runtime.started == []
+    assert f'topic "s", which query {query.id} reads, was deleted' in status.last_error
+    assert "s: first" in status.last_error
+    assert f"TERMINATE {query.id}" in status.last_error
+    kafka.ids = {"s": "first"}
+    desk.runner.running[query.id].start()
+    assert desk.runner.running[query.id].status().state is State.RUNNING
+
+
+def test_a_topic_that_was_never_there_is_left_to_the_start_itself(tmp_path, query, kafka):
+    kafka.ids = {}
+    desk = Desk(tmp_path, vetting=kafka.vetting())
+    desk.runner.start(query)
+    assert desk.runner.running[query.id].status().state is State.RUNNING
+
+
+def test_a_topic_without_an_id_is_not_judged(tmp_path, query, kafka):
+    stopped(tmp_path, query, kafka)
+    kafka.ids = {"s": ""}
     _, status = gone_on(tmp_path, query, kafka)
     assert status.state is State.RUNNING
     kafka.ids = {"s": "second"}  # it is still known what it was
