@@ -52,6 +52,29 @@ class NewerCheckpoint(ServerError):
         )
 
 
+class CheckpointUnusable(ServerError):
+    """A checkpoint that cannot be read or written: the disk, its room, its rights."""
+
+    def __init__(self, query_id: str, reason: str) -> None:
+        super().__init__(
+            f"the checkpoint of query {query_id} cannot be used",
+            detail=reason,
+            hint="Look at the disk of ksql.state.dir: its room, and who may write there.",
+        )
+
+
+@contextmanager
+def usable(query_id: str) -> Iterator[None]:
+    """Translate what the disk says of a query's checkpoint.
+
+    Raises: CheckpointUnusable.
+    """
+    try:
+        yield
+    except OSError as problem:
+        raise CheckpointUnusable(query_id, str(problem)) from problem
+
+
 @contextmanager
 def readable(file: Path, wrong: str = "") -> Iterator[None]:
     """Translate what is wrong with a file that is read here; ``wrong`` begins the detail.

@@ -25,7 +25,9 @@ _LOST = (
     "made anew or cut by its retention){}; set ksql.query.fail.on.data.loss to false to go on with "
     "what is left"
 )
-_LOST_WHERE = re.compile(r"\[KAFKA_DATA_LOSS\.\w+\].*?Reason:\s*(\S.*?)(?:\.\s|\.?$)", re.DOTALL)
+_LOST_WHERE = re.compile(
+    r"may have been lost.*?Reason:\s*(\S[^\n]*?)\.?\s*?$", re.DOTALL | re.MULTILINE
+)
 _DIED = (
     "a worker process of the query died: a user function may have ended or crashed it, or was ended"
     " with it for taking more time (ksql.udf.timeout.ms) or memory (ksql.udf.memory.max.bytes) than"

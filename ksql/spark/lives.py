@@ -131,7 +131,7 @@ def life_of(checkpoint: Path) -> Life | None:
             _, found = stored.read(file.read_text(encoding="utf-8"), _VERSIONS, "format")
             return Life(stored.text_of(found, "incarnation"))
     except FileNotFoundError:
-        return Life("") if holds_anything(checkpoint) else None
+        return Life("") if holds_anything(checkpoint) and not _torn(checkpoint) else None
     except OSError as error:
         raise CheckpointDamaged(file, str(error)) from error
 
@@ -152,6 +152,14 @@ def require(query_id: str, checkpoint: Path) -> Life:
 def holds_anything(checkpoint: Path) -> bool:
     """Return whether there is a directory with anything in it."""
     return checkpoint.is_dir() and any(checkpoint.iterdir())
+
+
+def _torn(checkpoint: Path) -> bool:
+    """Return whether these are batches without their beginning.
+
+    Spark goes on writing where a directory is removed under a query, but not what it writes first.
+    """
+    return not (checkpoint / _SPARKS).exists() and any((checkpoint / "offsets").glob("[0-9]*"))
 
 
 def _bring_home(checkpoint: Path) -> None:

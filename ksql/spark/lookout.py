@@ -1,4 +1,4 @@
-"""While queries run: do the topics that they read still exist, and are they still the same ones?
+"""While queries run: are their checkpoints there, and the topics that they read, as they were?
 
 Spark reads a topic that was made anew from the former offset on, without a word. Before a launch
 ``vetting`` compares; here the topics of all running queries are compared in one request, again and
@@ -29,6 +29,9 @@ class Reading(Protocol):
     def reads(self) -> Mapping[str, str]:
         """Return the topics that it reads now, with the ids of its launch."""
 
+    def lost(self) -> KsqlError | None:
+        """Return what says that its checkpoint has gone; None as a rule."""
+
     def end_for(self, problem: KsqlError) -> None:
         """End it at once, and note the reason."""
 
@@ -47,7 +50,14 @@ class Lookout:
         self._blind = False
 
     def look(self, queries: Iterable[Reading]) -> None:
-        """Compare once; end the queries whose topics have differed twice."""
+        """Look once; end the queries without checkpoint and those whose topics differed twice."""
+        running = list(queries)
+        for query in running:
+            if (missing := query.lost()) is not None:
+                query.end_for(missing)  # Spark would write a new one in its place
+        self._compare(running)
+
+    def _compare(self, queries: Iterable[Reading]) -> None:
         reading = {query: ids for query in queries if (ids := query.reads())}
         now = self._ask(sorted({topic for ids in reading.values() for topic in ids}))
         if now is None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.config import Settings
-from ksql.base.errors import KsqlError, ServerError
+from ksql.base.errors import KsqlError
 from ksql.base.ids import QueryId, application_id
 from ksql.base.lease import Lease, NotInCharge
 from ksql.dataflow import rights
@@ -24,7 +23,8 @@ from ksql.dataflow.starts import plan_of, read_topics
 from ksql.functions.user.watch import Limits
 from ksql.kafka.registry_client import RegistrySettings
 from ksql.plan.walk import follows_time
-from ksql.spark import checkpoint, lives, pins, trial
+from ksql.spark import checkpoint, lives, pins, shape, trial
+from ksql.spark.checkpoint import usable
 from ksql.spark.origins import TopicRemade
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, StartAt
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from ksql.base.aside import Aside
     from ksql.catalog.model import PersistentQuery
+    from ksql.plan.nodes import QueryPlan
     from ksql.spark.checkpoint import Offsets
     from ksql.spark.lives import Life
     from ksql.spark.running import OnFailure, RunningQuery
@@ -126,7 +127,7 @@ class SparkRunner:
 
         Raises: KsqlError; nothing runs then, and nothing is tried again.
         """
-        with _usable(query.id):
+        with usable(query.id):
             self._begin_life(query.id)
         found = self._host(query)
         self._runtime.begin(found)
@@ -313,7 +314,7 @@ class SparkRunner:
         A server has died in a switch then. If that plan cannot finish it, this one must.
         """
         place = self.checkpoint(query.id)
-        with _usable(query.id):
+        with usable(query.id):
             tried = trial.read(place)
         if tried is None:
             return
@@ -354,17 +355,21 @@ class SparkRunner:
             self._aside.take(place, "checkpoint", reason)
         return lives.begin(place, self._incarnation())
 
-    def _life(self, query_id: QueryId) -> Life:
+    def _life(self, query_id: QueryId, plan: QueryPlan) -> Life:
         """Return the life with which the query continues.
 
-        Raises: CheckpointMissing, unless it may begin anew.
+        Raises: CheckpointMissing, OtherPlan, unless it may begin anew.
         """
+        place, wanted = self.checkpoint(query_id), shape.shape_of(query_id, plan)
         try:
-            return lives.require(query_id, self.checkpoint(query_id))
-        except lives.CheckpointMissing:
+            found = lives.require(query_id, place)
+            shape.check(query_id, place, wanted)
+        except (lives.CheckpointMissing, shape.OtherPlan):
             if not _names(self._around.anew, query_id):
                 raise
-            return self._begin_anew(query_id)
+            found = self._begin_anew(query_id)
+        shape.mark(place, wanted)
+        return found
 
     def _begin_anew(self, query_id: QueryId) -> Life:
         _log.warning("query_begins_anew", extra={"query_id": query_id})
@@ -375,7 +380,7 @@ class SparkRunner:
 
         Raises: OlderCheckpoint, TopicRemade, unless a new life may begin; and what Kafka says.
         """
-        with _usable(query.id):
+        with usable(query.id):
             try:
                 self._vetting.check(spec, self._owner(query.id))
             except (lives.OlderCheckpoint, TopicRemade) as unfit:
@@ -410,8 +415,8 @@ class SparkRunner:
         settings = Settings(around.settings.server, stated)
         text = around.packed(query.plan)
         program = load(text)
-        with _usable(query.id):
-            life, starts = self._life(query.id), self._starts(query)
+        with usable(query.id):
+            life, starts = self._life(query.id, plan), self._starts(query)
         return QuerySpec(
             query_id=query.id,
             plan_json=text,
@@ -476,22 +481,3 @@ def _by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:
     for (topic, partition), offset in offsets.items():
         found.setdefault(topic, {})[partition] = offset
     return found
-
-
-@contextmanager
-def _usable(query_id: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as problem:
-        raise CheckpointUnusable(query_id, str(problem)) from problem
-
-
-class CheckpointUnusable(ServerError):
-    """A checkpoint that cannot be read or written: the disk, its room, its rights."""
-
-    def __init__(self, query_id: str, reason: str) -> None:
-        super().__init__(
-            f"the checkpoint of query {query_id} cannot be used",
-            detail=reason,
-            hint="Look at the disk of ksql.state.dir: its room, and who may write there.",
-        )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ksql.base.errors import KsqlError
-from ksql.spark import checkpoint, origins
+from ksql.spark import checkpoint, lives, origins
+from ksql.spark.checkpoint import CheckpointDamaged, NewerCheckpoint
 from ksql.spark.failures import reason
 from ksql.spark.internals import physical_plan
 from ksql.spark.spec import Failure, Place, QuerySpec, RetryPolicy, State, Status
@@ -207,6 +208,21 @@ class RunningQuery:
         """Return the topics that it reads now, with the ids of its launch; empty if it rests."""
         with self._changed:
             return self._origins if self._may_be_ended() else {}
+
+    def lost(self) -> KsqlError | None:
+        """Return what says that the checkpoint has gone while it runs; None as a rule."""
+        with self._changed:
+            spec = self._spec if self._may_be_ended() else None
+        if spec is None or spec.incarnation is None:
+            return None
+        life = lives.Life(spec.incarnation)
+        try:
+            lives.check_present(spec.query_id, spec.checkpoint, life)
+        except lives.CheckpointMissing as missing:
+            return missing
+        except (CheckpointDamaged, NewerCheckpoint):
+            return None  # the next launch reports it
+        return None
 
     def end_for(self, problem: KsqlError) -> None:
         """End it at once, within its batch: what it reads is not what it began with.

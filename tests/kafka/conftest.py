@@ -6,6 +6,8 @@ A crash needs a process of its own: those tests start ``ksql server``. What take
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.kafka.scene import Scene
@@ -66,3 +68,19 @@ def http(server):
 def scene(broker, runtime, tmp_path):
     """A service that counts, to be started and stopped by the test."""
     return Scene(broker.bootstrap, runtime, tmp_path)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 MiB; only an administrator of Linux can make one."""
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(tmp_path)],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip("needs the right to mount")
+    try:
+        yield tmp_path
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)

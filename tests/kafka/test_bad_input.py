@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from confluent_kafka import TopicPartition
+import contextlib
+import shutil
+import time
+from collections import Counter
+
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ksql.catalog.topic import Topic
+from ksql.kafka.admin import Admin
+from ksql.kafka.settings import KafkaSettings
 from tests.kafka.wires import await_true, create_topic, produce, read_all, topics
 
 
@@ -92,3 +100,135 @@ def test_unread_records_that_are_gone_are_an_error_that_names_the_partition(scen
         error = the_error(http, query, "are gone")
         assert f"{scene.src}-0" in error
         assert "ksql.query.fail.on.data.loss" in error
+
+
+def test_a_checkpoint_that_is_removed_under_a_query_is_an_error_at_once_and_at_the_next_start(
+    scene,
+):
+    """Spark goes on writing where the directory was: that is no checkpoint."""
+    with scene.served() as http:
+        query = counting(scene, http)
+        home = scene.folder / "state" / scene.service_id / "queries" / query
+        shutil.rmtree(home)
+        produce(scene.bootstrap, scene.src, [("k", {"N": 1})])
+        error = the_error(http, query, "is missing")
+        assert f"the checkpoint of query {query} is missing" in error
+        assert f"ksql.state.anew={query}" in error
+    with scene.served() as http:
+        assert http.queries() == {query: "ERROR"}
+    with scene.served(ksql__state__anew=query) as http:
+        await_true(
+            "it begins anew", lambda: read_all(scene.bootstrap, scene.dst)[-1].value["C"] == 2
+        )
+
+
+def test_a_full_state_directory_is_an_error_and_costs_nothing(scene, small_disk):
+    """The state directory is full; Kafka lies elsewhere."""
+    scene.folder = small_disk
+    filler = small_disk / "filler"
+    with scene.served() as http:
+        query = counting(scene, http)
+        with filler.open("wb") as file, contextlib.suppress(OSError):
+            while file.write(bytes(1 << 12)):
+                file.flush()
+        produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(50)])
+        the_error(http, query, "No space left on device")
+        filler.unlink()
+        await_true("it goes on", lambda: read_all(scene.bootstrap, scene.dst)[-1].value["C"] == 51)
+        await_true("it runs", lambda: http.queries() == {query: "RUNNING"})
+
+
+def test_a_record_far_ahead_of_the_clock_closes_windows_but_not_silently(scene):
+    hour = 3_600_000
+    now = int(time.time() * 1000)
+    begin = now - now % hour - hour
+    far = begin + 40 * 365 * 24 * hour
+    with scene.served() as http:
+        http.ksql(
+            f"CREATE STREAM {scene.src} (K STRING KEY, T BIGINT) WITH (KAFKA_TOPIC='{scene.src}', "
+            f"VALUE_FORMAT='JSON', TIMESTAMP='T');"
+            f"CREATE TABLE {scene.dst} AS SELECT K, COUNT(*) AS C FROM {scene.src} "
+            "WINDOW TUMBLING (SIZE 1 HOUR, GRACE PERIOD 0 SECONDS) GROUP BY K;"
+        )
+        (query,) = http.queries()
+        times = [begin, begin + 1, -5, far, begin + 2]
+        produce(scene.bootstrap, scene.src, [("k", {"T": time}) for time in times])
+
+        def warned():
+            (shown,) = http.one("SHOW QUERIES;")["queries"]
+            return shown.get("warnings")
+
+        def log():
+            topic = f"{scene.service_id}ksql_processing_log"
+            entries = [seen.value for seen in read_all(scene.bootstrap, topic)]
+            return [e["message"]["recordProcessingError"]["errorMessage"] for e in entries]
+
+        said = await_true("its entries", lambda: len(found := log()) >= 3 and "\n".join(found))
+        assert f'the latest {far} (topic "{scene.src}", partition 0, offset 3)' in said
+        assert "negative timestamp -5" in said
+        assert f"late record for the window starting at {begin}" in said
+        (warning,) = await_true("the warning", warned)
+        assert f"a record has the timestamp {far}" in warning
+        assert http.queries() == {query: "RUNNING"}
+        assert [seen.value["C"] for seen in read_all(scene.bootstrap, scene.dst)] == [2, 1]
+
+
+def test_keys_of_a_mebibyte_are_counted_and_found_again(scene):
+    large = {"max.message.bytes": str(4 << 20)}
+    admin = Admin(KafkaSettings(scene.bootstrap))
+    admin.create(Topic(scene.dst, 1, configs=large))
+    admin.alter_configs(scene.src, large)
+    keys = [f"{n}" + "x" * (1 << 20) for n in range(12)]
+
+    def feed():
+        config = {"bootstrap.servers": scene.bootstrap, "message.max.bytes": 4 << 20}
+        producer = Producer(config)
+        for key in keys:
+            producer.produce(scene.src, b'{"N": 1}', key)
+            producer.flush(60)
+
+    def counts():
+        return {str(seen.key)[:3]: seen.value["C"] for seen in read_all(scene.bootstrap, scene.dst)}
+
+    for times in (1, 2):  # the second time the state is read from the checkpoint
+        with scene.served() as http:
+            if times == 1:
+                scene.declare(http)
+            feed()
+            await_true(
+                "all of them",
+                lambda: counts() == {k[:3]: times for k in keys},  # noqa: B023
+            )
+            (state,) = http.queries().values()
+            assert state == "RUNNING"
+
+
+def test_one_hot_key_with_a_tenth_of_all_records(scene):
+    records = [("hot" if n % 10 == 0 else f"k{n}", {"N": n}) for n in range(40_000)]
+    with scene.served() as http:
+        scene.declare(http)
+        produce(scene.bootstrap, scene.src, records)
+
+        def counts():
+            return {seen.key: seen.value["C"] for seen in read_all(scene.bootstrap, scene.dst)}
+
+        expected = dict(Counter(key for key, _ in records))
+        await_true("every count", lambda: counts() == expected)
+        assert list(http.queries().values()) == ["RUNNING"]
+
+
+def test_sides_of_other_partitions_are_no_join(scene):
+    create_topic(scene.bootstrap, scene.dst, partitions=3)
+    with scene.served() as http:
+        for name in (scene.src, scene.dst):
+            http.ksql(
+                f"CREATE STREAM {name} (K STRING KEY, N INT) "
+                f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON');"
+            )
+        error = http.refused(
+            f"CREATE STREAM J{scene.dst} AS SELECT A.K, A.N FROM {scene.src} A "
+            f"JOIN {scene.dst} B WITHIN 1 HOUR ON A.K = B.K;"
+        )
+        assert "since the number of partitions don't match" in error["message"]
+        assert "`A` partitions = 1; `B` partitions = 3" in error["message"]
+        assert http.queries() == {}

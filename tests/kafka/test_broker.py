@@ -182,22 +182,6 @@ def test_a_forked_child_that_holds_the_pipe_does_not_keep_it_alive(tmp_path):
             os.kill(forked, signal.SIGKILL)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 64 MiB; only an administrator of Linux can make one."""
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(tmp_path)],
-        capture_output=True,
-        check=False,
-    )
-    if made.returncode:
-        pytest.skip("needs the right to mount")
-    try:
-        yield tmp_path
-    finally:
-        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
-
-
 def test_a_full_disk_is_told_and_its_end_survived(small_disk):
     filler = small_disk / "filler"
     with EmbeddedBroker(small_disk / "kafka") as broker:

@@ -25,7 +25,7 @@ from ksql.kafka.claims import Claim
 from ksql.processors.base import Record
 from ksql.processors.keys import pack as pack_key
 from ksql.registry import records
-from ksql.spark import checkpoint, chunk, lives, origins, pins, trial
+from ksql.spark import checkpoint, chunk, lives, origins, pins, shape, trial
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
 from ksql.types.windowed import session_key, window_key
@@ -270,6 +270,7 @@ LEASE: Final = {
 }  # fmt: skip
 STARTS: Final = {"s": {"0": 3, "1": 0}}
 TOPICS: Final = {"s": "Xq3TQ8vLTtqS1dVv0w2m7A", "t": "0uJt1NnfRV6Gk5iVb4c9dg"}
+SHAPE = {"id": "CTAS_T_4", "sink": "t", "topics": "s", "steps": "aggregate", "buckets": "2"}
 
 
 def _small_files(place: Path) -> None:
@@ -286,6 +287,7 @@ def _small_files(place: Path) -> None:
     (place / "starts.json").write_text(json.dumps(STARTS), "utf-8")
     pins.write(place / "starts-1.json", checkpoint.offsets_of(STARTS))
     origins.write(place, TOPICS)
+    shape.write(place, SHAPE)
     (place / "claim.json").write_bytes(CLAIM.encode())
     left = place / "CTAS_T_4"
     left.mkdir()

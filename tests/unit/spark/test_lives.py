@@ -28,6 +28,16 @@ def test_a_checkpoint_from_before_lives_had_names_goes_on_under_the_id_alone(tmp
     assert lives.require("Q", tmp_path).application(OWNER) == OWNER
 
 
+def test_batches_without_their_beginning_are_no_checkpoint_of_a_former_version(tmp_path):
+    """Its directory was removed under a query; Spark went on writing."""
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "7").write_text("v1")
+    with pytest.raises(CheckpointMissing):
+        lives.require("Q", tmp_path)
+    (tmp_path / "metadata").write_text("{}")
+    assert lives.require("Q", tmp_path) == Life("")
+
+
 @pytest.mark.parametrize("made", [False, True])
 def test_a_checkpoint_that_is_gone_is_no_new_one(tmp_path, made):
     place = tmp_path / "Q"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from ksql.base.errors import KsqlError
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.spark.lookout import Lookout
+
+
+class Gone(KsqlError):
+    """What a query says of its checkpoint."""
 
 
 class Reader:
@@ -13,6 +18,10 @@ class Reader:
         self.query_id = query_id
         self.topics = topics
         self.ended = []
+        self.missing = None
+
+    def lost(self):
+        return self.missing
 
     def reads(self):
         return self.topics
@@ -73,6 +82,14 @@ def test_one_that_was_made_anew_is_named_with_both_ids():
     (said,) = query.ended
     assert 'topic "a" was deleted and made anew since query Q has read it' in said
     assert "a: 1, now 9" in said
+
+
+def test_a_checkpoint_that_has_gone_ends_its_query_at_the_first_look():
+    query, other = Reader("Q", a="1"), Reader("R", a="1")
+    query.missing = Gone("the checkpoint of query Q is missing")
+    looking(Kafka(a="1"), query, other)
+    assert query.ended == ["the checkpoint of query Q is missing"]
+    assert other.ended == []
 
 
 def test_a_difference_counts_once_it_was_seen_twice_in_a_row():

@@ -19,8 +19,9 @@ from ksql.base.config import Settings
 from ksql.base.lease import Lease, NotInCharge
 from ksql.engine.memory import MemoryLog
 from ksql.spark import lives
+from ksql.spark.checkpoint import CheckpointUnusable
 from ksql.spark.compile import shipment
-from ksql.spark.runner import CheckpointUnusable, SparkRunner, Surroundings
+from ksql.spark.runner import SparkRunner, Surroundings
 from ksql.spark.running import Hands, RunningQuery
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import RetryPolicy, State

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from py4j.protocol import Py4JError
 
 from ksql.base.errors import KsqlError
-from ksql.spark import origins
+from ksql.spark import lives, origins
 from ksql.spark.running import Hands, RunningQuery
 from ksql.spark.spec import QuerySpec, RetryPolicy, State
 
@@ -321,3 +322,19 @@ def test_it_knows_the_ids_of_its_launch(desk):
     query.start()
     origins.write(desk.folder, {"t": "second"})
     assert query.reads() == {"t": "first", "u": ""}
+
+
+def test_a_checkpoint_that_is_removed_under_it_is_noticed(desk):
+    query = desk.query()
+    desk.spec = replace(desk.spec, incarnation="f00d")
+    lives.begin(desk.folder, "f00d")
+    assert query.lost() is None
+    query.start()
+    assert query.lost() is None
+    (desk.folder / "life.json").unlink()
+    desk.begun(7)  # Spark goes on writing
+    missing = query.lost()
+    assert isinstance(missing, lives.CheckpointMissing)
+    query.end_for(missing)
+    assert "is missing" in (ended(query).last_error or "")
+    assert query.lost() is None

@@ -17,7 +17,7 @@ from ksql.commands.record import decode
 from ksql.plan.codec import UnreadablePlan, loads
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
-from ksql.spark import checkpoint, lives, origins, pins, trial
+from ksql.spark import checkpoint, lives, origins, pins, shape, trial
 from ksql.spark.pages import DamagedPage, PagedStore, UnknownPage
 from ksql.stores import values
 from ksql.stores.base import NewerStore, StoreDamaged
@@ -40,6 +40,7 @@ READERS = {
     "trial.json": trial.read,
     "starts.json": lambda place: pins.read(place / "starts.json"),
     "topics.json": origins.read,
+    "shape.json": shape.read,
     "starts-1.json": lambda place: pins.read(place / "starts-1.json"),
 }
 VERSIONS = {"service.json": "format", "life.json": "format"}

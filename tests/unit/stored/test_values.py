@@ -15,7 +15,7 @@ from ksql.base.config import Settings
 from ksql.base.ids import Offset
 from ksql.kafka import claims
 from ksql.registry import records
-from ksql.spark import checkpoint, lives, origins, pins, trial
+from ksql.spark import checkpoint, lives, origins, pins, shape, trial
 from ksql.spark.chunk import pack_records, unpack_chunks
 from ksql.spark.packing import pack, unpack
 from ksql.spark.pages import PagedStore
@@ -201,6 +201,12 @@ def test_the_topics_that_a_query_has_read(place, tmp_path):
     assert origins.read(place) == make.TOPICS
     origins.write(tmp_path, make.TOPICS)
     assert (tmp_path / "topics.json").read_bytes() == (FILES / "topics.json").read_bytes()
+
+
+def test_the_shape_of_the_plan_that_a_checkpoint_belongs_to(place, tmp_path):
+    assert shape.read(place) == make.SHAPE
+    shape.write(tmp_path, make.SHAPE)
+    assert (tmp_path / "shape.json").read_bytes() == (FILES / "shape.json").read_bytes()
 
 
 def test_what_was_moved_aside(place, tmp_path):

@@ -1,0 +1,135 @@
+"""The shape of the plan that a checkpoint belongs to, in a small file of it.
+
+State is read by the plan that wrote it, or by one that may replace it. A directory that was copied
+or renamed by hand may hold another's: the numbers would be read as if they were its own. The shape
+is what no replacement changes. Checkpoints of versions without the file adopt the first plan that
+continues them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from ksql.base import stored
+from ksql.base.errors import ServerError
+from ksql.base.files import write_whole
+from ksql.plan.nodes import (
+    Aggregate,
+    EmitFinal,
+    ForeignKeyJoin,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+    TimeWindow,
+)
+from ksql.plan.walk import nodes, sources
+from ksql.spark.checkpoint import readable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ksql.plan.nodes import Plan, QueryPlan
+
+VERSION: Final = 1
+_VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"shape"})}
+_FILE: Final = "shape.json"
+
+Shape = dict[str, str]
+"""What it is -> how it is, in words that are stored: add to them, never change them."""
+
+
+class OtherPlan(ServerError):
+    """A checkpoint that another plan has written."""
+
+    def __init__(self, query_id: str, checkpoint: Path, then: Shape, now: Shape) -> None:
+        differing = (name for name in now if name in then and then[name] != now[name])
+        found = "; ".join(f"{name}: {then[name]}, the query has {now[name]}" for name in differing)
+        super().__init__(
+            f"the checkpoint of query {query_id} belongs to another plan: {checkpoint}",
+            detail=f"It was written by a query with {found}. Its state would be read as this "
+            "query's, and its offsets would skip records.",
+            hint="Bring the query's own directory back and start again; or start once with "
+            f"-o ksql.state.anew={query_id} (or =all) to begin anew, which moves it aside; or "
+            f"TERMINATE {query_id}.",
+        )
+
+
+def shape_of(query_id: str, plan: QueryPlan) -> Shape:
+    """Return the shape of a query's plan."""
+    steps = [step for node in nodes(plan.sink) if (step := _step(node))]
+    shape = {
+        "id": query_id,
+        "sink": plan.sink.topic or "",
+        "topics": ", ".join(sorted({source.topic for source in sources(plan.sink)})),
+        "steps": ", ".join(steps) or "none",
+    }
+    return shape | ({"buckets": str(plan.buckets)} if steps else {})
+
+
+def check(query_id: str, checkpoint: Path, now: Shape) -> None:
+    """Refuse a checkpoint of another shape.
+
+    Raises: OtherPlan, CheckpointDamaged, NewerCheckpoint, OSError.
+    """
+    then = read(checkpoint)
+    if any(then.get(name, value) != value for name, value in now.items()):
+        raise OtherPlan(query_id, checkpoint, then, now)
+
+
+def mark(checkpoint: Path, now: Shape) -> None:
+    """Write the shape into a checkpoint that has none.
+
+    Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+    """
+    if not read(checkpoint):
+        write(checkpoint, now)
+
+
+def read(checkpoint: Path) -> Shape:
+    """Return the shape that a checkpoint belongs to; empty if it does not say.
+
+    Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+    """
+    file = checkpoint / _FILE
+    try:
+        with readable(file):
+            _, body = stored.read(file.read_text(encoding="utf-8"), _VERSIONS)
+            shape = body["shape"]
+            if not isinstance(shape, dict):
+                raise TypeError("its shape is no object")
+            return {name: stored.text_of(shape, name) for name in shape}
+    except FileNotFoundError:
+        return {}
+
+
+def write(checkpoint: Path, shape: Mapping[str, str]) -> None:
+    """Write the shape down.
+
+    Raises: OSError.
+    """
+    write_whole(checkpoint / _FILE, json.dumps({"version": VERSION, "shape": dict(shape)}))
+
+
+def _step(node: Plan) -> str:
+    match node:
+        case Aggregate():
+            return f"aggregate{_windows(node.window)}"
+        case EmitFinal():
+            return "final"
+        case StreamStreamJoin():
+            within = f"{node.window.before_ms} and {node.window.after_ms} ms"
+            return f"stream-stream join within {within}"
+        case StreamTableJoin():
+            return "stream-table join"
+        case TableTableJoin():
+            return "table-table join"
+        case ForeignKeyJoin():
+            return "foreign-key join"
+        case _:
+            return ""
+
+
+def _windows(window: TimeWindow | None) -> str:
+    return f" {window.kind} {window.size_ms} by {window.advance_ms} ms" if window else ""
