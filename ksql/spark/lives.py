@@ -157,7 +157,7 @@ def holds_anything(checkpoint: Path) -> bool:
 def _torn(checkpoint: Path) -> bool:
     """Return whether these are batches without their beginning.
 
-    Spark continues to write where a directory is removed under a query, but not what it writes first.
+    Spark continues to write where a directory is removed under a query: not what it writes first.
     """
     return not (checkpoint / _SPARKS).exists() and any((checkpoint / "offsets").glob("[0-9]*"))
 
