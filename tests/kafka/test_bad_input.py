@@ -128,9 +128,9 @@ def test_a_full_state_directory_is_an_error_and_costs_nothing(scene, small_disk)
     filler = small_disk / "filler"
     with scene.served() as http:
         query = counting(scene, http)
-        with filler.open("wb") as file, contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
             while file.write(bytes(1 << 12)):
-                file.flush()
+                pass
         produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(50)])
         the_error(http, query, "No space left on device")
         filler.unlink()
@@ -230,5 +230,5 @@ def test_sides_of_other_partitions_are_no_join(scene):
             f"JOIN {scene.dst} B WITHIN 1 HOUR ON A.K = B.K;"
         )
         assert "since the number of partitions don't match" in error["message"]
-        assert "`A` partitions = 1; `B` partitions = 3" in error["message"]
+        assert f"`{scene.src}` partitions = 1; `{scene.dst}` partitions = 3" in error["message"]
         assert http.queries() == {}
