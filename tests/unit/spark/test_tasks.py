@@ -1,0 +1,77 @@
+"""The ingest of one task, over Arrow batches as the Kafka source gives them; no Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from ksql.dataflow.load import load
+from ksql.spark import tasks
+from ksql.spark.chunk import unpack_chunks
+from ksql.spark.shipment import Shipment
+from tests.unit.world import World
+
+FAR = 4_102_444_800_000
+
+
+@pytest.fixture(scope="module")
+def plan():
+    world = World(
+        "SET 'cache.max.bytes.buffering' = '0';"
+        "CREATE STREAM S (K STRING KEY, N INT) "
+        "WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"
+        "CREATE TABLE O AS SELECT K, COUNT(*) AS C FROM S WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY K;"
+    )
+    (query,) = world.engine.catalog.queries.values()
+    return query.plan
+
+
+def arrow(*times, first=0, key=b"k"):
+    count = len(times)
+    return pa.RecordBatch.from_pydict(
+        {
+            "topic": ["s"] * count,
+            "partition": [0] * count,
+            "offset": list(range(first, first + count)),
+            "timestamp": list(times),
+            "key": [key] * count,
+            "value": [b'{"N": 1}'] * count,
+            "headers": pa.nulls(count, pa.string()),
+        }
+    )
+
+
+def run(plan, *batches, ahead_ms=0):
+    ship = Shipment(
+        query_id="Q",
+        application_id="app",
+        plan_json=plan,
+        topics=("s",),
+        buckets=(5,),
+        producer=(),
+        loader=load,
+        ahead_ms=ahead_ms,
+    )
+    found = [row for batch in tasks.IngestTask(ship)(iter(batches)) for row in batch.to_pylist()]
+    return found, unpack_chunks([row["BLOB"] for row in found if row["BLOB"]])
+
+
+def test_the_row_that_tells_errors_has_the_latest_time_far_ahead(plan):
+    rows, records = run(plan, arrow(1, FAR, 2), arrow(FAR - 1, first=3), ahead_ms=3_600_000)
+    assert [row["AHEAD"] for row in rows] == [None, FAR]
+    assert (rows[-1]["BLOB"], rows[-1]["ERRORS"]) == (b"", 0)
+    assert [record.timestamp for record in records] == [1, FAR, 2, FAR - 1]
+
+
+def test_without_a_bound_nothing_is_looked_for(plan):
+    rows, _ = run(plan, arrow(1, FAR))
+    assert [row["AHEAD"] for row in rows] == [None]
+
+
+def test_large_records_leave_in_chunks_of_their_own(plan, monkeypatch):
+    """Ten thousand keys of a mebibyte are no chunk that Spark or a worker could hold."""
+    monkeypatch.setattr(tasks, "_HEAVY_BYTES", 1_000)
+    batches = [arrow(1, first=n, key=b"x" * size) for n, size in enumerate((10, 5_000, 20, 5_000))]
+    rows, records = run(plan, *batches)
+    assert len(rows) == 2
+    assert [record.offset for record in records] == [0, 1, 2, 3]
