@@ -1,9 +1,10 @@
-"""Push queries of every shape, over HTTP."""
+"""Push queries of every shape, over HTTP: their rows, and the bound of their state."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.kafka.servers import Hosted
 from tests.kafka.wires import create_topic, produce, unique
 
 SETTINGS = {"auto.offset.reset": "earliest", "cache.max.bytes.buffering": "0"}
@@ -79,6 +80,8 @@ SHAPES: dict[str, list[list[object] | None]] = {
         [1, 3],
     ],
 }
+STATELESS = 3
+LEAST_BOUND = 1_000_000
 DECLARED = {
     "s": "STREAM|(K STRING KEY, N INT, MS BIGINT)",
     "r": "STREAM|(K STRING KEY, N INT, MS BIGINT)",
@@ -98,21 +101,51 @@ RECORDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def names(server):
-    """Two streams and two tables with records, by the letters of the queries above."""
+def declared(server, records):
+    """Two streams and two tables with these records, by the letters of the queries above."""
     found = {letter: unique("push").upper() for letter in DECLARED}
-    for letter, declared in DECLARED.items():
-        kind, columns = declared.split("|")
+    for letter, text in DECLARED.items():
+        kind, columns = text.split("|")
         name = found[letter]
         create_topic(server.bootstrap, name)
         server.http.ksql(
             f"CREATE {kind} {name} {columns} "
             f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', TIMESTAMP='MS');"
         )
-    for letter, records in RECORDS.items():
-        produce(server.bootstrap, found[letter], records)
+        produce(server.bootstrap, name, records[letter])
     return found
+
+
+@pytest.fixture(scope="module")
+def names(server):
+    """Those with few records."""
+    return declared(server, RECORDS)
+
+
+@pytest.fixture(scope="module")
+def bounded(broker, runtime, tmp_path_factory):
+    """A service with the least bound that there is."""
+    hosted = Hosted(
+        broker.bootstrap,
+        runtime,
+        tmp_path_factory.mktemp("bounded"),
+        unique("bounded") + "_",
+        ksql__query__push__state__max__bytes=str(LEAST_BOUND),
+    )
+    try:
+        hosted.start()
+        yield hosted
+    finally:
+        hosted.stop()
+
+
+@pytest.fixture(scope="module")
+def many(bounded):
+    """Those with more keys than that bound has room for, all at one time."""
+    keys = [f"{n:0200}" for n in range(3 * LEAST_BOUND // len(DECLARED) // 200)]
+    value = {"N": 1, "V": 1, "W": 1, "MS": 1_000}
+    records = [(key, value | {"REF": key}) for key in keys]
+    return declared(bounded, dict.fromkeys(DECLARED, records))
 
 
 def pushed(text, names, limit):
@@ -125,3 +158,11 @@ def test_rows(http, names, text):
     wanted = SHAPES[text]
     found = http.rows(pushed(text, names, len(wanted)), SETTINGS)
     assert found == [row for row in wanted if row is not None]
+
+
+@pytest.mark.parametrize("text", list(SHAPES)[STATELESS:])
+def test_its_state_has_a_bound(bounded, many, text):
+    with bounded.http.stream(pushed(text, many, 1_000_000), SETTINGS) as lines:
+        *_, last = lines
+    assert "the query's state has grown beyond" in last["message"]
+    assert "CREATE TABLE .. AS SELECT" in last["message"]
