@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench docs lock \
-	proof-fresh proof-crash proof-soak proof-qtt proof-fuzz proof-upgrades \
+	proof-fresh proof-crash proof-scale proof-soak proof-qtt proof-fuzz proof-upgrades \
 	proof-cuts proof-streams proof-clients
 
 help: ## this list
@@ -74,6 +74,9 @@ proof-crash: setup ## kills at every write of statements and batches; restarts, 
 	$(PYTEST) -q -m proof tests/spark tests/kafka
 	$(RUN) -m tests.crash
 	$(RUN) -m tests.crash.restart
+
+proof-scale: setup ## queries of every kind on two Spark workers, killed one at a time: about 10 minutes
+	$(PYTEST) -q -m proof tests/kafka/test_standalone.py tests/kafka/test_scale.py
 
 MINUTES ?= 30
 

@@ -3,82 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import socket
-import subprocess
-import sys
-from pathlib import Path
 
-import httpx
-import psutil
-import pyspark
 import pytest
 
-from tests.kafka.servers import ROOT, Refused, ServerProcess
-from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
+from tests.kafka.cluster import cluster
+from tests.kafka.servers import Refused, ServerProcess
+from tests.kafka.wires import await_true, produce, read_all, unique
 
 pytestmark = pytest.mark.proof
-
-_HOME = Path(pyspark.__file__).parent
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@contextlib.contextmanager
-def spark_process(log, kind, *arguments):
-    """One of Spark's daemons in the foreground; ended by its process id, with what it started."""
-    environment = os.environ | {
-        "SPARK_HOME": str(_HOME),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
-    }
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            [_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{kind}", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            cwd=log.parent,
-            env=environment,
-        )
-    family = psutil.Process(process.pid)
-    try:
-        yield process
-    finally:
-        children = family.children(recursive=True)
-        process.terminate()
-        process.wait(PATIENCE_S)
-        _gone, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
-        assert alive == []
 
 
 @pytest.fixture
 def master(tmp_path):
     """The URL of a running master that has a worker of two cores."""
-    port, page = free_port(), free_port()
-    url = f"spark://127.0.0.1:{port}"
-    log = tmp_path / "cluster.log"
-    options = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page))
-    worker = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "2", "--memory", "1g")
-    with (
-        spark_process(log, "master.Master", *options),
-        spark_process(log, "worker.Worker", *worker, "--work-dir", str(tmp_path / "work"), url),
-    ):
-
-        def workers():
-            with contextlib.suppress(httpx.TransportError):
-                told = httpx.get(f"http://127.0.0.1:{page}/json/")  # 404 while the page is made
-                return told.is_success and told.json()["aliveworkers"] == 1
-            return False
-
-        await_true("the worker is there", workers)
-        yield url
+    with cluster(tmp_path) as running:
+        running.add_worker(cores=2)
+        yield running.url
 
 
 def test_queries_run_on_a_standalone_cluster(master, broker, tmp_path):
