@@ -177,7 +177,7 @@ def test_values(text, values, result):
         ("s LIKE p ESCAPE '!'", {"s": "x", "p": "x!"}, None, ["ends in its escape"]),
         ("s LIKE 'x!' ESCAPE '!'", {"s": "x"}, None, ["ends in its escape"]),
         ("a[i]", {"a": [1]}, None, ["A[I]: a NULL operand"]),
-        ("ts > 'soon'", {"ts": 1}, None, ["is not a"]),
+        ("ts > s", {"ts": 1, "s": "soon"}, None, ["is not a"]),
         ("PLUS(i, 2)", {}, None, ["must not be NULL"]),
         # the innermost guarded expression is the one that becomes NULL
         ("COALESCE(FAIL(s), 'z')", {"s": "s"}, "z", ["FAIL(S): bad s"]),
