@@ -81,7 +81,7 @@ public final class Oracle {
 
   private static void setBack(Object tracker) {
     try {
-      field(tracker.getClass(), "minTime").setLong(tracker, 0);
+      field(tracker.getClass(), "minTime").setLong(tracker, Long.MIN_VALUE / 2);
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException(error);
     }

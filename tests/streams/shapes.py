@@ -40,21 +40,22 @@ class Shape:
         return {name: value for draw in self.draws for name, value in draw(chance).items()}
 
 
-def statements(given: Given) -> str:
-    """The case in SQL; the result is OUT, its topic, too."""
+def statements(given: Given, tag: str = "") -> str:
+    """The case in SQL; the result is OUT. Topics are named after their sources, then the tag."""
     shape = SHAPES[given["shape"]]
     lines = []
     for topic in shape.streams + shape.tables:
         kind, key = ("STREAM", "KEY") if topic in shape.streams else ("TABLE", "PRIMARY KEY")
         columns = f"K STRING {key}, {_COLUMNS[topic]}"
         lines.append(
-            f"CREATE {kind} {topic} ({columns}) WITH (KAFKA_TOPIC='{topic}', PARTITIONS=1);"
+            f"CREATE {kind} {topic} ({columns}) WITH (KAFKA_TOPIC='{topic}{tag}', PARTITIONS=1);"
         )
     read = "l"
     for kind, join in zip(given.get("kind", "").split(), shape.joins, strict=True):
         within = f" {_within_clause(given)}" if join.within else ""
         read += f" {kind} JOIN {join.other}{within} ON {join.on}"
-    return "\n".join([*lines, shape.query(given, read)])
+    query = shape.query(given, read).replace("OUT AS", f"OUT WITH (KAFKA_TOPIC='OUT{tag}') AS")
+    return "\n".join([*lines, query])
 
 
 def unit_ms(given: Given) -> int:
