@@ -24,6 +24,10 @@ class Ahead:
         self.count = 0
         self.latest_ms: int | None = None
 
+    def concerns(self, times: Sequence[int]) -> bool:
+        """Whether one of the times is far ahead."""
+        return max(times, default=0) > self._bound
+
     def see(
         self,
         batch: RawBatch,
@@ -35,7 +39,7 @@ class Ahead:
 
         Those without a row were left out by WHERE: they move no stream time.
         """
-        if max(times, default=0) <= self._bound:
+        if not self.concerns(times):
             return
         far = [
             (time, place)

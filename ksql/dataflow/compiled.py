@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from ksql.dataflow import exits
 from ksql.dataflow.arms import Code, Encoder, ExitArm, KeyedArm
-from ksql.dataflow.fused import Fused, fused
+from ksql.dataflow.fused import Fused, FusedRows, fused, fused_rows
 from ksql.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
 from ksql.dataflow.layout import layout
 from ksql.dataflow.program import Out
@@ -75,8 +75,13 @@ class Compiled(Generic[Out]):
             None if stage in handing else self._arm_from("stage", stage)
             for stage in range(self.stages - 1)
         ]
+        combined = cut.arms[0] if self._combine is not None else None
+        fast = [
+            None if combined is None else fused_rows(reader, combined, code)
+            for reader in self._readers
+        ]
         self._sources = {
-            topic: [self._source_ingest(topic, index) for index in indices]
+            topic: [self._source_ingest(topic, index, fast[index]) for index in indices]
             for topic, indices in (self._by_topic.items() if self.stages else ())
         }
 
@@ -138,9 +143,9 @@ class Compiled(Generic[Out]):
         """The arm that starts at a source or behind a stage."""
         return next(a for a in self._arms if (a.entry.kind, a.entry.index) == (kind, index))
 
-    def _source_ingest(self, topic: str, index: int) -> SourceIngest:
+    def _source_ingest(self, topic: str, index: int, fast: FusedRows | None) -> SourceIngest:
         arm, number = self._arm_from("source", index), self.topic_numbers[topic]
-        return SourceIngest(self._readers[index], number, arm)
+        return SourceIngest(self._readers[index], number, arm, fast)
 
 
 def writing(

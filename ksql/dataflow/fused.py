@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ksql.analysis import bound as b
 from ksql.base.codegen import indent
 from ksql.compile.compile import Body, compile_body
+from ksql.dataflow.arms import NULL_KEY
 from ksql.dataflow.flow import conjunction
 from ksql.dataflow.layout import source_cells
 from ksql.formats.table import SKIP, EncodeError
@@ -25,9 +26,11 @@ from ksql.types.schema import ROWOFFSET, ROWPARTITION, ROWTIME, Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ksql.analysis.bound import Bound
     from ksql.base.records import OutRecord, Row
     from ksql.dataflow.arms import Code, Encoder
-    from ksql.dataflow.layout import Exit
+    from ksql.dataflow.flow import Flow
+    from ksql.dataflow.layout import Arm, Exit
     from ksql.dataflow.program import RawBatch
     from ksql.dataflow.reading import Reader
     from ksql.formats.table import DecodeError
@@ -166,18 +169,21 @@ class Fused:
 def fused(reader: Reader, exit_: Exit, sink: Sink, encoder: Encoder, code: Code) -> Fused | None:
     """The loop for an exit that begins at a source; None if it needs the other road."""
     source = reader.source
-    if not _is_ordinary(source, exit_, sink):
+    if not _is_ordinary(source, exit_.flow) or sink.window or sink.timestamp:
         return None
     passing = _passes(source, exit_, sink, reader)
-    body = _body(source, exit_, passing=passing, code=code)
-    key_places = {place for place, cell in enumerate(_cells(source)) if cell.startswith("q")}
-    run = _compiled(body, source, exit_, encoder, passing=passing)
-    intake = Intake(reader, key_rows=not body.columns.isdisjoint(key_places))
-    return Fused(intake, run, encoder, passing=passing)
+    cells = _cells(source)
+    outputs = exit_.value if passing else (*exit_.key, *exit_.value)
+    body = _body(cells, exit_.flow, outputs, code)
+    run = _compiled(body, cells, exit_, encoder, passing=passing)
+    return Fused(Intake(reader, key_rows=_reads_key(body, cells)), run, encoder, passing=passing)
 
 
-def _is_ordinary(source: Source, exit_: Exit, sink: Sink) -> bool:
-    flow = exit_.flow
+def _reads_key(body: Body, cells: Sequence[str]) -> bool:
+    return any(cells[place].startswith("q") for place in body.columns)
+
+
+def _is_ordinary(source: Source, flow: Flow) -> bool:
     return (
         source.window is None
         and source.timestamp is None
@@ -185,8 +191,6 @@ def _is_ordinary(source: Source, exit_: Exit, sink: Sink) -> bool:
         and not flow.table
         and flow.entry.kind == "source"
         and flow.entry.explosion is None
-        and sink.window is None
-        and sink.timestamp is None
     )
 
 
@@ -219,21 +223,19 @@ def _cells(source: Source) -> list[str]:
     return cells
 
 
-def _body(source: Source, exit_: Exit, *, passing: bool, code: Code) -> Body:
-    outputs = exit_.value if passing else (*exit_.key, *exit_.value)
-    columns = list(zip(exit_.flow.entry.shape.names, _cells(source), strict=True))
-    where = conjunction(exit_.flow.wheres)
+def _body(cells: Sequence[str], flow: Flow, outputs: Sequence[Bound], code: Code) -> Body:
+    columns = list(zip(flow.entry.shape.names, cells, strict=True))
+    where = conjunction(flow.wheres)
     return compile_body(columns, "i", where, outputs, code.functions, code.settings)
 
 
 def _compiled(
-    body: Body, source: Source, exit_: Exit, encoder: Encoder, *, passing: bool
+    body: Body, cells: Sequence[str], exit_: Exit, encoder: Encoder, *, passing: bool
 ) -> Callable[..., tuple[list[Any], Any, Any]]:
     """Write the loop: only what a condition may drop is collected anew."""
     width = 0 if passing else len(exit_.key)
     lines, document, known = _document(body.values[width:], encoder)
     lines.append(f"add_value({document})")
-    cells = _cells(source)
     needed = {"v", *(cells[place][0] for place in body.columns)}
     if body.reports:
         needed.add("i")
@@ -249,18 +251,62 @@ def _compiled(
             lines.append("add_key(k)")
             needed.add("k")
             keys = "out_keys"
-    first, *rest = lines
+    return _loop(body, lines, needed, f"{keys}, {times}", _LABEL, known)
+
+
+def _loop(
+    body: Body,
+    keep: Sequence[str],
+    needed: set[str],
+    result: str,
+    label: str,
+    known: Mapping[str, Any],
+) -> Callable[..., tuple[list[Any], Any, Any]]:
+    """Write the loop that does these statements for a row that is kept."""
+    first, *rest = keep
     text = _LOOP.format(
         variables=", ".join(sorted(needed)),
         columns=", ".join(_COLUMNS[name] for name in sorted(needed)),
         lines="\n".join(indent([*body.lines(["continue"], first), *rest], 2)),
-        result=f"{keys}, {times}",
+        result=result,
     )
-    source_lines = [*body.code.prologue, *text.splitlines()]
-    run: Callable[..., tuple[list[Any], Any, Any]] = body.executed(source_lines, _LABEL, known)[
-        "run"
-    ]
+    source = [*body.code.prologue, *text.splitlines()]
+    run: Callable[..., tuple[list[Any], Any, Any]] = body.executed(source, label, known)["run"]
     return run
+
+
+class FusedRows:
+    """The rows that an aggregate combines, from a stream's batch."""
+
+    def __init__(self, intake: Intake, run: Callable[..., tuple[list[Any], Any, Any]]) -> None:
+        self._intake = intake
+        self._run = run
+
+    def rows(self, batch: RawBatch, log: LogError) -> tuple[list[Any], Sequence[int]] | None:
+        """Key columns, then what is carried, and times; None if the batch is not ordinary."""
+        found = self._intake.decoded(batch, log)
+        if found is None:
+            return None
+        log_row = self._intake.row_logger(found, log)
+        rows, without_key, times = self._run(*found, log_row)
+        for place in without_key:
+            log_row("groupby", NULL_KEY, place)
+        return rows, times
+
+
+def fused_rows(reader: Reader, arm: Arm, code: Code) -> FusedRows | None:
+    """The loop for an arm that begins at a source; None if it needs the other road."""
+    if not _is_ordinary(reader.source, arm.flow) or arm.null_keys:
+        return None
+    cells = _cells(reader.source)
+    body = _body(cells, arm.flow, (*arm.key, *arm.carried), code)
+    tests = [f"{v} is None" for v in body.values[: len(arm.key)] if v.isidentifier()]
+    keep = [f"add_value({_tuple(body.values)})", "add_time(t)"]
+    if tests:
+        keep = [f"if {' or '.join(tests)}:", "    add_key(i)", "else:", *indent(keep)]
+    needed = {"v", "t", "i", *(cells[place][0] for place in body.columns)}
+    run = _loop(body, keep, needed, "out_keys, out_times", "PreProject", {})
+    return FusedRows(Intake(reader, key_rows=_reads_key(body, cells)), run)
 
 
 def _document(values: Sequence[str], encoder: Encoder) -> tuple[list[str], str, Mapping[str, Any]]:

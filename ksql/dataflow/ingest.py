@@ -14,8 +14,10 @@ from ksql.processors.order import Turns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ksql.base.records import Row
     from ksql.dataflow.ahead import Ahead
     from ksql.dataflow.arms import KeyedArm
+    from ksql.dataflow.fused import FusedRows
     from ksql.dataflow.reading import Arrivals, Reader
     from ksql.processors.base import LogError
     from ksql.processors.combine import Combine
@@ -27,9 +29,12 @@ _new = tuple.__new__
 class SourceIngest:
     """A source of a program with stages: its reader, its topic's number, its way to a stage."""
 
-    def __init__(self, reader: Reader, topic: int, arm: KeyedArm) -> None:
+    def __init__(
+        self, reader: Reader, topic: int, arm: KeyedArm, fused: FusedRows | None = None
+    ) -> None:
         self.reader = reader
         self.arm = arm
+        self.fused = fused
         self._topic = topic
 
     def keyed(
@@ -78,6 +83,18 @@ class SourceIngest:
                 key = arm.tick_key(row, log)
                 out.append(Record(arm.port, key, None, time, *place, turn=turn))
         return out
+
+    def rows(self, batch: RawBatch, log: LogError) -> tuple[Sequence[Row | None], Sequence[int]]:
+        """Key columns, then what is carried, and times, of records that are no deletions."""
+        rows = None if self.fused is None else self.fused.rows(batch, log)
+        return self.rows_stepwise(batch, log) if rows is None else rows
+
+    def rows_stepwise(
+        self, batch: RawBatch, log: LogError
+    ) -> tuple[Sequence[Row | None], Sequence[int]]:
+        """The same, each step by itself; None for a row that goes nowhere."""
+        found = self.reader.read(batch, log).alive()
+        return self.arm.projected(found.rows, log), found.times
 
     def _keyed_changes(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
         """A table's records, deletions among them, in their order."""
@@ -129,18 +146,22 @@ class CombinedIngest:
         combine: Combine,
         ahead: Ahead | None = None,
     ) -> None:
-        self._sources = sources
+        self.sources = sources
         self._ahead = ahead
         self._combiner = Combiner(combine)
 
     def add(self, batch: RawBatch, log: LogError) -> list[Record]:
         """Fold a batch; nothing leaves yet."""
         for topic, part in by_topic(batch):
-            for source in self._sources.get(topic, ()):
+            for source in self.sources.get(topic, ()):
+                ahead = self._ahead
+                # a loop leaves the records' own times as they are, and their places behind
+                if ahead is None or (source.fused and not ahead.concerns(part.timestamps)):
+                    self._combiner.add(*source.rows(part, log), log)
+                    continue
                 found = source.reader.read(part, log).alive()
                 rows = source.arm.projected(found.rows, log)
-                if self._ahead is not None:
-                    self._ahead.see(part, found.times, found.places, rows)
+                ahead.see(part, found.times, found.places, rows)
                 self._combiner.add(rows, found.times, log)
         return []
 
