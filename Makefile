@@ -106,8 +106,9 @@ proof-cuts: setup ## the same records in other micro-batches: RUNS random cases 
 
 INPUTS ?= 2100
 
-proof-streams: setup ## INPUTS generated inputs of all stateful shapes, compared with Kafka Streams
+proof-streams: setup ## INPUTS generated inputs of all stateful shapes, compared with Kafka Streams; some on Spark
 	$(RUN) -m tests.streams --inputs $(INPUTS)
+	$(PYTEST) -q -m proof tests/spark/test_streams.py
 
 proof-fuzz: setup ## random and broken statements, records, requests, 10 minutes each
 	$(RUN) -m tests.fuzz
