@@ -155,11 +155,9 @@ def to_double(value: Value, path: str) -> float | None:
     if value is None:
         return None
     kind = type(value)
-    if kind is float:
-        return float(value) + 0.0  # a number of JSON has no negative zero
-    if kind is int or kind is Decimal:
+    if kind is float or kind is int or kind is Decimal:
         try:
-            return float(value)
+            return float(value) + 0.0  # a number of JSON has no negative zero
         except OverflowError:
             return float("-inf") if value < 0 else float("inf")
     if kind is str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -113,6 +114,19 @@ def same(a: object, b: object) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
     return type(a) is type(b) and str(a) == str(b)
+
+
+def unsigned(value: Any) -> Any:
+    """Return the value with 0.0 for -0.0, as numbers of JSON are read."""
+    match value:
+        case float():
+            return value + 0.0
+        case list() | tuple():
+            return type(value)(map(unsigned, value))
+        case dict():
+            return {key: unsigned(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def sorted_maps(value: object) -> object:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ksql.formats.implementation import Wanted
@@ -211,6 +211,12 @@ def test_exact_digits_in_a_batch_with_decimals():
     assert c.same(rows, [(D("1.10"), "1.10"), (D("123456789012345678.91"), None)])
 
 
+def test_no_zero_of_a_number_is_negative_beside_exact_digits():
+    serde = json((c.value("A", DOUBLE), c.value("D", model.Decimal(20, 2))), wrapped=True)
+    [(zero, _)] = serde.decode_many([b'{"A":-0.0,"D":123456789012345678.91}'], c.fail)
+    assert c.same(zero, 0.0)
+
+
 WRITTEN = [
     (BOOLEAN, False, "false"),
     (INT, -1, "-1"),
@@ -276,6 +282,7 @@ def test_documents_in_a_batch_are_parted_by_what_no_document_holds():
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=50)
 @given(c.rows(), st.booleans())
+@example(((c.value("A", DOUBLE),), [(-0.0,)]), False)
 def test_round_trip(table, single):
     columns, rows = table
     if single:
@@ -285,7 +292,7 @@ def test_round_trip(table, single):
     encoded = serde.encode_many(rows)
     assert encoded == [serde.encode(row) for row in rows]
     decoded = serde.decode_many(encoded, c.fail)
-    assert c.same(decoded, expected)
+    assert c.same(decoded, c.unsigned(expected))
     for data in encoded:
         if data is not None:
             orjson.loads(data)
