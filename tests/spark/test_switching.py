@@ -31,14 +31,15 @@ def switch(runtime):
         query.stop(graceful=False)
 
 
-def await_begun(query, batch):
+def await_begun(query, topic):
+    """Wait for the first batch with records; one without may have gone before it."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         position = checkpoint.planned(query.place.checkpoint)
-        if position is not None and position.batch >= batch:
+        if position is not None and any(position.offsets.get(topic, {}).values()):
             return
         time.sleep(0.01)
-    pytest.fail(f"batch {batch} does not begin")
+    pytest.fail("no batch with records begins")
 
 
 def tags(desk, sink):
@@ -50,7 +51,7 @@ def test_a_long_batch_refuses_the_switch_and_is_not_cut_through(desk, start, swi
     query = start(desk.spec("copy", source, sink, tag="old", slow_s=4))
     assert query.await_started().state is State.RUNNING
     desk.send(source, *((f"k{n}", str(n)) for n in range(4)))
-    await_begun(query, 0)
+    await_begun(query, source)
     with pytest.raises(BatchUnfinished):
         switch(query, desk.spec("copy", source, sink, tag="new"), 0.2)
     assert query.await_idle(desk.ends(source))
