@@ -127,13 +127,22 @@ def life_of(checkpoint: Path) -> Life | None:
     """
     file = checkpoint / _FILE
     try:
+        return _named(file) or _nameless(checkpoint)
+    except OSError as error:
+        raise CheckpointDamaged(file, str(error)) from error
+
+
+def _named(file: Path) -> Life | None:
+    try:
         with readable(file):
             _, found = stored.read(file.read_text(encoding="utf-8"), _VERSIONS, "format")
             return Life(stored.text_of(found, "incarnation"))
     except FileNotFoundError:
-        return Life("") if holds_anything(checkpoint) and not _torn(checkpoint) else None
-    except OSError as error:
-        raise CheckpointDamaged(file, str(error)) from error
+        return None
+
+
+def _nameless(checkpoint: Path) -> Life | None:
+    return Life("") if holds_anything(checkpoint) and not _torn(checkpoint) else None
 
 
 def require(query_id: str, checkpoint: Path) -> Life:

@@ -38,6 +38,16 @@ def test_batches_without_their_beginning_are_no_checkpoint_of_a_former_version(t
     assert lives.require("Q", tmp_path) == Life("")
 
 
+def test_a_directory_that_cannot_be_looked_into_is_not_taken_for_gone(tmp_path, monkeypatch):
+    def iterdir(_path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with pytest.raises(CheckpointDamaged) as found:
+        lives.life_of(tmp_path)
+    assert "Input/output error" in found.value.detail
+
+
 @pytest.mark.parametrize("made", [False, True])
 def test_a_checkpoint_that_is_gone_is_no_new_one(tmp_path, made):
     place = tmp_path / "Q"
