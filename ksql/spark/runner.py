@@ -232,6 +232,7 @@ class SparkRunner:
 
     def forget(self, query_id: QueryId) -> None:
         """End a life for good: delete checkpoint and state, and what Kafka remembers of it."""
+        self._runtime.forget(self._around.space + query_id)
         place = self.checkpoint(query_id)
         try:
             life = lives.life_of(place)

@@ -152,6 +152,7 @@ class RunningQuery:
         with self._changed:
             self._batch_at_start = batch
             self._origins = {topic: known.get(topic, "") for topic in self._spec.topics}
+            self.tally.begin(self._spec.incarnation)
             self._query = query
             self._next_try = None
             self._asked_to_end = False

@@ -138,6 +138,11 @@ class SparkRuntime:
         with self._lock:
             return self._tallies.setdefault(name, Tally())
 
+    def forget(self, name: str) -> None:
+        """Drop the counts of a query whose life is over."""
+        with self._lock:
+            self._tallies.pop(name, None)
+
     def _forget(self, query: RunningQuery) -> None:
         """Let go of a query that has been stopped: as long as it is held, Spark holds its plans."""
         with self._lock:

@@ -53,6 +53,16 @@ class Tally:
     """Sums of one query; looked at about once a second."""
 
     def __init__(self) -> None:
+        self._life: str | None = None
+        self._clear()
+
+    def begin(self, life: str | None) -> None:
+        """Count a launch of that life; what another life has done is no longer counted."""
+        if self._life not in (None, life):
+            self._clear()
+        self._life = life
+
+    def _clear(self) -> None:
         self.totals = Totals()
         self._counted = ""
         self._held: dict[int, dict[int, tuple[int, int]]] = {}

@@ -36,6 +36,7 @@ class Spark:
 
     def __init__(self):
         self.started = []
+        self.forgotten = []
 
     def launch(self, spec):
         self.started.append(spec)
@@ -49,11 +50,17 @@ class Spark:
     def watch(self, _query):
         pass
 
+    def forget(self, name):
+        self.forgotten.append(name)
+
     begin = SparkRuntime.begin
 
 
 class Still:
     """Counts nothing."""
+
+    def begin(self, _life):
+        pass
 
     def add(self, _query):
         pass
@@ -144,6 +151,7 @@ def test_an_id_that_comes_again_has_another_life(desk, query):
         True,
         False,
     ]
+    assert desk.runtime.forgotten == [query.id] * 2
 
 
 def test_a_new_query_does_not_take_over_what_lies_under_its_name(desk, query):

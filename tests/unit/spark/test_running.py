@@ -21,6 +21,9 @@ class Quiet:
     totals = None
 
     def add(self, query):
+    def begin(self, life):
+        pass
+
         pass
 
     def update(self, query):

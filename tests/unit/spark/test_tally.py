@@ -37,5 +37,21 @@ def test_a_stage_holds_what_its_buckets_held_last(monkeypatch):
     assert (made.totals.rows_in, made.totals.rows_out, made.totals.errors) == (40, 6, 3)
 
 
+def test_another_life_is_counted_from_nothing_and_the_same_one_goes_on(monkeypatch):
+    monkeypatch.setattr(
+        tally,
+        "batches_after",
+        lambda query, moment: [each for each in query if each["timestamp"] > moment],
+    )
+    made = Tally()
+    counted = []
+    for life in ("first", "first", "second"):
+        made.begin(life)
+        counted.append((made.totals.rows_in, made.totals.ahead_ms, made.held()))
+        seen = {"ingest": {"ahead": 99}, "stage-0": {"held": [bucket(5, 10, 100)]}}
+        made.add([batch(1, **seen)])
+    assert counted == [(0, None, ()), (10, 99, (Held(0, 10, 100, 1),)), (0, None, ())]
+
+
 def test_a_query_without_state_holds_nothing(monkeypatch):
     assert tallied(monkeypatch, batch(1, tally={"produced": 6, "errors": 0})).held() == ()
