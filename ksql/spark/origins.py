@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 _VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"topics"})}
 _FILE: Final = "topics.json"
+NOBODYS: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""Kafka's id of nothing: noted for a topic that went away before its id was known."""
+GONE_S: Final = 15.0
+"""How long a topic must be missing to be gone: a broker that comes up learns of it later."""
 
 
 class TopicRemade(ServerError):
@@ -29,7 +33,9 @@ class TopicRemade(ServerError):
 
     def __init__(self, query_id: str, topics: Mapping[str, tuple[str, str]]) -> None:
         names = ", ".join(f'"{topic}"' for topic in topics)
-        ids = ", ".join(f"{topic}: {then}, now {now}" for topic, (then, now) in topics.items())
+        ids = ", ".join(
+            f"{topic}: {_shown(then)}, now {now}" for topic, (then, now) in topics.items()
+        )
         super().__init__(
             f"topic {names} was deleted and made anew since query {query_id} has read it",
             detail=f"Kafka's id of it has changed ({ids}). The query's offsets belong to the "
@@ -45,7 +51,7 @@ class TopicGone(ServerError):
 
     def __init__(self, query_id: str, topics: Mapping[str, str]) -> None:
         names = ", ".join(f'"{topic}"' for topic in topics)
-        ids = ", ".join(f"{topic}: {id_ or 'unknown'}" for topic, id_ in topics.items())
+        ids = ", ".join(f"{topic}: {_shown(id_)}" for topic, id_ in topics.items())
         super().__init__(
             f"topic {names}, which query {query_id} reads, was deleted",
             detail=f"Kafka has no topic of that name (its id was {ids}). Records that the query "
@@ -55,6 +61,10 @@ class TopicGone(ServerError):
             "made with ksql.query.fail.on.data.loss=false continues by itself as soon as there "
             "is such a topic, from its beginning.",
         )
+
+
+def _shown(id_: str) -> str:
+    return "unknown" if id_ in ("", NOBODYS) else id_
 
 
 def read(checkpoint: Path) -> dict[str, str]:

@@ -94,7 +94,7 @@ class SparkRunner:
         aside: Aside,
         incarnation: Callable[[], str],
         end_groups: Callable[[re.Pattern[str]], object] = lambda _names: None,
-        vetting: Vetting = Vetting(),  # noqa: B008 - immutable
+        vetting: Vetting = Vetting(),  # noqa: B008 - it misses nothing
     ) -> None:
         """``ends`` and ``begins`` give the end and the first offsets of topics.
 
@@ -368,13 +368,15 @@ class SparkRunner:
         except (lives.CheckpointMissing, shape.OtherPlan):
             if not _names(self._around.anew, query_id):
                 raise
-            found = self._begin_anew(query_id)
+            return self._begin_anew(query_id, plan)
         shape.mark(place, wanted)
         return found
 
-    def _begin_anew(self, query_id: QueryId) -> Life:
+    def _begin_anew(self, query_id: QueryId, plan: QueryPlan) -> Life:
         _log.warning("query_begins_anew", extra={"query_id": query_id})
-        return self._begin_life(query_id, "its query begins anew")
+        life = self._begin_life(query_id, "its query begins anew")
+        shape.mark(self.checkpoint(query_id), shape.shape_of(query_id, plan))
+        return life
 
     def _vetted(self, query: PersistentQuery, spec: QuerySpec) -> QuerySpec:
         """Return the launch that fits to what Kafka has: the one asked for, or that of a new life.
@@ -385,7 +387,7 @@ class SparkRunner:
             try:
                 self._vetting.check(spec, self._owner(query.id))
             except (lives.OlderCheckpoint, TopicRemade) as unfit:
-                life = self._life_instead(query.id, unfit)
+                life = self._life_instead(query, unfit)
             else:
                 return spec
             starts = self._starts(query)
@@ -394,13 +396,13 @@ class SparkRunner:
             query, replace(spec, incarnation=life.incarnation, application_id=name, topics=starts)
         )
 
-    def _life_instead(self, query_id: QueryId, unfit: KsqlError) -> Life:
+    def _life_instead(self, query: PersistentQuery, unfit: KsqlError) -> Life:
         older = isinstance(unfit, lives.OlderCheckpoint)
-        if older and _names(self._around.older, query_id):
-            _log.warning("query_continues_from_an_older_checkpoint", extra={"query_id": query_id})
-            return lives.begin(self.checkpoint(query_id), self._incarnation())
-        if _names(self._around.anew, query_id):
-            return self._begin_anew(query_id)
+        if older and _names(self._around.older, query.id):
+            _log.warning("query_continues_from_an_older_checkpoint", extra={"query_id": query.id})
+            return lives.begin(self.checkpoint(query.id), self._incarnation())
+        if _names(self._around.anew, query.id):
+            return self._begin_anew(query.id, plan_of(query))
         raise unfit
 
     def _owner(self, query_id: str) -> str:

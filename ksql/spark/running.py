@@ -144,9 +144,9 @@ class RunningQuery:
 
     def _launch(self) -> None:
         """Start a life of the query, unless it was stopped meanwhile."""
-        if self._spec is None:
-            self._spec = self._hands.prepare()
-        self._spec = self._hands.vet(self._spec)
+        spec = self._spec or self._hands.prepare()
+        self._spec = None  # what is refused is prepared anew: its life may be another by then
+        self._spec = self._hands.vet(spec)
         batch, known = self._last_batch(), origins.read(self.place.checkpoint)
         query = self._hands.launch(self._spec)
         with self._changed:

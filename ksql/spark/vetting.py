@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ksql.spark import checkpoint, lives, origins
@@ -27,7 +28,7 @@ class Vetting:
 
     ``marks`` gives the highest offset of the groups of that name, ``topic_ids`` the ids of the
     topics that exist, ``begins`` their first offsets. All of them are asked again for a while if
-    Kafka does not answer.
+    Kafka does not answer. ``clock`` gives seconds that only grow.
     """
 
     marks: Callable[[re.Pattern[str]], int] = lambda _names: 0
@@ -35,6 +36,8 @@ class Vetting:
         topics, ""
     )
     begins: Callable[[Iterable[str]], Mapping[tuple[str, int], int]] = lambda _topics: {}
+    clock: Callable[[], float] = time.monotonic
+    _missed: dict[str, float] = field(default_factory=dict)
 
     def check(self, spec: QuerySpec, owner: str) -> None:
         """Refuse a checkpoint that does not fit; write the topics' ids into one that does.
@@ -52,10 +55,12 @@ class Vetting:
         self._check_topics(spec, planned)
 
     def _check_topics(self, spec: QuerySpec, planned: Position | None) -> None:
+        missed = self._missed.pop(spec.query_id, None)
         then, now = origins.read(spec.checkpoint), self.topic_ids(spec.topics)
         begun = set(planned.offsets) if planned is not None else set(then)
         read = {topic: then.get(topic, "") for topic in spec.topics if topic in begun}
         if missing := origins.gone(read, now):
+            self._note_gone(spec, then, missing, missed)
             raise origins.TopicGone(spec.query_id, missing)
         if found := origins.remade(then, now, begun):
             if spec.fail_on_data_loss or planned is None:
@@ -63,6 +68,20 @@ class Vetting:
             self._read_again(spec, list(found))
         if (known := origins.kept(then, now, begun)) != then:
             origins.write(spec.checkpoint, known)
+
+    def _note_gone(
+        self,
+        spec: QuerySpec,
+        then: Mapping[str, str],
+        missing: Mapping[str, str],
+        since: float | None,
+    ) -> None:
+        """Have topics of unknown ids found remade once they are back, if they are really gone."""
+        unknown = {topic: origins.NOBODYS for topic, id_ in missing.items() if not id_}
+        now = self.clock()
+        self._missed[spec.query_id] = since = now if since is None else since
+        if unknown and now - since >= origins.GONE_S:
+            origins.write(spec.checkpoint, {**then, **unknown})
 
     def _read_again(self, spec: QuerySpec, topics: list[str]) -> None:
         starts: checkpoint.Offsets = {topic: {} for topic in topics}

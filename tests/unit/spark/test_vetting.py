@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from ksql.base.errors import KsqlError
 from ksql.kafka.errors import KafkaUnreachable
-from ksql.spark import checkpoint, lives, origins
+from ksql.spark import checkpoint, lives, origins, shape
 from ksql.spark.spec import State
 from ksql.spark.vetting import Vetting
 from tests.unit.spark.test_runner import Desk
@@ -30,6 +31,8 @@ class Kafka:
         self.ids = {"s": "first"}
         self.begin = 0
         self.problem = None
+        self.away = False
+        self.now = 0.0
 
     def highest(self, names):
         if self.problem:
@@ -39,9 +42,15 @@ class Kafka:
     def vetting(self):
         return Vetting(
             self.highest,
-            lambda topics: {name: self.ids[name] for name in topics if name in self.ids},
+            self.topic_ids,
             lambda topics: {(name, part): self.begin for name in topics for part in (0, 1)},
+            lambda: self.now,
         )
+
+    def topic_ids(self, topics):
+        if self.away:
+            raise KafkaUnreachable("b:1", "away")
+        return {name: self.ids[name] for name in topics if name in self.ids}
 
 
 @pytest.fixture
@@ -251,6 +260,79 @@ def test_a_checkpoint_that_has_no_ids_adopts_them(tmp_path, query, kafka):
     _, status = gone_on(tmp_path, query, kafka)
     assert status.state is State.RUNNING
     assert origins.read(place) == {"s": "second"}
+
+
+def judged(desk, query):
+    """The outcome of another launch."""
+    try:
+        desk.runner.running[query.id].start()
+    except KsqlError as error:
+        return type(error)
+    desk.runner.stop(query.id)
+    return None
+
+
+def without_ids(tmp_path, query, kafka):
+    stopped(tmp_path, query, kafka)
+    place = tmp_path / "queries" / query.id
+    (place / "topics.json").unlink()
+    kafka.ids = {}
+    desk, status = gone_on(tmp_path, query, kafka)
+    assert "(its id was s: unknown)" in status.last_error
+    assert origins.read(place) == {}
+    return desk
+
+
+def test_one_that_has_no_ids_does_not_adopt_a_topic_that_was_gone(tmp_path, query, kafka):
+    desk = without_ids(tmp_path, query, kafka)
+    kafka.now += origins.GONE_S
+    assert judged(desk, query) is origins.TopicGone
+    kafka.ids = {"s": "second"}
+    again, status = gone_on(tmp_path, query, kafka)
+    assert "s: unknown, now second" in status.last_error
+    assert judged(again, query) is origins.TopicRemade
+
+
+@pytest.mark.parametrize("between", ["soon", "away"])
+def test_a_topic_that_was_only_missed_for_a_moment_is_adopted(tmp_path, query, kafka, between):
+    desk = without_ids(tmp_path, query, kafka)
+    if between == "soon":
+        kafka.now += origins.GONE_S - 1
+    else:
+        kafka.now += 1
+        kafka.away = True
+        assert judged(desk, query) is KafkaUnreachable
+        kafka.now += origins.GONE_S
+        kafka.away = False
+    assert judged(desk, query) is origins.TopicGone
+    kafka.ids = {"s": "first"}
+    assert judged(desk, query) is None
+
+
+def test_a_life_that_begins_anew_has_the_shape_of_its_plan(tmp_path, query, kafka):
+    stopped(tmp_path, query, kafka)
+    kafka.ids["s"] = "second"
+    desk, _ = gone_on(tmp_path, query, kafka, anew=frozenset({query.id}))
+    assert shape.read(desk.runner.checkpoint(query.id))["id"] == query.id
+
+
+@pytest.mark.parametrize("choice", ["older", "anew"])
+def test_a_life_that_could_not_be_launched_is_launched_at_the_next_try(
+    tmp_path, query, kafka, choice
+):
+    kafka.marks[stopped(tmp_path, query, kafka)] = 9
+    desk = Desk(tmp_path, vetting=kafka.vetting(), **{choice: frozenset({query.id})})
+
+    def named():
+        kafka.away = True  # from now on, in the midst of the launch
+        return "second"
+
+    desk.runner._incarnation = named
+    desk.runner.go_on([query])
+    assert desk.runtime.started == []
+    kafka.away = False
+    assert judged(desk, query) is None
+    assert desk.application().endswith("-second")
 
 
 def test_offsets_of_a_topic_that_was_not_read_lately_are_no_matter():
