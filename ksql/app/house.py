@@ -240,7 +240,7 @@ class House:
             ),
         )
 
-        self._lookout = Lookout(impatient(self.kafka).topic_ids)
+        self._lookout = Lookout(impatient(self.kafka).topic_ids, time.monotonic)
 
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
         self.log = KafkaCommandLog(

@@ -8,7 +8,7 @@ again. What differs ends its query; the next launch judges what can be done.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ksql.base.errors import KsqlError
 from ksql.spark import origins
@@ -32,46 +32,85 @@ class Reading(Protocol):
     def lost(self) -> KsqlError | None:
         """Return what says that its checkpoint has gone; None as a rule."""
 
-    def end_for(self, problem: KsqlError) -> None:
-        """End it at once, and note the reason."""
+    def end_for(self, problem: KsqlError, ids: Mapping[str, str]) -> None:
+        """End it at once and note the reason, if ``ids`` are still those of its launch."""
+
+
+class _Suspicion(NamedTuple):
+    """Since when every look at a launch, known by its ids, has found the same."""
+
+    ids: Mapping[str, str]
+    since: float
+
+
+_Suspicions = dict[tuple[str, str], _Suspicion]
+"""By the query's id and the text of what was found."""
 
 
 class Lookout:
     """Compares the topics of running queries with those of their last launch; for one thread.
 
-    A broker that has just come up may know less than the others for a moment. A difference
-    therefore counts only if two looks in a row find it.
+    One look proves nothing: what differs counts if two looks in a row find it. A broker that has
+    just come up may not know all topics yet, so a topic is gone only if no look has found it for
+    ``origins.GONE_S``. Nothing wrong is read meanwhile.
     """
 
-    def __init__(self, topic_ids: Callable[[Iterable[str]], Mapping[str, str]]) -> None:
-        """``topic_ids`` gives the ids of those topics that exist, asked without patience."""
+    def __init__(
+        self,
+        topic_ids: Callable[[Iterable[str]], Mapping[str, str]],
+        clock: Callable[[], float],
+    ) -> None:
+        """``topic_ids`` gives the ids of those topics that exist, asked without patience.
+
+        ``clock`` gives seconds that only grow.
+        """
         self._topic_ids = topic_ids
-        self._suspected: frozenset[tuple[str, str]] = frozenset()
+        self._clock = clock
+        self._lost: _Suspicions = {}
+        self._changed: _Suspicions = {}
         self._blind = False
 
     def look(self, queries: Iterable[Reading]) -> None:
-        """Look once; end the queries without checkpoint and those whose topics differed twice."""
-        running = list(queries)
-        for query in running:
-            if (missing := query.lost()) is not None:
-                query.end_for(missing)  # Spark would write a new one in its place
-        self._compare(running)
+        """Look once; end the queries whose checkpoint or topics were found wrong for long enough.
 
-    def _compare(self, queries: Iterable[Reading]) -> None:
+        A query without its checkpoint is ended because Spark would write a new one in its place.
+        """
         reading = {query: ids for query in queries if (ids := query.reads())}
+        lost = {query: missing for query in reading if (missing := query.lost()) is not None}
+        self._lost = self._judged(reading, lost, self._lost)
+        self._changed = self._judged(reading, self._differing(reading), self._changed)
+
+    def _judged(
+        self,
+        reading: Mapping[Reading, Mapping[str, str]],
+        found: Mapping[Reading, KsqlError],
+        before: _Suspicions,
+    ) -> _Suspicions:
+        """End the queries that were suspected for long enough; return what is suspected now."""
+        now = self._clock()
+        suspected: _Suspicions = {}
+        for query, problem in found.items():
+            finding = (query.query_id, problem.text())
+            past = before.get(finding)
+            if past is None or past.ids is not reading[query]:
+                past = _Suspicion(reading[query], now)
+            elif now - past.since >= _least_s(problem):
+                query.end_for(problem, past.ids)
+            suspected[finding] = past
+        return suspected
+
+    def _differing(
+        self, reading: Mapping[Reading, Mapping[str, str]]
+    ) -> Mapping[Reading, KsqlError]:
+        """Return what is wrong with the queries' topics; nothing if Kafka does not answer."""
         now = self._ask(sorted({topic for ids in reading.values() for topic in ids}))
         if now is None:
-            return
-        seen: set[tuple[str, str]] = set()
-        for query, then in reading.items():
-            problem = origins.changed(query.query_id, then, now)
-            if problem is None:
-                continue
-            finding = (query.query_id, problem.text())
-            seen.add(finding)
-            if finding in self._suspected:
-                query.end_for(problem)
-        self._suspected = frozenset(seen)
+            return {}
+        return {
+            query: problem
+            for query, then in reading.items()
+            if (problem := origins.changed(query.query_id, then, now)) is not None
+        }
 
     def _ask(self, topics: list[str]) -> Mapping[str, str] | None:
         try:
@@ -83,3 +122,7 @@ class Lookout:
             return None
         self._blind = False
         return found
+
+
+def _least_s(problem: KsqlError) -> float:
+    return origins.GONE_S if isinstance(problem, origins.TopicGone) else 0.0

@@ -225,14 +225,15 @@ class RunningQuery:
             return None  # the next launch reports it
         return None
 
-    def end_for(self, problem: KsqlError) -> None:
+    def end_for(self, problem: KsqlError, ids: Mapping[str, str]) -> None:
         """End it at once, within its batch: what it reads is not what it began with.
 
+        ``ids`` are those that it was judged by: a later launch is none of theirs.
         The failure is noted when it has ended; the next try finds whether it may continue.
         """
         with self._changed:
             query = self._query
-            if query is None or not self._may_be_ended():
+            if query is None or self._origins is not ids or not self._may_be_ended():
                 return
             self._launching = True  # nobody else starts it meanwhile
             self._asked_to_end = True  # it runs until the reason of its end is noted

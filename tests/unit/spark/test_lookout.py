@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ksql.base.errors import KsqlError
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.spark.lookout import Lookout
+from ksql.spark.origins import GONE_S
 
 
 class Gone(KsqlError):
@@ -26,7 +29,8 @@ class Reader:
     def reads(self):
         return self.topics
 
-    def end_for(self, problem):
+    def end_for(self, problem, ids):
+        assert ids is self.topics
         self.ended.append(problem.text())
 
 
@@ -37,6 +41,7 @@ class Kafka:
         self.ids = ids
         self.asked = []
         self.away = False
+        self.now = 0.0
 
     def topic_ids(self, topics):
         self.asked.append(tuple(topics))
@@ -45,11 +50,16 @@ class Kafka:
         return {name: self.ids[name] for name in topics if name in self.ids}
 
 
-def looking(kafka, *queries, looks=1):
-    lookout = Lookout(kafka.topic_ids)
+def looking(kafka, *queries, looks=1, apart_s=1.0):
+    lookout = Lookout(kafka.topic_ids, lambda: kafka.now)
     for _ in range(looks):
-        lookout.look(queries)
+        look(lookout, kafka, *queries, after_s=apart_s)
     return lookout
+
+
+def look(lookout, kafka, *queries, after_s=1.0):
+    kafka.now += after_s
+    lookout.look(queries)
 
 
 def test_all_queries_are_asked_for_in_one_request():
@@ -68,7 +78,7 @@ def test_nothing_is_asked_where_nothing_runs():
 
 def test_a_deleted_topic_ends_who_reads_it_and_nobody_else():
     gone, other = Reader("Q", a="1", b="2"), Reader("R", b="2")
-    looking(Kafka(b="2"), gone, other, looks=2)
+    looking(Kafka(b="2"), gone, other, looks=2, apart_s=GONE_S)
     (said,) = gone.ended
     assert 'topic "a", which query Q reads, was deleted' in said
     assert "TERMINATE Q" in said
@@ -84,22 +94,66 @@ def test_one_that_was_made_anew_is_named_with_both_ids():
     assert "a: 1, now 9" in said
 
 
-def test_a_checkpoint_that_has_gone_ends_its_query_at_the_first_look():
-    query, other = Reader("Q", a="1"), Reader("R", a="1")
-    query.missing = Gone("the checkpoint of query Q is missing")
-    looking(Kafka(a="1"), query, other)
+def test_a_checkpoint_that_two_looks_in_a_row_do_not_find_ends_its_query():
+    kafka, query, other = Kafka(a="1"), Reader("Q", a="1"), Reader("R", a="1")
+    lookout = looking(kafka, query, other)
+    missing = Gone("the checkpoint of query Q is missing")
+    for found in (missing, None, missing):
+        query.missing = found
+        look(lookout, kafka, query, other)
+        assert query.ended == []
+    look(lookout, kafka, query, other)
     assert query.ended == ["the checkpoint of query Q is missing"]
     assert other.ended == []
 
 
 def test_a_difference_counts_once_it_was_seen_twice_in_a_row():
     kafka, query = Kafka(a="1"), Reader("Q", a="1")
-    lookout = Lookout(kafka.topic_ids)
-    for ids in ({}, {"a": "1"}, {}, {"a": "9"}):  # what a broker says that is just coming up
+    lookout = looking(kafka, query)
+    for ids in ({"a": "9"}, {"a": "1"}, {}, {"a": "9"}):
         kafka.ids = ids
-        lookout.look([query])
+        look(lookout, kafka, query)
         assert query.ended == []
-    lookout.look([query])
+    look(lookout, kafka, query)
+    assert len(query.ended) == 1
+
+
+def test_a_broker_that_does_not_know_the_topics_yet_ends_nothing():
+    kafka, query = Kafka(), Reader("Q", a="1")
+    lookout = looking(kafka, query, looks=int(GONE_S))
+    assert query.ended == []
+    kafka.ids = {"a": "1"}
+    look(lookout, kafka, query)
+    kafka.ids = {}
+    look(lookout, kafka, query)
+    assert query.ended == []
+    look(lookout, kafka, query, after_s=GONE_S)
+    assert len(query.ended) == 1
+
+
+@pytest.mark.parametrize("ids", [{}, {"a": "9"}])
+def test_what_was_seen_before_an_outage_does_not_count_behind_it(ids):
+    kafka, query = Kafka(**ids), Reader("Q", a="1")
+    lookout = looking(kafka, query)
+    kafka.away = True
+    look(lookout, kafka, query, after_s=GONE_S)
+    kafka.away = False
+    look(lookout, kafka, query)
+    assert query.ended == []
+    look(lookout, kafka, query, after_s=GONE_S)
+    assert len(query.ended) == 1
+
+
+@pytest.mark.parametrize("sight", ["topics", "checkpoint"])
+def test_what_was_seen_of_a_former_launch_does_not_count(sight):
+    kafka, query = Kafka(a="9"), Reader("Q", a="1")
+    if sight == "checkpoint":
+        kafka.ids, query.missing = {"a": "1"}, Gone("the checkpoint of query Q is missing")
+    lookout = looking(kafka, query)
+    query.topics = dict(query.topics)
+    look(lookout, kafka, query)
+    assert query.ended == []
+    look(lookout, kafka, query)
     assert len(query.ended) == 1
 
 
@@ -107,7 +161,7 @@ def test_brokers_that_give_no_ids_are_asked_for_existence_only():
     query = Reader("Q", a="", b="2")
     looking(Kafka(a="7", b=""), query, looks=2)
     assert query.ended == []
-    looking(Kafka(b=""), query, looks=2)
+    looking(Kafka(b=""), query, looks=2, apart_s=GONE_S)
     assert 'topic "a", which query Q reads, was deleted' in query.ended[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JError
@@ -20,10 +21,10 @@ class Quiet:
 
     totals = None
 
-    def add(self, query):
     def begin(self, life):
         pass
 
+    def add(self, query):
         pass
 
     def update(self, query):
@@ -280,7 +281,7 @@ def test_a_query_whose_topic_is_another_ends_at_once_and_says_why(desk):
     query = desk.query()
     query.start()
     desk.finished(0)
-    query.end_for(Unknown("topic t was deleted", hint="TERMINATE q"))
+    query.end_for(Unknown("topic t was deleted", hint="TERMINATE q"), query.reads())
     status = ended(query)
     assert not desk.lives[0].isActive
     assert status.state is State.ERROR
@@ -294,11 +295,11 @@ def test_it_is_not_tried_again_as_long_as_spark_has_not_ended_it(desk):
     query = desk.query()
     query.start()
     desk.lives[0].stop_fails = 1
-    query.end_for(Unknown("topic t was deleted"))
+    query.end_for(Unknown("topic t was deleted"), query.reads())
     assert ended(query).state is State.RUNNING
     query.supervise()
     assert len(desk.lives) == 1
-    query.end_for(Unknown("topic t was deleted"))
+    query.end_for(Unknown("topic t was deleted"), query.reads())
     assert ended(query).state is State.ERROR
 
 
@@ -308,11 +309,12 @@ def test_who_does_not_run_reads_nothing_and_is_not_ended(desk, way):
     query = desk.query()
     assert query.reads() == {}
     query.start()
-    assert query.reads() == {"t": ""}
+    ids = query.reads()
+    assert ids == {"t": ""}
     {"rests": lambda: desk.lives[0].fail("x"), "held": query.hold, "stopped": query.stop}[way]()
     assert query.reads() == {}
     before = desk.told[:]
-    query.end_for(Unknown("topic t was deleted"))
+    query.end_for(Unknown("topic t was deleted"), ids)
     ended(query)
     assert desk.told == before
     assert desk.lives[0].isActive == (way == "held")
@@ -338,6 +340,53 @@ def test_a_checkpoint_that_is_removed_under_it_is_noticed(desk):
     desk.begun(7)  # Spark goes on writing
     missing = query.lost()
     assert isinstance(missing, lives.CheckpointMissing)
-    query.end_for(missing)
+    query.end_for(missing, query.reads())
     assert "is missing" in (ended(query).last_error or "")
     assert query.lost() is None
+
+
+def test_a_checkpoint_that_cannot_be_looked_at_is_not_gone(desk, monkeypatch):
+    query = desk.query()
+    desk.spec = replace(desk.spec, incarnation="f00d")
+    lives.begin(desk.folder, "f00d")
+    query.start()
+    (desk.folder / "life.json").unlink()
+
+    def iterdir(_path):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "iterdir", iterdir)
+        assert query.lost() is None
+    assert isinstance(query.lost(), lives.CheckpointMissing)
+
+
+def test_what_was_found_of_a_former_launch_does_not_end_the_next_one(desk):
+    desk.topics = {"t": "earliest"}
+    query = desk.query()
+    query.start()
+    former = query.reads()
+    desk.lives[0].fail("a wire came loose")
+    supervised(query, State.RUNNING)
+    query.end_for(Unknown("topic t was deleted"), former)
+    assert ended(query).state is State.RUNNING
+    assert desk.lives[1].isActive
+    assert query.reads() == former
+
+
+def test_what_was_refused_before_a_launch_is_prepared_anew(desk):
+    query = desk.query()
+    vetted = []
+
+    def vet(spec):
+        vetted.append(spec.incarnation)
+        if len(vetted) == 1:
+            desk.spec = replace(spec, incarnation="second")
+            raise OSError("after another life has begun")
+        return spec
+
+    query._hands = replace(query._hands, vet=vet)
+    query.start_soon()
+    assert ended(query).state is State.ERROR
+    supervised(query, State.RUNNING)
+    assert vetted == [None, "second"]
