@@ -21,7 +21,7 @@ from ksql.base.config import Settings
 from ksql.spark.runtime import SparkRuntime
 from server.context import Door
 from server.hosting import behind_http
-from tests.kafka.wires import PATIENCE_S
+from tests.kafka.wires import PATIENCE_S, NotYet
 from tests.traces import assert_plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +37,16 @@ class Refused(AssertionError):
         super().__init__(f"{status}: {json.dumps(body, indent=1)}")
         self.status = status
         self.body = body
+
+
+class TableNotReady(Refused, NotYet):
+    """A pull query came before the first batch of the table's query had ended."""
+
+
+def _refused(response: httpx.Response) -> Refused:
+    body = response.json()
+    not_ready = body.get("error_code") == 50302
+    return (TableNotReady if not_ready else Refused)(response.status_code, body)
 
 
 class Http:
@@ -82,7 +92,7 @@ class Http:
         ) as response:
             if response.is_error:
                 response.read()
-                raise Refused(response.status_code, response.json())
+                raise _refused(response)
             yield (json.loads(line) for line in response.iter_lines() if line)
 
     def queries(self) -> dict[str, str]:
@@ -105,7 +115,7 @@ class Http:
     def _sent(self, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
         response = self.client.post(path, json=body)
         if response.is_error:
-            raise Refused(response.status_code, response.json())
+            raise _refused(response)
         found: list[dict[str, Any]] = response.json()
         return found
 

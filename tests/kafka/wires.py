@@ -33,13 +33,21 @@ def unique(stem: str) -> str:
     return f"{stem}_{uuid.uuid4().hex[:8]}"
 
 
+class NotYet(AssertionError):
+    """An answer that asks for patience: ``await_true`` has it."""
+
+
 def await_true(what: str, holds: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
     """Wait until it holds; its value."""
-    deadline = time.monotonic() + patience_s
-    while not (found := holds()):
-        assert time.monotonic() < deadline, f"not within {patience_s} s: {what}"
+    deadline, answer = time.monotonic() + patience_s, ""
+    while True:
+        try:
+            if found := holds():
+                return found
+        except NotYet as not_yet:
+            answer = f" ({not_yet})"
+        assert time.monotonic() < deadline, f"not within {patience_s} s: {what}{answer}"
         time.sleep(0.05)
-    return found
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
