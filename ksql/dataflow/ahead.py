@@ -6,8 +6,8 @@ its proper time is late. Nothing in a query's results depends on what is noted h
 
 from __future__ import annotations
 
-from itertools import repeat
-from typing import TYPE_CHECKING
+from operator import sub
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,54 +15,59 @@ if TYPE_CHECKING:
     from ksql.dataflow.program import RawBatch
 
 
+_PAUSE_MS: Final = 60_000
+
+
 class Ahead:
     """Looks at the times of batches; ``bound_ms`` is the latest time that is not worth a word."""
 
     def __init__(self, bound_ms: int) -> None:
         self._bound = bound_ms
-        self._where = ""
+        self.place = ("", 0, 0)
         self.count = 0
         self.latest_ms: int | None = None
 
-    def concerns(self, times: Sequence[int]) -> bool:
-        """Whether one of the times is far ahead."""
-        return max(times, default=0) > self._bound
-
-    def see(
-        self,
-        batch: RawBatch,
-        times: Sequence[int],
-        places: Sequence[int],
-        rows: Sequence[object] | None = None,
-    ) -> None:
-        """Look at the times of the records that stand at those places of a batch.
-
-        Those without a row were left out by WHERE: they move no stream time.
-        """
-        if not self.concerns(times):
+    def see(self, batch: RawBatch, times: Sequence[int], places: Sequence[int]) -> None:
+        """Look at the times of the records that stand at those places of a batch."""
+        if max(times, default=0) <= self._bound:
             return
-        far = [
-            (time, place)
-            for time, place, row in zip(times, places, rows or repeat(True), strict=False)
-            if time > self._bound and row
-        ]
-        if not far:
-            return
+        far = [pair for pair in zip(times, places, strict=True) if pair[0] > self._bound]
         self.count += len(far)
         latest, place = max(far)
         if self.latest_ms is None or latest > self.latest_ms:
             self.latest_ms = latest
-            self._where = (
-                f'topic "{batch.topics[place]}", partition {batch.partitions[place]}, '
-                f"offset {batch.offsets[place]}"
-            )
+            self.place = batch.topics[place], batch.partitions[place], batch.offsets[place]
 
     def text(self) -> str:
         """Return the warning for the processing log; empty if there was no such record."""
         if not self.count:
             return ""
+        topic, partition, offset = self.place
         return (
             f"records with a timestamp far ahead of the clock: {self.count}, the latest "
-            f"{self.latest_ms} ({self._where}). Stream time follows it: windows close, and records "
-            "of an earlier time may be late"
+            f'{self.latest_ms} (topic "{topic}", partition {partition}, offset {offset}). '
+            "Stream time follows it: windows close, and records of an earlier time may be late"
         )
+
+
+class Warned:
+    """The warnings that a process has written lately, by query and partition.
+
+    A source whose times are always ahead, perhaps rightly, would have a warning with each batch.
+    So one follows another a minute later, or when a time is a minute later than the last one's.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str, int], tuple[int, int]] = {}
+
+    def due(self, query_id: str, ahead: Ahead, now_ms: int) -> bool:
+        """Whether to warn now of what was found; if so, note that it was done."""
+        if ahead.latest_ms is None:
+            return False
+        topic, partition, _ = ahead.place
+        found = now_ms, ahead.latest_ms
+        last = self._last.get((query_id, topic, partition))
+        if last is not None and max(map(sub, found, last)) < _PAUSE_MS:
+            return False
+        self._last[query_id, topic, partition] = found
+        return True

@@ -109,7 +109,7 @@ class Compiled(Generic[Out]):
     def ingest(self, ahead: Ahead | None = None) -> Ingest:
         """A fresh ingest for one task."""
         if self._combine is not None:
-            return CombinedIngest(self._sources, self._combine, ahead)
+            return CombinedIngest(self._sources, self._combine)  # has no windows: forgets nothing
         return KeyedIngest(self._sources, ahead)
 
     def step(

@@ -50,7 +50,8 @@ class SourceIngest:
         if not all(rows):
             found = found.kept(rows)
         if ahead is not None:
-            ahead.see(batch, found.times, found.places)
+            moving = whole if arm.ticks else found
+            ahead.see(batch, moving.times, moving.places)
         width = arm.width
         places = found.places
         if arm.ticks and len(places) < len(whole.places):
@@ -140,29 +141,15 @@ class KeyedIngest:
 class CombinedIngest:
     """Records are folded into their groups' states; these leave at the end."""
 
-    def __init__(
-        self,
-        sources: Mapping[str, Sequence[SourceIngest]],
-        combine: Combine,
-        ahead: Ahead | None = None,
-    ) -> None:
+    def __init__(self, sources: Mapping[str, Sequence[SourceIngest]], combine: Combine) -> None:
         self.sources = sources
-        self._ahead = ahead
         self._combiner = Combiner(combine)
 
     def add(self, batch: RawBatch, log: LogError) -> list[Record]:
         """Fold a batch; nothing leaves yet."""
         for topic, part in by_topic(batch):
             for source in self.sources.get(topic, ()):
-                ahead = self._ahead
-                # a loop leaves the records' own times as they are, and their places behind
-                if ahead is None or (source.fused and not ahead.concerns(part.timestamps)):
-                    self._combiner.add(*source.rows(part, log), log)
-                    continue
-                found = source.reader.read(part, log).alive()
-                rows = source.arm.projected(found.rows, log)
-                ahead.see(part, found.times, found.places, rows)
-                self._combiner.add(rows, found.times, log)
+                self._combiner.add(*source.rows(part, log), log)
         return []
 
     def finish(self) -> list[Record]:

@@ -61,7 +61,7 @@ class Program(Protocol[Out_co]):
     def ingest(self, ahead: Ahead | None = None) -> Ingest:
         """A fresh ingest for one task, of a program with stages.
 
-        ``ahead`` is shown the times of all records.
+        ``ahead`` is shown the times of the streams' records that move stream time.
         """
 
     def step(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ksql.dataflow.ahead import Ahead
+from ksql.dataflow.ahead import Ahead, Warned
 from ksql.spark.arrow import raw_batch
 from ksql.spark.chunk import ChunkWriter
 from ksql.spark.cycles import no_cycle_search
@@ -16,7 +16,7 @@ from ksql.spark.sink import last_words, open_sink, write_log
 from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyarrow import RecordBatch
 
@@ -37,6 +37,7 @@ HELD_SCHEMA = "BUCKET INT, ENTRIES BIGINT, SIZE BIGINT"
 """What a stage adds to one row of each call: the bucket's label, what its state holds now."""
 
 _HEAVY_BYTES: Final = 32 << 20
+_WARNED: Final = Warned()
 
 
 class StatelessTask:
@@ -69,12 +70,14 @@ class StatelessTask:
 class IngestTask:
     """Decode, filter, key and, where the plan allows it, combine; records leave by bucket."""
 
-    def __init__(self, ship: Shipment) -> None:
+    def __init__(self, ship: Shipment, clock: Callable[[], float] = time.time) -> None:
         self.ship = ship
+        self.clock = clock
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
-        ahead = Ahead(int(time.time() * 1000) + self.ship.ahead_ms) if self.ship.ahead_ms else None
+        now_ms = int(self.clock() * 1000)
+        ahead = Ahead(now_ms + self.ship.ahead_ms) if self.ship.ahead_ms else None
         ingest = self.ship.load().ingest(ahead)
         context = TaskContext.get()
         writer = ChunkWriter(len(self.ship.buckets), context.partitionId() if context else 0)
@@ -86,7 +89,7 @@ class IngestTask:
                     yield from map(self._row, writer.finish())
             yield from map(self._row, writer.add(ingest.finish()))
             yield from map(self._row, writer.finish())
-        if ahead is not None and ahead.count:
+        if ahead is not None and _WARNED.due(self.ship.query_id, ahead, now_ms):
             log.note("source", ahead.text())
         errors, latest = log.untold(), ahead.latest_ms if ahead is not None else None
         if errors or latest is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.dataflow.ahead import Ahead
+from ksql.dataflow.ahead import Ahead, Warned
 from ksql.dataflow.load import load
 from ksql.dataflow.program import RawBatch
 from ksql.dataflow.starts import plan_of as decoded
@@ -36,13 +36,8 @@ def ignored(_operator, _message, _row):
     pass
 
 
-@pytest.mark.parametrize("buffering", ["0", "10000000"])
-def test_the_latest_of_all_batches_is_named(buffering):
-    query = plan_of(
-        f"SET 'cache.max.bytes.buffering' = '{buffering}';",
-        STREAM.format(", PARTITIONS=1"),
-        WINDOWED.format("GROUP BY K"),
-    )
+def test_the_latest_of_all_batches_is_named():
+    query = plan_of(STREAM.format(", PARTITIONS=1"), WINDOWED.format("GROUP BY K"))
     ahead = Ahead(100)
     ingest = load(query.plan).ingest(ahead)
     for each in (batch(100, 7), batch(101, 999, 5, first=2), batch(500, first=5)):
@@ -51,17 +46,56 @@ def test_the_latest_of_all_batches_is_named(buffering):
     assert 'topic "s", partition 3, offset 3' in ahead.text()
 
 
-@pytest.mark.parametrize("buffering", ["0", "10000000"])
-def test_a_record_that_where_leaves_out_moves_no_time(buffering):
-    query = plan_of(
-        f"SET 'cache.max.bytes.buffering' = '{buffering}';",
-        STREAM.format(", PARTITIONS=1"),
-        WINDOWED.format("WHERE T < 1000 GROUP BY K"),
-    )
+def test_a_record_that_where_leaves_out_moves_no_time():
+    query = plan_of(STREAM.format(", PARTITIONS=1"), WINDOWED.format("WHERE T < 1000 GROUP BY K"))
     ahead = Ahead(10)
     load(query.plan).ingest(ahead).add(batch(5, 100, 50, 9000), ignored)
     assert (ahead.count, ahead.latest_ms) == (1, 50)
     assert "offset 2" in ahead.text()
+
+
+def test_records_that_a_join_of_streams_drops_move_time_all_the_same():
+    stream = STREAM.format(", PARTITIONS=1")
+    query = plan_of(
+        stream,
+        stream.replace("STREAM S ", "STREAM S2 ").replace("'s'", "'s2'"),
+        "CREATE STREAM O AS SELECT S.K, S.T FROM S JOIN S2 WITHIN 1 HOUR ON S.K = S2.K;",
+    )
+    dead = batch(5, 500, 70)._replace(values=[b"{}", None, b"{}"])
+    keyless = batch(5, 600, 70, first=3)._replace(keys=[b"k", None, b"k"])
+    ahead = Ahead(100)
+    ingest = load(query.plan).ingest(ahead)
+    for each, count in ((dead, 1), (keyless, 2)):
+        ingest.add(each, ignored)
+        assert ahead.count == count
+    assert (ahead.latest_ms, ahead.place) == (600, ("s", 3, 4))
+
+
+def far(time, partition=3):
+    found = Ahead(0)
+    found.see(batch(time)._replace(partitions=[partition]), [time], [0])
+    return found
+
+
+def test_a_process_warns_once_a_minute():
+    warned = Warned()
+    times = [(0, 900_000), (1, 900_000), (30_000, 930_000), (59_999, 100), (60_000, 900_000)]
+    found = [warned.due("Q", far(time), now) for now, time in times]
+    assert found == [True, False, False, False, True]
+
+
+def test_a_time_that_is_much_later_is_warned_of_at_once():
+    warned = Warned()
+    found = [warned.due("Q", far(time), 5) for time in (900_000, 959_999, 960_000, 960_001)]
+    assert found == [True, False, True, False]
+
+
+def test_each_query_and_partition_is_warned_of_by_itself():
+    warned = Warned()
+    asked = [("Q", 0), ("Q", 1), ("R", 0), ("Q", 0), ("R", 0)]
+    found = [warned.due(query, far(900_000, place), 5) for query, place in asked]
+    assert found == [True, True, True, False, False]
+    assert not warned.due("S", Ahead(100), 5)
 
 
 def test_times_within_the_bound_are_no_word_worth():

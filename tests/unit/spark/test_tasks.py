@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pyarrow as pa
 import pytest
 
+from ksql.dataflow.ahead import Warned
 from ksql.dataflow.load import load
 from ksql.spark import tasks
 from ksql.spark.chunk import unpack_chunks
@@ -41,7 +44,7 @@ def arrow(*times, first=0, key=b"k"):
     )
 
 
-def run(plan, *batches, ahead_ms=0):
+def run(plan, *batches, ahead_ms=0, clock=time.time):
     ship = Shipment(
         query_id="Q",
         application_id="app",
@@ -52,7 +55,8 @@ def run(plan, *batches, ahead_ms=0):
         loader=load,
         ahead_ms=ahead_ms,
     )
-    found = [row for batch in tasks.IngestTask(ship)(iter(batches)) for row in batch.to_pylist()]
+    task = tasks.IngestTask(ship, clock)
+    found = [row for batch in task(iter(batches)) for row in batch.to_pylist()]
     return found, unpack_chunks([row["BLOB"] for row in found if row["BLOB"]])
 
 
@@ -66,6 +70,16 @@ def test_the_row_that_tells_errors_has_the_latest_time_far_ahead(plan):
 def test_without_a_bound_nothing_is_looked_for(plan):
     rows, _ = run(plan, arrow(1, FAR))
     assert [row["AHEAD"] for row in rows] == [None]
+
+
+def test_the_log_has_one_warning_a_minute_and_each_batch_its_row(plan, monkeypatch):
+    notes = []
+    monkeypatch.setattr(tasks, "_WARNED", Warned())
+    monkeypatch.setattr(tasks, "write_log", lambda _ship, log: notes.append(len(log.notes)))
+    for seconds in (0, 1, 59, 60, 61):
+        rows, _ = run(plan, arrow(FAR), ahead_ms=1, clock=lambda now=seconds: 1e9 + now)
+        assert rows[-1]["AHEAD"] == FAR
+    assert notes == [1, 0, 0, 1, 0]
 
 
 def test_large_records_leave_in_chunks_of_their_own(plan, monkeypatch):
