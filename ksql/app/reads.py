@@ -212,13 +212,13 @@ class Reads:
             else f"transient_{source.name}_{secrets.randbits(63)}"
         )
         plan = transient_plan(query_id, query, self._engine.context(request.settings))
-        start = self._starts(plan)
+        start, topics = self._starts(plan), sorted(read_topics(plan))
         push = PushQuery(
             plan,
             self._engine.functions,
             self._kafka,
             start,
-            present=self._admin.end_offsets(sorted(read_topics(plan))) if len(start) > 1 else {},
+            present=lambda: self._admin.end_offsets(topics) if len(start) > 1 else {},
             limit=query.limit,
             on_end=self._ended,
             registry=self._engine.registry,

@@ -29,7 +29,7 @@ from ksql.kafka.errors import (
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from confluent_kafka import Message
 
@@ -302,6 +302,7 @@ class Reader:
         self._settings = settings
         self._admin = Admin(settings)
         self._positions: Offsets = {}
+        self._held: set[Partition] = set()
         self._last_error = ""
         self._consumer = Consumer(
             {**settings.consumer(**config), "error_cb": self._note}, logger=CLIENT_LOG
@@ -323,6 +324,7 @@ class Reader:
             if topics:
                 known = ask(sorted(topics))
                 start.update({p: known[p] for p, offset in start.items() if offset == symbol})
+        self.hold(())
         self._positions = start
         self._consumer.assign([TopicPartition(*p, offset) for p, offset in start.items()])
 
@@ -333,6 +335,15 @@ class Reader:
         """
         known = self._admin.begin_offsets(topics)
         self.assign(known if start == BEGINNING else dict.fromkeys(known, start))
+
+    def hold(self, places: Collection[Partition]) -> None:
+        """Read no more of these partitions, until another call leaves them out."""
+        wanted = set(places)
+        if begun := wanted - self._held:
+            self._consumer.pause([TopicPartition(*place) for place in begun])
+        if ended := self._held - wanted:
+            self._consumer.resume([TopicPartition(*place) for place in ended])
+        self._held = wanted
 
     def poll(self, most: int = _BATCH, timeout_s: float = 1.0) -> list[RawRecord]:
         """Up to ``most`` records, as soon as there are any; empty when the time is over.

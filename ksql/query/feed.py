@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ksql.kafka.client import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from ksql.base.records import RawRecord
     from ksql.kafka.settings import KafkaSettings
@@ -50,6 +50,12 @@ class Feed:
         """Return the records that arrive within a quarter of a second; none once it is closed."""
         with self._reading:
             return [] if self._released else self._reader.poll(timeout_s=_POLL_S)
+
+    def hold(self, places: Collection[tuple[str, int]]) -> None:
+        """Read no more of these partitions, until another call leaves them out."""
+        with self._reading:
+            if not self._released:
+                self._reader.hold(places)
 
     def end(self) -> None:
         """Let the reading thread come to an end by itself."""

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ksql.syntax import ast
 
 DEFAULT_STATE_BYTES = 268_435_456
+_WAITING = 8
+"""The part of the state's bytes that records waiting for other partitions may take beside it."""
+
 Offsets = Mapping[tuple[str, int], int]
 
 
@@ -34,8 +37,8 @@ class PushQuery:
     """A transient query; see ``ResultStream``.
 
     ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out what has no key;
-    ``state_bytes`` is about how large its state may become. If it keeps any, ``present`` is where
-    its topics end at its beginning: until then their records are taken by their times.
+    ``state_bytes`` is about how large its state may become. If it keeps any, ``present`` is asked
+    where its topics end at its beginning: until then their records are taken by their times.
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class PushQuery:
         registry: Registry | None = None,
         keyed: bool = False,
         state_bytes: int = DEFAULT_STATE_BYTES,
-        present: Offsets | None = None,
+        present: Callable[[], Offsets] = dict,
     ) -> None:
         self.kind: Literal["pull", "push"] = "push" if until is None else "pull"
         self.query_id = plan.query_id
@@ -64,7 +67,7 @@ class PushQuery:
         self._key_places = [names.index(column.name) for column in plan.sink.key]
         stages = self._program.stages
         self._stores = [BoundedStore(state_bytes // stages) for _ in range(stages)]
-        self._merging = Merging(present or {}) if stages else None
+        self._merging = Merging(present(), state_bytes // _WAITING) if stages else None
         self._until = until
         self._limit = limit
         self._feed = Feed(settings, start, lambda: on_end(plan.query_id))
@@ -105,7 +108,9 @@ class PushQuery:
             records = [r for r in records if r.offset < until[r.topic, r.partition]]
         if self._merging is None:
             return records
-        return self._merging.ready(records, self._feed.positions)
+        ready = self._merging.ready(records, self._feed.positions)
+        self._feed.hold(self._merging.enough)
+        return ready
 
     def _is_done(self, until: Offsets) -> bool:
         positions = self._feed.positions

@@ -38,6 +38,37 @@ def test_an_end_without_a_record_is_reached_by_its_position():
     assert times(merging.ready([], {A: 1, C: 7})) == [5]
 
 
+def test_what_waits_has_a_bound_and_what_is_waited_for_is_read_on():
+    merging = Merging({A: 100, B: 100, C: 100}, room=10_000)
+    positions = dict.fromkeys((A, B, C), 0)
+    read = 0
+    while A not in merging.enough:
+        merging.ready([record(A, read, read)], positions)
+        read += 1
+    assert 10_000 / 500 < read < 10_000 / 300
+    assert set(merging.enough) == {A}
+    merging.ready([record(B, 0, 200)], positions)
+    assert set(merging.enough) == {A, B}
+    assert len(merging.ready([record(C, 0, read // 4)], positions)) == read // 4 + 2
+    assert set(merging.enough) == {A, B}  # until half of it is taken
+    assert merging.ready([record(C, 1, read)], positions)[-1].timestamp == read - 1
+    assert not merging.enough
+
+
+def test_the_sizes_of_keys_values_and_headers_count():
+    for large in (
+        {"key": b"x" * 9_000},
+        {"value": b"x" * 9_000},
+        {"headers": [("x" * 4_500, b"x" * 4_500)]},
+        {"headers": [("x" * 9_000, None)]},
+    ):
+        merging = Merging({A: 9, C: 9}, room=9_000)
+        merging.ready([record(A, 0, 1)], {A: 0, C: 0})
+        assert not merging.enough
+        merging.ready([record(A, 1, 1)._replace(**large)], {A: 0, C: 0})
+        assert set(merging.enough) == {A}
+
+
 def test_the_order_does_not_depend_on_what_arrives_first():
     chance = random.Random(5)
     queues = {}

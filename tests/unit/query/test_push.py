@@ -4,10 +4,12 @@ import json
 import struct
 
 import pytest
+from confluent_kafka import Producer
 
 from ksql.base.errors import StatementError
 from ksql.base.records import RawRecord
 from ksql.engine.plan_queries import transient_plan
+from ksql.kafka.settings import KafkaSettings
 from ksql.plan.walk import sources
 from ksql.processors.bounded import TooMuchState
 from ksql.query.push import PushQuery, check_limit
@@ -35,6 +37,9 @@ class ListFeed:
 
     def poll(self):
         return [self._records.pop(0)]
+
+    def hold(self, places):
+        assert not places
 
     def close(self):
         self._records.clear()
@@ -77,6 +82,53 @@ def test_its_state_is_bounded(monkeypatch):
     assert len(rows(monkeypatch, text, *records)[0]) == 500
     with pytest.raises(TooMuchState):
         rows(monkeypatch, text, *records, state_bytes=20_000)
+
+
+@pytest.mark.parametrize(("items", "asked"), [("A", 0), ("COUNT(*)", 1)])
+def test_only_one_with_state_asks_where_its_topics_end(monkeypatch, items, asked):
+    asks = []
+
+    def present():
+        asks.append(1)
+        return {("s", 0): 1}
+
+    text = f"SELECT {items} FROM S EMIT CHANGES LIMIT 1;"
+    assert len(rows(monkeypatch, text, ("a", {"A": 1}), present=present)[0]) == 1
+    assert len(asks) == asked
+
+
+def test_a_partition_whose_records_wait_is_read_on_when_they_are_taken():
+    """Over the client's own stand-in for a broker."""
+    producer = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = [f"{b.host}:{b.port}" for b in producer.list_topics(timeout=10).brokers.values()]
+
+    def produce(partition, count):
+        for _ in range(count):
+            producer.produce("s", b'{"A": 1}', b"k", partition, timestamp=10 - partition)
+        assert producer.flush(10) == 0
+
+    produce(0, 1_000)
+    world = World(SETUP)
+    query = world.parse("SELECT COUNT(*) FROM S EMIT CHANGES;")
+    push = PushQuery(
+        transient_plan("q", query, world.engine.context(world.settings)),
+        world.engine.functions,
+        KafkaSettings(address),
+        {("s", 0): 0, ("s", 1): 0},
+        state_bytes=1_000_000,
+        present=lambda: {("s", 0): 1_000, ("s", 1): 1},
+    )
+    batches = push.batches()
+    while not push._merging.enough:
+        assert next(batches) == []
+    read = push._feed.positions["s", 0]
+    produce(0, 1_000)
+    assert [next(batches) for _ in range(4)] == [[]] * 4
+    assert push._feed.positions == {("s", 0): read, ("s", 1): 0}
+    produce(1, 1)
+    counts = (row.values[0] for batch in batches for row in batch)
+    assert next(count for count in counts if count >= 2_001) == 2_001
+    push.close()
 
 
 def test_a_record_without_value_is_no_row_of_a_stream(monkeypatch):
