@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # line 1: the log's version; line 2: metadata; then one line per source, and we have one
 _OFFSETS_LINE: Final = 2
 _START_LINE: Final = 1  # of the file with the source's first offsets, behind a version
+_TEXTS_VERSION: Final = 1
 
 Offsets = dict[str, dict[int, int]]
 """Topic -> partition -> the next offset to read."""
@@ -87,6 +88,43 @@ def readable(file: Path, wrong: str = "") -> Iterator[None]:
         raise NewerCheckpoint(file, newer) from newer
     except (AttributeError, TypeError, ValueError) as error:
         raise CheckpointDamaged(file, f"{wrong}{error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class TextsFile:
+    """A small file of a checkpoint: texts by name, under the field of its only version so far.
+
+    ``named`` begins the text of the error about a field that holds something else.
+    """
+
+    name: str
+    field: str
+    named: str
+
+    def read(self, checkpoint: Path) -> dict[str, str]:
+        """Return the texts; empty if there is no file.
+
+        Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+        """
+        file = checkpoint / self.name
+        try:
+            with readable(file):
+                known = {_TEXTS_VERSION: frozenset({self.field})}
+                _, body = stored.read(file.read_text(encoding="utf-8"), known)
+                texts = body[self.field]
+                if not isinstance(texts, dict):
+                    raise TypeError(f"{self.named} no object")
+                return {name: stored.text_of(texts, name) for name in texts}
+        except FileNotFoundError:
+            return {}
+
+    def write(self, checkpoint: Path, texts: Mapping[str, str]) -> None:
+        """Write the texts in their order.
+
+        Raises: OSError.
+        """
+        body = {"version": _TEXTS_VERSION, self.field: dict(texts)}
+        write_whole(checkpoint / self.name, json.dumps(body))
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,16 @@ versions that kept no ids adopt those that they find at their next start.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
-from ksql.base import stored
 from ksql.base.errors import ServerError
-from ksql.base.files import write_whole
-from ksql.spark.checkpoint import readable
+from ksql.spark.checkpoint import TextsFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
     from pathlib import Path
 
-VERSION: Final = 1
-_VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"topics"})}
-_FILE: Final = "topics.json"
+_FILE: Final = TextsFile("topics.json", "topics", "its topics are")
 NOBODYS: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 """Kafka's id of nothing: noted for a topic that went away before its id was known."""
 GONE_S: Final = 15.0
@@ -72,16 +67,7 @@ def read(checkpoint: Path) -> dict[str, str]:
 
     Raises: CheckpointDamaged, NewerCheckpoint, OSError.
     """
-    file = checkpoint / _FILE
-    try:
-        with readable(file):
-            _, body = stored.read(file.read_text(encoding="utf-8"), _VERSIONS)
-            topics = body["topics"]
-            if not isinstance(topics, dict):
-                raise TypeError("its topics are no object")
-            return {topic: stored.text_of(topics, topic) for topic in topics}
-    except FileNotFoundError:
-        return {}
+    return _FILE.read(checkpoint)
 
 
 def write(checkpoint: Path, topics: Mapping[str, str]) -> None:
@@ -89,8 +75,7 @@ def write(checkpoint: Path, topics: Mapping[str, str]) -> None:
 
     Raises: OSError.
     """
-    body = {"version": VERSION, "topics": dict(sorted(topics.items()))}
-    write_whole(checkpoint / _FILE, json.dumps(body))
+    _FILE.write(checkpoint, dict(sorted(topics.items())))
 
 
 def remade(

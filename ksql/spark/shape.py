@@ -8,12 +8,9 @@ continues them.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
-from ksql.base import stored
 from ksql.base.errors import ServerError
-from ksql.base.files import write_whole
 from ksql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -24,7 +21,7 @@ from ksql.plan.nodes import (
     TimeWindow,
 )
 from ksql.plan.walk import nodes, sources
-from ksql.spark.checkpoint import readable
+from ksql.spark.checkpoint import TextsFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,9 +29,7 @@ if TYPE_CHECKING:
 
     from ksql.plan.nodes import Plan, QueryPlan
 
-VERSION: Final = 1
-_VERSIONS: Final[stored.Fields] = {VERSION: frozenset({"shape"})}
-_FILE: Final = "shape.json"
+_FILE: Final = TextsFile("shape.json", "shape", "its shape is")
 
 Shape = dict[str, str]
 """What it is -> how it is, in words that are stored: add to them, never change them."""
@@ -92,16 +87,7 @@ def read(checkpoint: Path) -> Shape:
 
     Raises: CheckpointDamaged, NewerCheckpoint, OSError.
     """
-    file = checkpoint / _FILE
-    try:
-        with readable(file):
-            _, body = stored.read(file.read_text(encoding="utf-8"), _VERSIONS)
-            shape = body["shape"]
-            if not isinstance(shape, dict):
-                raise TypeError("its shape is no object")
-            return {name: stored.text_of(shape, name) for name in shape}
-    except FileNotFoundError:
-        return {}
+    return _FILE.read(checkpoint)
 
 
 def write(checkpoint: Path, shape: Mapping[str, str]) -> None:
@@ -109,7 +95,7 @@ def write(checkpoint: Path, shape: Mapping[str, str]) -> None:
 
     Raises: OSError.
     """
-    write_whole(checkpoint / _FILE, json.dumps({"version": VERSION, "shape": dict(shape)}))
+    _FILE.write(checkpoint, shape)
 
 
 def _step(node: Plan) -> str:
