@@ -55,6 +55,13 @@ class Bench(Protocol):
         """The log of a topic."""
 
 
+class Arrived:
+    """A record that a driver has waited for already."""
+
+    def wait(self) -> None:
+        """Return at once."""
+
+
 class Driver(Bench, Protocol):
     """A fresh engine for one case."""
 

@@ -9,9 +9,10 @@ from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.formats.schema_registry import MemoryRegistry, Reference, subject_name
 from ksql.local.driver import MemoryRunner, MemoryTopics
-from ksql.statements.services import Arrived, QueryHealth, Request, Services
+from ksql.statements.services import QueryHealth, Request, Services
 from ksql.statements.table import HANDLERS
 from qtt.compare import Actual
+from qtt.driver import Arrived
 from qtt.extensions import FUNCTIONS
 from qtt.model import Unsupported
 

@@ -33,12 +33,12 @@ from ksql.registry.errors import ReferenceExists
 from ksql.spark.jvm import SparkSettings
 from ksql.spark.runner import SparkRunner, Surroundings
 from ksql.spark.runtime import SparkRuntime
-from ksql.statements.services import Arrived, Request, Services
+from ksql.statements.services import Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from qtt import rest
-from qtt.driver import Driver, RawInput, in_runs
+from qtt.driver import Arrived, Driver, RawInput, in_runs
 from qtt.extensions import FUNCTIONS, SOURCES
 from qtt.kafka import await_queries, read_topic, register_import
 from qtt.local import NoMonitor

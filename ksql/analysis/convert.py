@@ -14,7 +14,7 @@ _COLLECTIONS = (model.Array, model.Map, model.Struct)
 
 
 def convert(expr: Bound, target: SqlType) -> Bound:
-    """Return the expression as the binder converts it by itself; can_cast must hold.
+    """Return the expression as the binder converts it by itself; a CAST must be able to do it.
 
     A constant that cannot be converted is left to fail when it is evaluated.
     """

@@ -95,14 +95,6 @@ class Compiled(Generic[Out]):
                 out += self._stepwise(index, part, log) if made is None else made
         return out
 
-    def stepwise(self, batch: RawBatch, log: LogError) -> Sequence[Out]:
-        """The same as ``straight``, each step by itself: for all plans and all records."""
-        out: list[Out] = []
-        for topic, part in by_topic(batch):
-            for index in self._by_topic.get(topic, ()):
-                out += self._stepwise(index, part, log)
-        return out
-
     def _stepwise(self, index: int, batch: RawBatch, log: LogError) -> Sequence[Out]:
         return self._finish(exits.of_source(self._exit, self._readers[index], batch, log))
 

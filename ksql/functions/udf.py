@@ -13,11 +13,10 @@ Example::
 from __future__ import annotations
 
 from ksql.functions.user.declare import udaf, udf, udtf
-from ksql.functions.user.load import Problem, load_directory, load_sources, read_directory
+from ksql.functions.user.load import Problem, load_sources, read_directory
 
 __all__ = [
     "Problem",
-    "load_directory",
     "load_sources",
     "read_directory",
     "udaf",

@@ -11,7 +11,6 @@ from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
 
 UpgradeId = NewType("UpgradeId", str)
 
-LedgerState = Literal["up", "down", "closed"]
 UpgradeStatus = Literal["refused", "begun", "switched", "rolled_back"]
 
 TopicOffsets = Mapping[str, Mapping[str, int]]
@@ -77,16 +76,3 @@ class RecordedUpgrade:
         if self.outcome is not None:
             return self.outcome.status
         return "begun" if self.entry.accepted else "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerHealth:
-    """How the ledger does, for the health check; ``where`` is its URL without the password."""
-
-    state: LedgerState
-    where: str
-    pending: int
-    dropped: int
-    failures: int
-    recreated: int
-    last_error: str

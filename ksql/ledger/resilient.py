@@ -2,7 +2,7 @@
 
 A background thread writes. While the database is away, locked or full, entries wait in a bounded
 queue and are written later, in order; a SQLite file that was deleted is made anew, one that is
-damaged is set aside. What goes wrong is logged and shown by ``health``; no running query notices.
+damaged is set aside. What goes wrong is logged; no running query notices.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ksql.base.errors import KsqlError, StartError
 from ksql.ledger.database import parse_url, set_aside, sqlite_path
-from ksql.ledger.entries import LedgerHealth
 from ksql.ledger.errors import EntryRefused, LedgerDamaged, LedgerUnavailable
 from ksql.ledger.jobs import Check, CloseBegun, Finish, Job, Rebuild, Record, replaces, write
 from ksql.ledger.store import Ledger, new_upgrade_id
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from ksql.base.ids import Millis, QueryId
     from ksql.ledger.entries import (
-        LedgerState,
         RecordedUpgrade,
         UpgradeEntry,
         UpgradeId,
@@ -73,10 +71,7 @@ class ResilientLedger:
         self._working = False
         self._closing = threading.Event()
         self._give_up = threading.Event()
-        self._dropped = 0
         self._failures = 0
-        self._recreated = 0
-        self._last_error = ""
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
 
     @classmethod
@@ -144,24 +139,6 @@ class ResilientLedger:
             lambda ledger: ledger.upgrades(query_id, limit, service_id=service_id), ()
         )
 
-    def health(self) -> LedgerHealth:
-        """Return how the ledger does."""
-        with self._changed:
-            return LedgerHealth(
-                state=self._state(),
-                where=self._where,
-                pending=self._waiting(),
-                dropped=self._dropped,
-                failures=self._failures,
-                recreated=self._recreated,
-                last_error=self._last_error,
-            )
-
-    def _state(self) -> LedgerState:
-        if self._closing.is_set():
-            return "closed"
-        return "down" if self._failures else "up"
-
     def flush(self, limit_seconds: float) -> bool:
         """Wait until everything taken is written; False if that did not happen in time."""
         with self._changed:
@@ -200,9 +177,9 @@ class ResilientLedger:
             self._pending.append(job)
             self._changed.notify_all()
 
-    def _drop(self, event: str, job: Job) -> None:
-        self._dropped += 1
-        logger.error(event, extra={"ledger": self._where, "entry": type(job).__name__})
+    def _drop(self, event: str, job: Job, reason: str = "") -> None:
+        fields = {"ledger": self._where, "entry": type(job).__name__, "error": reason}
+        logger.error(event, extra=fields)
 
     def _run(self) -> None:
         while (job := self._next()) is not None:
@@ -257,8 +234,6 @@ class ResilientLedger:
             ledger = Ledger.open(self._url, patience_seconds=0.0, busy_ms=self._patience.busy_ms)
             if ledger.created and self._seen:
                 self._owes_replay = True
-                with self._changed:
-                    self._recreated += 1
                 logger.warning("ledger_recreated", extra={"ledger": self._where})
             self._ledger, self._seen = ledger, True
         if self._owes_replay:
@@ -309,7 +284,6 @@ class ResilientLedger:
         text = error.text() if isinstance(error, KsqlError) else str(error)
         with self._changed:
             self._failures += 1
-            self._last_error = text
             first, waiting = self._failures == 1, self._waiting()
         level = logging.WARNING if first else logging.DEBUG
         fields = {"ledger": self._where, "pending": waiting, "error": text}
@@ -322,6 +296,4 @@ class ResilientLedger:
             logger.info("ledger_back", extra={"ledger": self._where, "failures": failures})
 
     def _refused(self, job: Job, error: Exception) -> None:
-        with self._changed:
-            self._last_error = str(error)
-            self._drop("ledger_entry_refused", job)
+        self._drop("ledger_entry_refused", job, str(error))

@@ -88,13 +88,6 @@ class Delivery(Protocol):
         """Return once this very record is acknowledged; raise what became of it instead."""
 
 
-class Arrived:
-    """A record that a writer has waited for already."""
-
-    def wait(self) -> None:
-        """Return at once."""
-
-
 class Writer(Protocol):
     """Writes single records, for INSERT VALUES and rows over HTTP; for many threads at once."""
 

@@ -27,7 +27,7 @@ _COMPARISONS: dict[str, expr.ComparisonOp] = {
 }
 
 words("not", "comparator", "plus_minus", "times_over", "interval_unit")
-only("expression_text", "parenthesis", "otherwise")
+only("parenthesis", "otherwise")
 listed("branches", "expressions", "arguments", "map_entries", "struct_fields", "parameters")
 
 node(partial(expr.Logical, "OR"), "logical_or")

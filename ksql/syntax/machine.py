@@ -36,7 +36,7 @@ BUILDER_MODULES = (build_leaves, build_expr, build_query, build_statement)
 """The modules that fill `BUILDERS` when they are imported."""
 
 FILES = ("ksql", "query", "expr", "tokens")
-STARTS = ("statement_text", "expression_text", "type_text")
+STARTS = ("statement_text", "type_text")
 
 
 class Unexpected(Exception):

@@ -16,7 +16,6 @@ from ksql.syntax.nesting import LONGEST_STATEMENT, MAX_NESTING, MOST_WORDS, TooL
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ksql.syntax.expr import Expr
     from ksql.types.model import SqlType
 
 _TEST_ONLY = (ast.AssertValues, ast.AssertNullValues, ast.AssertSource, ast.RunScript)
@@ -125,15 +124,6 @@ def parse(
         parse_one(raw, types=types, variables=variables, test_statements=test_statements)
         for raw in split(text)
     ]
-
-
-def parse_expression(text: str, *, types: Mapping[str, SqlType] | None = None) -> Expr:
-    """Parses an expression that stands alone.
-
-    Raises: ParseError if the text is anything else.
-    """
-    tree = _run("expression_text", grammar().lexer.words(text), WordContext(types or {}))
-    return cast("Expr", tree)
 
 
 def parse_type(text: str, types: Mapping[str, SqlType] | None = None) -> SqlType:

@@ -154,15 +154,6 @@ WIDER: dict[SqlType, tuple[SqlType, ...]] = {
 """The types that a value turns into by itself; DECIMAL stands between BIGINT and DOUBLE."""
 
 
-def can_cast(source: SqlType, target: SqlType) -> bool:
-    """Whether CAST turns the one type into the other."""
-    try:
-        caster(source, target)
-    except CastNotSupported:
-        return False
-    return True
-
-
 def can_coerce(source: SqlType, target: SqlType) -> bool:
     """Whether a value of the one type becomes the other by itself, without loss."""
     if source in (target, model.NULL):

@@ -11,9 +11,9 @@ from ksql.analysis.scope import Scope, Source
 from ksql.base.errors import KsqlError
 from ksql.compile.compile import compile_expr
 from ksql.functions.registry import BUILTINS
-from ksql.syntax.parser import parse_expression
 from ksql.types import model
 from ksql.types.model import Array, Decimal, Map
+from tests.parsing import parse_expression
 
 HERE = Path(__file__).parent
 ROW = {

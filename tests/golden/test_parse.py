@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from ksql.base.errors import KsqlError
-from ksql.syntax.parser import parse, parse_expression
+from ksql.syntax.parser import parse
 from ksql.syntax.printer import expression, statement
+from tests.parsing import parse_expression
 
 HERE = Path(__file__).parent
 

@@ -35,19 +35,12 @@ class Problem:
         return f"{place}: {self.message}"
 
 
-def load_directory(path: Path | str) -> tuple[list[Function], list[Problem]]:
-    """The functions that the Python files of a directory declare, and what could not be loaded.
+def read_directory(path: Path | str) -> tuple[dict[str, str], list[Problem]]:
+    """The texts of the files by their names, and what could not be read.
 
     Files whose names start with an underscore or a dot are not read. A directory that does not
     exist has no functions.
     """
-    sources, problems = read_directory(path)
-    functions, more = load_sources(sources)
-    return functions, [*problems, *more]
-
-
-def read_directory(path: Path | str) -> tuple[dict[str, str], list[Problem]]:
-    """The texts of the files by their names: what a query takes to other machines."""
     sources: dict[str, str] = {}
     problems: list[Problem] = []
     folder = Path(path)

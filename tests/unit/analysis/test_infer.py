@@ -10,7 +10,6 @@ from ksql.analysis.scope import Scope, Source
 from ksql.base.errors import KsqlError
 from ksql.functions.registry import Functions
 from ksql.functions.spec import AggregateFunction, Function, Scalar
-from ksql.syntax.parser import parse_expression
 from ksql.types import model
 from ksql.types.model import (
     BIGINT,
@@ -23,6 +22,7 @@ from ksql.types.model import (
     TIME,
     TIMESTAMP,
 )
+from tests.parsing import parse_expression
 
 STRUCT = model.Struct((model.Field("F0", BIGINT), model.Field("f1", STRING)))
 COLUMNS = {

@@ -4,7 +4,7 @@ import pytest
 
 from ksql.analysis.describe import describe
 from ksql.syntax import expr as ex
-from ksql.syntax.parser import parse_expression
+from tests.parsing import parse_expression
 
 
 @pytest.mark.parametrize(

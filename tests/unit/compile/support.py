@@ -7,7 +7,6 @@ from ksql.analysis.scope import Scope, Source
 from ksql.compile.compile import compile_projection
 from ksql.functions.registry import Functions
 from ksql.functions.spec import Function, Scalar
-from ksql.syntax.parser import parse_expression
 from ksql.types import model
 from ksql.types.model import (
     BIGINT,
@@ -20,6 +19,7 @@ from ksql.types.model import (
     TIME,
     TIMESTAMP,
 )
+from tests.parsing import parse_expression
 
 STRUCT = model.Struct((model.Field("F", INTEGER), model.Field("G", STRING)))
 COLUMNS = {

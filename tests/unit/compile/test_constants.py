@@ -6,9 +6,9 @@ import pytest
 
 from ksql.base.errors import KsqlError
 from ksql.compile.constants import constant_value
-from ksql.syntax.parser import parse_expression
 from ksql.types import model
 from ksql.types.model import BIGINT, BOOLEAN, BYTES, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP
+from tests.parsing import parse_expression
 from tests.unit.compile.support import functions
 
 STRUCT = model.Struct((model.Field("A", BIGINT), model.Field("B", model.Decimal(3, 1))))

@@ -16,7 +16,7 @@ from ksql.compile.compile import compile_expr, compile_predicate, compile_projec
 from ksql.compile.errors import TooDeep
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import parameters, spread
-from ksql.syntax.parser import parse_expression
+from tests.parsing import parse_expression
 from tests.unit.compile.interpreter import Interpreter
 from tests.unit.compile.support import COLUMNS, SCOPE, functions, row
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from copy import copy
 
 import pytest
 
@@ -185,8 +186,15 @@ def outcome(road, given):
     return found, list(map(repr, log))
 
 
+def stepwise(program):
+    """The road of the same program without its fused loops."""
+    plain = copy(program)
+    plain._fused = {}
+    return plain.straight
+
+
 def agree(program, given):
-    assert outcome(program.straight, given) == outcome(program.stepwise, given)
+    assert outcome(program.straight, given) == outcome(stepwise(program), given)
 
 
 def good_value(topic, chance):
@@ -260,7 +268,7 @@ def test_ordinary_batches_take_one_loop(program, monkeypatch):
 def test_values_that_do_not_decode_stay_in_one_loop(monkeypatch):
     program = made(PLANS[1])
     given = batch("s", [(b"a", b"{"), (b"b", b'{"I": 2}'), (b"c", b"[]"), (b"d", b'{"I": 3}')])
-    expected = outcome(program.stepwise, given)
+    expected = outcome(stepwise(program), given)
     monkeypatch.setattr(exits, "of_source", None)
     assert outcome(program.straight, given) == expected
     assert ["deserializer" in entry for entry in expected[1]] == [True, True, False, False]

@@ -10,7 +10,7 @@ from ksql.functions.describe import describe
 from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import resolve
-from ksql.functions.udf import load_directory, load_sources
+from ksql.functions.udf import load_sources, read_directory
 from ksql.functions.user.errors import BadDeclaration, WrongResult
 from tests.unit.functions.harness import D, fold, result, types_of
 
@@ -382,6 +382,12 @@ def test_stacked_decorators_are_overloads():
         """
     )
     assert [str(v) for v in describe(function)] == ["SAME(a INT)", "SAME(a VARCHAR)"]
+
+
+def load_directory(path):
+    sources, unread = read_directory(path)
+    functions, problems = load_sources(sources)
+    return functions, [*unread, *problems]
 
 
 def test_broken_files_are_reported(tmp_path):

@@ -12,7 +12,8 @@ from ksql.base.ident import RESERVED, quote
 from ksql.syntax import ast
 from ksql.syntax.build import BUILDERS
 from ksql.syntax.machine import grammar
-from ksql.syntax.parser import parse, parse_expression
+from ksql.syntax.parser import parse
+from tests.parsing import parse_expression
 
 GOLDEN = Path(__file__).parents[2] / "golden/parse_statements.sql"
 

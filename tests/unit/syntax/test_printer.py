@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from ksql.syntax.parser import parse, parse_expression, parse_type
+from ksql.syntax.parser import parse, parse_type
 from ksql.syntax.printer import expression, query, statement
 from ksql.types.text import type_text
+from tests.parsing import parse_expression
 from tests.unit.syntax.strategies import expressions, queries, statements, types
 
 FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 
 from ksql.syntax import expr
-from ksql.syntax.parser import parse_expression
 from ksql.syntax.printer import expression
 from ksql.syntax.walk import children, collect, transform, walk, with_children
+from tests.parsing import parse_expression
 from tests.unit.syntax.strategies import expressions
 
 SAMPLE = """

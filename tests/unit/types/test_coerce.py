@@ -35,9 +35,17 @@ MATRIX: dict[model.SqlType, set[model.SqlType]] = {
 }
 
 
+def can_cast(source, target):
+    try:
+        coerce.caster(source, target)
+    except coerce.CastNotSupported:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("source", SCALARS, ids=str)
 def test_the_matrix_of_casts(source):
-    assert {t for t in SCALARS if coerce.can_cast(source, t)} == MATRIX[source] | {source}
+    assert {t for t in SCALARS if can_cast(source, t)} == MATRIX[source] | {source}
 
 
 @pytest.mark.parametrize(
@@ -117,8 +125,8 @@ def test_collections():
     maps = coerce.caster(model.Map(INTEGER, INTEGER), model.Map(STRING, BIGINT))
     assert maps({1: 2, 3: None}) == {"1": 2, "3": None}
     assert coerce.caster(model.Map(STRING, INTEGER), STRING)({"this": 1}) == "{this=1}"
-    assert not coerce.can_cast(STRING, model.Array(INTEGER))
-    assert not coerce.can_cast(model.Array(BOOLEAN), model.Array(INTEGER))
+    assert not can_cast(STRING, model.Array(INTEGER))
+    assert not can_cast(model.Array(BOOLEAN), model.Array(INTEGER))
     with pytest.raises(coerce.CastNotSupported, match="Cast of STRING to ARRAY<INTEGER> is not"):
         coerce.caster(STRING, model.Array(INTEGER))
 
