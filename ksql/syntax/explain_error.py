@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import ParseError, Span
 from ksql.base.ident import RESERVED, similar
 from ksql.syntax import mistakes
+from ksql.syntax.lexer import WordContext
+from ksql.syntax.machine import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.syntax.lexer import Lexer, Word
-    from ksql.syntax.machine import Machine
-
-LEADING_WORDS = (
-    *("SELECT", "CREATE", "INSERT", "DESCRIBE", "PRINT", "EXPLAIN", "SHOW", "LIST", "TERMINATE"),
-    *("PAUSE", "RESUME", "DROP", "SET", "DEFINE", "UNDEFINE", "UNSET", "ASSERT", "ALTER"),
-)
-"""The words that a statement may start with."""
-
+_OF_TESTS = frozenset(("RUN",))
 _MAX_EXPECTED = 3
 _LEAST_SIMILAR = 4
 _LOOK_BACK = 3
@@ -38,17 +34,26 @@ _CLASS_ORDER = ("STRING", "INTEGER", "DIGITS", "FLOAT", "VARIABLE", "NAME", "QUO
 _MANY = frozenset(("NAME", "QUOTED"))
 
 
+@cache
+def leading_words() -> frozenset[str]:
+    """The words that a statement may start with, those of test files alone left out."""
+    start = Machine("statement_text", (), WordContext())
+    accepted = start.accepted()
+    words = (word for word, terminal in start.lexer.keywords.items() if terminal in accepted)
+    return frozenset(words) - _OF_TESTS
+
+
 def check_start(words: Sequence[Word], *, test_statements: bool) -> None:
     """Refuses a statement whose first word starts none.
 
     Raises: ParseError with the most similar word that does start one.
     """
     word = words[0]
-    if word.key in LEADING_WORDS or (test_statements and word.key == "RUN"):
+    if word.key in leading_words() or (test_statements and word.key in _OF_TESTS):
         return
     if word.kind != "NAME":
         raise _error(word.span, f"mismatched input '{word.text}'")
-    close = similar(word.key, LEADING_WORDS)
+    close = similar(word.key, leading_words())
     hint = f"Did you mean '{close[0]}'?" if close else ""
     hint = mistakes.mistakes().starts.get(word.key, hint)
     raise _error(word.span, f"Unknown statement '{word.text}'", hint)

@@ -1,4 +1,4 @@
-"""The terminal may not import the language, so its lists of words are compared with it here."""
+"""The terminal may not import the language, so its words are compared with it here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from ksql.base import ident
 from ksql.engine import properties
-from ksql.syntax.explain_error import LEADING_WORDS
+from ksql.syntax.explain_error import leading_words
 from ksql.syntax.lexer import WordContext
 from ksql.syntax.machine import Machine, Unexpected, grammar
 from ksql.types.format import CAPABILITIES
@@ -37,7 +37,7 @@ def test_the_lists_are_those_of_the_language() -> None:
     assert set(grammar().lexer.keywords) == words.KEYWORDS
     assert ident.RESERVED == words.RESERVED
     assert {*PRIMITIVES, "DECIMAL", "ARRAY", "MAP", "STRUCT"} == set(words.TYPES)
-    assert set(LEADING_WORDS) == set(words.FIRST)
+    assert leading_words() == set(words.FIRST)
     assert set(CAPABILITIES) == set(words.FORMATS)
     assert set(words.WITH_PROPERTIES) == properties._COMMON | properties._DDL_ONLY
 
