@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.base import ident
+from ksql.base.ident import quote
 from ksql.syntax import expr as ex
-from ksql.syntax.print_expr import literal
+from ksql.syntax.print_expr import Writer, literal
 from ksql.types import model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ksql.base.errors import Span
 
 
@@ -25,74 +23,31 @@ def type_name(type_: model.SqlType) -> str:
     return "null" if type_ == model.NULL else str(type_)
 
 
-def _list(items: Iterable[ex.Expr]) -> str:
-    return ", ".join(map(describe, items))
+class _Speller(Writer):
+    """Writes expressions as they were written, spelled out."""
+
+    def column(self, ref: ex.Ref) -> str:
+        prefix = f"{quote(ref.source)}." if ref.source else ""
+        return prefix + quote(ref.name)
+
+    def literal(self, value: ex.Literal | ex.Variable) -> str:
+        return f"{value.value:f}" if isinstance(value, ex.DecimalLit) else literal(value)
+
+    def operand(self, text: str) -> str:
+        return text
+
+    def type(self, type_: model.SqlType) -> str:
+        return str(type_)
+
+    def call(self, expr: ex.Call, args: str) -> str:
+        return f"{quote(expr.name)}({args})"
+
+    def parameters(self, names: tuple[str, ...]) -> str:
+        return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+    def base(self, expr: ex.Expr) -> str:
+        return self.write(expr)
 
 
-def describe(node: ex.Expr) -> str:  # noqa: C901 (one arm per node)
-    """Return the expression as it was written, spelled out."""
-    match node:
-        case ex.Ref(name, source):
-            prefix = f"{ident.quote(source)}." if source else ""
-            return prefix + ident.quote(name)
-        case ex.NullLit():
-            return "null"
-        case ex.BoolLit(value):
-            return "true" if value else "false"
-        case ex.IntLit(value):
-            return str(value)
-        case ex.DecimalLit(value):
-            return f"{value:f}"
-        case ex.DoubleLit():
-            return literal(node)
-        case ex.StringLit(value):
-            return ident.string_literal(value)
-        case ex.UnitLit(unit):
-            return unit
-        case ex.Unary(op, operand):
-            return f"{op}{describe(operand)}"
-        case ex.Binary(op, left, right) | ex.Compare(op, left, right) | ex.Logical(op, left, right):
-            return f"({describe(left)} {op} {describe(right)})"
-        case ex.Not(operand):
-            return f"(NOT {describe(operand)})"
-        case ex.Between(operand, low, high):
-            return f"({describe(operand)} BETWEEN {describe(low)} AND {describe(high)})"
-        case ex.In(operand, options):
-            return f"({describe(operand)} IN ({_list(options)}))"
-        case ex.Like(operand, pattern, escape):
-            tail = f" ESCAPE {ident.string_literal(escape)}" if escape else ""
-            return f"({describe(operand)} LIKE {describe(pattern)}{tail})"
-        case ex.IsNull(operand, negated):
-            return f"({describe(operand)} IS {'NOT ' if negated else ''}NULL)"
-        case ex.Case():
-            return _case(node)
-        case ex.Cast(operand, type_):
-            return f"CAST({describe(operand)} AS {type_})"
-        case ex.Call(name, args, star):
-            return f"{ident.quote(name)}({'*' if star else _list(args)})"
-        case ex.Lambda(params, body):
-            head = params[0] if len(params) == 1 else f"({', '.join(params)})"
-            return f"{head} => {describe(body)}"
-        case ex.Subscript(base, index):
-            return f"{describe(base)}[{describe(index)}]"
-        case ex.Deref(base, field):
-            return f"{describe(base)}->{ident.quote(field)}"
-        case ex.ArrayExpr(items):
-            return f"ARRAY[{_list(items)}]"
-        case ex.MapExpr(entries):
-            return f"MAP({', '.join(f'{describe(k)}:={describe(v)}' for k, v in entries)})"
-        case ex.StructExpr(fields):
-            inner = (f"{ident.quote(name)}:={describe(value)}" for name, value in fields)
-            return f"STRUCT({', '.join(inner)})"
-        case ex.Variable(name):
-            return f"${{{name}}}"
-
-
-def _case(node: ex.Case) -> str:
-    parts = ["CASE"]
-    if node.operand is not None:
-        parts.append(describe(node.operand))
-    parts += [f"WHEN {describe(w.condition)} THEN {describe(w.result)}" for w in node.whens]
-    if node.otherwise is not None:
-        parts.append(f"ELSE {describe(node.otherwise)}")
-    return f"({' '.join(parts)} END)"
+describe = _Speller().write
+"""The expression as it was written, spelled out."""

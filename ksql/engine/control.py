@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import StatementError
-from ksql.base.ident import did_you_mean
 from ksql.dataflow import rights
 from ksql.engine.changes import Change, DeleteTopic, EndQuery, PauseQuery
 from ksql.engine.context import Context, Prepared, command_id
@@ -62,8 +61,7 @@ def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
     found = context.catalog.query(stmt.query_id)
     if found is None:
         raise DoesNotExist(
-            f"Unknown queryId: {stmt.query_id}",
-            hint=did_you_mean(stmt.query_id, context.catalog.queries),
+            f"Unknown queryId: {stmt.query_id}", stmt.query_id, context.catalog.queries
         )
     if found.kind == "CST":
         raise StatementError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import StatementError
-from ksql.base.ident import did_you_mean, quote_always
+from ksql.base.ident import quote_always
 from ksql.catalog.model import DataSource
 from ksql.dataflow import rights
 from ksql.engine import schemas
@@ -43,7 +43,8 @@ def resolved(stmt: ast.DropSource, context: Context) -> ResolvedDrop:
     if source is None:
         raise DoesNotExist(
             f"{stmt.kind.capitalize()} {stmt.name} does not exist.",
-            hint=did_you_mean(stmt.name, context.catalog.sources),
+            stmt.name,
+            context.catalog.sources,
         )
     if source.kind != stmt.kind:
         raise StatementError(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.errors import PREPARING, ParseError, StatementError
 from ksql.base.excerpt import excerpt
+from ksql.base.ident import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +40,9 @@ class NotReplaceable(StatementError):
 
 class DoesNotExist(StatementError):
     """A stream, table, query or type that a statement names is not there."""
+
+    def __init__(self, fact: str, name: str = "", known: Iterable[str] = ()) -> None:
+        super().__init__(fact, hint=did_you_mean(name, known))
 
 
 class QueryIdTooLong(StatementError):

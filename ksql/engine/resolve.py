@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ksql.analysis.describe import place
 from ksql.analysis.relation import sources_of
 from ksql.base.errors import PREPARING, ParseError, StatementError
-from ksql.base.ident import did_you_mean, quote_always
+from ksql.base.ident import quote_always
 from ksql.base.ids import QueryId
 from ksql.catalog.model import DataSource, PersistentQuery
 from ksql.catalog.topic import Topic
@@ -211,10 +211,7 @@ def altered(stmt: ast.AlterSource, moment: Moment) -> DataSource:
     """
     source = moment.catalog.sources.get(stmt.name)
     if source is None:
-        raise DoesNotExist(
-            f"Source {stmt.name} does not exist",
-            hint=did_you_mean(stmt.name, moment.catalog.sources),
-        )
+        raise DoesNotExist(f"Source {stmt.name} does not exist", stmt.name, moment.catalog.sources)
     kind = source.kind.lower()
     if source.kind != stmt.kind:
         raise StatementError(
@@ -249,7 +246,8 @@ def _insert_target(stmt: ast.InsertInto, moment: Moment) -> DataSource:
     if target is None:
         raise DoesNotExist(
             f"{place(stmt.target)}Source {quote_always(stmt.name)} does not exist.",
-            hint=did_you_mean(stmt.name, moment.catalog.sources),
+            stmt.name,
+            moment.catalog.sources,
         )
     if target.kind == "TABLE":
         raise StatementError(

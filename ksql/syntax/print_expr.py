@@ -14,64 +14,123 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.syntax.expr import Expr
+    from ksql.types.model import SqlType
 
 _CONSTRUCTORS = frozenset(("ARRAY", "MAP", "STRUCT"))
 _LOOSE = (ex.Unary, ex.Lambda)
 
 
-def expression(expr: Expr) -> str:  # noqa: C901  one arm for each node
-    """The expression in SQL, with brackets around every operator."""
-    match expr:
-        case ex.Ref():
-            return quote(expr.name) if expr.source is None else qualified(expr.source, expr.name)
-        case (
-            ex.NullLit()
-            | ex.BoolLit()
-            | ex.IntLit()
-            | ex.DecimalLit()
-            | ex.DoubleLit()
-            | ex.StringLit()
-            | ex.Variable()
+class Writer:
+    """Writes expressions, with brackets around every operator; a subclass changes the parts."""
+
+    def write(self, expr: Expr) -> str:  # noqa: C901  one arm for each node
+        """The expression in SQL."""
+        write = self.write
+        match expr:
+            case ex.Ref():
+                return self.column(expr)
+            case (
+                ex.NullLit()
+                | ex.BoolLit()
+                | ex.IntLit()
+                | ex.DecimalLit()
+                | ex.DoubleLit()
+                | ex.StringLit()
+                | ex.Variable()
+            ):
+                return self.literal(expr)
+            case ex.UnitLit():
+                return expr.unit
+            case ex.Unary():
+                return expr.op + self.operand(write(expr.operand))
+            case ex.Binary() | ex.Compare() | ex.Logical():
+                return f"({write(expr.left)} {expr.op} {write(expr.right)})"
+            case ex.Not():
+                return f"(NOT {write(expr.operand)})"
+            case ex.Between():
+                return f"({write(expr.operand)} BETWEEN {write(expr.low)} AND {write(expr.high)})"
+            case ex.In():
+                return f"({write(expr.operand)} IN ({self.comma(expr.options)}))"
+            case ex.Like():
+                escape = "" if expr.escape is None else f" ESCAPE {string_literal(expr.escape)}"
+                return f"({write(expr.operand)} LIKE {write(expr.pattern)}{escape})"
+            case ex.IsNull():
+                return f"({write(expr.operand)} IS {'NOT ' if expr.negated else ''}NULL)"
+            case ex.Case():
+                return self._case(expr)
+            case ex.Cast():
+                return f"CAST({write(expr.operand)} AS {self.type(expr.type)})"
+            case ex.Call():
+                return self.call(expr, "*" if expr.star else self.comma(expr.args))
+            case ex.Lambda():
+                return f"{self.parameters(expr.params)} => {write(expr.body)}"
+            case ex.Subscript():
+                return f"{self.base(expr.base)}[{write(expr.index)}]"
+            case ex.Deref():
+                return f"{self.base(expr.base)}->{quote(expr.field)}"
+            case ex.ArrayExpr():
+                return f"ARRAY[{self.comma(expr.items)}]"
+            case ex.MapExpr():
+                entries = (f"{write(key)}:={write(value)}" for key, value in expr.entries)
+                return f"MAP({', '.join(entries)})"
+            case ex.StructExpr():
+                fields = (f"{quote(name)}:={write(value)}" for name, value in expr.fields)
+                return f"STRUCT({', '.join(fields)})"
+
+    def comma(self, exprs: Iterable[Expr]) -> str:
+        """The expressions with commas between them."""
+        return ", ".join(map(self.write, exprs))
+
+    def _case(self, expr: ex.Case) -> str:
+        parts = ["CASE"]
+        if expr.operand is not None:
+            parts.append(self.write(expr.operand))
+        parts += [f"WHEN {self.write(w.condition)} THEN {self.write(w.result)}" for w in expr.whens]
+        if expr.otherwise is not None:
+            parts.append(f"ELSE {self.write(expr.otherwise)}")
+        return f"({' '.join(parts)} END)"
+
+    def column(self, ref: ex.Ref) -> str:
+        """The name of a column."""
+        return quote(ref.name) if ref.source is None else qualified(ref.source, ref.name)
+
+    def literal(self, value: ex.Literal | ex.Variable) -> str:
+        """A literal as it is written."""
+        return literal(value)
+
+    def operand(self, text: str) -> str:
+        """The operand of a sign: two minuses open a comment, and `-5` is a literal."""
+        if text[0].isdigit():
+            return f"({text})"
+        return " " + text if text[0] == "-" else text
+
+    def type(self, type_: SqlType) -> str:
+        """The type of a CAST."""
+        return type_text(type_)
+
+    def call(self, expr: ex.Call, args: str) -> str:
+        """The call of a function."""
+        name = f"`{expr.name}`" if expr.name in _CONSTRUCTORS else quote(expr.name)
+        first = expr.args[0] if expr.args else None
+        if (
+            expr.name in UNIT_FUNCTIONS
+            and isinstance(first, ex.Ref)
+            and first.name in SINGULAR_UNITS
         ):
-            return literal(expr)
-        case ex.UnitLit():
-            return expr.unit
-        case ex.Unary():
-            return expr.op + _operand(expr)
-        case ex.Binary() | ex.Compare() | ex.Logical():
-            return f"({expression(expr.left)} {expr.op} {expression(expr.right)})"
-        case ex.Not():
-            return f"(NOT {expression(expr.operand)})"
-        case ex.Between():
-            low, high = expression(expr.low), expression(expr.high)
-            return f"({expression(expr.operand)} BETWEEN {low} AND {high})"
-        case ex.In():
-            return f"({expression(expr.operand)} IN ({comma(expr.options)}))"
-        case ex.Like():
-            escape = "" if expr.escape is None else f" ESCAPE {string_literal(expr.escape)}"
-            return f"({expression(expr.operand)} LIKE {expression(expr.pattern)}{escape})"
-        case ex.IsNull():
-            return f"({expression(expr.operand)} IS {'NOT ' if expr.negated else ''}NULL)"
-        case ex.Case():
-            return _case(expr)
-        case ex.Cast():
-            return f"CAST({expression(expr.operand)} AS {type_text(expr.type)})"
-        case ex.Call():
-            return _call(expr)
-        case ex.Lambda():
-            return f"({', '.join(map(quote, expr.params))}) => {expression(expr.body)}"
-        case ex.Subscript():
-            return f"{base(expr.base)}[{expression(expr.index)}]"
-        case ex.Deref():
-            return f"{base(expr.base)}->{quote(expr.field)}"
-        case ex.ArrayExpr():
-            return f"ARRAY[{comma(expr.items)}]"
-        case ex.MapExpr():
-            entries = (f"{expression(key)}:={expression(value)}" for key, value in expr.entries)
-            return f"MAP({', '.join(entries)})"
-        case ex.StructExpr():
-            fields = (f"{quote(name)}:={expression(value)}" for name, value in expr.fields)
-            return f"STRUCT({', '.join(fields)})"
+            args = args.replace(first.name, f"`{first.name}`", 1)
+        return f"{name}({args})"
+
+    def parameters(self, names: tuple[str, ...]) -> str:
+        """The parameters of a lambda."""
+        return f"({', '.join(map(quote, names))})"
+
+    def base(self, expr: Expr) -> str:
+        """An expression where it is indexed or dereferenced."""
+        if isinstance(expr, _LOOSE):
+            return f"({self.write(expr)})"
+        if isinstance(expr, ex.Ref) and expr.source is None and expr.name in _CONSTRUCTORS:
+            return f"`{expr.name}`"
+        return self.write(expr)
 
 
 def literal(value: ex.Literal | ex.Variable) -> str:
@@ -102,42 +161,8 @@ def qualified(source: str, name: str) -> str:
     return f"{quote(source)}.{quote(name)}"
 
 
-def comma(exprs: Iterable[Expr]) -> str:
-    """The expressions with commas between them."""
-    return ", ".join(map(expression, exprs))
-
-
-def _operand(expr: ex.Unary) -> str:
-    """Print the operand of a sign: two minuses open a comment, and `-5` is a literal."""
-    text = expression(expr.operand)
-    if text[0].isdigit():
-        return f"({text})"
-    return " " + text if text[0] == "-" else text
-
-
-def base(expr: Expr) -> str:
-    """An expression where it is indexed or dereferenced."""
-    if isinstance(expr, _LOOSE):
-        return f"({expression(expr)})"
-    if isinstance(expr, ex.Ref) and expr.source is None and expr.name in _CONSTRUCTORS:
-        return f"`{expr.name}`"
-    return expression(expr)
-
-
-def _case(expr: ex.Case) -> str:
-    parts = ["CASE"]
-    if expr.operand is not None:
-        parts.append(expression(expr.operand))
-    parts += [f"WHEN {expression(w.condition)} THEN {expression(w.result)}" for w in expr.whens]
-    if expr.otherwise is not None:
-        parts.append(f"ELSE {expression(expr.otherwise)}")
-    return f"({' '.join(parts)} END)"
-
-
-def _call(expr: ex.Call) -> str:
-    name = f"`{expr.name}`" if expr.name in _CONSTRUCTORS else quote(expr.name)
-    args = "*" if expr.star else comma(expr.args)
-    first = expr.args[0] if expr.args else None
-    if expr.name in UNIT_FUNCTIONS and isinstance(first, ex.Ref) and first.name in SINGULAR_UNITS:
-        args = args.replace(first.name, f"`{first.name}`", 1)
-    return f"{name}({args})"
+_CANONICAL = Writer()
+expression = _CANONICAL.write
+"""The expression in SQL."""
+comma = _CANONICAL.comma
+base = _CANONICAL.base

@@ -74,8 +74,11 @@ def _on_off(text: str) -> bool:
     return chosen
 
 
-def _shown(chosen: bool) -> str:
-    return "ON" if chosen else "OFF"
+def _switched(terminal: Terminal, label: str, chosen: bool, argument: str) -> bool:
+    """Return what the argument chooses, if there is one, and show it."""
+    now = _on_off(argument) if argument else chosen
+    terminal.screen.lines([f"{label}: {'ON' if now else 'OFF'}"])
+    return now
 
 
 @command("help")
@@ -185,17 +188,15 @@ def output_named(text: str) -> Output:
 @command("timing", "[ON | OFF]")
 def timing(terminal: Terminal, argument: str) -> None:
     """Show or set whether the time that a statement took is shown."""
-    if argument:
-        terminal.session.timing = _on_off(argument)
-    terminal.screen.lines([f"Timing: {_shown(terminal.session.timing)}"])
+    session = terminal.session
+    session.timing = _switched(terminal, "Timing", session.timing, argument)
 
 
 @command("pager", "[ON | OFF]")
 def pager(terminal: Terminal, argument: str) -> None:
     """Show or set whether answers longer than the screen go through the pager."""
-    if argument:
-        terminal.screen.paging = _on_off(argument)
-    terminal.screen.lines([f"Pager: {_shown(terminal.screen.paging)}"])
+    screen = terminal.screen
+    screen.paging = _switched(terminal, "Pager", screen.paging, argument)
 
 
 @command("spool", "'<file>' | OFF")
@@ -219,9 +220,8 @@ def spool(terminal: Terminal, argument: str) -> None:
 @command("request-pipelining", "[ON | OFF]")
 def request_pipelining(terminal: Terminal, argument: str) -> None:
     """Show or set whether statements are sent without waiting for the ones before."""
-    if argument:
-        terminal.session.pipelining = _on_off(argument)
-    terminal.screen.lines([f"Request pipelining: {_shown(terminal.session.pipelining)}"])
+    session = terminal.session
+    session.pipelining = _switched(terminal, "Request pipelining", session.pipelining, argument)
 
 
 @command("run script", "'<file>'")

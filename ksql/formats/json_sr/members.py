@@ -49,11 +49,7 @@ class Objects:
             return
         covering = _covering(self._new, name)
         if covering is not None:
-            found = self._on.inner(covering, old, self._nodes, path)
-            yield from found
-            if found:
-                kind = "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-                yield self._on.told(kind, path)
+            yield from self._uncovered("REMOVED", covering, old, path)
         elif not self._on.is_never(old, self._nodes[1]):
             yield self._on.told("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
@@ -63,13 +59,16 @@ class Objects:
             if self._on.made(new, self._nodes[0]).kind != "any":
                 yield self._on.told("PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", path)
         elif covering is not None:
-            found = self._on.inner(new, covering, self._nodes, path)
-            yield from found
-            if found:
-                kind = "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-                yield self._on.told(kind, path)
+            yield from self._uncovered("ADDED", new, covering, path)
         elif name in self._new.get("required", ()) and not _has_default(new):
             yield self._on.told("REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL", path)
+
+    def _uncovered(self, change: str, new: Json, old: Json, path: str) -> Iterator[Difference]:
+        found = self._on.inner(new, old, self._nodes, path)
+        yield from found
+        if found:
+            kind = f"PROPERTY_{change}_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
+            yield self._on.told(kind, path)
 
     def _required(self, new: Mapping[str, Json], old: Mapping[str, Json]) -> Iterator[Difference]:
         known = self._old.get("required", ())
