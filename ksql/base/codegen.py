@@ -15,6 +15,7 @@ import weakref
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
+from types import CodeType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def define(subject: str, text: str, names: dict[str, Any]) -> dict[str, Any]:
     Raises: SyntaxError, RecursionError or MemoryError for a text that Python cannot compile.
     """
     file = f"<generated {next(_numbers)}: {subject}>"
-    execute(file, text, names)
+    _run(file, text, _under(file, _code(text)), names)
     gathering = _gathering.get()
     if gathering is not None:
         gathering.append(Generated(subject, file, text))
@@ -63,7 +64,22 @@ def execute(file: str, text: str, names: dict[str, Any]) -> None:
 
     Raises: what the text raises, and as in ``define``.
     """
-    code = compile(text, file, "exec")
+    _run(file, text, compile(text, file, "exec"), names)
+
+
+@lru_cache(maxsize=256)
+def _code(text: str) -> CodeType:
+    """Compile a text once: a statement is tried before it runs, and queries resemble one another."""
+    return compile(text, "<generated>", "exec")
+
+
+def _under(file: str, code: CodeType) -> CodeType:
+    """Return the code, and that of its functions, under the name of a file."""
+    consts = (_under(file, each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_filename=file, co_consts=tuple(consts))
+
+
+def _run(file: str, text: str, code: CodeType, names: dict[str, Any]) -> None:
     # no modification time: linecache then never looks for a file of that name
     entry = (len(text), None, text.splitlines(keepends=True), file)
     linecache.cache[file] = entry

@@ -6,6 +6,7 @@ The form stored in the command topic and shipped to the workers.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ksql.base import stored
@@ -52,6 +53,11 @@ def loads(text: str, functions: Functions = BUILTINS) -> nodes.QueryPlan:
 
     Raises: UnreadablePlan for a newer version or a damaged text.
     """
+    return _loaded(text, functions)
+
+
+@lru_cache(maxsize=64)  # a statement reads the plan of its query several times over
+def _loaded(text: str, functions: Functions) -> nodes.QueryPlan:
     try:
         version, body = stored.read(text, _VERSIONS)
         plan = STRUCTS.build(upcast(body["plan"], version, functions))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXIT: Final = 75
-_GRACE_S: Final = 2.0
 _TICKS: Final = 8
 _LONGEST_TICK_S: Final = 0.5
 _STATM: Final = Path("/proc/self/statm")
@@ -37,10 +36,14 @@ _STATM: Final = Path("/proc/self/statm")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The time that a call may take, and the memory that its process may have."""
+    """The time that a call may take, and the memory that its process may have.
+
+    An interrupted call has ``grace_seconds`` to end before its process ends.
+    """
 
     seconds: float = 10.0
     memory_bytes: int = 2_147_483_648
+    grace_seconds: float = 2.0
 
 
 class Overrun(BaseException):
@@ -90,11 +93,11 @@ class Watch:
             raise Overrun(self.name, self._why)
 
     def _watch(self) -> None:
-        seconds = self.limits.seconds
+        seconds, grace = self.limits.seconds, self.limits.grace_seconds
         tick = min(seconds / _TICKS, _LONGEST_TICK_S)
         seen, since, told = self.calls, time.monotonic(), 0.0
         while True:
-            signal.setitimer(signal.ITIMER_REAL, seconds + 2 * _GRACE_S)
+            signal.setitimer(signal.ITIMER_REAL, seconds + 2 * grace)
             time.sleep(tick)
             now = time.monotonic()
             if self.name is None or self.calls != seen:
@@ -102,7 +105,7 @@ class Watch:
             large = self.name is not None and _resident_bytes() > self.limits.memory_bytes
             if not large and now - since < seconds:
                 continue
-            if told and now - told > _GRACE_S:
+            if told and now - told > grace:
                 self._end()
             if not told:
                 told = now

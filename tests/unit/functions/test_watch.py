@@ -56,7 +56,7 @@ def add(x: int) -> int:
 '''
 functions, problems = load_sources({"f.py": SOURCE})
 assert not problems, problems
-watch = Watch(Limits(60.0 if sys.argv[1] == "EAT" else 1.0, 600_000_000))
+watch = Watch(Limits(60.0 if sys.argv[1] == "EAT" else 0.3, 300_000_000, 0.5))
 named = {f.name: watched(f, watch) for f in functions}
 call = named[sys.argv[1]].overloads[0].row
 try:
@@ -78,9 +78,9 @@ def run(name: str) -> subprocess.CompletedProcess[str]:
     ("name", "says"),
     [
         ("ADD", "2"),
-        ("SPIN", "overrun: the user function spin did not return within 1 s"),
-        ("SLEEP", "overrun: the user function sleep did not return within 1 s"),
-        ("EAT", "overrun: the user function eat took more memory than 600000000 bytes"),
+        ("SPIN", "overrun: the user function spin did not return within 0.3 s"),
+        ("SLEEP", "overrun: the user function sleep did not return within 0.3 s"),
+        ("EAT", "overrun: the user function eat took more memory than 300000000 bytes"),
         ("GULP", "no memory"),
     ],
 )
@@ -92,7 +92,7 @@ def test_a_call_is_interrupted_and_the_process_goes_on(name, says):
 def test_what_does_not_let_itself_be_interrupted_ends_its_process():
     done = run("STUBBORN")
     assert done.returncode == 75
-    assert "the user function stubborn did not return within 1 s; its process ends" in done.stderr
+    assert "the user function stubborn did not return within 0.3 s; its process ends" in done.stderr
 
 
 def test_what_never_lets_others_run_is_ended_by_the_system():
