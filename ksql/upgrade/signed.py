@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ksql.analysis import bound
@@ -24,18 +25,22 @@ def signed(value: T, functions: Functions) -> T:
     return signed_
 
 
+@cache
+def _fields(cls: Any) -> tuple[str, ...]:
+    known = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+    return tuple(field.name for field in known)
+
+
 def _signed(value: Any, functions: Functions) -> Any:
     if isinstance(value, tuple):
         made = tuple(_signed(item, functions) for item in value)
         return made if any(x is not y for x, y in zip(made, value, strict=True)) else value
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        return value
     changes = {}
-    for field in dataclasses.fields(value):
-        before = getattr(value, field.name)
+    for name in _fields(type(value)):
+        before = getattr(value, name)
         after = _signed(before, functions)
         if after is not before:
-            changes[field.name] = after
+            changes[name] = after
     if isinstance(value, bound.Call | Fold | TableCall) and isinstance(value.overload, int):
         function = functions.find(value.function)
         found = function and find_overload(function, value.overload)
