@@ -69,7 +69,7 @@ def execute(file: str, text: str, names: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=256)
 def _code(text: str) -> CodeType:
-    """Compile a text once: a statement is tried before it runs, and queries resemble one another."""
+    """Compile a text once: a statement is tried before it runs, and queries are alike."""
     return compile(text, "<generated>", "exec")
 
 
