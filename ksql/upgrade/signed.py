@@ -36,7 +36,7 @@ def _signed(value: Any, functions: Functions) -> Any:
         made = tuple(_signed(item, functions) for item in value)
         return made if any(x is not y for x, y in zip(made, value, strict=True)) else value
     changes = {}
-    for name in _fields(type(value)):
+    for name in _fields(value.__class__):
         before = getattr(value, name)
         after = _signed(before, functions)
         if after is not before:
