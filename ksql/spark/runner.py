@@ -26,6 +26,7 @@ from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, shape, trial
 from ksql.spark.checkpoint import usable
 from ksql.spark.origins import TopicRemade
+from ksql.spark.permits import Permits
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, StartAt
 from ksql.spark.switching import BatchUnfinished, Coming, Switching
@@ -56,9 +57,8 @@ class Surroundings:
     """The surroundings that queries share: clients' properties, directory, processing log.
 
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
-    share a session; ``registry`` is where the schema registry is; ``anew`` names the queries that
-    may begin anew where their checkpoint does not fit ("all": every one), ``older`` those that may
-    continue from an older one; ``lease`` is the right to write; ``limits`` are those of user
+    share a session; ``registry`` is where the schema registry is; ``anew`` and ``older`` are the
+    queries' ``Permits``; ``lease`` is the right to write; ``limits`` are those of user
     functions.
     """
 
@@ -114,6 +114,7 @@ class SparkRunner:
         self._incarnation = incarnation
         self._end_groups = end_groups
         self._vetting = vetting
+        self._permits = Permits(around.anew, around.older)
         self.running: dict[QueryId, RunningQuery] = {}
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server is in charge."""
@@ -364,18 +365,17 @@ class SparkRunner:
         place, wanted = self.checkpoint(query_id), shape.shape_of(query_id, plan)
         try:
             found = lives.require(query_id, place)
-            shape.check(query_id, place, wanted)
+            shape.adopt(query_id, place, wanted)
         except (lives.CheckpointMissing, shape.OtherPlan):
-            if not _names(self._around.anew, query_id):
+            if not self._permits.anew(query_id):
                 raise
             return self._begin_anew(query_id, plan)
-        shape.mark(place, wanted)
         return found
 
     def _begin_anew(self, query_id: QueryId, plan: QueryPlan) -> Life:
         _log.warning("query_begins_anew", extra={"query_id": query_id})
         life = self._begin_life(query_id, "its query begins anew")
-        shape.mark(self.checkpoint(query_id), shape.shape_of(query_id, plan))
+        shape.write(self.checkpoint(query_id), shape.shape_of(query_id, plan))
         return life
 
     def _vetted(self, query: PersistentQuery, spec: QuerySpec) -> QuerySpec:
@@ -389,6 +389,7 @@ class SparkRunner:
             except (lives.OlderCheckpoint, TopicRemade) as unfit:
                 life = self._life_instead(query, unfit)
             else:
+                self._permits.end(query.id)
                 return spec
             starts = self._starts(query)
         name = life.application(self._owner(query.id))
@@ -398,10 +399,10 @@ class SparkRunner:
 
     def _life_instead(self, query: PersistentQuery, unfit: KsqlError) -> Life:
         older = isinstance(unfit, lives.OlderCheckpoint)
-        if older and _names(self._around.older, query.id):
+        if older and self._permits.older(query.id):
             _log.warning("query_continues_from_an_older_checkpoint", extra={"query_id": query.id})
             return lives.begin(self.checkpoint(query.id), self._incarnation())
-        if _names(self._around.anew, query.id):
+        if self._permits.anew(query.id):
             return self._begin_anew(query.id, plan_of(query))
         raise unfit
 
@@ -470,10 +471,6 @@ class SparkRunner:
             topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()
         }
-
-
-def _names(chosen: frozenset[str], query_id: QueryId) -> bool:
-    return bool(chosen & {query_id, "all"})
 
 
 TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]

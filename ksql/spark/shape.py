@@ -63,22 +63,15 @@ def shape_of(query_id: str, plan: QueryPlan) -> Shape:
     return shape | ({"buckets": str(plan.buckets)} if steps else {})
 
 
-def check(query_id: str, checkpoint: Path, now: Shape) -> None:
-    """Refuse a checkpoint of another shape.
+def adopt(query_id: str, checkpoint: Path, now: Shape) -> None:
+    """Refuse a checkpoint of another shape; write the shape into one that has none.
 
     Raises: OtherPlan, CheckpointDamaged, NewerCheckpoint, OSError.
     """
     then = read(checkpoint)
     if any(then.get(name, value) != value for name, value in now.items()):
         raise OtherPlan(query_id, checkpoint, then, now)
-
-
-def mark(checkpoint: Path, now: Shape) -> None:
-    """Write the shape into a checkpoint that has none.
-
-    Raises: CheckpointDamaged, NewerCheckpoint, OSError.
-    """
-    if not read(checkpoint):
+    if not then:
         write(checkpoint, now)
 
 

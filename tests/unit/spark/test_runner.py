@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -179,6 +180,27 @@ def test_it_begins_anew_when_it_is_told_to(tmp_path, query, anew, caplog):
     desk.runner.go_on([query])
     assert desk.application().endswith("-life1")
     assert "query_begins_anew" in [record.message for record in caplog.records]
+
+
+def test_it_begins_anew_once_in_a_start_of_the_server(tmp_path, query):
+    desk = Desk(tmp_path, anew=frozenset({query.id}))
+    desk.runner.go_on([query])
+    desk.runner.stop(query.id)
+    shutil.rmtree(desk.runner.checkpoint(query.id))
+    desk.runner.go_on([query])
+    assert "is missing" in desk.runner.running[query.id].status().last_error
+    assert [spec.incarnation for spec in desk.runtime.started] == ["life1"]
+
+
+def test_a_query_whose_checkpoint_fits_has_no_permit_any_more(tmp_path, query):
+    Desk(tmp_path).runner.start(query)
+    desk = Desk(tmp_path, anew=frozenset({"all"}))
+    desk.runner.go_on([query])
+    desk.runner.stop(query.id)
+    shutil.rmtree(desk.runner.checkpoint(query.id))
+    desk.runner.go_on([query])
+    assert "is missing" in desk.runner.running[query.id].status().last_error
+    assert len(desk.runtime.started) == 1
 
 
 def test_another_one_does_not(tmp_path, query):

@@ -97,7 +97,7 @@ def test_another_querys_directory_under_this_ones_name(tmp_path):
     now = shape_of(query)
     shape.write(place, now | {"id": "CTAS_P_9"})
     with pytest.raises(shape.OtherPlan, match="belongs to another plan") as found:
-        shape.check(query.id, place, now)
+        shape.adopt(query.id, place, now)
     assert f"id: CTAS_P_9, the query has {query.id}" in found.value.detail
 
 
@@ -118,6 +118,22 @@ def test_a_checkpoint_from_before_shapes_adopts_that_of_its_query(tmp_path):
     _, status = gone_on(tmp_path, query)
     assert status.state is State.RUNNING
     assert shape.read(place) == shape_of(query)
+
+
+def test_the_shape_is_read_once_at_a_launch_and_written_once_in_a_life(tmp_path, monkeypatch):
+    query = query_of(GROUPED.format("COUNT(*) AS C", ""))
+    begun(tmp_path, query)
+    calls = []
+    for name in ("read", "write"):
+        usual = getattr(shape, name)
+
+        def counted(*given, name=name, usual=usual):
+            calls.append(name)
+            return usual(*given)
+
+        monkeypatch.setattr(shape, name, counted)
+    gone_on(tmp_path, query)
+    assert calls == ["read"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 1}', '{"version": 1, "shape": []}'])

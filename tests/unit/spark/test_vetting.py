@@ -185,6 +185,16 @@ def test_it_is_asked_at_each_start_not_only_at_the_first(tmp_path, query, kafka)
         desk.runner.running[query.id].start()
 
 
+@pytest.mark.parametrize("choice", ["older", "anew"])
+def test_a_permit_is_over_once_the_checkpoint_fits(tmp_path, query, kafka, choice):
+    group = stopped(tmp_path, query, kafka)
+    desk, _ = gone_on(tmp_path, query, kafka, **{choice: frozenset({"all"})})
+    kafka.marks[group] = 9  # the copy was put back while the query rested
+    with pytest.raises(lives.OlderCheckpoint):
+        desk.runner.running[query.id].start()
+    assert desk.aside.entries() == []
+
+
 # --- a topic that was made anew
 
 
