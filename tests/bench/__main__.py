@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench import inserts, latency, pushes, report, resources, throughput
+from tests.bench import inserts, latency, pushes, report, resources, restart, throughput
 from tests.bench.peers import race
 from tests.bench.report import Result
 from tests.bench.site import site
@@ -25,7 +25,10 @@ ON_A_SITE = {
         resources.Memory(),
     )
 }
-ALONE = {workload.name: workload for workload in (resources.Start(), pushes.IdlePushes())}
+ALONE = {
+    workload.name: workload
+    for workload in (resources.Start(), pushes.IdlePushes(), restart.Restart())
+}
 NAMES = (*ON_A_SITE, *ALONE)
 
 
@@ -39,10 +42,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(NAMES))
     parser.add_argument("--records", type=int, default=RECORDS, help="input of a throughput round")
     parser.add_argument("--report", type=Path, metavar="FILE.json")
+    parser.add_argument(
+        "--state-mib", type=int, default=restart.STATE_MIB, help="state of the workload restart"
+    )
     given = parser.parse_args(argv)
     if unknown := set(given.workloads) - set(NAMES):
         parser.error(f"unknown workloads: {', '.join(sorted(unknown))}")
     _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    ALONE["restart"] = restart.Restart(given.state_mib)
     results = run(given.workloads or NAMES, given.records)
     if given.report:
         report.write(results, given.report)

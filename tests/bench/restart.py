@@ -1,0 +1,134 @@
+"""How long a query with a large state needs from its start to its first finished batch.
+
+The state is written in random order, so that every batch touches pages all over it: that leaves the
+longest changelogs. The query is paused as soon as it has caught up, which is when the least of them
+are in a snapshot; the service is stopped and started again, and the query resumed.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ksql.base.ids import QueryId
+from ksql.spark import checkpoint
+from ksql.spark.internals import batches_after
+from tests.bench.report import Result
+from tests.bench.site import EARLIEST, PATIENCE_S, Site, Stuck, site
+
+STATE_MIB = 1024
+_NOTE_BYTES = 1000
+_RECORDS_PER_BATCH = 50_000
+_TOUCHED = 1_000
+_SOURCE = "CREATE STREAM noted (k BIGINT KEY, note STRING) WITH (KAFKA_TOPIC='noted', \
+VALUE_FORMAT='KAFKA', PARTITIONS=4);"
+_KEPT = "CREATE TABLE kept WITH (KAFKA_TOPIC='kept') AS SELECT k, COUNT(*) AS notes, \
+LEN(LATEST_BY_OFFSET(note)) AS size FROM noted GROUP BY k;"
+_PROPERTIES = {**EARLIEST, "ksql.query.max.records.per.batch": str(_RECORDS_PER_BATCH)}
+_STATE_FILES = {"*.changelog": "changelogs", "*.zip": "snapshots", "*.sst": "SST files"}
+_LOADING = {
+    "rocksdbLoadLatencyMs": "load of all stores",
+    "rocksdbLoadFromSnapshotLatencyMs": "of it snapshots",
+    "rocksdbReplayChangeLogLatencyMs": "of it changelogs",
+}
+
+
+class WrongState(AssertionError):
+    """A query has not kept, or not found, what it should."""
+
+
+@dataclass(frozen=True)
+class Restart:
+    """A query with so much state, stopped and started."""
+
+    state_mib: int = STATE_MIB
+    name: str = "restart"
+
+    def run(self) -> Result:
+        """Make the state, start anew, wait for one batch."""
+        with tempfile.TemporaryDirectory(prefix="ksql-bench-") as state:
+            with site(Path(state)) as first:
+                query_id, made = self._fill(first)
+            with site(Path(state)) as second:
+                return self._continue(second, query_id, made)
+
+    def _fill(self, site: Site) -> tuple[QueryId, str]:
+        notes = -(-(self.state_mib << 20) // _NOTE_BYTES)
+        site.execute(_SOURCE)
+        _produce(site, _shuffled(notes))
+        began = time.monotonic()
+        site.execute(_KEPT, _PROPERTIES)
+        site.await_end("kept", "noted")
+        seconds = time.monotonic() - began
+        query_id = site.query_of("kept")
+        held = site.service.runner.running[query_id].held()
+        size = sum(stage.size_bytes for stage in held)
+        if size < self.state_mib << 20:
+            raise WrongState(f"{size >> 20} MiB of state instead of {self.state_mib}")
+        site.execute(f"PAUSE {query_id};")
+        _produce(site, iter(range(min(_TOUCHED, notes))))
+        return query_id, f"{size >> 20} MiB, {notes:,} keys, made in {seconds:.0f} s"
+
+    def _continue(self, site: Site, query_id: QueryId, made: str) -> Result:
+        place = site.service.runner.checkpoint(query_id)
+        last = checkpoint.last_committed(place)
+        files = _files(place)
+        began = time.monotonic()
+        site.execute(f"RESUME {query_id};")
+        while checkpoint.last_committed(place) == last:
+            if time.monotonic() > began + PATIENCE_S:
+                raise Stuck(f"{query_id}: {site.service.runner.running[query_id].status()}")
+            time.sleep(0.01)
+        seconds = time.monotonic() - began
+        site.await_end("kept", "noted")
+        report = f"{made}; on disk {files}; {self._spent(site, query_id)}"
+        return Result(self.name, seconds=round(seconds, 1), note=report)
+
+    def _spent(self, site: Site, query_id: QueryId) -> str:
+        """Return what Spark says of the batch: its steps, and the tasks' work on their stores."""
+        query = site.service.runner.running[query_id]._query
+        batch = next(b for b in batches_after(query, "") if b["numInputRows"])
+        steps = ", ".join(f"{k} {v}" for k, v in batch["durationMs"].items() if v)
+        return f"ms: {steps}; in tasks: {_loading(batch)}"
+
+
+def _loading(batch: Mapping[str, Any]) -> str:
+    (operator,) = batch["stateOperators"]
+    found = operator["customMetrics"]
+    parts = [f"{told} {found[name]}" for name, told in _LOADING.items()]
+    copied, replayed = found["rocksdbBytesCopied"], found["rocksdbNumReplayChangelogFiles"]
+    return ", ".join([*parts, f"{replayed} changelogs replayed, {copied >> 20} MiB copied"])
+
+
+def _shuffled(notes: int) -> Iterator[int]:
+    keys = list(range(notes))
+    random.Random(1).shuffle(keys)
+    return iter(keys)
+
+
+def _produce(site: Site, keys: Iterator[int]) -> None:
+    """Write a note of noise to each key: nothing on the way makes it smaller."""
+    chance = random.Random(2)
+    producer = site.producer(**{"linger.ms": 20})
+    for key in keys:
+        note = chance.randbytes(_NOTE_BYTES // 2).hex().encode()
+        while True:
+            try:
+                producer.produce("noted", note, key.to_bytes(8, "big"))
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()
+
+
+def _files(place: Path) -> str:
+    found = []
+    for pattern, name in _STATE_FILES.items():
+        sizes = [file.stat().st_size for file in (place / "state").rglob(pattern)]
+        found.append(f"{len(sizes)} {name} of {sum(sizes) >> 20} MiB")
+    return ", ".join(found)
