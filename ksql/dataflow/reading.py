@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ksql.formats.table import DecodeError
     from ksql.plan.nodes import Source
     from ksql.types.format import Side
+    from ksql.types.schema import Column
 
 
 @dataclass(slots=True)
@@ -114,6 +115,8 @@ class Reader:
         self._extract = _timestamp_of(
             source, fatal=_is_on(settings, "ksql.timestamp.throw.on.invalid")
         )
+        #: A deletion of a table has no column of the value: it keeps the record's own time.
+        self._untimed_deletions = source.kind == "TABLE" and _time_is_in(value, source)
 
     def read(self, batch: RawBatch, log: LogError) -> Arrivals:
         """The records of a batch of this source's topic, in order."""
@@ -149,7 +152,12 @@ class Reader:
         """The same with the times of the TIMESTAMP column."""
         assert self._extract is not None  # noqa: S101 - the caller has looked
         extract = self._extract
-        times = [extract(row, log) for row in found.rows]
+        times: list[int | None]
+        if found.dead is None or not self._untimed_deletions:
+            times = [extract(row, log) for row in found.rows]
+        else:
+            each = zip(found.rows, found.times, found.dead, strict=True)
+            times = [time if dead else extract(row, log) for row, time, dead in each]
         if None in times:
             found = found.kept([time is not None for time in times])
         found.times = [time for time in times if time is not None]
@@ -280,6 +288,10 @@ def _timestamp_of(source: Source, *, fatal: bool) -> Callable[[Row, LogError], i
     shape = source_shape(source)
     index = shape.names.index(source.prefix + source.timestamp.name)
     return extractor(index, shape.columns[index][1], source.timestamp.pattern, fatal=fatal)
+
+
+def _time_is_in(columns: Sequence[Column], source: Source) -> bool:
+    return source.timestamp is not None and source.timestamp.name in {c.name for c in columns}
 
 
 def _is_on(settings: Mapping[str, str] | None, name: str) -> bool:

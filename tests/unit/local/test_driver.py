@@ -174,6 +174,36 @@ def test_the_same_records_are_skipped_otherwise():
     assert [operator for operator, _ in world.runner.errors()] == ["timestamp", "TS.deserializer"]
 
 
+TABLE_TS = """
+CREATE TABLE D (K BIGINT PRIMARY KEY, T BIGINT, G STRING) WITH (
+  KAFKA_TOPIC='d', PARTITIONS=1, TIMESTAMP='{}');
+CREATE TABLE X AS SELECT K, G FROM D;
+CREATE TABLE N AS SELECT G, COUNT(*) AS C FROM D GROUP BY G;
+"""
+
+
+@pytest.mark.parametrize(("column", "deleted"), [("T", 2_000), ("K", 7)])
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_a_deletion_counts_though_it_has_no_column_with_its_time(column, deleted, strict):
+    world = World()
+    settings = {"ksql.timestamp.throw.on.invalid": strict}
+    world.run(TABLE_TS.format(column), **settings)
+    world.feed("d", (7, {"T": 7, "G": "g"}, 1_000), (7, None, 2_000))
+    assert [(r.value, r.timestamp) for r in world.topics.records["X"]] == [
+        (b'{"G":"g"}', 7),
+        (None, deleted),
+    ]
+    assert [r.value for r in world.topics.records["N"]] == [b'{"C":1}', b'{"C":0}']
+    assert world.runner.errors() == []
+
+
+def test_a_table_s_row_whose_column_with_its_time_is_null_is_skipped():
+    world = World(TABLE_TS.format("T"))
+    world.feed("d", (7, {"T": None, "G": "g"}, 1_000))
+    assert world.out("X") == []
+    assert {operator for operator, _ in world.runner.errors()} == {"timestamp"}
+
+
 def test_session_keys_carry_their_end_and_start():
     world = World(
         S,
