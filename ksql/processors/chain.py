@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.processors import keys
-from ksql.processors.base import Processor
+from ksql.processors.base import Processor, Record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from ksql.base.records import Row
-    from ksql.processors.base import LogError, Record, Store
+    from ksql.processors.base import LogError, Store
+
+_new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,12 @@ class ChainProcessor:
 
 def _entering(flowing: Iterable[Record], link: Link) -> Iterator[Record]:
     for record in flowing:
-        if link.null_keys or not keys.begins_with_null(record.key):
-            yield record._replace(row=_cut(record.row, link), old=_cut(record.old, link))
+        port, key, row, time, topic, partition, offset, headers, old, turn = record
+        if link.null_keys or not keys.begins_with_null(key):
+            row, old = _cut(row, link), _cut(old, link)
+            values = (port, key, row, time, topic, partition, offset, headers, old, turn)
+            # the tuple's own constructor: every result of the join before passes here
+            yield _new(Record, values)
         elif not link.timed:  # it goes no further, but a join of streams learns how late it is
             yield record._replace(row=None)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.processors.base import Record
 from ksql.processors.sides import Ending, Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.processors.base import LogError, Record, Store
+    from ksql.processors.base import LogError, Store
 
 _ROWS = b"t"
+_new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +34,25 @@ class JoinProcessor:
         """Join the stream's records, keep the table's."""
         store.load(_ROWS, {record.key for record in records})
         nothing, port = self.table.nothing, self.table.port
-        row_of, ending_of = self.table.row, self.ending.of
+        row_of, ending_of, get = self.table.row, self.ending.of, store.get
         for record in records:
-            if record.port == port:
+            way, key, row, time, topic, partition, offset, headers, old, turn = record
+            if way == port:
                 self._remember(record, store)
                 continue
-            row = record.row
             if row is None:
                 continue
-            found = store.get(_ROWS, record.key)
+            found = get(_ROWS, key)
             if found is not None:
                 right = row_of(found)
             elif self.outer:
                 right = nothing
             else:
                 continue
-            yield record._replace(row=(*row, *right, *ending_of(record.key, record.timestamp)))
+            joined = (*row, *right, *ending_of(key, time))
+            values = (way, key, joined, time, topic, partition, offset, headers, old, turn)
+            # the tuple's own constructor: every record of the stream passes here
+            yield _new(Record, values)
 
     def _remember(self, record: Record, store: Store) -> None:
         if record.row is None:

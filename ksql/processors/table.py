@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ksql.processors.base import Record
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ksql.base.records import Row
-    from ksql.processors.base import LogError, Record, Store
+    from ksql.processors.base import LogError, Store
 
 _ROWS = b"s"
+_new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +32,17 @@ class TableProcessor:
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
         """Remember the rows."""
         store.load(_ROWS, {record.key for record in records})
-        for record in records:
-            stored = store.get(_ROWS, record.key)
-            old = None if stored is None else fitted(stored, self.width)
-            if record.row is None:
-                store.delete(_ROWS, record.key)
+        get, put, width = store.get, store.put, self.width
+        for port, key, row, time, topic, partition, offset, headers, _, turn in records:
+            stored = get(_ROWS, key)
+            old = None if stored is None else fitted(stored, width)
+            if row is None:
+                store.delete(_ROWS, key)
             else:
-                store.put(_ROWS, record.key, list(record.row))
-            yield record._replace(old=old)
+                put(_ROWS, key, list(row))
+            values = (port, key, row, time, topic, partition, offset, headers, old, turn)
+            # the tuple's own constructor: every change of a table passes here
+            yield _new(Record, values)
 
 
 def fitted(stored: Sequence[Any], width: int) -> Row:

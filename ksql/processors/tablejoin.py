@@ -9,16 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.processors.base import Record
 from ksql.processors.sides import Ending, Kept, Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ksql.base.records import Row
-    from ksql.processors.base import LogError, Record, Store
+    from ksql.processors.base import LogError, Store
 
 _LEFT = b"l"
 _RIGHT = b"r"
+_new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +72,16 @@ class TableJoinProcessor:
     def _change(
         self, record: Record, new: Kept | None, old: Kept | None, other: Kept | None
     ) -> Record:
-        of_left = record.port != self.right.port
-        time = record.timestamp if other is None else max(record.timestamp, other.time)
-        sides = [(each, other) if of_left else (other, each) for each in (new, old)]
-        return record._replace(
-            row=self._joined(record.key, *sides[0]),
-            old=self._joined(record.key, *sides[1]),
-            timestamp=time,
-        )
+        port, key, _, time, topic, partition, offset, headers, _, turn = record
+        if other is not None and other.time > time:
+            time = other.time
+        if port == self.right.port:
+            row, before = self._joined(key, other, new), self._joined(key, other, old)
+        else:
+            row, before = self._joined(key, new, other), self._joined(key, old, other)
+        values = (port, key, row, time, topic, partition, offset, headers, before, turn)
+        # the tuple's own constructor: every change of a table passes here
+        return _new(Record, values)
 
     def _joined(self, key: bytes, left: Kept | None, right: Kept | None) -> Row | None:
         if left is None:

@@ -34,7 +34,15 @@ from ksql.types.format import Format
 from ksql.types.model import BIGINT, DOUBLE, INTEGER, STRING
 from ksql.types.schema import Column
 from qtt.local import NoMonitor
-from tests.bench.statements import COUNT, SOURCE, STATELESS, order, order_row
+from tests.bench.statements import (
+    COUNT,
+    REGROUPED,
+    SOURCE,
+    STATELESS,
+    TABLE,
+    order,
+    order_row,
+)
 
 Found = TypeVar("Found")
 Encode = Callable[[Sequence[tuple[int, int, str, float]]], list[bytes | None]]
@@ -48,6 +56,7 @@ def compiled(
     every_change: bool = False,
     format_: str = "JSON",
     registry: Registry | None = None,
+    source: str = SOURCE,
 ) -> Compiled[OutRecord]:
     """The program of a statement over the orders."""
     topics = MemoryTopics()
@@ -60,7 +69,7 @@ def compiled(
     properties = {"auto.offset.reset": "earliest"}
     if every_change:
         properties["cache.max.bytes.buffering"] = "0"
-    text = SOURCE.format(name="orders", topic="orders", format=format_) + statement.format(
+    text = source.format(name="orders", topic="orders", format=format_) + statement.format(
         name="made", source="orders"
     )
     execute.run(text, services, Settings({}), properties, {})
@@ -179,6 +188,25 @@ def count(name: str, records: int, keys: int, *, every_change: bool) -> None:
     meter.show(name, records)
 
 
+def table(name: str, records: int, keys: int) -> None:
+    """The ingest of a table's changes, then the stage that finds the rows they replace."""
+    program = compiled(REGROUPED, source=TABLE)
+    meter = Meter()
+    backends = [Backend() for _ in range(BUCKETS)]
+    batches = list(arrow_batches(records, keys))
+    half = len(batches) // 2
+    for part in (batches[:half], batches[half:]):
+        chunks = _ingested(program, part, meter)
+        for bucket, backend in enumerate(backends):
+            found = meter("unchunk", lambda some=chunks[bucket]: unpack_chunks(some))
+            store = PagedStore(backend)
+            meter(
+                "step", lambda found=found, store=store: list(program.step(0, found, store, silent))
+            )
+            meter("flush", store.flush)
+    meter.show(name, records)
+
+
 def _ingested(
     program: Compiled[OutRecord], batches: Sequence[pa.RecordBatch], meter: Meter
 ) -> dict[int, list[bytes]]:
@@ -220,6 +248,7 @@ def main() -> None:
     count("count-10k-coalesced", given.records, 10_000, every_change=False)
     count("count-10k-every", given.records, 10_000, every_change=True)
     count("count-600k", given.records, 600_000, every_change=False)
+    table("table-10k", given.records, 10_000)
 
 
 if __name__ == "__main__":

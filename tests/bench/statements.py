@@ -11,6 +11,17 @@ CREATE STREAM {name} (customer STRING KEY, id BIGINT, amount INT, name STRING, p
   WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='{format}', PARTITIONS=4);
 """
 
+TABLE = """
+CREATE TABLE {name} (customer STRING PRIMARY KEY, id BIGINT, amount INT, name STRING, price DOUBLE)
+  WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='{format}', PARTITIONS=4);
+"""
+
+REGROUPED = """
+CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT amount, COUNT(*) AS orders, SUM(id) AS total FROM {source}
+  GROUP BY amount;
+"""
+
 STATELESS = """
 CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS
   SELECT customer, id, amount, UCASE(name) AS label FROM {source}
