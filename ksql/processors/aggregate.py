@@ -2,7 +2,7 @@
 
 Rows in: the arguments of the aggregates; the record's key is the packed group. Rows out: the
 group's values, the aggregates' results, ROWTIME, and for windows WINDOWSTART and WINDOWEND; ``old``
-is the row that this one replaces.
+is the row that this one replaces. A group whose results fail has no row at that time.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from ksql.base.errors import QueryFailed
 from ksql.processors import keys
 from ksql.processors.base import LogError, Record, Store
-from ksql.processors.folds import Folds, State
+from ksql.processors.folds import Folds, State, log_failure, logged_before
 from ksql.processors.windows import Clock, Windows
 from ksql.types.windowed import window_key
 
@@ -82,15 +81,15 @@ class AggregateProcessor:
             if not apply(record, group.state, log):
                 continue
             group.last = record
-            if every_change:
-                yield self._change(group, record)
+            if every_change and (change := self._change(group, record, log)) is not None:
+                yield change
         mark = self.folds.mark
         for key, group in groups.items():
             if group.last is None:
                 continue
             store.put(group.space, key, group.state if mark is None else [mark, *group.state])
-            if not every_change:
-                yield self._change(group, group.last)
+            if not every_change and (change := self._change(group, group.last, log)) is not None:
+                yield change
 
     def _group(self, space: bytes, key: bytes, start: int, record: Record, store: Store) -> _Group:
         stored = store.get(space, key)
@@ -98,7 +97,7 @@ class AggregateProcessor:
         bounds = () if self.windows is None else (start, start + self.windows.size_ms)
         group = _Group(space, state, tuple(keys.unpack(record.key)), bounds)
         if stored is not None and self.keep_old:
-            group.row = self._row(group)
+            group.row = self._row(group, logged_before)
         return group
 
     def _apply(self, record: Record, state: State, log: LogError) -> bool:
@@ -116,22 +115,28 @@ class AggregateProcessor:
                 folds.undo(state, old)
             else:
                 folds.swap(state, old, row)
-        except QueryFailed:
-            raise
         except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
-            log("aggregate", str(error) or type(error).__name__, row)
+            log_failure(error, log, row)
             return False
         if time > state[0]:
             state[0] = time
         return True
 
-    def _row(self, group: _Group) -> Row:
+    def _row(self, group: _Group, log: LogError) -> Row | None:
         state = group.state
-        return (*group.key, *self.folds.result(state), state[0], *group.bounds)
+        try:
+            results = self.folds.result(state)
+        except Exception as error:  # noqa: BLE001 - any failure of a function leaves the row out
+            log_failure(error, log, (*group.key, *group.bounds))
+            return None
+        return (*group.key, *results, state[0], *group.bounds)
 
-    def _change(self, group: _Group, record: Record) -> Record:
+    def _change(self, group: _Group, record: Record, log: LogError) -> Record | None:
+        """Return what consumers see; a row without results is left out, or does not pass HAVING."""
         port, key, _, _, topic, partition, offset, headers, _, turn = record
-        row, old = self._row(group), group.row
+        row, old = self._row(group, log), group.row
+        if row is None and old is None:
+            return None
         if self.keep_old:
             group.row = row
         values = (port, key, row, group.state[0], topic, partition, offset, headers, old, turn)

@@ -38,7 +38,7 @@ class Closing:
         bucket: Bucket,
         store: Store,
         order: KeyOrder,
-        row: Callable[[Group, Session], Row],
+        row: Callable[[Group, Session, LogError], Row | None],
         log: LogError,
     ) -> None:
         self._bucket = bucket
@@ -63,7 +63,7 @@ class Closing:
                 earliest[key] = min(end, earliest.get(key, end))
         heapify(self._waiting)
 
-    def removed(self, group: Group, session: Session, _old: Row, _record: Record) -> None:
+    def removed(self, group: Group, session: Session, _old: Row | None, _record: Record) -> None:
         """A session is no more: it waits no longer."""
         self._forget(session_key(group.key, session.start, session.end), session.end)
 
@@ -94,8 +94,9 @@ class Closing:
                 )
                 continue
             group = self._bucket.group(key)
-            row = self._row(group, group.of(start, end))
-            yield record._replace(key=key, row=row, timestamp=end, old=None)
+            row = self._row(group, group.of(start, end), self._log)
+            if row is not None:
+                yield record._replace(key=key, row=row, timestamp=end, old=None)
 
     def finish(self) -> Iterator[Record]:
         """Store what waits; nothing else is to be emitted."""

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING
 from ksql.processors import keys
 from ksql.processors.base import LogError, Record, Store
 from ksql.processors.due import Due
-from ksql.processors.folds import Folds, State, stepped
+from ksql.processors.folds import Folds, State, log_failure, stepped
 from ksql.processors.windows import Clock, Windows
 from ksql.types.windowed import window_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from ksql.base.records import Row
 
 KeyOrder = Callable[[bytes], bytes]
 """What packed keys are ordered by: the bytes that Kafka Streams has for them."""
@@ -151,15 +153,22 @@ class _Call:
             self.log("aggregate", f"{FORGOTTEN}: the window starting at {start}", record.row)
         for start, _, key in sorted(found):
             window = self._window(key, start)
-            if start >= oldest:
-                yield self._result(record, key, start, window.state)
+            if start >= oldest and (row := self._row(key, start, window.state)) is not None:
+                yield record._replace(
+                    key=key[:-_SUFFIX_BYTES], row=row, timestamp=window.state[0], old=None
+                )
             self._forget(key, start, window)
 
-    def _result(self, record: Record, key: bytes, start: int, state: State) -> Record:
-        group, time = key[:-_SUFFIX_BYTES], state[0]
+    def _row(self, key: bytes, start: int, state: State) -> Row | None:
+        """Return the row of a window; None, and logged, if a function fails."""
+        group = keys.unpack(key[:-_SUFFIX_BYTES])
         bounds = (start, start + self.processor.windows.size_ms)
-        row = (*keys.unpack(group), *self.processor.folds.result(state), time, *bounds)
-        return record._replace(key=group, row=row, timestamp=time, old=None)
+        try:
+            results = self.processor.folds.result(state)
+        except Exception as error:  # noqa: BLE001 - any failure of a function leaves the row out
+            log_failure(error, self.log, (*group, *bounds))
+            return None
+        return (*group, *results, state[0], *bounds)
 
     def _forget(self, key: bytes, start: int, window: _Window) -> None:
         if window.stored:

@@ -43,7 +43,8 @@ class Folds:
     ``step(state, row)`` and ``undo(state, row)`` change the state for one row, ``swap(state, old,
     row)`` for a row that replaces another one; if one of the functions fails no slot is changed.
     ``merge(state, other)`` adds a later state. ``result(state)`` gives the values in the order of
-    the slots' declaration. ``undo``, ``swap`` and ``merge`` are None where a function has none.
+    the slots' declaration; if it fails there is no row, but the state counts. ``undo``, ``swap``
+    and ``merge`` are None where a function has none.
     ``complete(stored)`` makes a state of what was stored; ``mark`` goes before a state that is
     stored, if there is one.
     """
@@ -109,14 +110,26 @@ def stepped(
             assert folds.merge is not None  # noqa: S101 - all that may be merged can merge
             folds.merge(state, other)
         folds.step(state, row)
-    except QueryFailed:
-        raise
     except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
-        log("aggregate", str(error) or type(error).__name__, row)
+        log_failure(error, log, row)
         return False
     if record.timestamp > state[0]:
         state[0] = record.timestamp
     return True
+
+
+def log_failure(error: Exception, log: LogError, row: Row) -> None:
+    """Log that a function failed for a row, which is left out then.
+
+    Raises: the error, if it is one that ends its query.
+    """
+    if isinstance(error, QueryFailed):
+        raise error
+    log("aggregate", str(error) or type(error).__name__, row)
+
+
+def logged_before(_operator: str, _message: str, _row: Row | None) -> None:
+    """Leave out a failure that was logged when the state became the one that it is."""
 
 
 def functions_of(slots: Sequence[Slot]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 Rows in and out are those of ``aggregate``. A session that gets other bounds is another key of the
 result: its former row is deleted before the new one comes. The time of a row is its session's end.
+A session whose results fail has no row at that time.
 Source: Kafka Streams' ``KStreamSessionWindowAggregate``.
 """
 
@@ -15,7 +16,7 @@ from ksql.base.records import Row
 from ksql.processors.base import LogError, Record, Store
 from ksql.processors.closing import Closing
 from ksql.processors.final import KeyOrder
-from ksql.processors.folds import Folds, State, stepped
+from ksql.processors.folds import Folds, State, log_failure, logged_before, stepped
 from ksql.processors.sessionstate import Bucket, Group, Session, SessionWindows
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class SessionProcessor:
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
         """Fold the records into their groups' sessions."""
         bucket = Bucket.read(store, self.windows, by_segment=self.final is not None)
-        changes: _Emission = _Every(self) if self.every_change else _Last(self)
+        changes: _Emission = (_Every if self.every_change else _Last)(self, log)
         if self.final is not None:
             changes = Closing(bucket, store, self.final, self.row, log)
         earliest = _earliest(records, self.windows.gap_ms)
@@ -99,40 +100,48 @@ class SessionProcessor:
             return states[0], []
         return folds.init(), copy.deepcopy(states)
 
-    def _known(self, group: Group, session: Session) -> Row:
-        """The row that consumers have of a session; without HAVING just its key and bounds."""
+    def _known(self, group: Group, session: Session) -> Row | None:
+        """The row that consumers have of a session, if any; without HAVING just key and bounds."""
         if not self.keep_old:
             end = session.end
             return (*group.values, *(None,) * self.results, end, session.start, end)
-        return self.row(group, session)
+        return self.row(group, session, logged_before)
 
-    def row(self, group: Group, session: Session) -> Row:
-        """The row of a session."""
+    def row(self, group: Group, session: Session, log: LogError) -> Row | None:
+        """The row of a session; None, and logged, if a function fails."""
         if session.state is None:
             session.state = self.folds.complete(session.stored)
-        end, results = session.end, self.folds.result(session.state)
-        return (*group.values, *results, end, session.start, end)
+        bounds = (session.start, session.end)
+        try:
+            results = self.folds.result(session.state)
+        except Exception as error:  # noqa: BLE001 - any failure of a function leaves the row out
+            log_failure(error, log, (*group.values, *bounds))
+            return None
+        return (*group.values, *results, session.end, *bounds)
 
 
 class _Every:
     """Emits every change at once."""
 
-    def __init__(self, processor: SessionProcessor) -> None:
+    def __init__(self, processor: SessionProcessor, log: LogError) -> None:
         self._row = processor.row
+        self._log = log
         self._keep_old = processor.keep_old
         self._out: list[Record] = []
 
     def begin(self, records: Sequence[Record], earliest: dict[bytes, int]) -> None:
         """Nothing is to be looked for."""
 
-    def removed(self, _group: Group, session: Session, old: Row, record: Record) -> None:
+    def removed(self, _group: Group, session: Session, old: Row | None, record: Record) -> None:
         """Delete the row of a session."""
         self._out.append(_changed(record, None, session.end, old))
 
     def made(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
         """Emit the row of a session; ``old`` is what consumers have of it."""
         known = old if self._keep_old else None
-        self._out.append(_changed(record, self._row(group, session), session.end, known))
+        row = self._row(group, session, self._log)
+        if row is not None or known is not None:
+            self._out.append(_changed(record, row, session.end, known))
 
     def after(self, _record: Record) -> list[Record]:
         """The changes of a record."""
@@ -147,14 +156,15 @@ class _Every:
 class _Last:
     """Emits of each session that changed the last change, when the call ends."""
 
-    def __init__(self, processor: SessionProcessor) -> None:
+    def __init__(self, processor: SessionProcessor, log: LogError) -> None:
         self._processor = processor
+        self._log = log
         self._pending: dict[Hashable, _Change] = {}
 
     def begin(self, records: Sequence[Record], earliest: dict[bytes, int]) -> None:
         """Nothing is to be looked for."""
 
-    def removed(self, group: Group, session: Session, old: Row, record: Record) -> None:
+    def removed(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
         """Delete the row of a session, if it was ever emitted."""
         former = self._pending.pop(_place(group, session), None)
         if former is None:
@@ -173,17 +183,21 @@ class _Last:
 
     def finish(self) -> list[Record]:
         """The last changes, in their order."""
-        return [self._record(change) for change in self._pending.values()]
+        found = map(self._record, self._pending.values())
+        return [record for record in found if record is not None]
 
     def _put(self, change: _Change) -> None:
         self._pending[_place(change.group, change.session)] = change
 
-    def _record(self, change: _Change) -> Record:
+    def _record(self, change: _Change) -> Record | None:
         end = change.session.end
         if change.gone:
             return _changed(change.record, None, end, change.old)
-        row = self._processor.row(change.group, change.session)
-        return _changed(change.record, row, end, change.old if self._processor.keep_old else None)
+        row = self._processor.row(change.group, change.session, self._log)
+        old = change.old if self._processor.keep_old else None
+        if row is None and old is None:
+            return None
+        return _changed(change.record, row, end, old)
 
 
 def _changed(record: Record, row: Row | None, end: int, old: Row | None) -> Record:

@@ -190,7 +190,7 @@ def udaf(
     call, and ``settings`` as a keyword if it wants the properties of the function. States are made
     of None, bool, int, float, str, bytes, Decimal, list and dict. With ``in_place`` ``step`` and
     ``undo`` get the very state that is kept and may change it, but not before all that may fail;
-    without, they get a copy of lists and dicts.
+    without, they get a copy of lists and dicts, and so does ``result``.
     Raises: BadDeclaration.
     """
 
@@ -236,7 +236,9 @@ def _aggregate(
         fold = _fold if in_place else _fold_copy
 
         def show(kept: Any) -> Any:
-            return outward(shown(kept) if shown else kept)
+            if shown is None:
+                return outward(kept)
+            return outward(shown(kept if in_place else copied(kept)))
 
         return AggregateFunction(
             columns.params,

@@ -228,6 +228,21 @@ class OpenOne(Growing):
     pass
 
 
+@udaf(name="picky", **given)
+class Picky(Growing):
+    """Shows only what has an even sum; counts 13 and its like as the others do."""
+
+    def step(self, state, value):
+        return [*state, value]
+
+    def result(self, state):
+        total = sum(state)
+        state.clear()
+        if total % 2:
+            raise ValueError("odd")
+        return [total]
+
+
 @udaf(**given)
 class No_undo:
     def init(self):
@@ -305,6 +320,60 @@ def test_a_merge_that_fails_leaves_no_trace():
     values = [json.loads(r.value) for r in world.topics.records["X"] if r.value is not None]
     assert values == [beside(1), beside(39), beside(39, 6)]
     assert [text for _, text in world.runner.errors()] == ["merge"]
+
+
+def shows(*numbers):
+    return {**beside(*numbers), "F": [sum(numbers)]}
+
+
+def picky(window, every, having="", final=""):
+    world = World(SOURCES, functions=python(), **{"cache.max.bytes.buffering": every})
+    world.run(
+        f"CREATE TABLE X AS SELECT G, {BESIDE}, PICKY(I) AS F FROM S {window} GROUP BY G "
+        f"{having} {final};"
+    )
+    return world
+
+
+def written(world):
+    found = world.topics.records.get("X", [])
+    return [None if each.value is None else json.loads(each.value) for each in found]
+
+
+@pytest.mark.parametrize("window", ["", "WINDOW TUMBLING (SIZE 1 DAY)", "WINDOW SESSION (1 DAY)"])
+def test_a_row_whose_result_fails_is_left_out_and_its_record_counts(window):
+    world = picky(window, "0")
+    for numbers in ((2, 1), (3,), (1,), (1,)):
+        world.feed("s", *(("k", row, 0) for row in rows_of(*numbers)))
+    assert written(world) == [shows(2), shows(2, 1, 3), shows(2, 1, 3, 1, 1)]
+    assert [message for _, message in world.runner.errors()] == ["odd"] * 2
+
+
+@pytest.mark.parametrize("every", ["0", "1"])
+@pytest.mark.parametrize("window", ["", "WINDOW TUMBLING (SIZE 1 DAY)", "WINDOW SESSION (1 DAY)"])
+def test_under_having_a_row_whose_result_fails_does_not_pass(every, window):
+    """What passed before is deleted once; then nobody knows a row of the group."""
+    world = picky(window, every, having="HAVING COUNT(*) < 5")
+    for number in (2, 1, 2, 1, 2):
+        world.feed("s", ("k", rows_of(number)[0], 0))
+    assert written(world) == [shows(2), None, shows(2, 1, 2, 1), None]
+    assert [message for _, message in world.runner.errors()] == ["odd"] * 2
+
+
+@pytest.mark.parametrize("having", ["", "HAVING COUNT(*) > 0"])
+@pytest.mark.parametrize(
+    "window",
+    [
+        "WINDOW TUMBLING (SIZE 10 MILLISECONDS, RETENTION 1 DAY, GRACE PERIOD 0 MILLISECONDS)",
+        "WINDOW SESSION (10 MILLISECONDS, RETENTION 1 DAY, GRACE PERIOD 0 MILLISECONDS)",
+    ],
+)
+def test_a_window_whose_result_fails_closes_without_a_row(window, having):
+    world = picky(window, "0", having, "EMIT FINAL")
+    for number, time in ((2, 0), (1, 0), (4, 20), (2, 40), (2, 40), (1, 60)):
+        world.feed("s", ("k", rows_of(number)[0], time))
+    assert written(world) == [shows(4), shows(2, 2)]
+    assert [message for _, message in world.runner.errors()] == ["odd"]
 
 
 def test_an_aggregate_of_python_without_undo_is_refused_on_tables():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ksql.functions.instantiate import instantiate_aggregate
@@ -24,6 +25,17 @@ FUSSY = AggregateFunction(
     merge=lambda s, o: s + o,
 )
 """A sum that refuses 13."""
+
+
+def even(total):
+    """The result of an aggregate that has none for odd sums."""
+    if total % 2:
+        raise ValueError("odd")
+    return total
+
+
+PICKY = replace(FUSSY, result=even)
+"""A sum that shows nothing while it is odd."""
 
 
 def refused(value):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from ksql.processors.folds import compile_folds
 from ksql.processors.keys import pack
 from ksql.processors.memory import MemoryStore
 from ksql.processors.windows import Windows
-from tests.unit.processors.support import COUNT, FUSSY, SUM, Log, record, slots
+from tests.unit.processors.support import COUNT, FUSSY, PICKY, SUM, Log, record, slots
 
 
 def operator(*functions, windows=None, every_change=True, combined=False, keep_old=False):
@@ -54,6 +55,33 @@ def test_the_row_before_where_it_is_asked_for():
         last, [[record("a", (), 1, 0), record("a", (), 2, 1)], [record("a", (), 3, 2)]]
     )
     assert [r.old for r in (*first, *second)] == [None, ("a", 2, 2)]
+
+
+def test_a_group_without_results_has_no_row_but_counts():
+    log = Log()
+    batches = [[record("a", (n,)) for n in some] for some in ((2, 1), (2,), (3,))]
+    out = run(operator(COUNT, PICKY), batches, log=log)
+    assert [shown(each) for each in out] == [[(("a", 1, 2, 0), 0)], [], [(("a", 4, 8, 0), 0)]]
+    assert log == [("aggregate", "odd", ("a",))] * 2
+
+
+def test_of_a_batch_only_the_last_results_are_asked_for():
+    log = Log()
+    batches = [[record("a", (n,)) for n in some] for some in ((2, 1, 3), (1,), (2, 3))]
+    out = run(operator(COUNT, PICKY, every_change=False), batches, log=log)
+    assert [shown(each) for each in out] == [[(("a", 3, 6, 0), 0)], [], [(("a", 6, 12, 0), 0)]]
+    assert log == [("aggregate", "odd", ("a",))]
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_a_group_without_results_is_deleted_once_where_the_row_before_matters(every):
+    log = Log()
+    batches = [[record("a", (n,))] for n in (1, 1, 1, 2, 1)]
+    out = run(operator(PICKY, every_change=every, keep_old=True), batches, log=log)
+    found = [(each.row, each.old) for some in out for each in some]
+    before, after = ("a", 2, 0), ("a", 6, 0)
+    assert found == [(before, None), (None, before), (after, None)]
+    assert log == [("aggregate", "odd", ("a",))] * 3
 
 
 def test_a_tables_change_takes_the_old_row_back():

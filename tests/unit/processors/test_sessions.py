@@ -16,7 +16,7 @@ from ksql.processors.memory import MemoryStore
 from ksql.processors.sessions import SessionProcessor
 from ksql.processors.sessionstate import SessionWindows
 from ksql.spark.pages import PagedStore
-from tests.unit.processors.support import COUNT, FUSSY, SUM, Log, record, slots
+from tests.unit.processors.support import COUNT, FUSSY, PICKY, SUM, Log, record, slots
 from tests.unit.spark.test_pages import DictBackend
 
 WINDOWS = SessionWindows(10, 100, 110)
@@ -53,6 +53,22 @@ def shown(records):
 
 def at(*times, key="a"):
     return [record(key, (), time, offset) for offset, time in enumerate(times)]
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_a_session_without_results_has_no_row_but_counts(every):
+    log = Log()
+    batches = [[record("a", (n,), 5)] for n in (2, 1, 2, 1)]
+    out = run(operator(COUNT, PICKY, every_change=every), batches, log=log)
+    assert out == [[("a", 1, 2, 5, 5, 5)], [], [], [("a", 4, 6, 5, 5, 5)]]
+    assert log == [("aggregate", "odd", ("a", 5, 5))] * 2
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_it_is_deleted_once_where_the_row_before_matters(every):
+    batches = [[record("a", (n,), 5)] for n in (2, 1, 2, 1)]
+    out = run(operator(COUNT, PICKY, every_change=every, keep_old=True), batches)
+    assert out == [[("a", 1, 2, 5, 5, 5)], [("gone", "a", 5, 5)], [], [("a", 4, 6, 5, 5, 5)]]
 
 
 def test_a_record_alone_is_a_session_of_its_time():
