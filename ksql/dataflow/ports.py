@@ -40,7 +40,9 @@ class Switch:
 class Runner(Protocol):
     """Runs persistent queries.
 
-    Every method blocks until it is done and may be called from one thread only.
+    Every method blocks until it is done. They are called by one thread at a time, but for
+    ``replace``, ``take_back`` and ``await_tried``, during which others may be called, and ``stop``
+    and ``stop_soon`` of the same query end what they do.
     """
 
     def start(self, query: PersistentQuery) -> None:
@@ -55,6 +57,12 @@ class Runner(Protocol):
         A query that runs already is left alone; one that rests after a failure is tried at once.
         A checkpoint that is missing is an error of its query, and no new beginning.
         """
+
+    def go_on_soon(self, queries: Iterable[PersistentQuery]) -> None:
+        """Begin with that, without waiting for it."""
+
+    def await_tried(self, query_ids: Iterable[QueryId]) -> None:
+        """Wait some seconds, at most until each of them was tried once."""
 
     def stop(self, query_id: QueryId) -> None:
         """Stop at a batch boundary; the checkpoint stays. Unknown queries are fine."""

@@ -2,6 +2,9 @@
 
     PREPARED -> MAKING -> STARTING -> WRITING -> exit
 
+A replacement that waits for its query's batches does so in STARTING, without the engine's lock:
+other commands may come in between, and one that ends the query cancels it (``cancelled_by``).
+
 It leaves by one of three exits:
 
 - *done*: the command is in the log. What it started runs; what it ends is ended by the engine.
@@ -14,6 +17,7 @@ It leaves by one of three exits:
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
@@ -29,8 +33,9 @@ from ksql.formats.schema_registry import Registry
 from ksql.upgrade.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from ksql.base.ids import QueryId
     from ksql.dataflow.ports import Switch
     from ksql.engine.context import Prepared
 
@@ -57,6 +62,9 @@ class UpgradeBook(Protocol):
     def begun(self, upgrade: Upgrade) -> object:
         """Record an attempt that starts; the answer is given back at its end."""
 
+    def moved(self, token: object, offset: int) -> None:
+        """Its command has another offset than it had when it was begun."""
+
     def switched(self, token: object, switch: Switch | None) -> None:
         """End an attempt whose command counts; ``switch`` is None for a query that is paused."""
 
@@ -77,6 +85,9 @@ class NoBook:
         """Nothing."""
         del upgrade
         return None
+
+    def moved(self, token: object, offset: int) -> None:
+        """Nothing."""
 
     def switched(self, token: object, switch: Switch | None) -> None:
         """Nothing."""
@@ -123,6 +134,8 @@ class Carrying:
         self.switch: Switch | None = None
         self.prepared = prepared
         self.offset = offset
+        self.cancelled_by = ""
+        """The command that has come in between and ends what this one replaces."""
         self._around = around
         self._text = text
         self._undo: list[Callable[[], object]] = []
@@ -133,21 +146,51 @@ class Carrying:
 
         Raises: CommandInDoubt; KsqlError, and nothing has changed then.
         """
+        with self.or_taken_back():
+            self.make()
+            self.start()
+            self.commit(append)
+
+    @contextmanager
+    def or_taken_back(self) -> Iterator[None]:
+        """Take the command back if something fails before it counts, or may count.
+
+        Raises: CommandInDoubt; KsqlError, and nothing has changed then.
+        """
         try:
-            self.state = State.MAKING
-            self._make()
-            self.state = State.STARTING
-            self._start()
-            self.state = State.WRITING
-            append()
-        except CommandInDoubt:
-            self.state = State.IN_DOUBT
-            raise
+            yield
         except BaseException as problem:
+            if self.state in (State.IN_DOUBT, State.DONE):
+                raise
             self.take_back(problem)
             if isinstance(problem, KsqlError) or not isinstance(problem, Exception):
                 raise
             raise NotCarriedOut(problem) from problem
+
+    @property
+    def replaced(self) -> QueryId | None:
+        """The running query that gets another plan, if there is one."""
+        return next((old.id for old, _ in self._replacements() if not old.paused), None)
+
+    def moved(self, prepared: Prepared, offset: int) -> None:
+        """Give it another place in the log, and what was prepared for that place."""
+        self.prepared = prepared
+        if offset != self.offset:
+            self.offset = offset
+            for attempt in self._attempts:
+                self._around.book.moved(attempt, offset)
+
+    def commit(self, append: Callable[[], None]) -> None:
+        """Write it to the log; then it is done.
+
+        Raises: CommandInDoubt; whatever kept it from the log.
+        """
+        self.state = State.WRITING
+        try:
+            append()
+        except CommandInDoubt:
+            self.state = State.IN_DOUBT
+            raise
         self.done()
 
     def done(self) -> None:
@@ -169,7 +212,9 @@ class Carrying:
             self._around.book.rolled_back(attempt, told)
         self.state = State.TAKEN_BACK
 
-    def _make(self) -> None:
+    def make(self) -> None:
+        """Make its topics and schemas."""
+        self.state = State.MAKING
         topics, registry = self._around.topics, self._around.registry
         for topic in self.prepared.new_topics:
             if topics.create(topic):
@@ -177,15 +222,22 @@ class Carrying:
         subjects = schemas.register(self.prepared.registrations, registry)
         self._undo.append(lambda: schemas.forget(subjects, registry))
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start its new queries, and switch the one that it replaces."""
+        self.state = State.STARTING
         for change in self.prepared.changes:
-            if not isinstance(change, PutQuery):
-                continue
-            old = self._around.catalog.queries.get(change.query.id)
-            if old is None:
+            if isinstance(change, PutQuery) and change.query.id not in self._around.catalog.queries:
                 self._start_new(change.query)
-            elif old.plan != change.query.plan:
-                self._replace(old, change.query)
+        for old, new in self._replacements():
+            self._replace(old, new)
+
+    def _replacements(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
+        """Yield the queries that get another plan, before and after."""
+        for change in self.prepared.changes:
+            if isinstance(change, PutQuery):
+                old = self._around.catalog.queries.get(change.query.id)
+                if old is not None and old.plan != change.query.plan:
+                    yield old, change.query
 
     def _start_new(self, query: PersistentQuery) -> None:
         runner = self._around.runner
@@ -205,7 +257,14 @@ class Carrying:
             runner.check_replaceable(old)
             return
         self.switch = runner.replace(old, new)
-        self._undo.append(lambda: runner.take_back(new, old))
+        self._undo.append(lambda: self._switch_back(new, old))
+
+    def _switch_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
+        """Give a query its old plan back; one that was ended meanwhile just ends."""
+        if self.cancelled_by:
+            self._around.runner.stop_soon([new.id])
+        else:
+            self._around.runner.take_back(new, old)
 
 
 class NotCarriedOut(ServerError):

@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ksql.base.errors import KsqlError, ServerError
@@ -20,6 +21,7 @@ from ksql.engine.ports import Command, CommandInDoubt, CommandLog
 from ksql.engine.prepare import prepare
 from ksql.engine.progress import CommandStatus, StatusName
 from ksql.engine.promises import Mark, MemoryMark, Promises
+from ksql.engine.replacing import Replacements, check_present, check_same, switch
 from ksql.formats.schema_registry import Registry
 from ksql.functions.registry import Functions
 from ksql.plan import codec
@@ -51,9 +53,9 @@ class Engine:
     """The engine of one server.
 
     Statements are prepared against the catalog as it is once the log has been read to its end, and
-    carried out as ``carrying`` has it. A crash before the command is in the log leaves the old
-    plan, after it the new one. ``on_doubt`` is called when ``settle`` is to be repeated until
-    ``settled``.
+    carried out as ``carrying`` has it, one at a time but for what ``replacing`` waits for. A crash
+    before the command is in the log leaves the old plan, after it the new one. ``on_doubt`` is
+    called when ``settle`` is to be repeated until ``settled``.
     """
 
     functions: Functions
@@ -73,14 +75,19 @@ class Engine:
     _doubt: Carrying | None = None
     _unlike: set[QueryId] = field(default_factory=set)
 
+    _ended: bool = False
+
     def __post_init__(self) -> None:
+        self._replacements = Replacements()
         self._promises = Promises(self.topics, self.registry, self.mark)
 
     def exclusive(self) -> threading.RLock:
         """Return the lock under which commands are carried out; readers of the log take it, too."""
         return self._lock
 
-    def context(self, settings: Settings, offset: int = -1) -> Context:
+    def context(
+        self, settings: Settings, offset: int = -1, generation: int | None = None
+    ) -> Context:
         """Return the present state of the server, against which a statement is prepared."""
         return Context(
             catalog=self.catalog,
@@ -90,7 +97,7 @@ class Engine:
             offset=offset,
             parallelism=self.parallelism,
             registry=self.registry,
-            generation=self.new_generation(),
+            generation=self.new_generation() if generation is None else generation,
         )
 
     def dry_run(self, statement: ast.Statement, text: str, settings: Settings) -> Prepared:
@@ -105,40 +112,93 @@ class Engine:
 
         Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.
         """
+        generation = self.new_generation()
+
+        def prepared(offset: int) -> Prepared:
+            return prepare(statement, text, self.context(settings, offset, generation))
+
+        def command(prepared: Prepared) -> Command:
+            properties = tuple(sorted(settings.overrides.items()))
+            return Command(prepared.command_id, text, prepared.changes, properties)
+
         with self._lock:
             self.settle()
             with self.log.begin() as transaction:
-                context = self.context(settings, transaction.offset)
-                prepared = prepare(statement, text, context)
-                if prepared.warning is not None:
-                    return Outcome(prepared, -1)
-                command = Command(
-                    prepared.command_id,
-                    text,
-                    prepared.changes,
-                    tuple(sorted(settings.overrides.items())),
-                )
-                transaction.check(command)
-                around = Around(
-                    catalog=self.catalog,
-                    topics=self.topics,
-                    registry=self.registry,
-                    runner=self.runner,
-                    book=self.book,
-                )
-                carrying = Carrying(around, prepared, text, transaction.offset)
-                self._run(carrying, lambda: transaction.append(command))
-                return Outcome(prepared, carrying.offset, carrying.switch)
+                first = prepared(transaction.offset)
+                if first.warning is not None:
+                    return Outcome(first, -1)
+                self._replacements.refuse(first.changes)
+                transaction.check(command(first))
+                carrying = Carrying(self._around(), first, text, transaction.offset)
+                waiting = carrying.replaced
+                if waiting is None:
+                    append = partial(transaction.append, command(first))
+                    self._count(carrying, partial(carrying.run, append))
+                else:
+                    with carrying.or_taken_back():
+                        carrying.make()
+                    self._replacements.reserve(waiting, carrying)
+        if waiting is not None:
+            self._replace(waiting, carrying, prepared, command)
+        self._await_resumed(first.changes)
+        return Outcome(carrying.prepared, carrying.offset, carrying.switch)
 
-    def _run(self, carrying: Carrying, append: Callable[[], None]) -> None:
+    def _around(self) -> Around:
+        return Around(
+            catalog=self.catalog,
+            topics=self.topics,
+            registry=self.registry,
+            runner=self.runner,
+            book=self.book,
+        )
+
+    def _replace(
+        self,
+        query_id: QueryId,
+        carrying: Carrying,
+        prepared: Callable[[int], Prepared],
+        command: Callable[[Prepared], Command],
+    ) -> None:
+        """Switch a reserved query without the lock; then its command is written behind the others.
+
+        Raises: KsqlError, and nothing has changed then; CommandInDoubt: that is not known yet.
+        """
         try:
-            carrying.run(append)
+            with carrying.or_taken_back():
+                switch(query_id, carrying)
+                with self._lock:
+                    check_present(query_id, carrying)
+                    self.settle()
+                    with self.log.begin() as transaction:
+                        again = prepared(transaction.offset)
+                        check_same(query_id, carrying, again)
+                        carrying.moved(again, transaction.offset)
+                        transaction.check(command(again))
+                        append = partial(transaction.append, command(again))
+                        self._count(carrying, partial(carrying.commit, append))
+        finally:
+            with self._lock:
+                self._replacements.release(query_id)
+                if carrying.cancelled_by and not self._ended:
+                    self._unlike.add(query_id)  # a step back may have started it once more
+                    self._tidy()
+
+    def _count(self, carrying: Carrying, work: Callable[[], None]) -> None:
+        """Do the work that ends with the command in the log, and what follows from that."""
+        try:
+            work()
         except CommandInDoubt as doubt:
             self._doubt = carrying
             self._tell(carrying, "EXECUTING", doubt.text())
             self.on_doubt()
             raise
         self._done(carrying)
+
+    def _await_resumed(self, changes: tuple[Change, ...]) -> None:
+        """Wait some seconds for queries that go on; others need not wait with them."""
+        resumed = [c.query_id for c in changes if isinstance(c, PauseQuery) and not c.paused]
+        if resumed:
+            self.runner.await_tried(resumed)
 
     def settle(self) -> None:
         """Settle a command in doubt, and do what earlier commands have left to do.
@@ -173,6 +233,7 @@ class Engine:
         changes = carrying.prepared.changes
         self._apply(changes)
         for change in changes:
+            self._replacements.cancel(change, carrying.prepared.command_id)
             match change:
                 case EndQuery(query_id) | PauseQuery(query_id):
                     self._unlike.add(query_id)
@@ -219,7 +280,7 @@ class Engine:
 
     def _bring(self, query_id: QueryId) -> None:
         if (query := self._to_run(query_id)) is not None:
-            self.runner.go_on([query])
+            self.runner.go_on_soon([query])
         elif query_id not in self.catalog.queries:
             self.runner.forget(query_id)
 
@@ -283,6 +344,8 @@ class Engine:
     def stop(self) -> None:
         """Stop all queries at a batch boundary; their checkpoints stay."""
         with self._lock:
+            self._ended = True
+            self._replacements.cancel_all("the end of the server")
             doubtful = self._doubt.prepared.changes if self._doubt is not None else ()
             new = [each.query.id for each in doubtful if isinstance(each, PutQuery)]
             for query_id in {*self.catalog.queries, *new}:

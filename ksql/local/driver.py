@@ -133,6 +133,13 @@ class MemoryRunner:
             if query.id not in self.running:
                 self.start(query)
 
+    def go_on_soon(self, queries: Iterable[PersistentQuery]) -> None:
+        """Here that takes no time."""
+        self.go_on(queries)
+
+    def await_tried(self, query_ids: Iterable[QueryId]) -> None:
+        """Nothing takes time here."""
+
     def _program(self, query: PersistentQuery) -> Program[OutRecord]:
         plan = codec.loads(query.plan, self._functions)
         return program_of(plan, self._functions, self._registry)

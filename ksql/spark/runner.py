@@ -29,7 +29,8 @@ from ksql.spark.origins import TopicRemade
 from ksql.spark.permits import Permits
 from ksql.spark.running import unheard
 from ksql.spark.spec import Place, QuerySpec, StartAt
-from ksql.spark.switching import BatchUnfinished, Coming, Switching
+from ksql.spark.stopping import stop_soon
+from ksql.spark.switching import BatchUnfinished, Coming, Switching, Underway
 from ksql.spark.vetting import Vetting
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
 _FIRST_TRY_S = 20.0
-_SOON_S = 2.0
-_INTERRUPT_S = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +115,7 @@ class SparkRunner:
         self._vetting = vetting
         self._permits = Permits(around.anew, around.older)
         self.running: dict[QueryId, RunningQuery] = {}
+        self._switches: dict[QueryId, Underway] = {}
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server is in charge."""
 
@@ -142,15 +142,23 @@ class SparkRunner:
         second time: if it rests after a failure, it is tried at once.
         """
         wanted = list(queries)
-        for query in wanted:
+        self.go_on_soon(wanted)
+        self.await_tried(query.id for query in wanted)
+
+    def go_on_soon(self, queries: Iterable[PersistentQuery]) -> None:
+        """Begin with that, without waiting for it."""
+        for query in queries:
             if (present := self.running.get(query.id)) is not None:
                 present.wake()
-        started = [self._watched(query) for query in wanted if query.id not in self.running]
-        for each in started:
-            each.start_soon()
+            else:
+                self._watched(query).start_soon()
+
+    def await_tried(self, query_ids: Iterable[QueryId]) -> None:
+        """Wait some seconds, at most until each of them was tried once."""
         deadline = time.monotonic() + _FIRST_TRY_S
-        for each in started:
-            each.await_tried(max(deadline - time.monotonic(), 0.0))
+        for query_id in query_ids:
+            if (found := self.running.get(query_id)) is not None:
+                found.await_tried(max(deadline - time.monotonic(), 0.0))
 
     def _watched(self, query: PersistentQuery) -> RunningQuery:
         found = self._host(query, lambda: self._spec_behind_trial(query))
@@ -188,30 +196,31 @@ class SparkRunner:
 
     def stop(self, query_id: QueryId) -> None:
         """Stop between two batches."""
-        found = self.running.pop(query_id, None)
-        if found is not None:
+        for found in self._ending(query_id):
             found.stop()
+            if self.running.get(query_id) is found:
+                del self.running[query_id]
+
+    def _ending(self, query_id: QueryId) -> tuple[RunningQuery, ...]:
+        """Return all that runs, or may begin to, under an id; a switch that is under way ends."""
+        switch = self._switches.get(query_id)  # the first look: at its end it is in ``running``
+        if switch is not None:
+            switch.cancel()
+            return switch.old, switch.new
+        found = self.running.get(query_id)
+        return () if found is None else (found,)
 
     def stop_soon(self, query_ids: Iterable[QueryId]) -> None:
         """Stop queries, all at once and within seconds.
 
         A batch that takes longer is interrupted. It is repeated when the query continues, in the
-        same transaction's place where results are exact. Other statements wait meanwhile, so
-        neither the batch nor what Spark needs to interrupt it is waited for any longer.
+        same transaction's place where results are exact. Other statements wait meanwhile.
         """
-        found = {query_id: self.running.pop(query_id, None) for query_id in query_ids}
-        stoppers = {
-            query_id: Thread(target=each.stop, kwargs={"timeout_s": _SOON_S}, daemon=True)
-            for query_id, each in found.items()
-            if each is not None
-        }
-        for stopper in stoppers.values():
-            stopper.start()
-        deadline = time.monotonic() + _SOON_S + _INTERRUPT_S
-        for query_id, stopper in stoppers.items():
-            stopper.join(max(deadline - time.monotonic(), 0.0))
-            if stopper.is_alive():
-                _log.warning("query_still_ending", extra={"query_id": query_id})
+        found: list[RunningQuery] = []
+        for query_id in query_ids:
+            found += self._ending(query_id)
+            self.running.pop(query_id, None)
+        stop_soon(found)
 
     def await_first_batch(self, query_id: str, timeout_s: float) -> bool:
         """Wait until the query has finished a batch, found nothing to read, or failed."""
@@ -228,7 +237,7 @@ class SparkRunner:
         Their tasks have no right to write any more, so no batch need be waited for.
         """
         self.abandoned = why
-        for found in list(self.running.values()):
+        for found in [each for query_id in list(self.running) for each in self._ending(query_id)]:
             Thread(target=found.stop, kwargs={"graceful": False}, daemon=True).start()
 
     def forget(self, query_id: QueryId) -> None:
@@ -281,8 +290,12 @@ class SparkRunner:
         coming = Coming(self._host(new), self._runtime.watch, lambda on: self._try_out(new, on))
         switching: Switching[tuple[int, Offsets]]
         switching = Switching(going, coming, self._limit_s(), time.monotonic)
-        (batch, offsets), gap_ms = switching.run(lambda: self._position(old))
-        self.running[new.id] = coming.query
+        self._switches[old.id] = Underway(switching, going, coming.query)
+        try:
+            (batch, offsets), gap_ms = switching.run(lambda: self._position(old))
+            self.running[new.id] = coming.query
+        finally:
+            del self._switches[old.id]
         return Switch(batch, offsets, gap_ms)
 
     def check_replaceable(self, paused: PersistentQuery) -> None:

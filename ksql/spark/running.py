@@ -167,6 +167,12 @@ class RunningQuery:
 
     # --- its end
 
+    def never_again(self) -> None:
+        """What runs may run on until it is stopped, but nothing is started any more."""
+        with self._changed:
+            self._stopped = True
+            self._next_try = None
+
     def stop(self, *, graceful: bool = True, timeout_s: float = STOP_S) -> None:
         """End the query for good; its checkpoint stays.
 

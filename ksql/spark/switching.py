@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from enum import Enum
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ksql.base.errors import KsqlError, ServerError
 from ksql.spark.failures import reason
@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _UNAVAILABLE = 503
 T = TypeVar("T")
+
+
+class SwitchCancelled(ServerError):
+    """A switch of a query that was to end meanwhile."""
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(f"{query_id} was ended while its plan was being replaced")
 
 
 class SwitchState(Enum):
@@ -140,6 +147,11 @@ class Switching(Generic[T]):
         self._new = new
         self._limit_s = limit_s
         self._clock = clock
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Have it go no further; for another thread. The queries themselves are the caller's."""
+        self._cancelled = True
 
     def run(self, position: Callable[[], T]) -> tuple[T, int]:
         """Carry it out; ``position`` is asked for between the two plans.
@@ -202,6 +214,8 @@ class Switching(Generic[T]):
             self._old.go_on()
 
     def _enter(self, state: SwitchState) -> None:
+        if self._cancelled and state is not SwitchState.NEW_RUNS:
+            raise SwitchCancelled(self._old.query_id)
         self.state = state
         _log.debug("switch", extra={"query_id": self._old.query_id, "state": state.name})
 
@@ -211,6 +225,20 @@ class Switching(Generic[T]):
             "state": self.state.name,
             "reason": _cause(problem),
         }
+
+
+class Underway(NamedTuple):
+    """A switch, and its query under the old and under the new plan."""
+
+    switching: Switching[Any]
+    old: RunningQuery
+    new: RunningQuery
+
+    def cancel(self) -> None:
+        """Have it go no further: the query is about to be stopped."""
+        self.old.never_again()
+        self.new.never_again()
+        self.switching.cancel()
 
 
 def _cause(problem: BaseException) -> str:

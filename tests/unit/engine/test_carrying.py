@@ -87,8 +87,7 @@ class Runner(MemoryRunner):
 
     def go_on(self, queries):
         self.strikes("go_on")
-        for query in queries:
-            super().start(query)
+        super().go_on(queries)
 
     def stop(self, query_id):
         self.strikes("stop")
@@ -109,10 +108,14 @@ class Book:
 
     def __init__(self):
         self.told = []
+        self.placed = []
 
     def begun(self, upgrade):
         self.told.append(("begun", upgrade.statement))
         return len(self.told)
+
+    def moved(self, token, offset):
+        self.placed.append((token, offset))
 
     def switched(self, token, switch):
         self.told.append(("switched", token, switch is not None))

@@ -436,8 +436,102 @@ def test_a_paused_query_repeats_its_batch(desk):
     assert again.application == before.replace("CSAS_P_2-life2", "CSAS_O_1-life1")
 
 
+def test_a_query_that_takes_long_to_go_on_holds_up_nobody(desk):
+    world = World(STREAMS, runner=lambda _topics: desk.runner)
+    world.run("PAUSE CSAS_O_1;")
+    begins, may_begin = threading.Event(), threading.Event()
+    usual = desk.runtime.launch
+
+    def launch(spec):
+        begins.set()
+        assert may_begin.wait(30)
+        return usual(spec)
+
+    desk.runtime.launch = launch
+    with ThreadPoolExecutor(1) as other:
+        resumed = other.submit(world.run, "RESUME CSAS_O_1;")
+        assert begins.wait(30)
+        world.run("CREATE TYPE T AS STRUCT<A INT>;")
+        assert not resumed.done()
+        may_begin.set()
+        resumed.result(30)
+    assert desk.runner.running["CSAS_O_1"].status().state is State.RUNNING
+
+
 def test_a_replacement_that_is_taken_back_still_waits_for_its_batch(desk, query):
     desk.runtime = desk.runner._runtime = Endless()
     desk.runner.start(query)
     desk.runner.stop(query.id)
     assert desk.runtime.waited[0] > 30
+
+
+# --- a switch that is under way
+
+
+class Switching(Spark):
+    """Batches run until they are interrupted; says when one is waited for, and what was ended."""
+
+    def __init__(self):
+        super().__init__()
+        self.waits = threading.Event()
+        self.ended = []
+
+    def launch(self, spec):
+        started = super().launch(spec)
+        over = threading.Event()
+
+        def stop():
+            started.isActive = False
+            self.ended.append(spec.plan_json)
+            over.set()
+
+        started.stop, started.over = stop, over
+        return started
+
+    def finish(self, query, timeout_s):
+        self.waits.set()
+        return query.over.wait(min(timeout_s, 0.1) if timeout_s < 5 else timeout_s)
+
+    def host(self, place, prepare, on_failure, vet):
+        hands = Hands(prepare, self.launch, self.finish, vet=vet)
+        return RunningQuery(place, hands, RetryPolicy(), Still(), on_failure)
+
+
+@pytest.mark.parametrize("text", ["TERMINATE CSAS_O_1;", "PAUSE CSAS_O_1;"])
+def test_a_switch_that_waits_for_its_batch_holds_up_nobody_and_is_ended_with_its_query(desk, text):
+    desk.runtime = desk.runner._runtime = Switching()
+    world = World(STREAMS, runner=lambda _topics: desk.runner)
+    before = world.query("O")
+    with ThreadPoolExecutor(1) as other:
+        replaced = other.submit(
+            world.run, "CREATE OR REPLACE STREAM O AS SELECT K, A FROM S WHERE A > 1;"
+        )
+        assert desk.runtime.waits.wait(30)
+        world.run("CREATE TYPE T AS STRUCT<A INT>;")
+        assert not replaced.done()
+        world.run(text)
+        error = replaced.exception(30)
+    assert "CSAS_O_1 was not replaced" in str(error)
+    assert [spec.query_id for spec in desk.runtime.started] == ["CSAS_O_1", "CSAS_P_2"]
+    assert len(desk.runtime.ended) == 1
+    assert "CSAS_O_1" not in desk.runner.running
+    assert world.catalog.types.keys() == {"T"}
+    if text.startswith("PAUSE"):
+        assert replace(before, paused=True) == world.query("O")
+        world.run("RESUME CSAS_O_1;")
+        assert desk.runtime.started[-1].plan_json == desk.runtime.started[0].plan_json
+    else:
+        assert not (desk.folder / "CSAS_O_1").exists()
+
+
+def test_a_server_that_ends_ends_the_switch_as_well(desk):
+    desk.runtime = desk.runner._runtime = Switching()
+    world = World(STREAMS, runner=lambda _topics: desk.runner)
+    with ThreadPoolExecutor(1) as other:
+        replaced = other.submit(
+            world.run, "CREATE OR REPLACE STREAM O AS SELECT K, A FROM S WHERE A > 1;"
+        )
+        assert desk.runtime.waits.wait(30)
+        desk.runner.abandon("Another server has taken over.")
+        assert replaced.exception(30) is not None
+    assert len(desk.runtime.started) == 2
