@@ -36,12 +36,14 @@ from ksql.kafka.broker import EmbeddedBroker
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.kafka.groups import GroupOffsets, delete_groups
 from ksql.kafka.processing_log import stream_statement, topic_name
+from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
 from ksql.kafka.topics import KafkaTopics
 from ksql.ledger.database import default_url
 from ksql.ledger.resilient import ResilientLedger
 from ksql.query.materialize import Materializer
+from ksql.spark.bounds import Bounds
 from ksql.spark.lookout import Lookout
 from ksql.spark.runner import SparkRunner
 from ksql.spark.running import unheard
@@ -237,6 +239,11 @@ class House:
             end_groups=lambda groups: delete_groups(self.kafka, groups),
             vetting=Vetting(
                 GroupOffsets(self.kafka).highest, self.admin.topic_ids, self.admin.begin_offsets
+            ),
+            bounds=Bounds(
+                self.admin.begin_offsets,
+                self.admin.end_offsets,
+                lambda places: record_sizes(self.kafka, places),
             ),
         )
 

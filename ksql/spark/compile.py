@@ -46,7 +46,12 @@ def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFram
 
 def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
     flow = flow.mapInArrow(IngestTask(ship), INGEST_SCHEMA)
-    flow = flow.observe("ingest", _total("ERRORS", "errors"), latest("AHEAD").alias("ahead"))
+    flow = flow.observe(
+        "ingest",
+        _total("ERRORS", "errors"),
+        latest("AHEAD").alias("ahead"),
+        _total("BYTES", "bytes"),
+    )
     flow = flow.select("B", "ERRORS", "BLOB")
     for stage in range(stages - 1):
         flow = _hosted(flow, StageHost(ship, stage), EXCHANGE_SCHEMA)

@@ -48,6 +48,28 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
         return False
 
 
+def bound_batches(session: SparkSession, query: StreamingQuery, records: int) -> bool:
+    """Set the most records of the batches that are planned from now on.
+
+    The source's own option counts for as long as the query runs.
+
+    Returns: False if this Spark has no such place, or is gone.
+    """
+    execution: Any = query._jsq  # noqa: SLF001 - no public way
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    try:
+        inner = execution.streamingQuery()
+        limit = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.maxRows(records)
+        sources = inner.uniqueSources()
+        each = sources.keysIterator()
+        while each.hasNext():
+            sources = sources.updated(each.next(), limit)
+        getattr(inner, "uniqueSources_$eq")(sources)
+    except Py4JError:
+        return False
+    return True
+
+
 def physical_plan(query: StreamingQuery) -> str:
     """Return Spark's plan of the last batch; the public way prints it. Empty before one."""
     try:

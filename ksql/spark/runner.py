@@ -24,6 +24,7 @@ from ksql.functions.user.watch import Limits
 from ksql.kafka.registry_client import RegistrySettings
 from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, shape, trial
+from ksql.spark.bounds import Bounds, TopicOffsets
 from ksql.spark.checkpoint import usable
 from ksql.spark.origins import TopicRemade
 from ksql.spark.permits import Permits
@@ -94,12 +95,13 @@ class SparkRunner:
         incarnation: Callable[[], str],
         end_groups: Callable[[re.Pattern[str]], object] = lambda _names: None,
         vetting: Vetting = Vetting(),  # noqa: B008 - it misses nothing
+        bounds: Bounds = Bounds(),  # noqa: B008 - it looks at nothing
     ) -> None:
         """``ends`` and ``begins`` give the end and the first offsets of topics.
 
         ``incarnation`` gives a random name that never comes again, ``end_groups`` deletes consumer
         groups whose life is over, ``aside`` takes the state that no query knows, ``vetting`` looks
-        whether a checkpoint may continue.
+        whether a checkpoint may continue, ``bounds`` at the records that wait.
 
         Without ``begins`` a switch before the first batch names no offsets of topics that are read
         from their beginning.
@@ -113,6 +115,7 @@ class SparkRunner:
         self._incarnation = incarnation
         self._end_groups = end_groups
         self._vetting = vetting
+        self._bounds = bounds
         self._permits = Permits(around.anew, around.older)
         self.running: dict[QueryId, RunningQuery] = {}
         self._switches: dict[QueryId, Underway] = {}
@@ -434,7 +437,7 @@ class SparkRunner:
         program = load(text)
         with usable(query.id):
             life, starts = self._life(query.id, plan), self._starts(query)
-        return QuerySpec(
+        spec = QuerySpec(
             query_id=query.id,
             plan_json=text,
             topics=starts,
@@ -446,6 +449,7 @@ class SparkRunner:
             exactly_once=stated.get("processing.guarantee") == "exactly_once_v2",
             trigger_ms=settings.number("ksql.query.trigger.interval.ms"),
             max_records=settings.number("ksql.query.max.records.per.batch"),
+            max_bytes=settings.number("ksql.query.max.bytes.per.batch"),
             fail_on_data_loss=settings.flag("ksql.query.fail.on.data.loss"),
             log_topic=around.log_topic,
             application_id=life.application(self._owner(query.id)),
@@ -457,6 +461,8 @@ class SparkRunner:
             incarnation=life.incarnation,
             lease=around.lease,
         )
+        with usable(query.id):
+            return self._bounds.bounded(spec)
 
     def _starts(self, query: PersistentQuery) -> dict[str, StartAt]:
         """Where a query begins; once it has a checkpoint, that alone decides."""
@@ -484,9 +490,6 @@ class SparkRunner:
             topic: {p: pinned.get(topic, {}).get(p, _EARLIEST) for p in ends}
             for topic, ends in now.items()
         }
-
-
-TopicOffsets = Callable[[Iterable[str]], Mapping[tuple[str, int], int]]
 
 
 def _by_topic(offsets: Mapping[tuple[str, int], int]) -> Offsets:

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ksql.base.errors import KsqlError
 from ksql.spark import checkpoint, lives, origins
+from ksql.spark.bounds import records_within
 from ksql.spark.checkpoint import CheckpointDamaged, NewerCheckpoint
 from ksql.spark.failures import reason
 from ksql.spark.internals import physical_plan
@@ -32,6 +33,7 @@ OnFailure = Callable[[str, Failure], None]
 STOP_S = 60.0
 """How long a query that is stopped may finish its batch."""
 _POLL_S = 0.01
+_FITS = 1.5  # by what factor a bound may be off before it is set anew
 _STOP_AGAIN_S = 5.0
 _BY_ITSELF = "the query ended without an error"
 _NOT_YET = "it has not been started yet"
@@ -47,6 +49,7 @@ class Hands:
 
     ``prepare`` finds out what to start and may fail as long as Kafka is away; ``launch`` starts it;
     ``finish`` asks it to end between two batches and waits for that long: True if it has ended;
+    ``bound`` sets how many records its next batches may have;
     ``build`` does ahead what a start takes long for; ``vet`` looks before each launch whether
     the checkpoint still fits to what Kafka has, and returns what is to be launched.
     """
@@ -54,6 +57,7 @@ class Hands:
     prepare: Callable[[], QuerySpec]
     launch: Callable[[QuerySpec], StreamingQuery]
     finish: Callable[[StreamingQuery, float], bool]
+    bound: Callable[[StreamingQuery, int], None] = lambda _query, _records: None
     build: Callable[[QuerySpec], None] = lambda _spec: None
     vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec
 
@@ -87,6 +91,7 @@ class RunningQuery:
         self._over = False
         self._batch_at_start: int | None = None
         self._origins: Mapping[str, str] = {}
+        self._bound = 0
 
     @property
     def query_id(self) -> str:
@@ -151,6 +156,7 @@ class RunningQuery:
         query = self._hands.launch(self._spec)
         with self._changed:
             self._batch_at_start = batch
+            self._bound = self._spec.first_records or self._spec.max_records
             self._origins = {topic: known.get(topic, "") for topic in self._spec.topics}
             self.tally.begin(self._spec.incarnation)
             self._query = query
@@ -410,12 +416,23 @@ class RunningQuery:
             if self._next_try is None and query is not None:
                 self.tally.update(query)
                 if query.isActive:
+                    self._bound_batches(query)
                     return
                 due = self._asked_to_end
                 if not due:
                     self._note_failure(query)
         if due:
             self.start_soon()
+
+    def _bound_batches(self, query: StreamingQuery) -> None:
+        """Have the next batches as many records as fit, by the size that they had lately."""
+        spec = self._spec
+        if spec is None or not spec.max_bytes or not self.tally.record_bytes:
+            return
+        wanted = records_within(spec, self.tally.record_bytes)
+        if not wanted <= self._bound * _FITS <= wanted * _FITS**2:
+            self._hands.bound(query, wanted)
+            self._bound = wanted
 
     def wake(self) -> None:
         """If it rests, have it tried again at the next look, as if it had not failed before."""

@@ -13,6 +13,7 @@ from ksql.spark import lives
 from ksql.spark.compile import dataflow
 from ksql.spark.failures import reason
 from ksql.spark.internals import (
+    bound_batches,
     end_needless_monitors,
     finish_batch_and_stop,
     scheduling_pool,
@@ -121,7 +122,7 @@ class SparkRuntime:
         vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec,
     ) -> RunningQuery:
         """Return a query that is neither started nor watched yet; ``Hands`` has its parts."""
-        hands = Hands(prepare, self._launch, self._finish, self._build, vet)
+        hands = Hands(prepare, self._launch, self._finish, self._bound, self._build, vet)
 
         def heard(query_id: str, failure: Failure) -> None:
             self._host.note(query_id, failure)
@@ -179,6 +180,10 @@ class SparkRuntime:
             return finish_batch_and_stop(self.session, query, timeout_s)
         except SparkRestarting:
             return True  # with its process it has ended
+
+    def _bound(self, query: StreamingQuery, records: int) -> None:
+        if not bound_batches(self.session, query, records):
+            _log.warning("batches_not_bounded", extra={"query": query.name, "records": records})
 
     def _launch(self, spec: QuerySpec) -> StreamingQuery:
         _check_life(spec)

@@ -65,7 +65,7 @@ def kafka_source(
         **{f"kafka.{name}": value for name, value in client.items()},
         "subscribe": ",".join(sorted(spec.topics)),
         "startingOffsets": starting_offsets(spec.topics, partitions),
-        "maxOffsetsPerTrigger": str(spec.max_records),
+        "maxOffsetsPerTrigger": str(spec.first_records or spec.max_records),
         "failOnDataLoss": "true" if spec.fail_on_data_loss else "false",
         "includeHeaders": "true",
         "groupIdPrefix": spec.application,

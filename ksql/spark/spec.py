@@ -42,6 +42,8 @@ class QuerySpec:
         exactly_once: ``processing.guarantee = exactly_once_v2``.
         trigger_ms: The pause between two looks at the source.
         max_records: The most records that one batch takes; bounds the latency of a catch-up.
+        max_bytes: About how many bytes of a stateful query's records a batch takes; 0: any.
+        first_records: The most records of the first batches, by the size of those that wait.
         fail_on_data_loss: Whether records that the broker has already deleted stop the query.
         log_topic: The processing log's topic.
         log_rows: Whether the processing log shows the rows that failed.
@@ -66,6 +68,8 @@ class QuerySpec:
     exactly_once: bool = False
     trigger_ms: int = 100
     max_records: int = 500_000
+    max_bytes: int = 0
+    first_records: int | None = None
     fail_on_data_loss: bool = True
     log_topic: str | None = None
     log_rows: bool = False

@@ -54,6 +54,8 @@ class Tally:
 
     def __init__(self) -> None:
         self._life: str | None = None
+        self.record_bytes = 0.0
+        """The mean size of the records of the last batch that had any; 0 if none is known."""
         self._clear()
 
     def begin(self, life: str | None) -> None:
@@ -105,7 +107,10 @@ class Tally:
             errors=before.errors + sum(each.get("errors") or 0 for each in seen.values()),
             last_ms=_millis(batch["timestamp"]) if rows_in else before.last_ms,
         )
-        ahead = (seen.get("ingest") or {}).get("ahead")
+        ingest = seen.get("ingest") or {}
+        if rows_in and (read := ingest.get("bytes")):
+            self.record_bytes = read / rows_in
+        ahead = ingest.get("ahead")
         if ahead is not None and ahead > (before.ahead_ms or 0):
             self.totals = self.totals._replace(
                 ahead_ms=ahead, ahead_since_ms=_millis(batch["timestamp"])

@@ -30,8 +30,9 @@ TALLY_SCHEMA = "produced BIGINT, errors BIGINT"
 EXCHANGE_SCHEMA = "B INT, ERRORS INT, BLOB BINARY"
 """What goes to a stateful stage: a bucket's label, errors on the way here, a chunk of records."""
 
-INGEST_SCHEMA = f"{EXCHANGE_SCHEMA}, AHEAD BIGINT"
-"""The same with the latest time of records far ahead of the clock, in the row that tells errors."""
+INGEST_SCHEMA = f"{EXCHANGE_SCHEMA}, AHEAD BIGINT, BYTES BIGINT"
+"""The same with the latest time of records far ahead of the clock, in the row that tells errors,
+and the bytes of keys and values that were read since the row before."""
 
 HELD_SCHEMA = "BUCKET INT, ENTRIES BIGINT, SIZE BIGINT"
 """What a stage adds to one row of each call: the bucket's label, what its state holds now."""
@@ -73,6 +74,7 @@ class IngestTask:
     def __init__(self, ship: Shipment, clock: Callable[[], float] = time.time) -> None:
         self.ship = ship
         self.clock = clock
+        self._read_bytes = 0
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
@@ -82,8 +84,10 @@ class IngestTask:
         context = TaskContext.get()
         writer = ChunkWriter(len(self.ship.buckets), context.partitionId() if context else 0)
         log = TaskLog()
+        self._read_bytes = 0
         with no_cycle_search(), last_words(self.ship):
             for batch in batches:
+                self._read_bytes += batch["key"].nbytes + batch["value"].nbytes
                 yield from map(self._row, writer.add(ingest.add(raw_batch(batch), log)))
                 if batch.nbytes > _HEAVY_BYTES:  # so many of them in a chunk would be too many
                     yield from map(self._row, writer.finish())
@@ -97,11 +101,12 @@ class IngestTask:
             yield ingest_row(self.ship.buckets[0], b"", errors, latest)
 
     def _row(self, chunk: tuple[int, bytes]) -> RecordBatch:
-        return ingest_row(self.ship.buckets[chunk[0]], chunk[1])
+        read, self._read_bytes = self._read_bytes, 0
+        return ingest_row(self.ship.buckets[chunk[0]], chunk[1], read=read)
 
 
 def ingest_row(
-    label: int, chunk: bytes, errors: int = 0, ahead_ms: int | None = None
+    label: int, chunk: bytes, errors: int = 0, ahead_ms: int | None = None, read: int = 0
 ) -> RecordBatch:
     """Return one row on its way to the exchange."""
     return pa.RecordBatch.from_arrays(
@@ -110,6 +115,7 @@ def ingest_row(
             pa.array([errors], pa.int32()),
             pa.array([chunk], pa.binary()),
             pa.array([ahead_ms], pa.int64()),
+            pa.array([read], pa.int64()),
         ],
-        ["B", "ERRORS", "BLOB", "AHEAD"],
+        ["B", "ERRORS", "BLOB", "AHEAD", "BYTES"],
     )

@@ -21,6 +21,7 @@ from ksql.kafka.errors import (
     UnknownTopic,
     WriteFailed,
 )
+from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
 
 pytestmark = pytest.mark.kafka
@@ -46,6 +47,19 @@ def topic(admin):
     name = f"t-{uuid.uuid4().hex[:8]}"
     admin.create(Topic(name, 2))
     return name
+
+
+def test_a_look_at_records_tells_their_sizes_from_each_place_on(kafka, admin, topic):
+    sender = Sender(kafka)
+    for n in range(20):
+        sender.send(topic, b"key", b"x" * (10 if n < 10 else 100_000), partition=0)
+    sender.send(topic, None, None, partition=1)
+    sender.flush()
+    early, late = record_sizes(kafka, {(topic, 0): 0}), record_sizes(kafka, {(topic, 0): 10})
+    assert early[:10] == [13] * 10
+    assert set(late) == {100_003}
+    assert record_sizes(kafka, {(topic, 1): 0}) == [0]
+    assert record_sizes(kafka, {(topic, 1): 1}) == []
 
 
 def drain(reader):

@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from ksql.spark.internals import end_needless_monitors
+from ksql.spark.internals import batches_after, end_needless_monitors
 from ksql.spark.spec import State
 
 
@@ -41,6 +41,26 @@ def test_a_stateful_query_counts_on_across_batches(desk, start):
     counts = [(r.key, json.loads(r.value)["n"]) for r in desk.read(sink)]
     assert [n for key, n in counts if key == b"a"] == [1, 2, 3, 4, 5, 6]
     assert [n for key, n in counts if key == b"b"] == [1, 2, 3]
+
+
+def test_batches_are_bound_by_the_size_of_their_records(desk, start):
+    source, sink = desk.topic(), desk.topic()
+    query = start(desk.spec("count", source, sink, max_bytes=50_000))
+    desk.send(source, *((f"k{n}", "x" * 10_000) for n in range(20)))
+    assert query.await_idle(desk.ends(source))
+    deadline = time.monotonic() + 30
+    while query._bound == query._spec.max_records:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    desk.send(source, *((f"k{n}", "x" * 10_000) for n in range(20)))
+    assert query.await_idle(desk.ends(source))
+    rows = [batch["numInputRows"] for batch in batches_after(query._query, "")]
+    assert sum(rows) == 40
+    while sum(rows) > 20:  # those before the bound was set
+        rows.pop(0)
+    assert sum(rows) == 20
+    assert max(rows) <= 6
+    assert {value["n"] for value in desk.values(sink)} == {1, 2}
 
 
 def test_stages_are_chained(desk, start):

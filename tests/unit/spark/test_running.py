@@ -390,3 +390,24 @@ def test_what_was_refused_before_a_launch_is_prepared_anew(desk):
     assert ended(query).state is State.ERROR
     supervised(query, State.RUNNING)
     assert vetted == [None, "second"]
+
+
+# --- the size of its batches
+
+
+class Sized(Quiet):
+    record_bytes = 0.0
+
+
+def test_its_batches_are_bound_anew_when_their_records_change_much(desk):
+    bound = []
+    desk.query()
+    spec = replace(desk.spec, max_records=1000, max_bytes=10_000, first_records=100)
+    tally = Sized()
+    hands = Hands(lambda: spec, desk._launch, desk._finish, lambda _query, most: bound.append(most))
+    query = RunningQuery(spec.place, hands, RetryPolicy(), tally, desk._note)
+    query.start()
+    for size in (0.0, 100.0, 120.0, 1000.0, 900.0, 1.0, 20_000.0):
+        tally.record_bytes = size
+        query.supervise()
+    assert bound == [10, 1000, 1]

@@ -53,5 +53,14 @@ def test_another_life_is_counted_from_nothing_and_the_same_one_goes_on(monkeypat
     assert counted == [(0, None, ()), (10, 99, (Held(0, 10, 100, 1),)), (0, None, ())]
 
 
+def test_the_size_of_a_record_is_that_of_the_last_batch_that_had_any(monkeypatch):
+    def seen(read):
+        return {"ingest": {"errors": 0, "ahead": None, "bytes": read}}
+
+    nothing = {**batch(3, **seen(None)), "numInputRows": 0}
+    made = tallied(monkeypatch, batch(1, **seen(50)), batch(2, **seen(120)), nothing)
+    assert made.record_bytes == 12.0
+
+
 def test_a_query_without_state_holds_nothing(monkeypatch):
     assert tallied(monkeypatch, batch(1, tally={"produced": 6, "errors": 0})).held() == ()

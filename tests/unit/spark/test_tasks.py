@@ -67,6 +67,13 @@ def test_the_row_that_tells_errors_has_the_latest_time_far_ahead(plan):
     assert [record.timestamp for record in records] == [1, FAR, 2, FAR - 1]
 
 
+def test_what_was_read_is_told_once_by_the_rows_that_leave(plan):
+    rows, _ = run(plan, arrow(1, 2), arrow(3, first=2, key=b"x" * 100))
+    read = sum(row["BYTES"] for row in rows)
+    assert read >= 3 * len(b'{"N": 1}') + 2 * len(b"k") + 100
+    assert read < 400
+
+
 def test_without_a_bound_nothing_is_looked_for(plan):
     rows, _ = run(plan, arrow(1, FAR))
     assert [row["AHEAD"] for row in rows] == [None]
