@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
 
 import psutil
 import pytest
@@ -127,6 +128,47 @@ def test_a_batch_that_does_not_end_holds_up_no_statement(tmp_path):
                 other.result(30)
                 ending.result(30)
             assert http.queries().get(query) == ("PAUSED" if name == "v" else None)
+        family = server.family()
+        server.process.send_signal(signal.SIGTERM)
+        ended(server, family)
+
+
+@contextlib.contextmanager
+def being_replaced(server: ServerProcess, name: str) -> Iterator[Future[dict[str, Any]]]:
+    """The answer to a replacement that waits for a batch which does not end."""
+    text = f"CREATE OR REPLACE STREAM {name} AS SELECT k, slow(n) AS n FROM s WHERE n > 0;"
+    with ThreadPoolExecutor(2) as clients:
+        both = {clients.submit(server.http.refused, text) for _ in range(2)}
+        (second,), (first,) = wait(both, PATIENCE_S, FIRST_COMPLETED)
+        assert "is being replaced by another statement" in second.result()["message"]
+        yield first
+
+
+def test_a_replacement_that_waits_for_a_batch_holds_up_no_statement_and_may_be_killed(tmp_path):
+    (tmp_path / "ext").mkdir()
+    (tmp_path / "ext" / "slow.py").write_text(SLOW)
+    more = {"ksql.extension.dir": str(tmp_path / "ext"), "ksql.udf.timeout.ms": "3600000"}
+    with started(tmp_path, **more) as server:
+        server.http.ksql(DECLARED)
+        server.http.ksql("CREATE STREAM v AS SELECT k, slow(n) AS n FROM s;")
+        server.http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
+        await_("counted", lambda: counts(server) == {"a": 1})
+        before = server.http.catalog()
+        family = server.family()
+        with being_replaced(server, "v") as answer:
+            server.http.ksql("CREATE TYPE T AS STRUCT<a INT>; DROP TYPE T;")
+            assert not answer.done()
+            server.process.kill()
+            assert answer.exception(PATIENCE_S) is not None
+        server._await_gone(family)
+    with started(tmp_path, **more) as server:
+        http = server.http
+        assert http.catalog() == before
+        (query,) = (name for name in http.queries() if name.startswith("CSAS_V"))
+        with being_replaced(server, "v") as answer:
+            http.ksql(f"TERMINATE {query};")
+            assert f"{query} was not replaced" in answer.result(PATIENCE_S)["message"]
+        assert query not in http.queries()
         family = server.family()
         server.process.send_signal(signal.SIGTERM)
         ended(server, family)
