@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.base.ids import Millis, Offset, QueryId
@@ -93,10 +94,16 @@ class LedgerBook:
             begun_ms=Millis(self._now_ms()),
         )
 
+    def moved(self, token: object, offset: int) -> None:
+        """Its command has another offset: others were written while it waited."""
+        upgrade_id = UpgradeId(str(token))
+        self._begun[upgrade_id] = replace(self._begun[upgrade_id], command_offset=Offset(offset))
+
     def switched(self, token: object, switch: Switch | None) -> None:
         """End an attempt whose command counts; without a switch the query is paused."""
         upgrade_id = UpgradeId(str(token))
-        self._known.append(self._begun.pop(upgrade_id))
+        entry = self._begun.pop(upgrade_id)
+        self._known.append(entry)
         now = Millis(self._now_ms())
         if switch is None:
             outcome = UpgradeOutcome("switched", now, reason=_RESTS)
@@ -105,7 +112,14 @@ class LedgerBook:
                 topic: {str(p): offset for p, offset in parts.items()}
                 for topic, parts in switch.offsets.items()
             }
-            outcome = UpgradeOutcome("switched", now, switch.batch, offsets, switch.gap_ms)
+            outcome = UpgradeOutcome(
+                "switched",
+                now,
+                switch.batch,
+                offsets,
+                switch.gap_ms,
+                command_offset=entry.command_offset,
+            )
         self._ledger.finish_upgrade(upgrade_id, outcome)
 
     def rolled_back(self, token: object, error: str) -> None:

@@ -195,7 +195,7 @@ class Engine:
         self._done(carrying)
 
     def _await_resumed(self, changes: tuple[Change, ...]) -> None:
-        """Wait some seconds for queries that go on; others need not wait with them."""
+        """Wait some seconds for queries that continue; other statements do not wait with them."""
         resumed = [c.query_id for c in changes if isinstance(c, PauseQuery) and not c.paused]
         if resumed:
             self.runner.await_tried(resumed)

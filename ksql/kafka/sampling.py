@@ -1,4 +1,4 @@
-"""The sizes of some records of a topic, as a look at them tells."""
+"""The sizes of some records of a topic, to know those of the others by."""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ class UpgradeOutcome:
 
     ``batch_id`` is the last micro-batch of the old plan, ``gap_ms`` the time in which neither plan
     ran; both are None where they are not known. ``reason`` says why a switch was rolled back.
+    ``command_offset`` is where its command lies; None: where the entry has it.
     """
 
     status: Literal["switched", "rolled_back"]
@@ -55,6 +56,7 @@ class UpgradeOutcome:
     offsets: TopicOffsets | None = None
     gap_ms: int | None = None
     reason: str = ""
+    command_offset: Offset | None = None
 
 
 @dataclass(frozen=True, slots=True)

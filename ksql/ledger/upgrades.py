@@ -33,9 +33,10 @@ def add_rebuilt(session: Session, entry: UpgradeEntry) -> bool:
     """
     if entry.command_offset is None or session.scalars(_same(entry, "switched")).first():
         return False
-    begun = session.scalars(_same(entry, "begun").order_by(UpgradeRow.seq.desc())).first()
+    begun = session.scalars(_begun(entry).order_by(UpgradeRow.seq.desc())).first()
     if begun is not None:
         begun.status, begun.finished_ms = "switched", entry.begun_ms
+        begun.command_offset = entry.command_offset
         return True
     upgrade_id = UpgradeId(f"{entry.service_id}/{entry.query_id}/{entry.command_offset}/log")
     values = _values(upgrade_id, entry, "switched")
@@ -55,10 +56,18 @@ def close_begun(session: Session, service_id: str, now_ms: Millis) -> int:
 
 def _same(entry: UpgradeEntry, status: str) -> Select[UpgradeRow]:
     """The rows of that status about the same command."""
+    return _alike(entry, status).where(UpgradeRow.command_offset == entry.command_offset)
+
+
+def _begun(entry: UpgradeEntry) -> Select[UpgradeRow]:
+    """The attempts that may have come to that command; others may lie before it meanwhile."""
+    return _alike(entry, "begun").where(UpgradeRow.command_offset <= entry.command_offset)
+
+
+def _alike(entry: UpgradeEntry, status: str) -> Select[UpgradeRow]:
     return select(UpgradeRow).where(
         UpgradeRow.service_id == entry.service_id,
         UpgradeRow.query_id == entry.query_id,
-        UpgradeRow.command_offset == entry.command_offset,
         UpgradeRow.statement_new == entry.statement_new,
         UpgradeRow.status == status,
     )
@@ -70,6 +79,9 @@ def finish(session: Session, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> 
     A row that was only rebuilt gives way to the attempt itself, which knows more.
     """
     found = session.scalars(select(UpgradeRow).where(UpgradeRow.id == upgrade_id)).first()
+    if found is not None and outcome.command_offset is not None:
+        found.command_offset = outcome.command_offset
+        session.flush()
     if found is not None and outcome.status == "switched":
         rebuilt = _same(_entry(found), "switched").where(UpgradeRow.rebuilt)
         for row in session.scalars(rebuilt.where(UpgradeRow.id != upgrade_id)):

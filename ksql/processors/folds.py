@@ -118,7 +118,7 @@ def stepped(
     return True
 
 
-def log_failure(error: Exception, log: LogError, row: Row) -> None:
+def log_failure(error: Exception, log: LogError, row: Row | None) -> None:
     """Log that a function failed for a row, which is left out then.
 
     Raises: the error, if it is one that ends its query.

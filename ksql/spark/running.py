@@ -174,7 +174,7 @@ class RunningQuery:
     # --- its end
 
     def never_again(self) -> None:
-        """What runs may run on until it is stopped, but nothing is started any more."""
+        """Start nothing any more; a batch that runs may run until it is stopped."""
         with self._changed:
             self._stopped = True
             self._next_try = None

@@ -51,6 +51,23 @@ def test_an_attempt_that_was_rolled_back_stays_and_the_next_is_its_own(ledger):
     assert [entry.statement_new for entry in it.known] == [OTHER]
 
 
+def test_the_ledger_has_the_place_where_the_command_came_to_lie(ledger):
+    it = scene(ledger)
+    usual = it.world.runner.replace
+
+    def replace_later(old, new):
+        it.world.execute("CREATE TYPE T AS STRUCT<A INT>;")  # another client's, meanwhile
+        return usual(old, new)
+
+    it.world.runner.replace = replace_later
+    outcome = it.world.execute(MORE)
+    assert outcome.offset == 3
+    assert told(ledger) == [(MORE, "switched")]
+    [found] = ledger.upgrades()
+    assert found.entry.command_offset == 3
+    assert [entry.command_offset for entry in it.known] == [3]
+
+
 def test_an_entry_is_made_of_the_validators_verdict(ledger):
     it = scene(ledger)
     old = it.world.catalog.query("CTAS_N_1")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
+from ksql.base.ids import Offset
 from ksql.ledger.database import Database, parse_url
 from ksql.ledger.errors import EntryRefused, LedgerUnavailable, NewerLedger
 from ksql.ledger.migrate import migrate
@@ -153,6 +155,19 @@ class LedgerContract:
             ("switched", False),
             ("switched", True),
         ]
+
+    def test_an_attempt_whose_command_lies_further_back_is_known_by_that_place(self, ledger):
+        upgrade_id = ledger.record_upgrade(accepted(7))
+        ledger.finish_upgrade(upgrade_id, replace(SWITCHED, command_offset=Offset(9)))
+        (told,) = ledger.upgrades()
+        assert (told.entry.command_offset, told.outcome) == (9, SWITCHED)
+        assert ledger.rebuild([accepted(9)]) == 0
+
+    def test_an_attempt_cut_short_is_found_though_others_were_written_before_it(self, ledger):
+        ledger.record_upgrade(accepted(7))
+        assert ledger.rebuild([accepted(9)]) == 1
+        (told,) = ledger.upgrades()
+        assert (told.entry.command_offset, told.status, told.rebuilt) == (9, "switched", False)
 
     def test_the_entry_itself_replaces_the_rebuilt_one(self, ledger):
         ledger.rebuild([accepted(1)])

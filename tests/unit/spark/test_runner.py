@@ -188,7 +188,7 @@ def test_it_begins_anew_once_in_a_start_of_the_server(tmp_path, query):
     desk.runner.stop(query.id)
     shutil.rmtree(desk.runner.checkpoint(query.id))
     desk.runner.go_on([query])
-    assert "is missing" in desk.runner.running[query.id].status().last_error
+    assert "is missing" in str(desk.runner.running[query.id].status().last_error)
     assert [spec.incarnation for spec in desk.runtime.started] == ["life1"]
 
 
@@ -199,7 +199,7 @@ def test_a_query_whose_checkpoint_fits_has_no_permit_any_more(tmp_path, query):
     desk.runner.stop(query.id)
     shutil.rmtree(desk.runner.checkpoint(query.id))
     desk.runner.go_on([query])
-    assert "is missing" in desk.runner.running[query.id].status().last_error
+    assert "is missing" in str(desk.runner.running[query.id].status().last_error)
     assert len(desk.runtime.started) == 1
 
 
