@@ -1,4 +1,6 @@
-"""`python -m tests.bench [--records N] [--report FILE.json] [WORKLOAD ..]`, or `.. peers ..`."""
+"""`python -m tests.bench [--records N] [--report FILE.json] [WORKLOAD ..]`, `.. peers ..`,
+`.. stores ..`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench import inserts, latency, pushes, report, resources, restart, throughput
+from tests.bench import inserts, latency, pushes, report, resources, restart, stores, throughput
 from tests.bench.peers import race
 from tests.bench.report import Result
 from tests.bench.site import site
@@ -38,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _end)  # so that what was started is stopped and removed
     if argv[:1] == ["peers"]:
         return race.main(argv[1:])
+    if argv[:1] == ["stores"]:
+        return stores.main(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="The numbers.")
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(NAMES))
     parser.add_argument("--records", type=int, default=RECORDS, help="input of a throughput round")
