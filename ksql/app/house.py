@@ -205,7 +205,9 @@ class House:
         self._closers.append(apart.close)
         aside = Aside(state.aside, self._now_ms)
         self._open_runner(state, sources, aside)
-        self.materializer = Materializer(self.kafka, state.stores, aside)
+        self.materializer = Materializer(
+            self.kafka, state.stores, aside, self.settings, self._now_ms
+        )
         self._closers.append(self.materializer.close)
         self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
         self._open_services()
@@ -278,7 +280,12 @@ class House:
         writer = SharedSender(self.kafka)
         self._closers.append(writer.close)
         self._monitor = SparkMonitor(
-            self.runner, self.admin, self.engine, self._trouble, self._now_ms
+            self.runner,
+            self.admin,
+            self.engine,
+            self._trouble,
+            self._now_ms,
+            self.materializer,
         )
         self.reads = Reads(
             self.engine,

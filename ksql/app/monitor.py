@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ksql.engine.engine import Engine
     from ksql.kafka.admin import Admin
+    from ksql.query.materialize import Materializer
     from ksql.spark.runner import SparkRunner
     from ksql.spark.running import RunningQuery
 
@@ -30,6 +31,7 @@ class SparkMonitor:
         engine: Engine,
         trouble: Callable[[], str],
         now_ms: Callable[[], int],
+        materializer: Materializer,
     ) -> None:
         """Take ``trouble``, which names the reason if no query can work, as Kafka's absence."""
         self._runner = runner
@@ -37,6 +39,7 @@ class SparkMonitor:
         self._engine = engine
         self._trouble = trouble
         self._now_ms = now_ms
+        self._materializer = materializer
         self._skipping = Skipping()
         self._held: Mapping[str, str] = {}
 
@@ -75,8 +78,13 @@ class SparkMonitor:
             rows_in_per_s=totals.rows_in_per_s,
             rows_out_per_s=totals.rows_out_per_s,
             last_ms=totals.last_ms,
-            warnings=self._skipping.warnings(query_id) + ahead_warnings(totals, self._now_ms()),
+            warnings=(
+                *self._skipping.warnings(query_id),
+                *ahead_warnings(totals, self._now_ms()),
+                *self._materializer.notes(query_id),
+            ),
             stages=tuple(StageState(*each) for each in running.held()),
+            store=self._materializer.summary(query_id),
         )
 
     def spark_plan(self, query_id: str) -> str:

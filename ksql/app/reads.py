@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from ksql.query.materialize import Materialized, Materializer
     from ksql.query.results import ResultStream, TextStream
     from ksql.statements.services import Request, Services
-    from ksql.stores.base import Store
+    from ksql.stores.base import Rows
 
 _READY_S = 10.0
+_ISOLATION = "ksql.query.pull.isolation.level"
+_LAG = "ksql.query.pull.max.allowed.offset.lag"
 
 
 class _Open(NamedTuple):
@@ -131,32 +133,44 @@ class Reads:
 
     # --- pull
 
-    def stores(self, source: DataSource) -> Mapping[int, Store]:
-        """Return a table's partitions.
+    def stores(self, source: DataSource, settings: Settings) -> Mapping[int, Rows]:
+        """Return a table's partitions as a request with these settings reads them.
+
+        Raises: TableNotReady.
+        """
+        committed = settings.text(_ISOLATION).lower() == "read_committed"
+        found = self._ready(source, settings.number(_LAG), committed=committed)
+        return found.rows(committed=committed)
+
+    def _ready(self, source: DataSource, lag: int, *, committed: bool) -> Materialized:
+        """Return a table that lacks so many records at most.
 
         Raises: TableNotReady.
         """
         query_id = str(source.created_by)
-        if query_id in self._begun:
-            found = self._materializer.filled(source)
-            found = found or self._materializer.await_table(source, {}, _READY_S)
-        else:
-            found = self._first_answer(source, query_id)
+        if query_id not in self._begun:
+            return self._first_answer(source, query_id, committed=committed)
+        found = self._materializer.filled(source, lag, committed=committed)
         if found is None:
-            raise TableNotReady(
-                source.name, self._materializer.missing(source), self._materializer.problem
-            )
-        return found.stores
+            found = self._materializer.await_table(source, {}, _READY_S, lag, committed=committed)
+        if found is None:
+            raise self._not_ready(source)
+        return found
 
-    def _first_answer(self, source: DataSource, query_id: str) -> Materialized | None:
+    def _first_answer(self, source: DataSource, query_id: str, *, committed: bool) -> Materialized:
         """For a table that was just made, no answer is better than an empty one."""
         if not self._await_first_batch(query_id, _READY_S):
             raise TableNotReady(source.name, reason="its query has not finished its first batch")
         ends = self._admin.end_offsets([source.topic])
-        found = self._materializer.await_table(source, ends, _READY_S)
-        if found is not None:
-            self._begun.add(query_id)
+        found = self._materializer.await_table(source, ends, _READY_S, committed=committed)
+        if found is None:
+            raise self._not_ready(source)
+        self._begun.add(query_id)
         return found
+
+    def _not_ready(self, source: DataSource) -> TableNotReady:
+        found = self._materializer
+        return TableNotReady(source.name, found.missing(source), found.problem)
 
     def _pull(self, query: ast.Query, request: Request) -> ResultStream:
         query_id = f"query_{self._now_ms()}"
@@ -174,7 +188,7 @@ class Reads:
             self._engine.catalog,
             self._engine.functions,
             request.settings,
-            self,
+            _Tables(self, request.settings),
             query_id,
             self._engine.registry,
         )
@@ -260,3 +274,18 @@ class Reads:
             limit=stmt.limit,
             registry=self._engine.registry,
         )
+
+
+class _Tables:
+    """The tables as one request reads them."""
+
+    def __init__(self, reads: Reads, settings: Settings) -> None:
+        self._reads = reads
+        self._settings = settings
+
+    def stores(self, source: DataSource) -> Mapping[int, Rows]:
+        """Return a table's partitions.
+
+        Raises: TableNotReady.
+        """
+        return self._reads.stores(source, self._settings)

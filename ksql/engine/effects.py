@@ -9,10 +9,13 @@ from ksql.catalog.model import PersistentQuery
 from ksql.engine import schemas
 from ksql.engine.changes import PutQuery, PutSource
 from ksql.engine.context import Moment, Prepared, command_id
+from ksql.engine.properties import STORE
 from ksql.plan import codec
 from ksql.upgrade.settings import inherited_properties
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ksql.catalog.model import DataSource
     from ksql.catalog.topic import Topic
     from ksql.engine.compare import Compared
@@ -28,7 +31,7 @@ def created_as(
 ) -> Prepared:
     """Put the result and its query into the catalog; a replaced query keeps its id and pause."""
     stmt, query_id, old = resolved.statement, resolved.query_id, resolved.writer
-    properties = dict(moment.settings.overrides)
+    properties = _stated(moment, resolved.store)
     if old is not None:
         properties = inherited_properties(dict(old.properties), properties)
     query = PersistentQuery(
@@ -59,7 +62,10 @@ def created_as(
 def inserted(resolved: ResolvedInsert, planned: PlannedInsert, moment: Moment) -> Prepared:
     """Put the query into the catalog."""
     target = resolved.target.name
-    query = _new_query("INSERT", target, planned.reads, resolved.text, planned.plan, moment)
+    properties = _stated(moment, None)
+    query = _new_query(
+        "INSERT", target, planned.reads, resolved.text, planned.plan, moment, properties
+    )
     return Prepared(
         command_id=command_id("stream", target, "create"),
         changes=(PutQuery(query),),
@@ -85,7 +91,8 @@ def declared(
             new_topics=topics,
             registrations=registrations,
         )
-    query = _new_query("CST", "", (source.name,), resolved.text, keeper.plan, moment)
+    properties = _stated(moment, resolved.store)
+    query = _new_query("CST", "", (source.name,), resolved.text, keeper.plan, moment, properties)
     return Prepared(
         command_id=id_,
         changes=(PutSource(source), PutQuery(query)),
@@ -114,6 +121,7 @@ def _new_query(
     text: str,
     plan: QueryPlan,
     moment: Moment,
+    properties: Mapping[str, str],
 ) -> PersistentQuery:
     return PersistentQuery(
         id=QueryId(plan.query_id),
@@ -123,9 +131,15 @@ def _new_query(
         statement=text,
         plan=codec.dumps(plan),
         offset=moment.offset,
-        properties=tuple(sorted(moment.settings.overrides.items())),
+        properties=tuple(sorted(properties.items())),
         started_at_offset=moment.offset,
     )
+
+
+def _stated(moment: Moment, store: str | None) -> dict[str, str]:
+    """Return the properties that the session or the statement states for its query."""
+    stated = dict(moment.settings.overrides)
+    return stated if store is None else {**stated, STORE: store}
 
 
 def _created(query_id: QueryId) -> str:

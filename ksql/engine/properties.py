@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ksql.base.config import PROPERTIES
 from ksql.base.ident import did_you_mean
 from ksql.engine.errors import BadProperty, InvalidConfiguration, InvalidValue, MissingFormat
 from ksql.formats.schemas import key_schema_name
@@ -18,6 +19,9 @@ from ksql.types.ints import INT_MAX, INT_MIN
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
+
+STORE: Final = "default.dsl.store"
+"""The setting that STORE_TYPE stands for."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,20}")
 _DELIMITERS = {"SPACE": " ", "TAB": "\t"}
@@ -66,6 +70,7 @@ _COMMON = frozenset(
         "VALUE_PROTOBUF_NULLABLE_REPRESENTATION",
         "TIMESTAMP",
         "TIMESTAMP_FORMAT",
+        "STORE_TYPE",
     ]
 )
 _DDL_ONLY = frozenset({"WINDOW_TYPE", "WINDOW_SIZE", "SOURCE_CONNECTOR", "SOURCED_BY_CONNECTOR"})
@@ -136,6 +141,25 @@ class With:
         """WRAP_SINGLE_VALUE."""
         found: bool | None = self._values.get(_WRAP)
         return found
+
+    def store(self, *, queryable: bool) -> str | None:
+        """STORE_TYPE, as the value of the setting that it stands for.
+
+        ``queryable``: whether the statement makes a table that pull queries can read.
+        """
+        found = self.text("STORE_TYPE")
+        if found is None:
+            return None
+        if not queryable:
+            raise BadProperty(
+                "STORE_TYPE is for tables that keep their rows: CREATE TABLE .. AS SELECT and "
+                "CREATE SOURCE TABLE."
+            )
+        row = PROPERTIES[STORE]
+        if not row.accepts(found):
+            kinds = ", ".join(each.upper() for each in row.choices)
+            raise InvalidValue("STORE_TYPE", found, f"String must be one of: {kinds}, null")
+        return found.lower()
 
     def clause(self, side: Literal["KEY", "VALUE"]) -> FormatClause:
         """Return the properties of one side's format."""

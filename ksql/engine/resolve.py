@@ -39,7 +39,10 @@ _RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedQuery:
-    """CREATE .. AS SELECT. ``existing`` is the source that it replaces, ``writer`` its query."""
+    """CREATE .. AS SELECT. ``existing`` is the source that it replaces, ``writer`` its query.
+
+    ``store`` is STORE_TYPE, in small letters.
+    """
 
     statement: ast.CreateAsSelect
     text: str
@@ -51,6 +54,7 @@ class ResolvedQuery:
     timestamp: TimestampColumn | None
     topic: topics.TopicWish
     registered: schemas.Registered
+    store: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,7 @@ class ResolvedSource:
     timestamp: TimestampColumn | None
     topic: topics.TopicWish
     registered: schemas.Registered
+    store: str | None
 
 
 def already_there(stmt: ast.CreateSource | ast.CreateAsSelect, catalog: Catalog) -> str | None:
@@ -126,6 +131,7 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Resolve
         timestamp=options.timestamp(),
         topic=topics.wished(topic, options, context.topics, _like(first, context)),
         registered=schemas.given(topic, (("key", key), ("value", value)), context.registry),
+        store=options.store(queryable=stmt.kind == "TABLE"),
     )
 
 
@@ -201,6 +207,7 @@ def declared(stmt: ast.CreateSource, text: str, context: Context) -> ResolvedSou
         timestamp=options.timestamp(),
         topic=topics.wished(options.topic, options, context.topics),
         registered=registered,
+        store=options.store(queryable=stmt.read_only and stmt.kind == "TABLE"),
     )
 
 

@@ -1,75 +1,100 @@
 """Tables kept ready for pull queries.
 
 Every table that a query writes is followed from its topic into stores. One thread reads all of
-them. Rows and the topic's offset are written together, so that a crash loses nothing and repeats
-nothing.
+them. A store that is damaged, or kept in another way from now on, is replaced here.
+
 Source: KIP-844.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
-from ksql.base.ids import Offset
 from ksql.catalog.model import DataSource
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader
-from ksql.query.retention import retention_ms
-from ksql.stores.base import Change, NewerStore, Store, StoreDamaged, recover
-from ksql.stores.disk import DiskStore, StoreBudget
-from ksql.stores.retained import Retained
+from ksql.query.filling import Filled, Filler, Place
+from ksql.query.keeping import Keeping, keeping
+from ksql.query.storeroom import Note, StoreRoom, home_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.base.aside import Aside
-    from ksql.base.records import RawRecord
     from ksql.catalog.catalog import Catalog
     from ksql.kafka.settings import KafkaSettings
+    from ksql.stores.base import Rows, Store
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1
 _REST_S = 1.0
 _LONGEST_REST_S = 15.0
+MOST_BYTES: Final = "ksql.store.max.uncommitted.bytes"
+
+Wanted = tuple[DataSource, Keeping]
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 @dataclass(frozen=True)
 class Materialized:
-    """A table's stores, one per partition of its topic.
-
-    ``goal`` is where the topic ended when they were opened: before that they are being filled.
-    """
+    """A table's stores, one per partition of its topic."""
 
     source: DataSource
-    stores: Mapping[int, Store]
-    goal: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    keeping: Keeping
+    parts: Mapping[int, Filled]
+
+    @property
+    def stores(self) -> Mapping[int, Store]:
+        """The stores by partition."""
+        return {partition: part.store for partition, part in self.parts.items()}
+
+    def rows(self, *, committed: bool = False) -> Mapping[int, Rows]:
+        """Return the rows by partition, on request only those that are committed."""
+        return {
+            partition: part.store.committed() if committed else part.store
+            for partition, part in self.parts.items()
+        }
+
+    def missing(self, ends: Mapping[Place, int] | None = None, *, committed: bool = False) -> int:
+        """Return how many offsets are still to be read, up to these or up to its stores' goals."""
+        return sum(
+            max(0, (part.goal if ends is None else ends.get(part.place, 0)) - _at(part, committed))
+            for part in self.parts.values()
+        )
 
 
 class Materializer:
     """Follows the catalog's materialised tables; reads may come from any thread."""
 
-    def __init__(self, settings: KafkaSettings, directory: Path, aside: Aside) -> None:
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        directory: Path,
+        aside: Aside,
+        settings: Settings | None = None,
+        now_ms: Callable[[], int] = _now_ms,
+    ) -> None:
         """``aside`` takes the stores of tables that were never known here."""
-        self._settings = settings
-        self._directory = directory
-        self._aside = aside
-        self._known: set[str] = set()
-        self._budget = StoreBudget()
-        self._wanted: dict[str, DataSource] = {}
+        self._kafka = kafka
+        self._settings = settings or Settings()
+        self._room = StoreRoom(directory, aside, now_ms)
+        self._filler = Filler(self._settings.number(MOST_BYTES), time.monotonic)
+        self._wanted: dict[str, Wanted] = {}
         self._tables: dict[str, Materialized] = {}
         self._changed = threading.Event()
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._progress = threading.Condition()
-        self._positions: dict[tuple[str, int], int] = {}
-        self._retentions: dict[str, int] = {}
         self._look_again: float | None = None
         self._turned = False
         self._problem = ""
@@ -82,16 +107,15 @@ class Materializer:
     def follow(self, catalog: Catalog) -> None:
         """Follow a changed catalog: add, replace or drop tables."""
         found = (source.queryable() for source in catalog.sources.values())
-        wanted = {source.name: source for source in found if source is not None}
+        wanted = {
+            source.name: (source, keeping(catalog, source, self._settings))
+            for source in found
+            if source is not None
+        }
         with self._lock:
             if wanted == self._wanted:
                 return
             self._wanted = wanted
-            self._retentions = {
-                name: kept
-                for name, source in wanted.items()
-                if (kept := retention_ms(catalog, source)) is not None
-            }
         self._changed.set()
 
     @property
@@ -99,35 +123,62 @@ class Materializer:
         """Why no table is followed at the moment; empty if all goes well."""
         return self._problem
 
+    def notes(self, query_id: str) -> tuple[Note, ...]:
+        """Return when and why stores of that query's table were filled anew."""
+        return self._room.notes(query_id)
+
+    def summary(self, query_id: str) -> str:
+        """Return how that query's table is kept and what it lacks; empty if it is not followed."""
+        for table in self._tables.values():
+            if home_of(table.source) == query_id:
+                count = len(table.parts)
+                return (
+                    f"{table.keeping.kind}, {count} partition{'s' if count > 1 else ''}, "
+                    f"{table.missing()} records to read before it answers"
+                )
+        return ""
+
     def table(self, source: DataSource) -> Materialized | None:
         """Return the stores of a table (as ``queryable``); None while it is not (yet) followed."""
         found = self._tables.get(source.name)
-        return found if found is not None and _home(found.source) == _home(source) else None
+        return found if found is not None and home_of(found.source) == home_of(source) else None
 
-    def filled(self, source: DataSource) -> Materialized | None:
-        """Return the stores of a table if they hold what its topic held when they were opened."""
+    def filled(
+        self, source: DataSource, lag: int = 0, *, committed: bool = False
+    ) -> Materialized | None:
+        """Return the stores of a table if they hold what its topic held when they were opened.
+
+        ``lag`` is how many offsets may be missing, ``committed`` asks for committed rows.
+        """
         found = self.table(source)
-        return found if found is not None and self._behind(found.goal) == 0 else None
+        if found is None or found.missing(committed=committed) > lag:
+            return None
+        return found
 
     def await_table(
-        self, source: DataSource, ends: Mapping[tuple[str, int], int], timeout_s: float
+        self,
+        source: DataSource,
+        ends: Mapping[Place, int],
+        timeout_s: float,
+        lag: int = 0,
+        *,
+        committed: bool = False,
     ) -> Materialized | None:
         """Return the stores once they hold what lies before these offsets; None if not in time."""
         deadline = time.monotonic() + timeout_s
         with self._progress:
-            while (found := self.filled(source)) is None or self._behind(ends):
+            while True:
+                found = self.filled(source, lag, committed=committed)
+                if found is not None and found.missing(ends, committed=committed) <= lag:
+                    return found
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._progress.wait(left):
                     return None
-        return found
 
     def missing(self, source: DataSource) -> int:
         """Return how many offsets of its topic are still to be read before the table can answer."""
         found = self.table(source)
-        return self._behind(found.goal) if found is not None else 0
-
-    def _behind(self, ends: Mapping[tuple[str, int], int]) -> int:
-        return sum(max(0, end - self._positions.get(place, 0)) for place, end in ends.items())
+        return found.missing() if found is not None else 0
 
     def close(self) -> None:
         """Stop following and close the stores."""
@@ -155,17 +206,25 @@ class Materializer:
     def _follow(self) -> None:
         """Read until it is closed; keep the stores open as long as reading succeeds."""
         self._turned = False
-        admin = Admin(self._settings)
+        admin = Admin(self._kafka)
         try:
-            with Reader(self._settings) as reader:
+            with Reader(self._kafka) as reader:
                 while not self._closing.is_set():
                     self._turn(reader, admin)
                     self._turned = True
                     self._problem = ""
         finally:
-            tables, self._tables = self._tables, {}
-            for table in tables.values():
-                _close(table)
+            self._end()
+
+    def _end(self) -> None:
+        """Commit what can be committed, and close all stores."""
+        self._tables = {}
+        try:
+            self._filler.commit()
+        except KsqlError as problem:
+            _log.warning("stores_not_committed", extra={"reason": problem.text()})
+        self._filler.fill(())
+        self._room.close_all()
 
     def _note_problem(self, error: Exception) -> None:
         reason = (
@@ -177,130 +236,93 @@ class Materializer:
         self._problem = reason
 
     def _turn(self, reader: Reader, admin: Admin) -> None:
-        if self._changed.is_set() or self._is_due():
+        if self._changed.is_set() or self._is_due() or self._is_damaged():
             self._changed.clear()
             self._assign(reader, admin)
         if not self._tables:
             self._changed.wait(_REST_S)
             return
         batch = reader.poll(timeout_s=_POLL_S)
-        self._store(batch, reader)
-        for table in self._tables.values():
-            for store in table.stores.values():
-                if isinstance(store, Retained):
-                    store.tidy()
+        self._filler.take(batch, reader.positions)
+        self._filler.tidy()
+        with self._progress:
+            self._progress.notify_all()
 
     def _is_due(self) -> bool:
         return self._look_again is not None and time.monotonic() >= self._look_again
 
+    def _is_damaged(self) -> bool:
+        return any(p.store.damage for t in self._tables.values() for p in t.parts.values())
+
     def _assign(self, reader: Reader, admin: Admin) -> None:
+        """Open, move and close stores as the catalog wants it; read for all from where they are."""
         with self._lock:
             wanted = dict(self._wanted)
-        for name, old in list(self._tables.items()):
-            if name not in wanted or _home(old.source) != _home(wanted[name]):
-                _close(self._tables.pop(name))
-        homes = {_home(source) for source in wanted.values()}
-        self._sweep(homes)
-        self._known |= homes
+        self._filler.commit()
+        self._room.keep({home_of(source) for source, _ in wanted.values()})
         topics = admin.topics()
-        self._look_again = None
-        fresh: dict[str, Materialized] = {}
-        for name, source in wanted.items():
-            info = topics.get(source.topic)
-            table = self._tables.get(name)
-            if table is not None and (info is None or len(table.stores) != info.partitions):
-                _close(self._tables.pop(name))  # the topic was made anew, or is gone
-                table = None
-            if info is None:
-                self._look_again = time.monotonic() + _LONGEST_REST_S
-            elif table is None:
-                fresh[name] = Materialized(source, self._open(source, info.partitions))
+        there = {name: each for name, each in wanted.items() if each[0].topic in topics}
+        self._look_again = time.monotonic() + _LONGEST_REST_S if len(there) < len(wanted) else None
+        tables: dict[str, Materialized] = {}
+        for name, each in wanted.items():
+            if name in there:
+                tables[name] = self._opened(name, *each, topics[each[0].topic].partitions)
             else:
-                self._tables[name] = replace(table, source=source)
-        try:
-            self._read_on(reader, admin, fresh)
-        except BaseException:
-            for table in fresh.values():
-                _close(table)
-            raise
+                self._room.close(home_of(each[0]))
+        self._read_on(reader, admin, tables)
 
-    def _read_on(self, reader: Reader, admin: Admin, fresh: dict[str, Materialized]) -> None:
+    def _opened(
+        self, name: str, source: DataSource, keeping: Keeping, partitions: int
+    ) -> Materialized:
+        """Return a table's stores, those that are open as far as they fit."""
+        old = self._tables.get(name)
+        if old is not None and home_of(old.source) != home_of(source):
+            old = None  # and closed
+        if old is not None and len(old.parts) != partitions:
+            self._room.close(home_of(source))  # the topic was made anew
+            old = None
+        parts = {
+            partition: self._part(old, source, partition, keeping)
+            for partition in range(partitions)
+        }
+        return Materialized(source, keeping, parts)
+
+    def _part(
+        self, old: Materialized | None, source: DataSource, partition: int, keeping: Keeping
+    ) -> Filled:
+        part = None if old is None else old.parts[partition]
+        if part is None:
+            store = self._room.open(source, partition, keeping)
+        elif part.store.damage:
+            store = self._room.rebuilt(part.store, source, partition, keeping)
+        elif old is not None and old.keeping == keeping:
+            return part
+        else:
+            store = self._room.moved(part.store, source, partition, keeping)
+        commit_s = keeping.commit_ms / 1000
+        return Filled(place=(source.topic, partition), store=store, commit_s=commit_s)
+
+    def _read_on(self, reader: Reader, admin: Admin, tables: Mapping[str, Materialized]) -> None:
         """Read all tables from where they are; the fresh ones are shown with what they lack."""
-        tables = self._tables | fresh
-        offsets: dict[tuple[str, int], int] = {}
+        offsets: dict[Place, int] = {}
         names = sorted({table.source.topic for table in tables.values()})
         begins, ends = admin.begin_offsets(names), admin.end_offsets(names)
-        for name, table in tables.items():
-            for partition, store in table.stores.items():
-                place = (table.source.topic, partition)
-                start = recover(store, Offset(begins[place]), Offset(ends[place]))
-                offsets[place] = min(start, offsets.get(place, start))
-            if name in fresh:
-                topic = table.source.topic
-                goal = {(topic, partition): ends[topic, partition] for partition in table.stores}
-                tables[name] = replace(table, goal=goal)
+        for table in tables.values():
+            for partition, part in table.parts.items():
+                begin, end = begins[part.place], ends[part.place]
+                reason = part.resume(begin, end)
+                if reason:
+                    self._room.note(table.source, partition, reason)
+                offsets[part.place] = min(part.reached, offsets.get(part.place, part.reached))
         reader.assign(offsets)
         with self._progress:
-            self._positions.update(offsets)
-            self._tables = tables
-            self._progress.notify_all()
-
-    def _sweep(self, homes: set[str]) -> None:
-        """Delete the stores of tables that are no more; move aside what belongs to none."""
-        if not self._directory.is_dir():
-            return
-        for left in self._directory.iterdir():
-            if left.name in self._known and left.name not in homes:
-                shutil.rmtree(left, ignore_errors=True)
-            elif left.name not in homes:
-                try:
-                    self._aside.take(left, "store", "no table of that name is known")
-                except OSError as problem:
-                    _log.warning("store_left", extra={"store": str(left), "reason": str(problem)})
-
-    def _open(self, source: DataSource, partitions: int) -> dict[int, Store]:
-        stores: dict[int, Store] = {}
-        for partition in range(partitions):
-            path = self._directory / _home(source) / str(partition)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                stores[partition] = DiskStore.open(path, self._budget)
-            except (StoreDamaged, NewerStore) as error:
-                _log.warning("store_rebuilt", extra={"store": str(path), "reason": error.text()})
-                DiskStore.destroy(path)
-                stores[partition] = DiskStore.open(path, self._budget)
-        kept = self._retentions.get(source.name)
-        if kept is None or source.window is None:
-            return stores
-        sessions = source.window.size_ms is None
-        return {p: Retained(store, kept, sessions=sessions) for p, store in stores.items()}
-
-    def _store(self, batch: Iterable[RawRecord], reader: Reader) -> None:
-        changes: dict[tuple[str, int], list[Change]] = {}
-        for record in batch:
-            if record.key is not None:
-                changes.setdefault((record.topic, record.partition), []).append(
-                    (record.key, record.value, record.timestamp)
-                )
-        positions = reader.positions
-        for table in self._tables.values():
-            for partition, store in table.stores.items():
-                place = (table.source.topic, partition)
-                if place in changes and positions[place] > (store.position() or 0):
-                    store.commit(changes[place], Offset(positions[place]))
-        self._note(positions)
-
-    def _note(self, positions: Mapping[tuple[str, int], int]) -> None:
-        with self._progress:
-            self._positions.update(positions)
+            self._filler.fill(part for table in tables.values() for part in table.parts.values())
+            self._tables = dict(tables)
             self._progress.notify_all()
 
 
-def _home(source: DataSource) -> str:
-    """Where its stores lie: by the query, as a dropped table's name may come again."""
-    return str(source.created_by)
-
-
-def _close(table: Materialized) -> None:
-    for store in table.stores.values():
-        store.close()
+def _at(part: Filled, committed: bool) -> int:
+    """Return the offset up to which a store can be asked."""
+    if committed and part.store.transactional:
+        return part.store.position() or 0
+    return part.reached

@@ -24,7 +24,7 @@ from ksql.formats.schemas import topic_serde
 from ksql.formats.table import DecodeError, Serde
 from ksql.query import where
 from ksql.query.results import ResultRow
-from ksql.stores.base import Store, StoredRow
+from ksql.stores.base import Rows, StoredRow
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import collect
@@ -45,7 +45,7 @@ _PUSH = "Add EMIT CHANGES if you intended to issue a push query."
 class Tables(Protocol):
     """Where the rows are."""
 
-    def stores(self, source: DataSource) -> Mapping[int, Store]:
+    def stores(self, source: DataSource) -> Mapping[int, Rows]:
         """Return the table's partitions.
 
         Raises: KsqlError while they are not ready.
@@ -62,7 +62,7 @@ class PullQuery:
     projection: Projection
     keys: list[tuple[Any, ...]] | None
     limit: int | None
-    stores: Mapping[int, Store]
+    stores: Mapping[int, Rows]
     serdes: tuple[Serde, Serde]
     kind: Literal["pull", "push"] = "pull"
     final_message: str | None = None

@@ -71,7 +71,9 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         read_queries=tuple(query_info(query, request) for query in readers),
         write_queries=tuple(query_info(query, request) for query in writers),
         timestamp=source.timestamp.name if source.timestamp else "",
-        statistics=_told(statistics, _sending(writers) if extended else ()),
+        statistics=_told(
+            statistics, (*_sending(writers), *_kept(source, request)) if extended else ()
+        ),
         error_stats=_faults((*writers, *readers), request) if extended else "",
         extended=extended,
         partitions=source.partitions if extended else 0,
@@ -117,6 +119,15 @@ def _sending(writers: tuple[PersistentQuery, ...]) -> tuple[str, ...]:
     """How each query sends the changes of a table that it aggregates."""
     found = ((query.id, changes_sent(plan_of(query))) for query in writers)
     return tuple(f"{query_id}: changes: {text}" for query_id, text in found if text)
+
+
+def _kept(source: DataSource, request: Request) -> tuple[str, ...]:
+    """How a table's rows are kept for pull queries."""
+    found = source.queryable()
+    if found is None:
+        return ()
+    text = request.services.monitor.health(str(found.created_by)).store
+    return (f"{found.created_by}: store: {text}",) if text else ()
 
 
 def _states(query: PersistentQuery, health: QueryHealth) -> list[tuple[str, StageState]]:

@@ -34,7 +34,8 @@ class QueryHealth:
 
     The counts are of this server, since it began: records of all its sources together, records
     written, both also per second of the last half minute, and when it last read any (0: never).
-    ``state`` is RUNNING, PAUSED or ERROR; ``stages`` is what its stages keep.
+    ``state`` is RUNNING, PAUSED or ERROR; ``stages`` is what its stages keep, ``store`` how its
+    table is kept for pull queries.
     """
 
     state: str
@@ -46,6 +47,7 @@ class QueryHealth:
     last_ms: int = 0
     warnings: tuple[tuple[int, str], ...] = ()
     stages: tuple[StageState, ...] = ()
+    store: str = ""
 
 
 class Monitor(Protocol):

@@ -42,13 +42,27 @@ class NewerStore(ServerError):
 
 
 class StoreDamaged(ServerError):
-    """A store whose files cannot be read or written."""
+    """A store whose files do not hold what was written; it can only be filled anew."""
 
     def __init__(self, where: str, detail: str) -> None:
         super().__init__(
-            f"the store {where} cannot be read or written",
+            f"the store {where} is damaged",
             detail=detail,
-            hint="Is the disk full? If not, delete the store: the topic refills it.",
+            hint="The server fills it anew; if it does not, delete the store: the topic refills "
+            "it.",
+        )
+
+
+class StoreFailed(ServerError):
+    """A store that cannot be read or written now, as on a full disk; its rows are not lost."""
+
+    def __init__(self, where: str, detail: str, *, full: bool = False) -> None:
+        super().__init__(
+            f"the disk of the store {where} is full"
+            if full
+            else f"the store {where} cannot be read or written",
+            detail=detail,
+            hint="Make room: the server tries again by itself." if full else "",
         )
 
 
@@ -66,14 +80,10 @@ class StoreClosed(ServerError):
         super().__init__(f"the store {where} is closed")
 
 
-class Store(Protocol):
-    """The rows of one table partition and how far its topic has been read.
+class Rows(Protocol):
+    """The rows of one table partition, for any number of reading threads.
 
-    One writer, any number of reading threads. A reader sees each commit whole or not at all;
-    an iterator shows the rows as they were when it was made. Order is that of the key's bytes.
-    After ``close`` every call raises StoreClosed.
-
-    Source: KIP-844 (rows and position commit together), KIP-258 (timestamps in values).
+    An iterator shows the rows as they were when it was made. Order is that of the key's bytes.
     """
 
     def get(self, key: bytes) -> Stored | None:
@@ -90,42 +100,83 @@ class Store(Protocol):
         """Return the rows whose key starts with those bytes, in order."""
         return self.range(prefix, after(prefix))
 
-    def position(self) -> Offset | None:
-        """Return the offset of the *next* record to read, not of the last read; None before any."""
 
-    def clock(self) -> int | None:
-        """Return the time that the last commit stated; None before any did."""
+class Store(Rows, Protocol):
+    """The rows of one table partition and how far its topic has been read.
 
-    def commit(self, changes: Iterable[Change], position: Offset, clock: int | None = None) -> None:
-        """Apply the changes in order and move to that position, both or neither.
+    One writer, any number of reading threads. Reading the store itself shows what was ``put``;
+    ``committed`` shows what was committed. After ``close`` every call raises StoreClosed.
 
-        ``clock`` is written with them; without it the former one stays.
+    A transactional store keeps what is put in one open batch; ``commit`` applies it together with
+    the offset, and whatever ends the process, the rows found afterwards are those of a commit. One
+    that is not transactional applies each put at once: its rows and its position agree only after
+    a ``close`` that follows a commit.
+
+    Source: KIP-844 (rows and offset commit together), KIP-258 (timestamps in values).
+    """
+
+    @property
+    def transactional(self) -> bool:
+        """Whether puts wait for the commit."""
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Return about how much memory the open batch takes."""
+
+    @property
+    def damage(self) -> str:
+        """Return why the files cannot be trusted, once a read or a write has found it; or empty."""
+
+    def committed(self) -> Rows:
+        """Return the rows without the open batch; a store without one shows all that it has."""
+
+    def put(self, changes: Iterable[Change]) -> None:
+        """Take changes in order; readers of the store see them together.
+
+        An exception of the iterable leaves the store as it was.
+        """
+
+    def commit(self, offset: Offset, clock: int | None = None) -> None:
+        """Apply what was put and move to that position, the offset of the *next* record.
+
+        ``clock`` is written with it; without it the former one stays.
 
         Raises: ValueError if the position would go back.
         """
+
+    def recover(self, offset: Offset) -> bool:
+        """Discard what is not committed; True if the rows are those of ``offset`` or a later one.
+
+        Then the topic's records from ``position`` roll it forward. Else the store is emptied: it
+        can only be filled from the topic's beginning.
+        """
+
+    def position(self) -> Offset | None:
+        """Return the offset of the last commit; None before any."""
+
+    def clock(self) -> int | None:
+        """Return the time that the last commit stated; None before any did."""
 
     def clear(self) -> None:
         """Forget all rows, the position and the clock, in one step."""
 
     def close(self) -> None:
-        """End all use; a second call does nothing."""
+        """End all use and discard what is not committed; a second call does nothing."""
 
 
-def recover(store: Store, begin: Offset, end: Offset) -> Offset:
+def resumed(store: Store, begin: Offset, end: Offset) -> Offset:
     """Return the offset to resume at, in a topic from ``begin`` to ``end`` (exclusive).
 
-    Normally the stored position: uncommitted rows were never written, so nothing needs to be
-    undone. A position outside the log means that the topic was created again or that deletions
-    were missed; then the store is cleared, and the answer is ``begin``.
+    Normally the stored position. One outside the log means that the topic was created again or
+    that deletions were missed; then the store is emptied, and the answer is ``begin``.
 
     Source: KIP-844, recovery.
     """
-    position = store.position()
-    if position is None:
-        return begin
-    if begin <= position <= end:
-        return position
-    store.clear()
+    if store.recover(begin):
+        position = store.position()
+        if position is not None and position <= end:
+            return position
+        store.clear()
     return begin
 
 

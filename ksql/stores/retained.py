@@ -13,11 +13,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from ksql.stores.base import Change, Store, Stored, StoredRow
+from ksql.stores.base import Change, Rows, Store, Stored, StoredRow
 from ksql.types.windowed import kept_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ksql.base.ids import Offset
 
@@ -33,70 +33,91 @@ class Retained(Store):
         self._retention_ms = retention_ms
         self._sessions = sessions
         self._segment_ms = max(retention_ms // 2, _LEAST_SEGMENT_MS)
+        self._seen = store.clock()
         self._swept = self._segment()
         self._sweeping: tuple[int | None, bytes] | None = None
+        self._shown = _Kept(store, lambda: self._seen, self._is_kept)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether puts wait for the commit."""
+        return self._store.transactional
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Return about how much memory the open batch takes."""
+        return self._store.uncommitted_bytes
+
+    @property
+    def damage(self) -> str:
+        """Return why the files cannot be trusted."""
+        return self._store.damage
 
     def _time(self, key: bytes) -> int:
         return kept_by(key, session=self._sessions)
 
     def _segment(self) -> int | None:
-        clock = self._store.clock()
-        return None if clock is None else clock // self._segment_ms
+        return None if self._seen is None else self._seen // self._segment_ms
 
-    def _horizon(self, clock: int | None) -> int | None:
-        """Windows up to this time are forgotten."""
-        return None if clock is None else clock - self._retention_ms
-
-    def _is_kept(self, key: bytes) -> bool:
-        horizon = self._horizon(self._store.clock())
-        return horizon is None or self._time(key) > horizon
+    def _is_kept(self, key: bytes, clock: int | None) -> bool:
+        """Windows up to the retention before the clock are forgotten."""
+        return clock is None or self._time(key) > clock - self._retention_ms
 
     # --- what readers see
 
     def get(self, key: bytes) -> Stored | None:
         """Return the row of that key, or None."""
-        return self._store.get(key) if self._is_kept(key) else None
+        return self._shown.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order."""
-        return self._kept(self._store.range(lo, hi))
+        return self._shown.range(lo, hi)
 
-    def _kept(self, rows: Iterator[StoredRow]) -> Iterator[StoredRow]:
-        horizon = self._horizon(self._store.clock())
-        if horizon is None:
-            return rows
-        return (row for row in rows if self._time(row.key) > horizon)
+    def committed(self) -> Rows:
+        """Return the rows without the open batch, as of the last commit's time."""
+        return _Kept(self._store.committed(), self._store.clock, self._is_kept)
 
     def position(self) -> Offset | None:
-        """Return the offset of the next record to read."""
+        """Return the offset of the last commit."""
         return self._store.position()
 
     def clock(self) -> int | None:
-        """Return the latest time that was seen."""
+        """Return the latest time that was committed."""
         return self._store.clock()
 
     # --- what its writer does
 
-    def commit(self, changes: Iterable[Change], position: Offset, clock: int | None = None) -> None:
-        """Apply the changes, those of forgotten windows left out, and move the time forward."""
+    def put(self, changes: Iterable[Change]) -> None:
+        """Take changes, those of forgotten windows left out, and move the time forward."""
         listed = list(changes)
         times = [self._time(key) for key, value, _ in listed if value is not None]
-        seen = [time for time in (clock, self._store.clock(), *times) if time is not None]
-        newest = max(seen, default=None)
-        horizon = self._horizon(newest)
+        seen = max(times, default=self._seen)
+        seen = seen if self._seen is None or seen is None else max(seen, self._seen)
         kept = (
-            (key, value if horizon is None or self._time(key) > horizon else None, timestamp)
+            (key, value if self._is_kept(key, seen) else None, timestamp)
             for key, value, timestamp in listed
         )
-        self._store.commit(kept, position, newest)
+        self._store.put(kept)
+        self._seen = seen
+
+    def commit(self, offset: Offset, clock: int | None = None) -> None:
+        """Apply what was put, with the time that it has moved to."""
+        times = [time for time in (clock, self._seen) if time is not None]
+        self._store.commit(offset, max(times, default=None))
+        self._seen = self._store.clock()
+
+    def recover(self, offset: Offset) -> bool:
+        """Discard what is not committed, and the time that it had moved to."""
+        found = self._store.recover(offset)
+        self._begin()
+        return found
 
     def tidy(self, most: int = SLICE) -> int:
-        """Remove forgotten rows, looking at so many at most; if it is time for that.
+        """Put the deletions of forgotten rows, looking at so many at most; if it is time for that.
 
-        Returns: how many were removed.
+        Returns: how many were deleted.
         """
-        clock, position = self._store.clock(), self._store.position()
-        if clock is None or position is None:
+        if self._seen is None:
             return 0
         if self._sweeping is None:
             if self._segment() == self._swept:
@@ -104,10 +125,9 @@ class Retained(Store):
             self._sweeping = (self._segment(), b"")
         segment, start = self._sweeping
         rows = [row.key for row in itertools.islice(self._store.range(start), most)]
-        horizon = clock - self._retention_ms
-        old = [key for key in rows if self._time(key) <= horizon]
+        old = [key for key in rows if not self._is_kept(key, self._seen)]
         if old:
-            self._store.commit(((key, None, 0) for key in old), position, clock)
+            self._store.put((key, None, 0) for key in old)
         if len(rows) < most:
             self._sweeping, self._swept = None, segment
         else:
@@ -116,9 +136,38 @@ class Retained(Store):
 
     def clear(self) -> None:
         """Forget all rows, the position and the time."""
-        self._sweeping = self._swept = None
         self._store.clear()
+        self._begin()
 
     def close(self) -> None:
         """End all use."""
         self._store.close()
+
+    def _begin(self) -> None:
+        self._seen, self._sweeping = self._store.clock(), None
+        self._swept = self._segment()
+
+
+class _Kept(Rows):
+    """The rows of the windows that are covered at the present time."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        clock: Callable[[], int | None],
+        is_kept: Callable[[bytes, int | None], bool],
+    ) -> None:
+        self._rows = rows
+        self._clock = clock
+        self._is_kept = is_kept
+
+    def get(self, key: bytes) -> Stored | None:
+        """Return the row of that key, or None."""
+        return self._rows.get(key) if self._is_kept(key, self._clock()) else None
+
+    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
+        """Rows with ``lo <= key < hi`` in order."""
+        clock, rows = self._clock(), self._rows.range(lo, hi)
+        if clock is None:
+            return rows
+        return (row for row in rows if self._is_kept(row.key, clock))

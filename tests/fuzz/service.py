@@ -79,10 +79,11 @@ class MemoryReads(Reads):
         super().__init__(world.engine, world.topics, MemoryAdmin(world.topics), None, lambda: 1000)
         self._world = world
 
-    def stores(self, source):
+    def stores(self, source, _settings):
         records = self._world.topics.records.get(source.topic, [])
         store = MemoryStore()
-        store.commit([(r.key, r.value, r.timestamp) for r in records], len(records))
+        store.put((r.key, r.value, r.timestamp) for r in records)
+        store.commit(len(records))
         return {0: store}
 
 

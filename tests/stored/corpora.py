@@ -101,9 +101,25 @@ def _table_inputs() -> tuple[Input, ...]:
     return tuple(found)
 
 
+_STORES: Final = """
+CREATE TABLE P (K STRING PRIMARY KEY, N INT) WITH (KAFKA_TOPIC='p', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE SOURCE TABLE V (K STRING PRIMARY KEY, N INT) WITH (KAFKA_TOPIC='p', VALUE_FORMAT='JSON',
+  STORE_TYPE='IN_MEMORY');
+CREATE TABLE D WITH (STORE_TYPE='rocksDB') AS SELECT K, N + 1 AS M FROM P;
+CREATE TABLE X WITH (STORE_TYPE='TXN_ROCKSDB') AS SELECT K, N * 2 AS M FROM P;
+CREATE OR REPLACE TABLE X WITH (STORE_TYPE='in_memory') AS SELECT K, N * 2 AS M FROM P;
+"""
+
+
+def _store_inputs() -> tuple[Input, ...]:
+    return tuple(("p", f"k{n % 5}", {"N": n}, BASE_MS + 100 * n) for n in range(12))
+
+
 CORPORA: Final = {
     "first": FIRST,
     "streams": Corpus(V1 / "streams", _STREAMS, _stream_inputs(), 20),
     "windows": Corpus(V1 / "windows", _WINDOWS, _window_inputs(), 23),
     "tables": Corpus(V1 / "tables", _TABLES, _table_inputs(), 22),
+    "stores": Corpus(V1 / "stores", _STORES, _store_inputs(), 6),
 }

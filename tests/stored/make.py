@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ksql.app.mark import FileMark
 from ksql.app.state import Identity
 from ksql.base.aside import Aside
+from ksql.base.ids import Offset
 from ksql.commands.quarantine import stepping_over
 from ksql.commands.record import decode, encode
 from ksql.engine.changes import DeleteSubject, DeleteTopic, PutQuery
@@ -28,6 +30,10 @@ from ksql.registry import records
 from ksql.spark import checkpoint, chunk, lives, origins, pins, shape, trial
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
+from ksql.stores.base import StoredRow
+from ksql.stores.disk import DiskStore
+from ksql.stores.kinds import open_store
+from ksql.stores.rocks import StoreBudget
 from ksql.types.windowed import session_key, window_key
 from tests.stored.corpora import CORPORA, FIRST, V1, Corpus
 from tests.stored.lines import add_lines, dumped, read_lines, write_lines
@@ -57,11 +63,40 @@ def main() -> None:
         if not (corpus.place / "commands.jsonl").exists():
             _world(corpus)
     _missing(V1 / "plans-1.jsonl", _first_plans)
+    if not (V1 / "disk").exists():
+        _disk(V1 / "disk")
 
 
 def _missing(file: Path, lines: Callable[[], Any]) -> None:
     if not file.exists():
         write_lines(file, lines())
+
+
+# --- stores on disk -----------------------------------------------------------------------------
+
+STORED_ROWS = [StoredRow(b"key%d" % n, b"value%d" % n, 1_000 + n) for n in range(5)]
+
+
+def _disk(place: Path) -> None:
+    """A store of each type that was closed, and one whose process was killed between two commits.
+
+    Left out is what RocksDB writes for people.
+    """
+    for kind in ("rocksdb", "txn_rocksdb"):
+        store = open_store(kind, place / kind, StoreBudget())
+        store.put(STORED_ROWS)
+        store.commit(Offset(5), 1_004)
+        store.close()
+    killed = DiskStore.open(place / "open", StoreBudget())
+    killed.put(STORED_ROWS)
+    killed.commit(Offset(5), 1_004)
+    killed.put([(b"key9", b"value9", 1_009)])
+    killed._rocks.flush()
+    shutil.copytree(place / "open", place / "killed")
+    killed.close()
+    shutil.rmtree(place / "open")
+    for file in (*place.glob("*/LOG*"), *place.glob("*/OPTIONS*"), *place.glob("*/LOCK")):
+        file.unlink()
 
 
 # --- a service in memory ------------------------------------------------------------------------

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from random import Random
 from types import SimpleNamespace
 
 import pytest
 
 from ksql.base.aside import Aside
+from ksql.base.config import Settings
+from ksql.kafka.errors import OffsetsGone
 from ksql.query import materialize
 from ksql.query.materialize import Materializer
 from ksql.query.retention import retention_ms
+from ksql.stores.base import StoreDamaged, StoreFailed
+from ksql.stores.rocks import Rocks
 from tests.unit.world import World
 
 PATIENCE_S = 30.0
@@ -28,6 +33,9 @@ class Kafka:
 
     def __init__(self) -> None:
         self.ends = {("T", 0): 0, ("T", 1): 0, ("W", 0): 0, ("W", 1): 0}
+        self.begins: dict[tuple[str, int], int] = {}
+        self.read: list[tuple[str, int, int]] = []
+        self.bytes = 3
         self.readable = threading.Semaphore(0)
         self.failures: list[Exception] = []
         self.failed = threading.Event()
@@ -41,7 +49,7 @@ class Kafka:
         return {name: SimpleNamespace(partitions=count) for name, count in counts.items()}
 
     def begin_offsets(self, topics):
-        return {place: 0 for place in self.ends if place[0] in topics}
+        return {p: self.begins.get(p, 0) for p in self.ends if p[0] in topics}
 
     def end_offsets(self, topics):
         return {place: end for place, end in self.ends.items() if place[0] in topics}
@@ -67,9 +75,15 @@ class Kafka:
             return []
         topic, partition = place = min(behind)
         at = self.positions[place]
+        if at < self.begins.get(place, 0):
+            raise OffsetsGone(topic, partition, "gone")
         self.positions[place] = at + 1
+        self.read.append((topic, partition, at))
         key = b"%d" % at + (b"\x00" * 8 if topic == "W" else b"")
-        return [SimpleNamespace(topic=topic, partition=partition, key=key, value=b"v", timestamp=0)]
+        value = Random(at).randbytes(self.bytes)
+        return [
+            SimpleNamespace(topic=topic, partition=partition, key=key, value=value, timestamp=0)
+        ]
 
 
 @pytest.fixture
@@ -87,11 +101,43 @@ def world():
 
 
 @pytest.fixture
-def follower(kafka, world, tmp_path):
-    running = Materializer(None, tmp_path / "stores", Aside(tmp_path / "aside", lambda: 0))
-    running.follow(world.engine.catalog)
-    yield running
-    running.close()
+def followers(kafka, world, tmp_path):
+    """Makes followers of one directory, and ends those that a test has not ended."""
+    made = []
+
+    def make(**settings):
+        running = Materializer(
+            None,
+            tmp_path / "stores",
+            Aside(tmp_path / "aside", lambda: 0),
+            Settings({"commit.interval.ms": "1000000", **settings}),
+            lambda: 77,
+        )
+        running.follow(world.engine.catalog)
+        made.append(running)
+        return running
+
+    yield make
+    for running in made:
+        running.close()
+
+
+@pytest.fixture
+def follower(followers):
+    return followers()
+
+
+def let(kafka, records):
+    for _ in range(records):
+        kafka.readable.release()
+
+
+def keys(found):
+    return sorted(row.key for store in found.stores.values() for row in store.scan())
+
+
+def kinds(found):
+    return {type(store).__name__ for store in found.stores.values()}
 
 
 def table(world, name):
@@ -155,3 +201,209 @@ def test_the_retention_is_that_of_the_windows(world, kafka, follower):
     follower.start()
     found = follower.await_table(table(world, "W"), {}, PATIENCE_S)
     assert {type(store).__name__ for store in found.stores.values()} == {"Retained"}
+
+
+# --- types of stores
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(b, a) for b in ("rocksdb", "txn_rocksdb") for a in ("rocksdb", "txn_rocksdb", "in_memory")],
+)
+def test_another_type_after_a_restart_keeps_the_rows(kafka, followers, world, before, after):
+    kafka.ends["T", 1] = 3
+    let(kafka, 3)
+    first = followers(**{"ksql.streams.default.dsl.store": before})
+    first.start()
+    assert keys(first.await_table(table(world, "T"), {}, PATIENCE_S)) == [b"0", b"1", b"2"]
+    first.close()
+    second = followers(**{"ksql.streams.default.dsl.store": after})
+    second.start()
+    found = second.await_table(table(world, "T"), {}, PATIENCE_S)
+    assert keys(found) == [b"0", b"1", b"2"]
+    assert [at for topic, _, at in kafka.read if topic == "T"] == [0, 1, 2]  # nothing came again
+    assert second.notes(table(world, "T").created_by) == ()
+
+
+NAMES = {"rocksdb": "DiskStore", "txn_rocksdb": "TxnStore", "in_memory": "MemoryStore"}
+
+
+def test_another_type_while_it_runs_keeps_the_rows(kafka, follower, world):
+    kafka.ends["T", 1] = 3
+    let(kafka, 3)
+    follower.start()
+    source = table(world, "T")
+    assert len(keys(follower.await_table(source, {}, PATIENCE_S))) == 3
+    for kind in ("in_memory", "rocksdb", "in_memory", "txn_rocksdb", "rocksdb", "txn_rocksdb"):
+        world.run(
+            f"CREATE OR REPLACE TABLE T WITH (STORE_TYPE='{kind}')"
+            " AS SELECT K, COUNT(*) N FROM S GROUP BY K;"
+        )
+        follower.follow(world.engine.catalog)
+        while kinds(found := follower.await_table(source, {}, PATIENCE_S)) != {NAMES[kind]}:
+            time.sleep(0.01)
+        assert keys(found) == [b"0", b"1", b"2"]
+    assert len([at for topic, _, at in kafka.read if topic == "T"]) == 3
+
+
+def test_a_store_in_memory_is_filled_at_each_start(kafka, followers, world, tmp_path):
+    kafka.ends["T", 1] = 2
+    for _ in range(2):
+        let(kafka, 2)
+        running = followers(**{"default.dsl.store": "in_memory"})
+        running.start()
+        found = running.await_table(table(world, "T"), {}, PATIENCE_S)
+        assert keys(found) == [b"0", b"1"]
+        running.close()
+    assert [at for topic, _, at in kafka.read if topic == "T"] == [0, 1, 0, 1]
+    assert not (tmp_path / "stores").exists()
+
+
+# --- what may be read
+
+
+def test_a_store_that_is_being_filled_answers_where_its_lag_is_allowed(kafka, follower, world):
+    kafka.ends["T", 0], kafka.ends["T", 1] = 2, 3
+    let(kafka, 2)
+    follower.start()
+    source = table(world, "T")
+    found = follower.await_table(source, {}, PATIENCE_S, lag=3)
+    assert found is not None
+    assert follower.filled(source) is None
+    assert follower.filled(source, 2) is None
+    assert follower.missing(source) == 3
+    let(kafka, 3)
+    assert follower.await_table(source, {}, PATIENCE_S) is not None
+
+
+def test_committed_rows_are_those_up_to_the_last_commit(kafka, follower, world):
+    kafka.ends["T", 1] = 2
+    let(kafka, 2)
+    follower.start()
+    source = table(world, "T")
+    found = follower.await_table(source, {}, PATIENCE_S, committed=True)
+    assert found is not None  # a store commits when it has caught up
+    kafka.ends["T", 1] = 3
+    let(kafka, 1)
+    place = {("T", 1): 3}
+    found = follower.await_table(source, place, PATIENCE_S)
+    assert sum(len(list(rows.scan())) for rows in found.rows().values()) == 3
+    assert sum(len(list(rows.scan())) for rows in found.rows(committed=True).values()) == 2
+    assert found.missing(place, committed=True) == 1
+
+
+# --- what can happen to a store
+
+
+def spoiled(found, tmp_path, source):
+    """Flush the rows of partition 1, and damage the file."""
+    found.stores[1]._rocks.flush()
+    for file in (tmp_path / "stores" / source.created_by / "1").glob("*.sst"):
+        data = bytearray(file.read_bytes())
+        middle = len(data) // 2
+        data[middle : middle + 32] = b"\xff" * 32
+        file.write_bytes(data)
+
+
+def test_a_corrupt_file_costs_that_store_alone(kafka, followers, world, tmp_path, caplog):
+    kafka.ends |= {("T", 0): 2, ("T", 1): 3, ("W", 0): 1}
+    kafka.bytes = 9_000  # blocks of their own
+    let(kafka, 6)
+    first = followers()
+    first.start()
+    source = table(world, "T")
+    spoiled(first.await_table(source, {}, PATIENCE_S), tmp_path, source)
+    first.await_table(table(world, "W"), {}, PATIENCE_S)
+    first.close()
+    kafka.read.clear()
+    second = followers()
+    second.start()
+    found = second.await_table(source, {}, PATIENCE_S)
+    with pytest.raises(StoreDamaged):
+        list(found.stores[1].scan())
+    while second.filled(source) is not None:
+        time.sleep(0.01)
+    let(kafka, 3)
+    found = second.await_table(source, {}, PATIENCE_S)
+    assert keys(found) == [b"0", b"0", b"1", b"1", b"2"]
+    assert kafka.read == [("T", 1, 0), ("T", 1, 1), ("T", 1, 2)]
+    [(when, text)] = second.notes(source.created_by)
+    assert when == 77
+    assert text.startswith("the store of partition 1 is filled anew: Corruption")
+    assert [r.message for r in caplog.records] == ["store_rebuilt"]
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-*"])
+def test_a_store_that_cannot_be_opened_is_filled_anew(kafka, followers, world, tmp_path, name):
+    kafka.ends |= {("T", 0): 2, ("T", 1): 3}
+    let(kafka, 5)
+    first = followers()
+    first.start()
+    source = table(world, "T")
+    first.await_table(source, {}, PATIENCE_S)
+    first.close()
+    kafka.read.clear()
+    for file in (tmp_path / "stores" / source.created_by / "0").glob(name):
+        file.write_bytes(b"nonsense")
+    let(kafka, 2)
+    second = followers()
+    second.start()
+    found = second.await_table(source, {}, PATIENCE_S)
+    assert keys(found) == [b"0", b"0", b"1", b"1", b"2"]
+    assert kafka.read == [("T", 0, 0), ("T", 0, 1)]
+    [(_, text)] = second.notes(source.created_by)
+    assert text.startswith("the store of partition 0 is filled anew: the store")
+
+
+def test_a_full_disk_is_a_problem_until_there_is_room(kafka, follower, world, monkeypatch, caplog):
+    kafka.ends["T", 0] = 2
+    room, real = threading.Event(), Rocks.apply
+
+    def apply(rocks, batch, logged):
+        if not room.is_set():
+            raise StoreFailed("s", "No space left on device", full=True)
+        real(rocks, batch, logged)
+
+    monkeypatch.setattr(Rocks, "apply", apply)
+    follower.start()
+    while not follower.problem:
+        time.sleep(0.01)
+    assert follower.problem.startswith("the disk of the store s is full")
+    assert follower.filled(table(world, "T")) is None
+    room.set()
+    let(kafka, 2)
+    assert keys(follower.await_table(table(world, "T"), {}, PATIENCE_S)) == [b"0", b"1"]
+    assert follower.problem == ""
+    assert follower.notes(table(world, "T").created_by) == ()
+
+
+def test_a_topic_whose_early_records_were_deleted(kafka, followers, world):
+    """Rows of records that are gone would never be corrected: the store has what the topic has."""
+    kafka.ends["T", 1] = 3
+    let(kafka, 3)
+    first = followers()
+    first.start()
+    source = table(world, "T")
+    first.await_table(source, {}, PATIENCE_S)
+    first.close()
+    kafka.begins["T", 1], kafka.ends["T", 1] = 5, 7
+    let(kafka, 2)
+    second = followers()
+    second.start()
+    assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"5", b"6"]
+    [(_, text)] = second.notes(source.created_by)
+    assert "it was read up to the offset 3, and the topic has 5 to 7" in text
+
+
+def test_records_that_are_deleted_before_they_are_read(kafka, follower, world, caplog):
+    kafka.ends["T", 1] = 2
+    let(kafka, 2)
+    follower.start()
+    source = table(world, "T")
+    follower.await_table(source, {}, PATIENCE_S)
+    kafka.begins["T", 1] = 5
+    kafka.ends["T", 1] = 7
+    let(kafka, 3)
+    found = follower.await_table(source, {("T", 1): 7}, PATIENCE_S)
+    assert keys(found) == [b"5", b"6"]
+    assert [r.message for r in caplog.records] == ["materializer_rests", "store_rebuilt"]

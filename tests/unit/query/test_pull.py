@@ -39,7 +39,8 @@ class Stores:
 
         store = Counting()
         records = self.world.topics.records.get(source.topic, [])
-        store.commit([(r.key, r.value, r.timestamp) for r in records], len(records))
+        store.put((r.key, r.value, r.timestamp) for r in records)
+        store.commit(len(records))
         return {0: store}
 
 
@@ -128,7 +129,8 @@ def test_limit_and_an_early_end():
 def test_a_row_that_does_not_decode_is_left_out():
     query, _ = bound("SELECT K FROM N;")
     [store] = query.stores.values()
-    store.commit([(b"z", b"{", 1)], 99)
+    store.put([(b"z", b"{", 1)])
+    store.commit(99)
     assert sorted(row.values for batch in query.batches() for row in batch) == [("a",), ("b",)]
 
 

@@ -11,7 +11,6 @@ from ksql.app.mark import FileMark
 from ksql.app.state import StateDir
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
-from ksql.base.ids import Offset
 from ksql.commands.quarantine import UnreadableCommand
 from ksql.commands.record import decode
 from ksql.plan.codec import UnreadablePlan, loads
@@ -21,11 +20,13 @@ from ksql.spark import checkpoint, lives, origins, pins, shape, trial
 from ksql.spark.pages import DamagedPage, PagedStore, UnknownPage
 from ksql.stores import values
 from ksql.stores.base import NewerStore, StoreDamaged
-from ksql.stores.disk import DiskStore, StoreBudget
+from ksql.stores.rocks import StoreBudget, destroy
+from ksql.stores.txn import TxnStore
 from tests.stored import make
 from tests.stored.corpora import V1
 from tests.stored.lines import dumped, read_lines
 from tests.stored.memory import Pages
+from tests.unit.stores.support import apply
 
 
 def state_dir(place):
@@ -208,10 +209,10 @@ def test_a_value_in_a_page_that_is_cut_off():
     ],
 )
 def test_a_row_of_a_table(tmp_path, data, error, said):
-    store = DiskStore.open(tmp_path / "0", StoreBudget())
+    store = TxnStore.open(tmp_path / "0", StoreBudget())
     try:
-        store.commit([(b"a", b"1", 1), (b"b", b"2", 2)], Offset(2))
-        store._db.put(b"\x01a", data)
+        apply(store, [(b"a", b"1", 1), (b"b", b"2", 2)], 2)
+        store._rocks._db.put(b"\x01a", data)
         for read in (
             lambda: store.get(b"a"),
             lambda: list(store.scan()),
@@ -227,12 +228,12 @@ def test_a_row_of_a_table(tmp_path, data, error, said):
 
 @pytest.mark.parametrize("key", [b"\x00format", b"\x00position"])
 def test_the_description_of_a_table(tmp_path, key):
-    store = DiskStore.open(tmp_path / "0", StoreBudget())
-    store._db.put(key, b"\x00")
+    store = TxnStore.open(tmp_path / "0", StoreBudget())
+    store._rocks._db.put(key, b"\x00")
     store.close()
     with pytest.raises(StoreDamaged, match=str(tmp_path / "0")):
-        DiskStore.open(tmp_path / "0", StoreBudget())
-    DiskStore.destroy(tmp_path / "0")  # nothing holds it any more
+        TxnStore.open(tmp_path / "0", StoreBudget())
+    destroy(tmp_path / "0")  # nothing holds it any more
 
 
 # --- the schema registry ------------------------------------------------------------------------

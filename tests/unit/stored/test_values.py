@@ -20,7 +20,9 @@ from ksql.spark.chunk import pack_records, unpack_chunks
 from ksql.spark.packing import pack, unpack
 from ksql.spark.pages import PagedStore
 from ksql.stores import values
-from ksql.stores.disk import DiskStore, StoreBudget
+from ksql.stores.kinds import TYPES, open_store
+from ksql.stores.rocks import StoreBudget
+from ksql.stores.txn import TxnStore
 from ksql.types.windowed import WindowedKeys
 from tests.stored import make
 from tests.stored.corpora import V1
@@ -82,7 +84,7 @@ def test_rows_of_tables(line):
 def test_a_table_on_disk(tmp_path):
     [place] = (SERVICE / "stores").glob("CTAS_KEPT_COUNTS_*")
     shutil.copytree(place / "0", tmp_path / "0")
-    store = DiskStore.open(tmp_path / "0", StoreBudget())
+    store = TxnStore.open(tmp_path / "0", StoreBudget())
     try:
         assert store.position() == Offset(6)
         assert {row.key: json.loads(row.value) for row in store.scan()} == {
@@ -93,6 +95,18 @@ def test_a_table_on_disk(tmp_path):
         assert store.get(b"ann").timestamp == 1_700_000_240_000
     finally:
         store.close()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("name", ["rocksdb", "txn_rocksdb", "killed"])
+def test_a_table_on_disk_as_each_type(name, kind, tmp_path):
+    shutil.copytree(V1 / "disk" / name, tmp_path / "0")
+    store = open_store(kind, tmp_path / "0", StoreBudget())
+    whole = store.recover(Offset(0))
+    assert whole == (name != "killed")
+    assert list(store.scan()) == (make.STORED_ROWS if whole else [])
+    assert (store.position(), store.clock()) == ((5, 1_004) if whole else (None, None))
+    store.close()
 
 
 @pytest.mark.parametrize("line", read_lines(V1 / "exchange.jsonl"), ids=lambda line: line["name"])

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.stores.disk import DiskStore, StoreBudget
-from ksql.stores.memory import MemoryStore
+from ksql.stores.disk import StoreBudget
+from ksql.stores.kinds import TYPES, open_store
 
 
 @pytest.fixture(scope="session")
@@ -11,8 +11,13 @@ def budget():
     return StoreBudget(cache_bytes=8 << 20, buffer_bytes=8 << 20, store_buffer_bytes=1 << 20)
 
 
-@pytest.fixture(params=["memory", "disk"])
-def store(request, tmp_path, budget):
-    made = MemoryStore() if request.param == "memory" else DiskStore.open(tmp_path / "s", budget)
+@pytest.fixture(params=TYPES)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def store(kind, tmp_path, budget):
+    made = open_store(kind, tmp_path / "s", budget)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""What only the store on disk must do: last, survive a kill, refuse what it cannot read."""
+"""What only the stores on disk must do: last, survive a kill, refuse what it cannot read."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from ksql.base.ids import Offset
-from ksql.stores import disk, values
+from ksql.stores import rocks, values
 from ksql.stores.base import NewerStore, StoreBusy, Stored, StoreDamaged
-from ksql.stores.disk import DiskStore
+from ksql.stores.kinds import open_store
+from ksql.stores.rocks import destroy
+from ksql.stores.txn import TxnStore
+from tests.unit.stores.support import apply
 from tests.unit.stores.writes_until_killed import KEYS
 
 WRITER = Path(__file__).with_name("writes_until_killed.py")
 ROOT = Path(__file__).parents[3]
+
+
+ON_DISK = pytest.mark.parametrize("kind", ["rocksdb", "txn_rocksdb"])
 
 
 @pytest.fixture
@@ -43,11 +48,12 @@ def killed_after(path, commits):
     return int(next(line for line in reversed(reported) if line.endswith("\n")))
 
 
-def test_rows_and_position_last(path, budget):
-    store = DiskStore.open(path, budget)
-    store.commit([(b"a", b"1", 1)], Offset(5))
+@ON_DISK
+def test_rows_and_position_last(kind, path, budget):
+    store = open_store(kind, path, budget)
+    apply(store, [(b"a", b"1", 1)], 5)
     store.close()
-    store = DiskStore.open(path, budget)
+    store = open_store(kind, path, budget)
     assert (store.get(b"a"), store.position()) == (Stored(b"1", 1), 5)
     store.close()
 
@@ -55,7 +61,7 @@ def test_rows_and_position_last(path, budget):
 def test_a_kill_at_any_time_leaves_the_state_after_some_commit(path, budget):
     for commits in (1, 40, 97):
         reported = killed_after(path, commits)
-        store = DiskStore.open(path, budget)
+        store = TxnStore.open(path, budget)
         position = store.position()
         rows = list(store.scan())
         store.close()
@@ -69,14 +75,15 @@ def test_a_torn_log_gives_an_earlier_commit_whole(path, budget):
     killed_after(path, 20)
     log = max(path.glob("*.log"), key=lambda file: int(file.stem))
     log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
-    store = DiskStore.open(path, budget)
+    store = TxnStore.open(path, budget)
     position, rows = store.position(), list(store.scan())
     store.close()
     assert {row.value for row in rows} == ({b"%d" % position} if position else set())
 
 
-def test_readers_see_whole_commits_while_one_writes(path, budget):
-    store = DiskStore.open(path, budget)
+@ON_DISK
+def test_readers_see_whole_commits_while_one_writes(kind, path, budget):
+    store = open_store(kind, path, budget)
     mixed = []
     done = threading.Event()
 
@@ -90,7 +97,7 @@ def test_readers_see_whole_commits_while_one_writes(path, budget):
     for reader in readers:
         reader.start()
     for number in range(1, 200):
-        store.commit([(b"%d" % n, b"%d" % number, 0) for n in range(50)], Offset(number))
+        apply(store, [(b"%d" % n, b"%d" % number, 0) for n in range(50)], number)
     done.set()
     for reader in readers:
         reader.join()
@@ -98,21 +105,23 @@ def test_readers_see_whole_commits_while_one_writes(path, budget):
     assert mixed == []
 
 
-def test_a_newer_store_is_refused_and_left_alone(path, budget, monkeypatch):
-    monkeypatch.setattr(disk, "STORE_FORMAT", 2)
-    store = DiskStore.open(path, budget)
-    store.commit([(b"a", b"1", 1)], Offset(1))
+@ON_DISK
+def test_a_newer_store_is_refused_and_left_alone(kind, path, budget, monkeypatch):
+    monkeypatch.setattr(rocks, "STORE_FORMAT", 2)
+    store = open_store(kind, path, budget)
+    apply(store, [(b"a", b"1", 1)], 1)
     store.close()
     monkeypatch.undo()
     for _ in range(2):
         with pytest.raises(NewerStore, match="format 2, this version reads up to 1"):
-            DiskStore.open(path, budget)
+            open_store(kind, path, budget)
 
 
-def test_a_value_of_a_newer_format_is_refused(path, budget, monkeypatch):
-    store = DiskStore.open(path, budget)
+@ON_DISK
+def test_a_value_of_a_newer_format_is_refused(kind, path, budget, monkeypatch):
+    store = open_store(kind, path, budget)
     monkeypatch.setattr(values, "VALUE_FORMAT", 2)
-    store.commit([(b"a", b"1", 1)], Offset(1))
+    apply(store, [(b"a", b"1", 1)], 1)
     monkeypatch.undo()
     for read in (
         lambda: store.get(b"a"),
@@ -123,25 +132,27 @@ def test_a_value_of_a_newer_format_is_refused(path, budget, monkeypatch):
     store.close()
 
 
-def test_a_store_opens_once_at_a_time(path, budget):
-    store = DiskStore.open(path, budget)
+@ON_DISK
+def test_a_store_opens_once_at_a_time(kind, path, budget):
+    store = open_store(kind, path, budget)
     with pytest.raises(StoreBusy):
-        DiskStore.open(path, budget)
+        open_store(kind, path, budget)
     store.close()
-    DiskStore.open(path, budget).close()
+    open_store(kind, path, budget).close()
 
 
-def test_a_damaged_store_is_told_and_can_be_destroyed(path, budget):
-    store = DiskStore.open(path, budget)
-    store.commit([(b"a", b"1", 1)], Offset(1))
+@ON_DISK
+def test_a_damaged_store_is_reported_and_can_be_destroyed(kind, path, budget):
+    store = open_store(kind, path, budget)
+    apply(store, [(b"a", b"1", 1)], 1)
     store.close()
     for manifest in path.glob("MANIFEST*"):
         manifest.write_bytes(b"not a manifest")
     with pytest.raises(StoreDamaged) as failure:
-        DiskStore.open(path, budget)
+        open_store(kind, path, budget)
     assert "delete the store" in failure.value.hint
-    DiskStore.destroy(path)
-    DiskStore.destroy(path)
-    store = DiskStore.open(path, budget)
+    destroy(path)
+    destroy(path)
+    store = open_store(kind, path, budget)
     assert store.position() is None
     store.close()

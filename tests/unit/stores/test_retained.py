@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.ids import Offset
-from ksql.stores.disk import DiskStore, StoreBudget
 from ksql.stores.memory import MemoryStore
 from ksql.stores.retained import Retained
+from ksql.stores.rocks import StoreBudget
+from ksql.stores.txn import TxnStore
 from ksql.types.windowed import session_key, window_key
+from tests.unit.stores.support import apply
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -18,8 +19,8 @@ def put(start, value=b"v", key=b"k"):
 
 def test_windows_up_to_the_retention_before_the_newest_are_forgotten():
     store = Retained(MemoryStore(), HOUR)
-    store.commit([put(0), put(1), put(HOUR - 1)], Offset(3))
-    store.commit([put(HOUR, key=b"x")], Offset(4))
+    apply(store, [put(0), put(1), put(HOUR - 1)], 3)
+    apply(store, [put(HOUR, key=b"x")], 4)
     assert store.get(window_key(b"k", 0)) is None
     assert [row.key for row in store.prefix(b"k")] == [
         window_key(b"k", 1),
@@ -31,8 +32,8 @@ def test_windows_up_to_the_retention_before_the_newest_are_forgotten():
 def test_a_late_row_of_a_forgotten_window_is_not_stored():
     inner = MemoryStore()
     store = Retained(inner, HOUR)
-    store.commit([put(DAY), put(0)], Offset(2))
-    store.commit([put(5)], Offset(3))
+    apply(store, [put(DAY), put(0)], 2)
+    apply(store, [put(5)], 3)
     assert [row.key for row in inner.scan()] == [window_key(b"k", DAY)]
     assert store.position() == 3
 
@@ -41,8 +42,8 @@ def test_forgotten_rows_are_removed_in_slices_when_time_has_moved_on():
     inner = MemoryStore()
     store = Retained(inner, HOUR)
     for position, start in enumerate(range(0, 20 * 60_000, 60_000), 1):
-        store.commit([put(start)], Offset(position))
-    store.commit([put(DAY)], Offset(50))
+        apply(store, [put(start)], position)
+    apply(store, [put(DAY)], 50)
     assert len(list(inner.scan())) == 21
     assert [store.tidy(most=8) for _ in range(4)] == [8, 8, 4, 0]
     assert [row.key for row in inner.scan()] == [window_key(b"k", DAY)]
@@ -54,7 +55,7 @@ def test_forgotten_rows_are_removed_in_slices_when_time_has_moved_on():
         return iter(())
 
     inner.range = looking  # type: ignore[method-assign]  # a stand-in
-    store.commit([put(DAY + 1)], Offset(51))
+    apply(store, [put(DAY + 1)], 51)
     assert store.tidy() == 0
     assert looked == []  # no look at the rows before half the retention has passed
 
@@ -62,7 +63,7 @@ def test_forgotten_rows_are_removed_in_slices_when_time_has_moved_on():
 def test_sessions_are_forgotten_by_their_end():
     store = Retained(MemoryStore(), HOUR, sessions=True)
     old, long = session_key(b"k", 0, 10), session_key(b"k", 0, DAY)
-    store.commit([(old, b"v", 10), (long, b"v", DAY)], Offset(2))
+    apply(store, [(old, b"v", 10), (long, b"v", DAY)], 2)
     assert [row.key for row in store.scan()] == [long]
 
 
@@ -71,10 +72,10 @@ def test_a_restart_or_a_rebuild_gives_the_same_answer(tmp_path, rebuilt):
     changes = [put(0), put(DAY), put(3), put(DAY - 5)]
 
     def filled(path):
-        store = Retained(DiskStore.open(path, StoreBudget()), HOUR)
+        store = Retained(TxnStore.open(path, StoreBudget()), HOUR)
         for position, change in enumerate(changes, 1):
             if position > (store.position() or 0):
-                store.commit([change], Offset(position))
+                apply(store, [change], position)
         return store
 
     first = filled(tmp_path / "one")

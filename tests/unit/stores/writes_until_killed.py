@@ -5,20 +5,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ksql.base.ids import Offset
-from ksql.stores.disk import DiskStore, StoreBudget
+from ksql.stores.rocks import StoreBudget
+from ksql.stores.txn import TxnStore
+from tests.unit.stores.support import apply
 
 KEYS = [b"%04d" % n for n in range(500)]
 
 
 def main(path: str) -> None:
     # a small buffer, so that the kill also falls into flushes and compactions
-    store = DiskStore.open(Path(path), StoreBudget(1 << 20, 1 << 20, store_buffer_bytes=64 << 10))
+    store = TxnStore.open(Path(path), StoreBudget(1 << 20, 1 << 20, store_buffer_bytes=64 << 10))
     number = store.position() or 0
     while True:
         number += 1
         value = b"%d" % number
-        store.commit([(key, value, number) for key in KEYS], Offset(number))
+        apply(store, [(key, value, number) for key in KEYS], number)
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
 

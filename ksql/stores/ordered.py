@@ -1,0 +1,66 @@
+"""The changes of some keys in memory: the last one of each, found by key or in the keys' order."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ksql.stores.base import Change
+
+_ENTRY_BYTES = 150
+"""What Python keeps for an entry besides its bytes: a tuple, two headers, a slot, a key's place."""
+
+
+class Ordered:
+    """A dictionary whose keys are sorted when a range is asked for; for one thread at a time.
+
+    Only ``get`` may be called while another thread changes it. Keys are never taken out one by
+    one, so a dictionary's order is that of arrival: what follows the sorted ones is new.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[bytes, Change] = {}
+        self._order: list[bytes] = []
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        """Return how many keys there are, deleted ones too."""
+        return len(self._last)
+
+    def get(self, key: bytes) -> Change | None:
+        """Return the last change of that key, or None."""
+        return self._last.get(key)
+
+    def changes(self) -> Iterable[Change]:
+        """Return the last change of each key, in no order."""
+        return self._last.values()
+
+    def update(self, fresh: dict[bytes, Change]) -> None:
+        """Take changes by their keys."""
+        last = self._last
+        self.bytes += sum(map(_size, fresh.values()))
+        self.bytes -= sum(_size(last[key]) for key in last.keys() & fresh.keys())
+        last.update(fresh)
+
+    def between(self, lo: bytes | None, hi: bytes | None) -> list[Change]:
+        """Return the changes of the keys ``lo <= key < hi`` in order."""
+        last, order = self._last, self._order
+        if len(order) < len(last):
+            order += list(last)[len(order) :]
+            order.sort()  # the front is in order already, so this merges what is new into it
+        start = 0 if lo is None else bisect_left(order, lo)
+        stop = len(order) if hi is None else bisect_left(order, hi)
+        return [last[key] for key in order[start:stop]]
+
+
+def coalesced(changes: Iterable[Change]) -> dict[bytes, Change]:
+    """Return the last change of each key."""
+    return {change[0]: change for change in changes}
+
+
+def _size(change: Change) -> int:
+    key, value, _ = change
+    return _ENTRY_BYTES + len(key) + (0 if value is None else len(value))
