@@ -11,6 +11,7 @@ from ksql.base.jars import jars
 from ksql.functions.udf import load_sources
 from ksql.functions.user.watch import Limits
 from ksql.kafka.client import Sender
+from ksql.kafka.ranges import READING
 from ksql.spark.jvm import SparkSettings
 from ksql.spark.runner import Surroundings
 from ksql.spark.source import ISOLATION
@@ -85,6 +86,7 @@ def surroundings(
         directory=state.queries,
         consumer=java_client(kafka),
         producer={k: str(v) for k, v in kafka.producer().items()},
+        reader={k: str(v) for k, v in kafka.consumer(**READING).items()},
         log_topic=log_topic,
         functions=functions,
         limits=limits(settings),

@@ -13,12 +13,13 @@ from ksql.kafka.producer import fitting
 from ksql.spark.buckets import bucket_labels
 from ksql.spark.host import StageHost
 from ksql.spark.shipment import Shipment
-from ksql.spark.source import kafka_source
+from ksql.spark.source import COMMITTED, ISOLATION, kafka_source
 from ksql.spark.tally import STAGE
 from ksql.spark.tasks import (
     EXCHANGE_SCHEMA,
     HELD_SCHEMA,
     INGEST_SCHEMA,
+    STATELESS_SCHEMA,
     TALLY_SCHEMA,
     IngestTask,
     StatelessTask,
@@ -39,8 +40,8 @@ def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFram
         ship = replace(ship, fitting=tuple(fitting(limit, surely=spec.exactly_once).items()))
     flow = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0:
-        flow = flow.mapInArrow(StatelessTask(ship), TALLY_SCHEMA)
-        return flow.observe("tally", _total("produced"), _total("errors"))
+        flow = flow.mapInArrow(StatelessTask(ship), STATELESS_SCHEMA)
+        return flow.observe("tally", _total("produced"), _total("errors"), _total("read"))
     return _stateful(flow, ship, spec.stages)
 
 
@@ -51,6 +52,7 @@ def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
         _total("ERRORS", "errors"),
         latest("AHEAD").alias("ahead"),
         _total("BYTES", "bytes"),
+        _total("READ", "read"),
     )
     flow = flow.select("B", "ERRORS", "BLOB")
     for stage in range(stages - 1):
@@ -93,4 +95,13 @@ def shipment(spec: QuerySpec) -> Shipment:
         ahead_ms=spec.ahead_ms,
         loader=spec.loader,
         lease=spec.lease,
+        reader=_reader(spec),
+        all_records=spec.fail_on_data_loss,
     )
+
+
+def _reader(spec: QuerySpec) -> tuple[tuple[str, str], ...] | None:
+    if spec.reader is None:
+        return None
+    committed = {ISOLATION: COMMITTED} if spec.exactly_once else {}
+    return tuple(sorted({**spec.reader, **committed}.items()))

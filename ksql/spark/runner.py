@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from ksql.spark.runtime import SparkRuntime
 
 AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
+READ: Final = "ksql.spark.source.reader"
+BY_WORKERS: Final = "workers"
 
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
@@ -56,6 +58,7 @@ _FIRST_TRY_S = 20.0
 class Surroundings:
     """The surroundings that queries share: clients' properties, directory, processing log.
 
+    ``reader`` are the client's properties where the workers read the source (librdkafka names);
     ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
     share a session; ``registry`` is where the schema registry is; ``anew`` and ``older`` are the
     queries' ``Permits``; ``lease`` is the right to write; ``limits`` are those of user
@@ -67,6 +70,7 @@ class Surroundings:
     consumer: Mapping[str, str]
     producer: Mapping[str, str]
     log_topic: str | None
+    reader: Mapping[str, str] | None = None
     space: str = ""
     functions: Mapping[str, str] = field(default_factory=dict)
     registry: RegistrySettings | None = None
@@ -460,6 +464,7 @@ class SparkRunner:
             ahead_ms=settings.number(AHEAD) if follows_time(plan.sink) else 0,
             incarnation=life.incarnation,
             lease=around.lease,
+            reader=around.reader if around.settings.text(READ) == BY_WORKERS else None,
         )
         with usable(query.id):
             return self._bounds.bounded(spec)

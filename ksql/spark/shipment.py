@@ -39,6 +39,9 @@ class Shipment:
         ahead_ms: How far ahead of the clock a record may be without a warning; 0: however far.
         loader: Turns the plan into a program.
         lease: The right to write; None: it is not asked for.
+        reader: Kafka client configuration, as sorted pairs, if the tasks read the records; None:
+            Spark reads them.
+        all_records: Whether records that were to be read and are gone end the query.
     """
 
     query_id: str
@@ -55,6 +58,8 @@ class Shipment:
     ahead_ms: int = 0
     loader: Loader = load
     lease: Lease | None = None
+    reader: tuple[tuple[str, str], ...] | None = None
+    all_records: bool = True
 
     def await_right(self) -> None:
         """Return while the server of this task is in charge; wait while that is open.

@@ -3,12 +3,17 @@
 The columns are the same for every query and every version of it, so an upgrade never changes what
 Spark compares with the checkpoint.
 
+The JVM reads the records, or only plans what is read: then its rows are ranges of offsets
+(``KafkaRanges.java``, a thin cover of Spark's source), which the Python tasks read. Offsets and
+checkpoints are the same, so that a query may change from one to the other.
+
 Source: Spark's Structured Streaming + Kafka Integration Guide.
 """
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ksql.base.errors import ServerError
@@ -22,6 +27,11 @@ if TYPE_CHECKING:
     from ksql.spark.spec import QuerySpec, StartAt
 
 _ENDS = {"earliest": -2, "latest": -1}
+
+RANGES = "ksql.KafkaRanges"
+RANGES_CODE = Path(__file__).with_name("KafkaRanges.java")
+RANGES_JAR = Path(__file__).with_name("kafka-ranges.jar")
+"""The source compiled, as a Java runtime brings no compiler (``rangesjar``)."""
 
 ISOLATION = "isolation.level"
 COMMITTED = "read_committed"
@@ -57,7 +67,10 @@ class MissingOffsets(ServerError):
 def kafka_source(
     session: SparkSession, spec: QuerySpec, partitions: Callable[[str], int]
 ) -> DataFrame:
-    """Return the records of the query's topics, in the columns of ``SOURCE_COLUMNS``."""
+    """Return the records of the query's topics, in the columns of ``SOURCE_COLUMNS``.
+
+    With ``spec.reader``: the ranges in which they are, for the tasks to read.
+    """
     client = {**CLIENT_DEFAULTS, **spec.consumer}
     if spec.exactly_once:
         client[ISOLATION] = COMMITTED
@@ -70,6 +83,8 @@ def kafka_source(
         "includeHeaders": "true",
         "groupIdPrefix": spec.application,
     }
+    if spec.reader is not None:
+        return session.readStream.format(RANGES).options(**options).load()
     source = session.readStream.format("kafka").options(**options).load()
     return source.selectExpr(*SOURCE_COLUMNS)
 

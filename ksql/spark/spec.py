@@ -55,6 +55,8 @@ class QuerySpec:
         space: Separates the queries of services that share a session.
         incarnation: The life that the checkpoint must hold at each start; None: not looked at.
         lease: The right to write, which its tasks ask for.
+        reader: Kafka client properties (librdkafka names) with which the tasks read the source's
+            ranges; None: Spark's own source reads.
     """
 
     query_id: str
@@ -81,6 +83,7 @@ class QuerySpec:
     space: str = ""
     incarnation: str | None = None
     lease: Lease | None = None
+    reader: Mapping[str, str] | None = None
 
     @property
     def name(self) -> str:

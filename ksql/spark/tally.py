@@ -100,7 +100,7 @@ class Tally:
             for bucket in told.get("held") or ():
                 stage = self._held.setdefault(int(name.removeprefix(STAGE)), {})
                 stage[bucket["BUCKET"]] = (bucket["ENTRIES"], bucket["SIZE"])
-        rows_in, before = batch["numInputRows"], self.totals
+        rows_in, before = _read(batch["numInputRows"], seen), self.totals
         self.totals = before._replace(
             rows_in=before.rows_in + rows_in,
             rows_out=before.rows_out + ((seen.get("tally") or {}).get("produced") or 0),
@@ -127,6 +127,12 @@ class Tally:
             rows_in_per_s=(totals.rows_in - rows_in) / passed,
             rows_out_per_s=(totals.rows_out - rows_out) / passed,
         )
+
+
+def _read(spark_rows: int, seen: Mapping[str, Any]) -> int:
+    """Return the records that a batch has read; Spark's rows may be ranges of them."""
+    counts = [told["read"] for told in seen.values() if told.get("read") is not None]
+    return sum(counts) if counts else spark_rows
 
 
 def _millis(timestamp: str) -> int:

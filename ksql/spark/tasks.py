@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from ksql.dataflow.ahead import Ahead, Warned
-from ksql.spark.arrow import raw_batch
 from ksql.spark.chunk import ChunkWriter
 from ksql.spark.cycles import no_cycle_search
+from ksql.spark.intake import portions
 from ksql.spark.sink import last_words, open_sink, write_log
 from ksql.spark.tasklog import TaskLog
 
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 TALLY_SCHEMA = "produced BIGINT, errors BIGINT"
 """What the last stage tells Spark of a task: counts, no records."""
 
+STATELESS_SCHEMA = f"{TALLY_SCHEMA}, read BIGINT"
+"""The same of a task that begins at the source; ``read`` is null if Spark counts what is read."""
+
 EXCHANGE_SCHEMA = "B INT, ERRORS INT, BLOB BINARY"
 """What goes to a stateful stage: a bucket's label, errors on the way here, a chunk of records."""
 
-INGEST_SCHEMA = f"{EXCHANGE_SCHEMA}, AHEAD BIGINT, BYTES BIGINT"
+INGEST_SCHEMA = f"{EXCHANGE_SCHEMA}, AHEAD BIGINT, BYTES BIGINT, READ BIGINT"
 """The same with the latest time of records far ahead of the clock, in the row that tells errors,
-and the bytes of keys and values that were read since the row before."""
+and the bytes of keys and values that were read since the row before, and the number of these
+records; it is null if Spark counts them."""
 
 HELD_SCHEMA = "BUCKET INT, ENTRIES BIGINT, SIZE BIGINT"
 """What a stage adds to one row of each call: the bucket's label, what its state holds now."""
@@ -52,16 +56,25 @@ class StatelessTask:
         program = self.ship.load()
         log = TaskLog()
         sink: TaskSink | None = None
+        read = 0
         with no_cycle_search(), last_words(self.ship):
-            for batch in batches:
-                raw = raw_batch(batch)
+            for raw, _ in portions(self.ship, batches, log):
                 if sink is None:
                     sink = open_sink(self.ship, program.sink_topic, log, self._task(raw))
                 sink.write(program.straight(raw, log))
-            if sink is None:
-                return
-            sink.close()
-        yield pa.RecordBatch.from_pydict({"produced": [sink.written], "errors": [log.untold()]})
+                read += len(raw.offsets)
+            if sink is not None:
+                sink.close()
+            else:
+                write_log(self.ship, log)
+        written = sink.written if sink is not None else 0
+        yield pa.RecordBatch.from_pydict(
+            {
+                "produced": pa.array([written], pa.int64()),
+                "errors": pa.array([log.untold()], pa.int64()),
+                "read": pa.array([read if self.ship.reader is not None else None], pa.int64()),
+            }
+        )
 
     def _task(self, raw: RawBatch) -> str:
         """A task reads one partition: that names it, whichever its number is in this run."""
@@ -74,7 +87,6 @@ class IngestTask:
     def __init__(self, ship: Shipment, clock: Callable[[], float] = time.time) -> None:
         self.ship = ship
         self.clock = clock
-        self._read_bytes = 0
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
@@ -83,30 +95,60 @@ class IngestTask:
         ingest = self.ship.load().ingest(ahead)
         context = TaskContext.get()
         writer = ChunkWriter(len(self.ship.buckets), context.partitionId() if context else 0)
-        log = TaskLog()
-        self._read_bytes = 0
+        log, read = TaskLog(), _Read(counted=self.ship.reader is not None)
+        unsent = 0
         with no_cycle_search(), last_words(self.ship):
-            for batch in batches:
-                self._read_bytes += batch["key"].nbytes + batch["value"].nbytes
-                yield from map(self._row, writer.add(ingest.add(raw_batch(batch), log)))
-                if batch.nbytes > _HEAVY_BYTES:  # so many of them in a chunk would be too many
-                    yield from map(self._row, writer.finish())
-            yield from map(self._row, writer.add(ingest.finish()))
-            yield from map(self._row, writer.finish())
+            for raw, size in portions(self.ship, batches, log):
+                weight = size()
+                read.add(len(raw.offsets), weight)
+                for chunk in writer.add(ingest.add(raw, log)):
+                    yield self._row(chunk, read)
+                unsent += weight
+                if unsent > _HEAVY_BYTES:  # so many of them in a chunk would be too many
+                    for chunk in writer.finish():
+                        yield self._row(chunk, read)
+                    unsent = 0
+            for chunk in (*writer.add(ingest.finish()), *writer.finish()):
+                yield self._row(chunk, read)
         if ahead is not None and _WARNED.due(self.ship.query_id, ahead, now_ms):
             log.note("source", ahead.text())
         errors, latest = log.untold(), ahead.latest_ms if ahead is not None else None
-        if errors or latest is not None:
+        if errors or log.notes or latest is not None or read.open:
             write_log(self.ship, log)
-            yield ingest_row(self.ship.buckets[0], b"", errors, latest)
+            yield ingest_row(self.ship.buckets[0], b"", errors, latest, read.take())
 
-    def _row(self, chunk: tuple[int, bytes]) -> RecordBatch:
-        read, self._read_bytes = self._read_bytes, 0
-        return ingest_row(self.ship.buckets[chunk[0]], chunk[1], read=read)
+    def _row(self, chunk: tuple[int, bytes], read: _Read) -> RecordBatch:
+        return ingest_row(self.ship.buckets[chunk[0]], chunk[1], read=read.take())
+
+
+class _Read:
+    """The records that a task has read and no row counts yet; at least one row of a task does.
+
+    Their number is None if it is not to be ``counted``.
+    """
+
+    def __init__(self, *, counted: bool) -> None:
+        self.open = counted
+        self._counted = counted
+        self._count = self._bytes = 0
+
+    def add(self, count: int, bytes_: int) -> None:
+        self._count += count
+        self._bytes += bytes_
+        self.open = self._counted
+
+    def take(self) -> tuple[int, int | None]:
+        taken = self._bytes, self._count if self._counted else None
+        self._count, self._bytes, self.open = 0, 0, False
+        return taken
 
 
 def ingest_row(
-    label: int, chunk: bytes, errors: int = 0, ahead_ms: int | None = None, read: int = 0
+    label: int,
+    chunk: bytes,
+    errors: int = 0,
+    ahead_ms: int | None = None,
+    read: tuple[int, int | None] = (0, None),
 ) -> RecordBatch:
     """Return one row on its way to the exchange."""
     return pa.RecordBatch.from_arrays(
@@ -115,7 +157,7 @@ def ingest_row(
             pa.array([errors], pa.int32()),
             pa.array([chunk], pa.binary()),
             pa.array([ahead_ms], pa.int64()),
-            pa.array([read], pa.int64()),
+            *(pa.array([each], pa.int64()) for each in read),
         ],
-        ["B", "ERRORS", "BLOB", "AHEAD", "BYTES"],
+        ["B", "ERRORS", "BLOB", "AHEAD", "BYTES", "READ"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -168,13 +169,19 @@ def _resident(process: psutil.Process) -> int:
     return int(getattr(full, "pss", 0) or full.rss)
 
 
+def asked() -> dict[str, str]:
+    """The server's properties that the environment asks for: ``BENCH_SETTINGS="name=value .."``."""
+    pairs = os.environ.get("BENCH_SETTINGS", "").split()
+    return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
+
+
 @contextlib.contextmanager
 def site(state: Path | None = None) -> Iterator[Site]:
     """A service for the length of a block; its directory is removed unless it is given."""
     with contextlib.ExitStack() as stack:
         if state is None:
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ksql-bench-")))
-        service = KsqlService(Settings({"ksql.state.dir": str(state)}))
+        service = KsqlService(Settings({**asked(), "ksql.state.dir": str(state)}))
         stack.callback(service.stop)
         service.start()
         yield Site(service)

@@ -95,7 +95,7 @@ class Desk:
             checkpoint=self.folder / name,
             stages={"count": 1, "count2": 2}.get(kind, 0),
             partitions=2,
-            consumer=java,
+            consumer=fields.pop("consumer", java),
             producer={k: str(v) for k, v in self.kafka.producer().items()},
             loader=programs.load,
             **fields,

@@ -36,11 +36,13 @@ class Program:
         self.sink_topic = plan["sink"]
         self.changes: frozenset[int] = frozenset()
         self.topics = tuple(plan.get("topics", ()))
-        self.stages = {"copy": 0, "count": 1, "count2": 2}[plan["kind"]]
+        self.stages = {"copy": 0, "tell": 0, "count": 1, "count2": 2}[plan["kind"]]
 
     def straight(self, batch, log):
-        """Copies (``copy``)."""
+        """Copies (``copy``), or all that it was given (``tell``)."""
         begin(self.plan, batch)
+        if self.plan["kind"] == "tell":
+            return [(None, told(batch, i), 1, None) for i in range(len(batch.keys))]
         headers = batch.headers or [None] * len(batch.keys)
         out = []
         for i, value in enumerate(batch.values):
@@ -52,7 +54,7 @@ class Program:
                 "topic": batch.topics[i],
                 "partition": batch.partitions[i],
                 "offset": batch.offsets[i],
-                "value": value.decode(),
+                "value": value[: 8 if self.plan.get("short") else None].decode(),
             }
             text = json.dumps(seen).encode()
             out.append((batch.keys[i], text, batch.timestamps[i], headers[i]))
@@ -77,6 +79,24 @@ class Program:
             text = json.dumps({**state, "tag": self.plan.get("tag")}).encode()
             out.append((record.key, text, record.timestamp, None))
         return out
+
+
+def told(batch, i):
+    headers = batch.headers[i] if batch.headers else None
+    seen = {
+        "topic": batch.topics[i],
+        "partition": batch.partitions[i],
+        "offset": batch.offsets[i],
+        "timestamp": batch.timestamps[i],
+        "key": shown(batch.keys[i]),
+        "value": shown(batch.values[i]),
+        "headers": headers and [[name, shown(value)] for name, value in headers],
+    }
+    return json.dumps(seen).encode()
+
+
+def shown(data):
+    return None if data is None else data.hex()
 
 
 def begin(plan, batch):

@@ -68,7 +68,7 @@ class Still:
 
 
 class Desk:
-    def __init__(self, folder, vetting=None, **around):
+    def __init__(self, folder, vetting=None, settings=None, **around):
         self.folder = folder / "queries"
         self.aside = Aside(folder / "aside", lambda: 0)
         self.runtime = Spark()
@@ -77,7 +77,7 @@ class Desk:
         self.runner = SparkRunner(
             self.runtime,
             Surroundings(
-                settings=Settings({}),
+                settings=Settings(settings or {}),
                 directory=self.folder,
                 consumer={},
                 producer={},
@@ -359,6 +359,15 @@ def test_a_server_that_is_no_longer_in_charge_ends_its_queries_and_starts_none(d
     with pytest.raises(NotInCharge):
         desk.runner.start(replace(query, id="CSAS_P_2"))
     assert len(desk.runtime.started) == 1
+
+
+@pytest.mark.parametrize(("said", "read"), [(None, False), ("spark", False), ("workers", True)])
+def test_the_workers_read_where_the_server_is_set_so(tmp_path, query, said, read):
+    settings = {} if said is None else {"ksql.spark.source.reader": said}
+    desk = Desk(tmp_path, settings=settings, reader={"bootstrap.servers": "b:1"})
+    desk.runner.start(query)
+    found = desk.runtime.started[0].reader
+    assert found == ({"bootstrap.servers": "b:1"} if read else None)
 
 
 def test_the_lease_travels_with_the_query(tmp_path, query):

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from ksql.spark.source import kafka_source
+from ksql.base.jars import sha256
+from ksql.spark.compile import shipment
+from ksql.spark.rangesjar import DIGEST
+from ksql.spark.source import RANGES_CODE, RANGES_JAR, kafka_source
 from ksql.spark.spec import QuerySpec
 
 
@@ -15,7 +19,8 @@ class Session:
         self.told = {}
         self.readStream = self
 
-    def format(self, _name):
+    def format(self, name):
+        self.form = name
         return self
 
     def options(self, **told):
@@ -29,7 +34,19 @@ class Session:
         return self
 
 
-@pytest.mark.parametrize(
+def spec_with(consumer, **more):
+    return QuerySpec(
+        query_id="Q",
+        plan_json="{}",
+        topics={"t": "earliest"},
+        checkpoint=Path("checkpoint"),
+        consumer={"bootstrap.servers": "b:1", **consumer},
+        producer={},
+        **more,
+    )
+
+
+LEVELS = pytest.mark.parametrize(
     ("exactly_once", "asked", "level"),
     [
         (False, {}, "read_committed"),
@@ -38,16 +55,38 @@ class Session:
         (True, {"isolation.level": "read_uncommitted"}, "read_committed"),
     ],
 )
+
+
+@LEVELS
 def test_aborted_records_are_not_read_unless_that_is_asked_for(exactly_once, asked, level):
-    spec = QuerySpec(
-        query_id="Q",
-        plan_json="{}",
-        topics={"t": "earliest"},
-        checkpoint=Path("checkpoint"),
-        consumer={"bootstrap.servers": "b:1", **asked},
-        producer={},
-        exactly_once=exactly_once,
-    )
+    spec = spec_with(asked, exactly_once=exactly_once)
     session = Session()
     kafka_source(session, spec, lambda _topic: 1)
     assert session.told["kafka.isolation.level"] == level
+
+
+@LEVELS
+def test_neither_do_the_workers(exactly_once, asked, level):
+    committed = {"isolation.level": "read_committed"}
+    spec = spec_with({}, exactly_once=exactly_once, reader=committed | asked)
+    assert dict(shipment(spec).reader or ())["isolation.level"] == level
+
+
+@pytest.mark.parametrize(("reader", "form"), [(None, "kafka"), ({"a": "b"}, "ksql.KafkaRanges")])
+def test_the_records_are_read_or_the_ranges_in_which_they_are_named(reader, form):
+    session = Session()
+    kafka_source(session, spec_with({}, reader=reader), lambda _topic: 1)
+    assert session.form == form
+    assert session.told["maxOffsetsPerTrigger"] == "500000"
+    assert shipment(spec_with({}, reader=reader)).reader == (reader and (("a", "b"),))
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_whether_all_records_must_be_there_travels_with_the_query(wanted):
+    assert shipment(spec_with({}, fail_on_data_loss=wanted)).all_records is wanted
+
+
+def test_the_jar_is_made_of_the_source_next_to_it():
+    with zipfile.ZipFile(RANGES_JAR) as jar:
+        assert jar.read(DIGEST).decode().strip() == sha256(RANGES_CODE)
+        assert "ksql/KafkaRanges.class" in jar.namelist()

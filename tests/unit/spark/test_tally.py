@@ -64,3 +64,15 @@ def test_the_size_of_a_record_is_that_of_the_last_batch_that_had_any(monkeypatch
 
 def test_a_query_without_state_holds_nothing(monkeypatch):
     assert tallied(monkeypatch, batch(1, tally={"produced": 6, "errors": 0})).held() == ()
+
+
+def test_records_that_workers_read_count_instead_of_the_ranges_that_name_them(monkeypatch):
+    made = tallied(
+        monkeypatch,
+        batch(1, tally={"produced": 6, "errors": 0, "read": 90}),
+        batch(2, ingest={"errors": 0, "read": 7}, tally={"produced": 6, "errors": 0}),
+        batch(3, ingest={"errors": 0, "read": 0}),
+        batch(4, ingest={"errors": 0, "read": None}, tally={"produced": 1, "read": None}),
+    )
+    assert made.totals.rows_in == 90 + 7 + 0 + 10
+    assert made.totals.last_ms == tally._millis(batch(4)["timestamp"])

@@ -1,0 +1,343 @@
+"""Ranges of a topic's partitions, read by the process that works on their records.
+
+Somebody else has planned the ranges, has looked whether their records are there, and asks again for
+the same range after a failure. A reader gives all records of a range or raises; what it has read
+beyond the end is thrown away.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from ksql.base.errors import QueryFailed
+from ksql.kafka.errors import error_of, is_retriable, is_unknown_topic
+from ksql.kafka.logs import CLIENT_LOG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ksql.base.records import Headers
+    from ksql.kafka.settings import Config
+
+READING: Final[Config] = {
+    # an offset that is gone is an error, never a jump
+    "auto.offset.reset": "error",
+    # a range may end in records that are never delivered: the end of the log says where it is
+    "enable.partition.eof": True,
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "check.crcs": True,
+    "max.poll.interval.ms": 86_400_000,  # nobody waits for it
+    # a new assignment waits for the fetch that is under way
+    "fetch.wait.max.ms": 5,
+    # its default of a second would stall a reader whose queue was full once
+    "fetch.queue.backoff.ms": 5,
+    # both bound what is read ahead: in number for small records, in size for large ones
+    "queued.min.messages": 20_000,
+    "queued.max.messages.kbytes": 16_384,
+    "max.partition.fetch.bytes": 1 << 20,
+}
+"""How a consumer of ranges differs from the service's other consumers."""
+
+_MOST: Final = 10_000
+_POLL_S: Final = 1.0
+_FILL_S: Final = 0.01
+_ASK_S: Final = 5.0
+_PATIENCE_S: Final = 120.0  # of a read without progress; Spark's own source waits as long
+_SHRUNK_S: Final = 10.0  # a new leader of a partition may show an earlier end for a moment
+_PAUSE_S: Final = 0.1
+_KEPT_READERS: Final = 4
+_EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - the library names its local errors so
+_GONE: Final = frozenset(
+    {
+        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001
+        KafkaError._LOG_TRUNCATION,  # noqa: SLF001
+        KafkaError.OFFSET_OUT_OF_RANGE,
+    }
+)
+_UNKNOWN_PARTITION: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
+
+
+class Range(NamedTuple):
+    """The records of a partition from offset ``start`` to before ``end``, some of which may not be.
+
+    Compaction removes records, and some offsets are never those of records.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def place(self) -> str:
+        """The partition, as Kafka writes it."""
+        return f"{self.topic}-{self.partition}"
+
+
+class Block(NamedTuple):
+    """Records of a range one after another, column by column; the names are those of a batch."""
+
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[Headers | None] | None
+
+
+class RecordsGone(QueryFailed):
+    """Records were to be read that the broker no longer has."""
+
+    def __init__(self, wanted: Range, at: int, why: str) -> None:
+        super().__init__(
+            f"some data may have been lost. Reason: Cannot fetch offset {at} of {wanted.place}: "
+            f"{why}"
+        )
+
+
+class ReadFailed(QueryFailed):
+    """A range cannot be read."""
+
+    def __init__(self, wanted: Range, at: int, why: str) -> None:
+        super().__init__(f"{wanted.place} cannot be read at offset {at}", detail=why)
+
+
+class RangeReader:
+    """A consumer for one range after another; it has no partition in between. For one thread."""
+
+    def __init__(
+        self, config: Mapping[str, str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``config`` has what ``READING`` asks for."""
+        self._clock = clock
+        self._trouble = ""
+        self._consumer = Consumer({**config, "error_cb": self._note}, logger=CLIENT_LOG)
+
+    def read(self, wanted: Range, lost: Callable[[str], None] | None = None) -> Iterator[Block]:
+        """Yield the records of a range, in their order.
+
+        ``lost`` is called with a sentence for records that are gone, which are left out then.
+
+        Raises: RecordsGone unless there is ``lost``, ReadFailed.
+        """
+        if wanted.start >= wanted.end:
+            return
+        progress = _Progress(wanted, self._clock)
+        self._trouble = ""
+        try:
+            self._assign(wanted, wanted.start)
+            while progress.at < wanted.end:
+                self._check_patience(progress)
+                if got := self._records(progress, lost):
+                    yield block(got)
+                    progress.resume()
+        except KafkaException as problem:
+            raise ReadFailed(wanted, progress.at, error_of(problem).str()) from problem
+        finally:
+            self._consumer.unassign()
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._consumer.close()
+
+    def _note(self, error: KafkaError) -> None:
+        self._trouble = error.str()
+
+    def _assign(self, wanted: Range, at: int) -> None:
+        self._consumer.assign([TopicPartition(wanted.topic, wanted.partition, at)])
+
+    def _next(self, left: int) -> list[Message]:
+        """Return what is there, as soon as there is anything; the client waits for a whole number.
+
+        Far from the end it may, a little: small blocks cost more.
+        """
+        first = self._consumer.poll(_POLL_S)
+        if first is None:
+            return []
+        more = min(_MOST, left) - 1
+        wait_s = _FILL_S if left > _MOST else 0
+        return [first, *self._consumer.consume(more, wait_s)] if more else [first]
+
+    def _records(
+        self, progress: _Progress, lost: Callable[[str], None] | None
+    ) -> Sequence[Message]:
+        """The next records of the range, if any have come."""
+        got = self._next(progress.wanted.end - progress.at)
+        if not got:
+            self._learn(progress)
+            self._look(progress, lost)
+        elif progress.is_plain(got):
+            progress.move(got[-1].offset() + 1)  # type: ignore[operator] # a record has one
+        else:
+            return self._sifted(got, progress, lost)
+        return got
+
+    def _sifted(
+        self, got: list[Message], progress: _Progress, lost: Callable[[str], None] | None
+    ) -> list[Message]:
+        """The records of the range among what has come; what else it is moves the reader on."""
+        kept = []
+        for message in got:
+            if progress.at >= progress.wanted.end:
+                break
+            if not progress.is_of(message):
+                continue
+            error = message.error()
+            if error is None:
+                if progress.take(message):
+                    kept.append(message)
+            elif error.code() == _EOF:
+                progress.move(message.offset() or 0)
+                self._look(progress, lost)
+            elif error.code() in _GONE:
+                self._look(progress, lost, error.str())
+                break  # it reads from another offset now
+            elif is_retriable(error) or is_unknown_topic(error):
+                progress.trouble = error.str()
+            elif error.code() == _UNKNOWN_PARTITION:
+                self._learn(progress)
+            else:
+                raise ReadFailed(progress.wanted, progress.at, error.str())
+        return kept
+
+    def _check_patience(self, progress: _Progress) -> None:
+        if progress.idle_s > _PATIENCE_S:
+            nothing = f"nothing came for {_PATIENCE_S:g} s"
+            why = "; ".join(filter(None, (nothing, progress.trouble, self._trouble)))
+            raise ReadFailed(progress.wanted, progress.at, why)
+
+    def _learn(self, progress: _Progress) -> None:
+        """Ask for the topic's partitions: what the client knows of them may be minutes old."""
+        try:
+            self._consumer.list_topics(progress.wanted.topic, _ASK_S)
+        except KafkaException as problem:
+            progress.trouble = error_of(problem).str()
+
+    def _look(self, progress: _Progress, lost: Callable[[str], None] | None, why: str = "") -> None:
+        """Compare the rest of the range with what the broker has; ``why`` it was refused.
+
+        Raises: RecordsGone.
+        """
+        wanted, at = progress.wanted, progress.at
+        if at >= wanted.end:
+            return
+        begin, end = self._log(progress) or (at, wanted.end)  # if it is not known: try again
+        if begin <= at and progress.reaches(end):
+            if why:  # it has stopped reading
+                time.sleep(_PAUSE_S)
+                self._assign(wanted, at)
+            return
+        found = f"the broker has the offsets from {begin} to {end}"
+        if lost is None:
+            raise RecordsGone(wanted, at, found)
+        to = min(begin, wanted.end) if begin > at else wanted.end
+        lost(f"the records of {wanted.place} from offset {at} to {to} are gone: {found}")
+        progress.move(to)
+        if to < wanted.end:
+            self._assign(wanted, to)
+
+    def _log(self, progress: _Progress) -> tuple[int, int] | None:
+        """Where the partition's log begins and ends, if a broker answers."""
+        place = TopicPartition(progress.wanted.topic, progress.wanted.partition)
+        try:
+            return self._consumer.get_watermark_offsets(place, _ASK_S)
+        except KafkaException as problem:
+            progress.trouble = error_of(problem).str()
+            return None
+
+
+class _Progress:
+    """How far a range has been read."""
+
+    def __init__(self, wanted: Range, clock: Callable[[], float]) -> None:
+        self.wanted = wanted
+        self.at = wanted.start
+        self.trouble = ""
+        self._clock = clock
+        self._since = clock()
+        self._short_since: float | None = None
+
+    @property
+    def idle_s(self) -> float:
+        """How long it has not moved."""
+        return self._clock() - self._since
+
+    def resume(self) -> None:
+        """Leave out of the count how long the work on a block took."""
+        self._since = self._clock()
+
+    def move(self, to: int) -> None:
+        """Everything before that offset is done."""
+        if to > self.at:
+            self.at, self._since, self._short_since = to, self._clock(), None
+
+    def is_plain(self, got: Sequence[Message]) -> bool:
+        """Whether these are records of the range and nothing else; others come when it is ended."""
+        first, last = got[0], got[-1]
+        return (
+            not any(map(Message.error, got))
+            and self.is_of(first)
+            and self.is_of(last)
+            and first.offset() >= self.at  # type: ignore[operator] # a record has one
+            and last.offset() < self.wanted.end  # type: ignore[operator] # likewise
+        )
+
+    def is_of(self, message: Message) -> bool:
+        """Whether it is about the range's partition."""
+        wanted = self.wanted
+        return message.topic() == wanted.topic and message.partition() == wanted.partition
+
+    def take(self, message: Message) -> bool:
+        """Return whether the record belongs to what is left of the range; it is done then."""
+        offset = message.offset() or 0
+        if offset < self.at:
+            return False
+        inside = offset < self.wanted.end
+        self.move(offset + 1)
+        return inside
+
+    def reaches(self, end: int) -> bool:
+        """Whether the log, which ends there, may still have the range."""
+        if end >= self.wanted.end:
+            self._short_since = None
+            return True
+        if self._short_since is None:
+            self._short_since = self._clock()
+        return self._clock() - self._short_since < _SHRUNK_S
+
+
+def block(got: Sequence[Message]) -> Block:
+    """The records as columns."""
+    first: int = got[0].offset()  # type: ignore[assignment] # a record has one
+    last: int = got[-1].offset()  # type: ignore[assignment] # likewise
+    dense = last - first + 1 == len(got)
+    headers: list[Any] = list(map(Message.headers, got))
+    return Block(
+        range(first, last + 1) if dense else list(map(Message.offset, got)),  # type: ignore[arg-type]
+        [time for _, time in map(Message.timestamp, got)],
+        list(map(Message.key, got)),
+        list(map(Message.value, got)),
+        headers if any(headers) else None,
+    )
+
+
+_readers: OrderedDict[tuple[tuple[str, str], ...], RangeReader] = OrderedDict()
+_readers_lock = Lock()
+
+
+def range_reader(config: tuple[tuple[str, str], ...]) -> RangeReader:
+    """The reader of this process for that configuration; opened at its first use.
+
+    A process works for many queries, whose configurations are few.
+    """
+    with _readers_lock:
+        found = _readers.pop(config, None) or RangeReader(dict(config))
+        _readers[config] = found
+        while len(_readers) > _KEPT_READERS:
+            _readers.popitem(last=False)[1].close()
+    return found

@@ -1,0 +1,238 @@
+package ksql;
+
+import java.util.Collections;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
+import org.apache.spark.sql.kafka010.KafkaMicroBatchStream;
+import org.apache.spark.sql.kafka010.KafkaOffsetRange;
+import org.apache.spark.sql.kafka010.KafkaSourceProvider;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Spark's Kafka source, but for the reading: each range of a partition is one row that names it.
+ *
+ * <p>Which offsets there are, how many a batch takes, what a checkpoint says and whether records
+ * were lost before the batch was planned is all decided by Spark's own stream.
+ */
+public class KafkaRanges implements TableProvider {
+    static final StructType SCHEMA = new StructType()
+        .add("topic", DataTypes.StringType)
+        .add("partition", DataTypes.IntegerType)
+        .add("start", DataTypes.LongType)
+        .add("end", DataTypes.LongType);
+
+    @Override
+    public StructType inferSchema(CaseInsensitiveStringMap options) {
+        return SCHEMA;
+    }
+
+    @Override
+    public Table getTable(StructType schema, Transform[] parts, Map<String, String> properties) {
+        CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(properties);
+        return new RangeTable((SupportsRead) new KafkaSourceProvider().getTable(options));
+    }
+
+    static class RangeTable implements Table, SupportsRead {
+        private final SupportsRead kafka;
+
+        RangeTable(SupportsRead kafka) {
+            this.kafka = kafka;
+        }
+
+        @Override
+        public String name() {
+            return "KafkaRanges";
+        }
+
+        @Override
+        public StructType schema() {
+            return SCHEMA;
+        }
+
+        @Override
+        public Set<TableCapability> capabilities() {
+            return Collections.singleton(TableCapability.MICRO_BATCH_READ);
+        }
+
+        @Override
+        public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+            Scan scan = kafka.newScanBuilder(options).build();
+            return () -> new RangeScan(scan);
+        }
+    }
+
+    static class RangeScan implements Scan {
+        private final Scan kafka;
+
+        RangeScan(Scan kafka) {
+            this.kafka = kafka;
+        }
+
+        @Override
+        public StructType readSchema() {
+            return SCHEMA;
+        }
+
+        @Override
+        public String description() {
+            return "KafkaRanges";
+        }
+
+        @Override
+        public MicroBatchStream toMicroBatchStream(String checkpoint) {
+            return new RangeStream((KafkaMicroBatchStream) kafka.toMicroBatchStream(checkpoint));
+        }
+    }
+
+    static class RangeStream
+        implements MicroBatchStream, SupportsAdmissionControl, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+        private final KafkaMicroBatchStream kafka;
+
+        RangeStream(KafkaMicroBatchStream kafka) {
+            this.kafka = kafka;
+        }
+
+        @Override
+        public Offset initialOffset() {
+            return kafka.initialOffset();
+        }
+
+        @Override
+        public Offset deserializeOffset(String json) {
+            return kafka.deserializeOffset(json);
+        }
+
+        @Override
+        public Offset latestOffset() {
+            return kafka.latestOffset();
+        }
+
+        @Override
+        public Offset latestOffset(Offset start, ReadLimit limit) {
+            return kafka.latestOffset(start, limit);
+        }
+
+        @Override
+        public ReadLimit getDefaultReadLimit() {
+            return kafka.getDefaultReadLimit();
+        }
+
+        @Override
+        public Offset reportLatestOffset() {
+            return kafka.reportLatestOffset();
+        }
+
+        @Override
+        public void prepareForTriggerAvailableNow() {
+            kafka.prepareForTriggerAvailableNow();
+        }
+
+        @Override
+        public Map<String, String> metrics(Optional<Offset> consumed) {
+            return kafka.metrics(consumed);
+        }
+
+        @Override
+        public void commit(Offset end) {
+            kafka.commit(end);
+        }
+
+        @Override
+        public void stop() {
+            kafka.stop();
+        }
+
+        @Override
+        public InputPartition[] planInputPartitions(Offset start, Offset end) {
+            InputPartition[] found = kafka.planInputPartitions(start, end);
+            InputPartition[] ranges = new InputPartition[found.length];
+            for (int i = 0; i < found.length; i++) {
+                KafkaOffsetRange range = ((KafkaBatchInputPartition) found[i]).offsetRange();
+                ranges[i] = new Range(range.topic(), range.partition(), range.fromOffset(), range.untilOffset());
+            }
+            return ranges;
+        }
+
+        @Override
+        public PartitionReaderFactory createReaderFactory() {
+            return new Factory();
+        }
+
+        @Override
+        public String toString() {
+            return "KafkaRanges of " + kafka;
+        }
+    }
+
+    static class Range implements InputPartition {
+        private static final long serialVersionUID = 1;
+        final String topic;
+        final int partition;
+        final long start;
+        final long end;
+
+        Range(String topic, int partition, long start, long end) {
+            this.topic = topic;
+            this.partition = partition;
+            this.start = start;
+            this.end = end;
+        }
+    }
+
+    static class Factory implements PartitionReaderFactory {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        public PartitionReader<InternalRow> createReader(InputPartition partition) {
+            return new Reader((Range) partition);
+        }
+    }
+
+    static class Reader implements PartitionReader<InternalRow> {
+        private final Range range;
+        private boolean given;
+
+        Reader(Range range) {
+            this.range = range;
+        }
+
+        @Override
+        public boolean next() {
+            boolean first = !given && range.end > range.start;
+            given = true;
+            return first;
+        }
+
+        @Override
+        public InternalRow get() {
+            UTF8String topic = UTF8String.fromString(range.topic);
+            return new GenericInternalRow(new Object[] {topic, range.partition, range.start, range.end});
+        }
+
+        @Override
+        public void close() {}
+    }
+}

@@ -1,0 +1,270 @@
+"""Ranges of offsets, read from the client library's own mock of a broker."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, Producer, TopicPartition
+
+from ksql.kafka import ranges
+from ksql.kafka.ranges import READING, Range, RangeReader, ReadFailed, RecordsGone, range_reader
+from ksql.kafka.settings import KafkaSettings
+
+COUNT = 25_000
+
+
+@pytest.fixture(scope="module")
+def bootstrap():
+    """A broker with two topics of one partition: many records, and a few of all kinds."""
+    producer = Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, "log_level": 0})
+    brokers = producer.list_topics(timeout=10).brokers.values()
+    for n in range(COUNT):
+        producer.produce("many", b"v%d" % n, partition=0, timestamp=n + 1)
+    odd = [
+        (b"k", b"v", [("h", b"x"), ("n", None), ("h", b"")]),
+        (None, b"v", None),
+        (b"k", None, None),
+        (b"", b"", [("h", b"\xff\x00")]),
+        (b"\xff", b"\x00", None),
+    ]
+    for n, (key, value, headers) in enumerate(odd):
+        producer.produce("odd", value, key, partition=0, timestamp=100 - n, headers=headers or [])
+    assert producer.flush(30) == 0
+    yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+    del producer  # the broker goes with it
+
+
+def config(bootstrap, **more):
+    found = KafkaSettings(bootstrap).consumer(**READING)
+    return {name: str(value) for name, value in found.items()} | more
+
+
+@pytest.fixture(scope="module")
+def reader(bootstrap):
+    reader = RangeReader(config(bootstrap))
+    yield reader
+    reader.close()
+
+
+def offsets(blocks):
+    return [offset for block in blocks for offset in block.offsets]
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, COUNT), (0, 1), (COUNT - 1, COUNT), (17, 18), (5_000, 17_003)]
+)
+def test_all_of_a_range_is_read_and_nothing_else(reader, start, end):
+    blocks = list(reader.read(Range("many", 0, start, end)))
+    assert offsets(blocks) == list(range(start, end))
+    assert [time for block in blocks for time in block.timestamps] == [*range(start + 1, end + 1)]
+    assert [value for block in blocks for value in block.values] == [
+        b"v%d" % n for n in range(start, end)
+    ]
+    assert all(block.headers is None for block in blocks)
+
+
+def test_a_range_of_nothing_asks_for_nothing(reader):
+    assert list(reader.read(Range("no such topic", 0, 7, 7))) == []
+
+
+def test_records_have_all_that_was_written(reader):
+    blocks = list(reader.read(Range("odd", 0, 0, 5)))
+    assert [key for block in blocks for key in block.keys] == [b"k", None, b"k", b"", b"\xff"]
+    assert [value for block in blocks for value in block.values] == [b"v", b"v", None, b"", b"\x00"]
+    assert [time for block in blocks for time in block.timestamps] == [100, 99, 98, 97, 96]
+    headers = [each for block in blocks for each in block.headers or [None] * len(block.keys)]
+    assert headers == [
+        [("h", b"x"), ("n", None), ("h", b"")],
+        None,
+        None,
+        [("h", b"\xff\x00")],
+        None,
+    ]
+
+
+def test_a_range_may_be_left_in_its_middle_and_read_again(reader):
+    wanted = Range("many", 0, 0, COUNT)
+    some = next(reader.read(wanted))
+    assert list(some.offsets) == list(range(len(some.offsets)))
+    assert offsets(reader.read(Range("odd", 0, 1, 4))) == [1, 2, 3]
+    assert offsets(reader.read(wanted)) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("start", [COUNT + 5, COUNT - 2])
+def test_a_log_that_ends_before_its_range_has_lost_records(reader, monkeypatch, start):
+    monkeypatch.setattr(ranges, "_SHRUNK_S", 0.2)
+    with pytest.raises(RecordsGone, match=r"may have been lost. Reason: Cannot fetch offset 2500."):
+        list(reader.read(Range("many", 0, start, COUNT + 10)))
+
+
+def test_what_is_lost_is_left_out_where_that_is_wanted(reader, monkeypatch):
+    monkeypatch.setattr(ranges, "_SHRUNK_S", 0.2)
+    told: list[str] = []
+    blocks = list(reader.read(Range("many", 0, COUNT - 2, COUNT + 10), told.append))
+    assert offsets(blocks) == [COUNT - 2, COUNT - 1]
+    assert told == [
+        f"the records of many-0 from offset {COUNT} to {COUNT + 10} are gone: "
+        f"the broker has the offsets from 0 to {COUNT}"
+    ]
+
+
+def test_a_broker_that_does_not_answer_is_waited_for_and_then_an_error(monkeypatch):
+    monkeypatch.setattr(ranges, "_PATIENCE_S", 0.3)
+    monkeypatch.setattr(ranges, "_POLL_S", 0.1)
+    monkeypatch.setattr(ranges, "_ASK_S", 0.1)
+    away = RangeReader(config("127.0.0.1:1"))
+    with pytest.raises(ReadFailed, match=r"t-3 cannot be read at offset 4: .*onnect"):
+        list(away.read(Range("t", 3, 4, 9)))
+    away.close()
+
+
+def test_time_that_the_reader_of_blocks_takes_is_no_idle_time(bootstrap):
+    now = [0.0]
+    reader = RangeReader(config(bootstrap), clock=lambda: now[0])
+    found: list[int] = []
+    for block in reader.read(Range("many", 0, 0, COUNT)):
+        found += block.offsets
+        now[0] += 1_000.0
+    assert found == list(range(COUNT))
+    reader.close()
+
+
+class Message:
+    """What the client hands over; ``error`` is the number of one."""
+
+    def __init__(self, offset, error=None, partition=0, *, value=b"v"):
+        self._all = ("t", partition, offset, None if error is None else KafkaError(error), value)
+
+    def topic(self):
+        return self._all[0]
+
+    def partition(self):
+        return self._all[1]
+
+    def offset(self):
+        return self._all[2]
+
+    def error(self):
+        return self._all[3]
+
+
+class Consumer:
+    """Hands over what a test has thought of, in portions; ``ends`` are what it says of the log."""
+
+    def __init__(self, portions, ends=(0, 100)):
+        self.portions, self.ends, self.assigned = list(portions), ends, []
+
+    def assign(self, places: list[TopicPartition]):
+        self.assigned.append(places[0].offset)
+
+    def unassign(self):
+        self.assigned.append(None)
+
+    def poll(self, _timeout):
+        self.now = self.portions.pop(0)
+        return self.now.pop(0) if self.now else None
+
+    def consume(self, _most, _timeout):
+        return self.now
+
+    def list_topics(self, *_):
+        return None
+
+    def get_watermark_offsets(self, *_):
+        return self.ends
+
+
+@pytest.fixture
+def scripted(bootstrap, monkeypatch):
+    """A reader whose consumer hands over these portions; its blocks are offsets."""
+    monkeypatch.setattr(ranges, "block", lambda got: [message.offset() for message in got])
+    monkeypatch.setattr(ranges, "_PAUSE_S", 0.0)
+
+    def made(*portions, ends=(0, 100)):
+        reader = RangeReader(config(bootstrap))
+        reader._consumer.close()
+        reader._consumer = cast(Any, Consumer(portions, ends))
+        monkeypatch.setattr(ranges, "Message", Message)
+        return reader
+
+    return made
+
+
+EOF = KafkaError._PARTITION_EOF
+RESET = KafkaError._AUTO_OFFSET_RESET
+
+
+def test_a_range_ends_where_the_log_goes_on_behind_it(scripted):
+    """Its last offsets are those of control records, or were compacted away."""
+    reader = scripted([Message(1), Message(2), Message(9)])
+    assert list(reader.read(Range("t", 0, 1, 5))) == [[1, 2]]
+    assert reader._consumer.assigned == [1, None]
+
+
+def test_a_range_ends_where_the_log_ends(scripted):
+    reader = scripted([Message(1), Message(2)], [Message(5, EOF)])
+    assert list(reader.read(Range("t", 0, 1, 5))) == [[1, 2]]
+
+
+def test_a_log_that_ends_early_for_a_moment_goes_on(scripted):
+    reader = scripted([Message(1), Message(2, EOF)], [], [Message(2), Message(3), Message(4)])
+    assert list(reader.read(Range("t", 0, 1, 5))) == [[1], [2, 3, 4]]
+
+
+def test_what_is_left_of_another_range_is_not_read(scripted):
+    reader = scripted(
+        [Message(1, partition=1), Message(0), Message(1), Message(2, EOF, 1)], [Message(2)]
+    )
+    assert list(reader.read(Range("t", 0, 1, 3))) == [[1], [2]]
+
+
+def test_a_hiccup_of_a_broker_is_waited_out(scripted):
+    hiccup = Message(0, KafkaError.NOT_LEADER_FOR_PARTITION)
+    new = Message(0, KafkaError._UNKNOWN_PARTITION)
+    reader = scripted([hiccup], [new], [Message(0)])
+    assert list(reader.read(Range("t", 0, 0, 1))) == [[0]]
+
+
+def test_a_record_that_came_damaged_is_not_left_out(scripted):
+    reader = scripted([Message(0), Message(1, KafkaError._BAD_MSG), Message(2)])
+    with pytest.raises(ReadFailed, match="t-0 cannot be read at offset 1"):
+        list(reader.read(Range("t", 0, 0, 3)))
+    assert reader._consumer.assigned[-1] is None
+
+
+def test_offsets_that_are_gone_are_an_error_or_left_out(scripted):
+    wanted = Range("t", 0, 3, 9)
+    with pytest.raises(RecordsGone, match=r"fetch offset 3 of t-0: the broker has .* 7 to 100"):
+        list(scripted([Message(3, RESET)], ends=(7, 100)).read(wanted))
+    told: list[str] = []
+    reader = scripted([Message(3, RESET)], [Message(7), Message(8)], ends=(7, 100))
+    assert list(reader.read(wanted, told.append)) == [[7, 8]]
+    assert reader._consumer.assigned == [3, 7, None]
+    assert told == [
+        "the records of t-0 from offset 3 to 7 are gone: the broker has the offsets from 7 to 100"
+    ]
+
+
+def test_a_whole_range_may_be_gone(scripted):
+    told: list[str] = []
+    reader = scripted([Message(3, RESET)], ends=(50, 100))
+    assert list(reader.read(Range("t", 0, 3, 9), told.append)) == []
+    assert len(told) == 1
+
+
+def test_an_offset_that_was_refused_and_is_there_is_asked_for_again(scripted):
+    reader = scripted([Message(3, RESET)], [Message(3)])
+    assert list(reader.read(Range("t", 0, 3, 4))) == [[3]]
+    assert reader._consumer.assigned == [3, 3, None]
+
+
+def test_a_process_has_few_readers_and_one_for_each_configuration(bootstrap):
+    made = [tuple(sorted(config(bootstrap, **{"client.id": f"c{n}"}).items())) for n in range(6)]
+    first = range_reader(made[0])
+    assert range_reader(made[0]) is first
+    others = [range_reader(each) for each in made[1:]]
+    with pytest.raises(RuntimeError, match="closed"):
+        list(first.read(Range("odd", 0, 0, 1)))
+    assert offsets(others[-1].read(Range("odd", 0, 0, 1))) == [0]
+    assert range_reader(made[0]) is not first
