@@ -29,6 +29,7 @@ MAX_BODY: Final = "ksql.server.request.max.bytes"
 DEFAULT_MAX_BODY: Final = 10_485_760
 EVERY: Final = "*"
 ENDLESS: Final = "/inserts-stream"  # a body of lines, each with the bound of its own
+_HANDSHAKE: Final = "websocket.http.response"  # an answer in place of a websocket
 _PORTS: Final = {"http": 80, "https": 443}
 
 Message = MutableMapping[str, Any]
@@ -157,10 +158,12 @@ class Guard:
         if refused is None:
             bounded = scope["type"] == "http" and scope["path"] != ENDLESS
             await self._app(scope, self._bounded(receive) if bounded else receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
+        elif scope["type"] == "http":
+            await _tell(refused, send, "http.response")
+        elif _HANDSHAKE in scope.get("extensions", {}):
+            await _tell(refused, send, _HANDSHAKE)
         else:
-            await _tell(refused, send)
+            await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
 
     def _too_long(self, scope: Message) -> KsqlError | None:
         limit = self._access.max_body_bytes
@@ -185,7 +188,7 @@ class Guard:
         return bounded
 
 
-async def _tell(refused: KsqlError, send: Send) -> None:
+async def _tell(refused: KsqlError, send: Send, of: str) -> None:
     body = {
         "@type": "generic_error",
         "error_code": refused.code,
@@ -198,8 +201,8 @@ async def _tell(refused: KsqlError, send: Send) -> None:
         (b"connection", b"close"),  # the body, however long, is not waited for
     ]
     status = refused.code // 100
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": data})
+    await send({"type": f"{of}.start", "status": status, "headers": headers})
+    await send({"type": f"{of}.body", "body": data})
 
 
 def is_loopback(host: str) -> bool:

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from ksql.web.config import WebConfig
 from ksql.web.either import EitherHttp
 from ksql.web.target import WholeTargets
+from ksql.web.unread import UNREAD_S
+from ksql.web.websocket import WebSocket
 
 if TYPE_CHECKING:
     import socket
     import ssl
     from collections.abc import Iterator, Sequence
+
+_LONGEST_MESSAGE = 65_536  # a websocket's client has nothing to say but farewell
 
 
 class _Server(uvicorn.Server):
@@ -39,8 +44,8 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """One application on some sockets, in a running event loop or in a thread of its own.
 
-    ``grace_s`` is how long running answers may take to end at a stop; with ``tls`` all sockets
-    speak it.
+    ``grace_s`` is how long running answers may take to end at a stop, ``patience_s`` how long a
+    client may leave its answer unread; with ``tls`` all sockets speak it.
     """
 
     def __init__(
@@ -49,13 +54,16 @@ class HttpServer:
         sockets: Sequence[socket.socket],
         grace_s: int,
         tls: ssl.SSLContext | None = None,
+        patience_s: float = UNREAD_S,
     ) -> None:
         self._sockets = list(sockets)
         self._server = _Server(
-            uvicorn.Config(
+            WebConfig(
                 WholeTargets(app),
+                patience_s=patience_s,
                 http=EitherHttp,
-                ws="none",
+                ws=WebSocket,
+                ws_max_size=_LONGEST_MESSAGE,
                 lifespan="off",
                 log_config=None,
                 access_log=False,

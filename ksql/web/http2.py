@@ -16,6 +16,8 @@ import h2.events
 import h2.exceptions
 from h2.settings import SettingCodes, Settings
 
+from ksql.web import unread
+from ksql.web.config import patience_of
 from ksql.web.stream import Stream, scope_of
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class Http2(asyncio.Protocol):
         self, config: uvicorn.Config, state: ServerState, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.app = config.loaded_app
+        self.patience_s = patience_of(config)
         self.frames = h2.connection.H2Connection(
             h2.config.H2Configuration(client_side=False, header_encoding=None)
         )
@@ -67,6 +70,7 @@ class Http2(asyncio.Protocol):
         """Send the client the settings of this end."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - uvicorn makes no other
         self._transport = transport
+        self._unread = unread.Unread(self._loop, self.patience_s, transport, self._hang_up_on_all)
         self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape: ``shutdown``
         self.frames.initiate_connection()
         self.frames.increment_flow_control_window(_WINDOW - _STREAM_WINDOW)
@@ -90,6 +94,7 @@ class Http2(asyncio.Protocol):
         del exc
         self._state.connections.discard(self)
         self._unwatch_idle()
+        self._unread.end()
         self.writable.set()
         self._leave()
 
@@ -97,10 +102,12 @@ class Http2(asyncio.Protocol):
         """Stop reading too: what is owed to a client that does not read must not pile up."""
         self.writable.clear()
         self._transport.pause_reading()
+        self._unread.begin()
 
     def resume_writing(self) -> None:
         """Continue to write and to read."""
         self.writable.set()
+        self._unread.end()
         if not self._transport.is_closing():
             self._transport.resume_reading()
 
@@ -199,6 +206,10 @@ class Http2(asyncio.Protocol):
     def _leave(self) -> None:
         for stream in self._streams.values():
             stream.left()
+
+    def _hang_up_on_all(self) -> None:
+        for stream in self._streams.values():
+            stream.note_unread()
 
     def _hang_up(self) -> None:
         """Close at once: after an error or a farewell no stream can be answered any more."""

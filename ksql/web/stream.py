@@ -16,6 +16,8 @@ from urllib.parse import unquote
 import h2.errors
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
+from ksql.web import unread
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
 
@@ -162,8 +164,7 @@ class Stream:
                 frames.local_flow_control_window(self.number), frames.max_outbound_frame_size
             )
             if rest and room <= 0:
-                self._credit.clear()
-                await self._credit.wait()
+                await self._await_credit()
                 continue
             piece, rest = rest[:room], rest[room:]
             ends = last and not rest
@@ -173,6 +174,20 @@ class Stream:
             self._connection.flush()
             if ends:
                 return
+
+    async def _await_credit(self) -> None:
+        """Wait until the client takes more; break off if it does not."""
+        self._credit.clear()
+        try:
+            await asyncio.wait_for(self._credit.wait(), self._connection.patience_s)
+        except TimeoutError:
+            self.note_unread()
+            self.left()
+            self._connection.reset(self.number, h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+
+    def note_unread(self) -> None:
+        """Log that the client takes nothing of the answer."""
+        unread.note(self._scope, self._connection.patience_s)
 
     def _end(self) -> None:
         """The answer is whole; what the client has not sent yet is not wanted."""

@@ -17,6 +17,14 @@ KEYSTORE: Final = "ssl.keystore.location"
 TYPE: Final = "ssl.keystore.type"
 KEY_PASSWORD: Final = "ssl.key.password"  # noqa: S105 - a property's name
 PEM: Final = "PEM"
+CLIENTS: Final = "ssl.client.authentication"
+TRUSTED: Final = "ssl.truststore.location"
+TRUSTED_TYPE: Final = "ssl.truststore.type"
+_CLIENTS: Final = {
+    "NONE": ssl.CERT_NONE,
+    "REQUESTED": ssl.CERT_OPTIONAL,
+    "REQUIRED": ssl.CERT_REQUIRED,
+}
 
 
 class NoCertificate(StartError):
@@ -30,13 +38,18 @@ class NoCertificate(StartError):
 
 
 class NoPemStore(StartError):
-    """A key store of Java's own format."""
+    """A key store or trust store of Java's own format."""
 
-    def __init__(self, found: str) -> None:
+    def __init__(self, found: str, *, trusted: bool = False) -> None:
+        if trusted:
+            convert = "openssl pkcs12 -in trusted.p12 -nokeys -out trusted.pem"
+            names, file = (TRUSTED_TYPE, TRUSTED), "trusted.pem"
+        else:
+            convert = "openssl pkcs12 -in server.p12 -nodes -out server.pem"
+            names, file = (TYPE, KEYSTORE), "server.pem"
         super().__init__(
-            f"key stores of the type {found} cannot be read",
-            hint="Convert it: openssl pkcs12 -in server.p12 -nodes -out server.pem, "
-            f"then {TYPE}={PEM} and {KEYSTORE}=server.pem",
+            f"{'trust' if trusted else 'key'} stores of the type {found} cannot be read",
+            hint=f"Convert it: {convert}, then {names[0]}={PEM} and {names[1]}={file}",
         )
 
 
@@ -51,10 +64,31 @@ class BadKeyStore(StartError):
         )
 
 
+class NoTrustStore(StartError):
+    """Clients' certificates are asked for, and nothing says which are good."""
+
+    def __init__(self, asked: str) -> None:
+        super().__init__(
+            f"{CLIENTS}={asked}, but the server does not know whom to trust",
+            hint=f"Name a PEM file with the certificates of those who sign clients': {TRUSTED}=..",
+        )
+
+
+class BadTrustStore(StartError):
+    """A file without certificates, or that cannot be opened."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f"the trust store {path} cannot be used: {why}",
+            hint="It must hold the certificates of those who sign clients' certificates, as PEM.",
+        )
+
+
 def server_context(configuration: Mapping[str, str]) -> ssl.SSLContext:
     """The server's side of TLS, with HTTP/2 and HTTP/1.1 to choose from.
 
-    Raises: NoCertificate, NoPemStore, BadKeyStore.
+    Clients' certificates are asked for as ``ssl.client.authentication`` says.
+    Raises: NoCertificate, NoPemStore, BadKeyStore, NoTrustStore, BadTrustStore.
     """
     path, kind = configuration.get(KEYSTORE, ""), configuration.get(TYPE, "JKS").upper()
     if not path:
@@ -70,4 +104,22 @@ def server_context(configuration: Mapping[str, str]) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         why = error.strerror or str(error)
         raise BadKeyStore(path, why) from error
+    _ask_clients(context, configuration)
     return context
+
+
+def _ask_clients(context: ssl.SSLContext, configuration: Mapping[str, str]) -> None:
+    asked = configuration.get(CLIENTS, "NONE").upper()
+    mode = _CLIENTS[asked]  # the table of properties has checked it
+    if mode == ssl.CERT_NONE:
+        return
+    path, kind = configuration.get(TRUSTED, ""), configuration.get(TRUSTED_TYPE, "JKS").upper()
+    if not path:
+        raise NoTrustStore(asked)
+    if kind != PEM:
+        raise NoPemStore(kind, trusted=True)
+    try:
+        context.load_verify_locations(path)
+    except (OSError, ssl.SSLError) as error:
+        raise BadTrustStore(path, error.strerror or str(error)) from error
+    context.verify_mode = mode

@@ -22,10 +22,12 @@ GRACE_S = 1
 
 
 @contextlib.contextmanager
-def hosted(app: Any, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+def hosted(
+    app: Any, tls: ssl.SSLContext | None = None, patience_s: float = PATIENCE_S
+) -> Iterator[int]:
     """The application on a free port."""
     with listen("127.0.0.1", 0) as sock:
-        server = HttpServer(app, [sock], GRACE_S, tls)
+        server = HttpServer(app, [sock], GRACE_S, tls, patience_s)
         server.start("http")
         try:
             yield sock.getsockname()[1]

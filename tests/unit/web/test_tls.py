@@ -11,12 +11,17 @@ import trustme
 from cryptography.hazmat.primitives import serialization as pem
 
 from ksql.web.tls import (
+    CLIENTS,
     KEY_PASSWORD,
     KEYSTORE,
+    TRUSTED,
+    TRUSTED_TYPE,
     TYPE,
     BadKeyStore,
+    BadTrustStore,
     NoCertificate,
     NoPemStore,
+    NoTrustStore,
     server_context,
 )
 from tests.unit.web.clients import hosted
@@ -86,3 +91,63 @@ def test_a_key_with_a_password(authority, store, tmp_path):
     for wrong in ({}, {KEY_PASSWORD: "wrong"}):
         with pytest.raises(BadKeyStore):
             server_context(store | wrong)
+
+
+# --- clients' certificates ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trusted(authority, tmp_path):
+    """The settings of a server that trusts the authority's clients."""
+    path = tmp_path / "trusted.pem"
+    path.write_bytes(authority.cert_pem.bytes())
+    return {TRUSTED: str(path), TRUSTED_TYPE: "PEM"}
+
+
+def asking(authority, port, *, issuer=None):
+    """What a client gets, with a certificate of the issuer or without one."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    if issuer is not None:
+        issuer.issue_cert("client.example").configure_cert(context)
+    return httpx.get(f"https://127.0.0.1:{port}/", verify=context).text
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "foreign", "none"),
+    [
+        ("required", True, False, False),
+        ("REQUESTED", True, False, True),
+        ("none", True, True, True),
+    ],
+)
+def test_who_has_to_show_a_certificate(authority, store, trusted, asked, own, foreign, none):
+    context = server_context({**store, **trusted, CLIENTS: asked})
+    with hosted(version, context) as port:
+        for issuer, answered in ((authority, own), (trustme.CA(), foreign), (None, none)):
+            if answered:
+                assert asking(authority, port, issuer=issuer) == "https 1.1"
+            else:
+                with pytest.raises(httpx.TransportError):
+                    asking(authority, port, issuer=issuer)
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({}, NoTrustStore),
+        ({TRUSTED: "x.jks"}, NoPemStore),
+        ({TRUSTED: "no/such/file", TRUSTED_TYPE: "pem"}, BadTrustStore),
+    ],
+)
+def test_a_server_that_asks_and_does_not_know_whom_to_trust(store, more, error):
+    with pytest.raises(error, match="trust"):
+        server_context({**store, CLIENTS: "requested", **more})
+
+
+def test_a_trust_store_without_certificates(store, tmp_path):
+    path = tmp_path / "trusted.pem"
+    path.write_text("nothing")
+    more = {CLIENTS: "required", TRUSTED: str(path), TRUSTED_TYPE: "PEM"}
+    with pytest.raises(BadTrustStore, match=re.escape(str(path))):
+        server_context(store | more)

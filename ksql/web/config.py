@@ -1,0 +1,22 @@
+"""uvicorn's configuration with the settings of our protocols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import uvicorn
+
+from ksql.web.unread import UNREAD_S
+
+
+class WebConfig(uvicorn.Config):
+    """``patience_s``: how long a client may leave its answer unread."""
+
+    def __init__(self, app: Any, *, patience_s: float, **others: Any) -> None:
+        super().__init__(app, **others)
+        self.patience_s = patience_s
+
+
+def patience_of(config: uvicorn.Config) -> float:
+    """Return how long the connections of a server wait for their clients."""
+    return config.patience_s if isinstance(config, WebConfig) else UNREAD_S

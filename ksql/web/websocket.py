@@ -1,0 +1,48 @@
+"""uvicorn's websockets, with patience for clients and silence about what they sent."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from ksql.web import unread
+from ksql.web.config import patience_of
+
+if TYPE_CHECKING:
+    import asyncio
+
+LONGEST_TARGET: Final = 8_000  # the websockets package reads lines of 8,192 bytes
+_log: Final = logging.getLogger(__name__)
+_log.setLevel(logging.WARNING)  # below it whole URLs are logged, which may hold a password
+
+
+class WebSocket(WebSocketsSansIOProtocol):
+    """One websocket."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, with our logger and patience."""
+        super().connection_made(transport)
+        self.logger = _log
+        self.conn.logger = _log
+        self._patience_s = patience_of(self.config)
+        self._unread = unread.Unread(self.loop, self._patience_s, self.transport, self._hang_up)
+
+    def pause_writing(self) -> None:
+        """Wait for the client, but not for ever."""
+        super().pause_writing()
+        self._unread.begin()
+
+    def resume_writing(self) -> None:
+        """Continue."""
+        super().resume_writing()
+        self._unread.end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has left."""
+        self._unread.end()
+        super().connection_lost(exc)
+
+    def _hang_up(self) -> None:
+        unread.note(self.scope, self._patience_s)
