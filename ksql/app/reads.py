@@ -13,6 +13,7 @@ from ksql.dataflow import rights
 from ksql.dataflow.starts import read_topics
 from ksql.engine.plan_queries import transient_plan
 from ksql.processors.bounded import SETTING
+from ksql.query.limits import unlimited
 from ksql.query.printing import PrintQuery
 from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses, check_stream
 from ksql.query.push import PushQuery, TooManyPushQueries, check_limit
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ksql.kafka.admin import Admin
     from ksql.kafka.settings import KafkaSettings
     from ksql.plan.nodes import QueryPlan
+    from ksql.query.limits import Limits
     from ksql.query.materialize import Materialized, Materializer
     from ksql.query.results import ResultStream, TextStream
     from ksql.statements.services import Request, Services
@@ -60,8 +62,10 @@ class Reads:
         materializer: Materializer,
         now_ms: Callable[[], int],
         await_first_batch: Callable[[str, float], bool] = lambda _query_id, _timeout_s: True,
+        limits: Limits | None = None,
     ) -> None:
         """``await_first_batch``: whether the query has looked at its sources, after so long."""
+        self._limits = limits or unlimited()
         self._await_first_batch = await_first_batch
         self._begun: set[str] = set()
         self._engine = engine
@@ -96,9 +100,9 @@ class Reads:
             parsed = parsed_one(raw[0], request)
             match parsed.statement:
                 case ast.Query(emit=None) as query:
-                    return self._pull(query, request)
+                    return self._limits.pull(lambda: self._pull(query, request))
                 case ast.Query() as query:
-                    return self._push(query, request, parsed.text)
+                    return self._limits.push(lambda: self._push(query, request, parsed.text))
                 case ast.PrintTopic() as print_:
                     return self._print(print_)
                 case _:

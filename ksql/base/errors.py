@@ -104,6 +104,12 @@ class AssertionFailed(KsqlError):
     code = 41700
 
 
+class TooManyRequests(KsqlError):
+    """A limit of what the server does at a time has been reached; later it may be done."""
+
+    code = 42900
+
+
 class RegistryMissing(KsqlError):
     """A format needs a schema registry and none is configured."""
 

@@ -25,7 +25,10 @@ class ResultStream(Protocol):
 
     kind: Literal["pull", "push"]
     columns: tuple[Column, ...]
-    final_message: str | None  # "Limit Reached" or "Query Completed", once ``batches`` has ended
+
+    @property
+    def final_message(self) -> str | None:
+        """``Limit Reached`` or ``Query Completed``, once ``batches`` has ended."""
 
     @property
     def query_id(self) -> str | None:
@@ -55,3 +58,11 @@ class TextStream(Protocol):
 
     def close(self) -> None:
         """End it."""
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """A query whose answer counts towards a limit of bytes."""
+
+    def sent(self, size_bytes: int) -> None:
+        """Count a piece of its answer."""

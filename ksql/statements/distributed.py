@@ -18,6 +18,8 @@ def execute(stmt: ast.Statement, request: Request) -> e.Entity:
     ended = _ended_push(stmt, request)
     if ended is not None:
         return ended
+    if request.services.commands is not None:
+        request.services.commands.take()
     outcome = request.engine.execute(stmt, request.text, request.settings)
     prepared = outcome.prepared
     if prepared.warning is not None:

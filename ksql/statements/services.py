@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ksql.base.config import Settings
+from ksql.base.errors import TooManyRequests
 from ksql.base.ids import QueryId
+from ksql.base.rate import PerSecond
 from ksql.engine.engine import Engine
 from ksql.plan.nodes import QueryPlan
 from ksql.statements.entities import Entity, UpgradeReport
@@ -104,6 +106,26 @@ class Writer(Protocol):
         """Hand a record over; records of one thread keep their order."""
 
 
+class CommandRate:
+    """How many statements a second may be appended to the command topic."""
+
+    def __init__(self, limit: int, now_ms: Callable[[], int]) -> None:
+        self._limit = limit
+        self._rate = PerSecond(limit, now_ms)
+
+    def take(self) -> None:
+        """Count one more.
+
+        Raises: TooManyRequests.
+        """
+        if not self._rate.take():
+            raise TooManyRequests(
+                "DDL/DML rate is crossing the configured rate limit of "
+                f"{float(self._limit)} statements/second.",
+                hint="Send it again later.",
+            )
+
+
 @dataclass(kw_only=True)
 class Services:
     """Everything that a handler may use.
@@ -111,6 +133,7 @@ class Services:
     ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones,
     ``last_upgrade`` reports the last replacement of a query, if any is known. ``check_kafka``
     raises if Kafka is known to be away: what writes to it need not wait to find that out.
+    ``commands`` limits the rate of distributed statements.
     """
 
     engine: Engine
@@ -122,6 +145,7 @@ class Services:
     pushes: Callable[[], Sequence[RunningPush]] = tuple
     last_upgrade: Callable[[QueryId], UpgradeReport | None] = lambda _query_id: None
     check_kafka: Callable[[], None] = lambda: None
+    commands: CommandRate | None = None
 
 
 @dataclass
