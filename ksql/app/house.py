@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ksql.app import charge, compose
 from ksql.app.apart import Apart
 from ksql.app.book import LedgerBook
+from ksql.app.cluster import Cluster
 from ksql.app.configuration import check_configuration
 from ksql.app.ending import end
 from ksql.app.logtopic import open_log_topic
@@ -42,6 +43,7 @@ from ksql.kafka.shared_sender import SharedSender
 from ksql.kafka.topics import KafkaTopics
 from ksql.ledger.database import default_url
 from ksql.ledger.resilient import ResilientLedger
+from ksql.query.limits import UNLIMITED, Limits
 from ksql.query.materialize import Materializer
 from ksql.spark.bounds import Bounds
 from ksql.spark.lookout import Lookout
@@ -50,7 +52,7 @@ from ksql.spark.running import unheard
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.vetting import Vetting
 from ksql.statements import execute as requests
-from ksql.statements.services import Services
+from ksql.statements.services import CommandRate, Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,6 +64,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _BOOTSTRAP = "bootstrap.servers"
+
+
+def _steady_ms() -> int:
+    """A clock that never goes back."""
+    return int(time.monotonic() * 1000)
 
 
 class House:
@@ -294,17 +301,21 @@ class House:
             self.materializer,
             self._now_ms,
             self.runner.await_first_batch,
+            Limits(self.settings, _steady_ms),
         )
+        self.cluster = Cluster(self.settings, self.admin, self.materializer, self._now_ms)
+        rate = self.settings.number("ksql.server.command.topic.rate.limit")
         self.services = Services(
             engine=self.engine,
             monitor=self._monitor,
             writer=writer,
             now_ms=self._now_ms,
-            host=self.settings.text("listeners").removeprefix("http://"),
+            host=self.cluster.host,
             close_push=self.reads.close,
             pushes=self.reads.pushes,
             last_upgrade=self.book.last,
             check_kafka=self._check_kafka,
+            commands=CommandRate(rate, _steady_ms) if rate < UNLIMITED else None,
         )
         self._closers.append(self.reads.close_all)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ksql.engine.progress import CommandStatus
     from ksql.query.results import ResultStream, TextStream
+    from ksql.statements.cluster import ClusterStatus, HostStoreLags
 
 _COMMAND_PAUSE_S = 0.05
 
@@ -141,6 +142,32 @@ class KsqlService(House):
             "READY" if self._ready.is_set() else "INITIALIZING"
         )
         return Health(details, reasons, state)
+
+    @property
+    def host(self) -> str:
+        """The address of this server for others, as ``host:port``."""
+        return self.cluster.host
+
+    def cluster_status(self) -> ClusterStatus:
+        """Return the servers that are known, and how far their stores are; asks Kafka.
+
+        Raises: HeartbeatsOff.
+        """
+        return self.cluster.status(self.engine.catalog)
+
+    def heard(self, host: str) -> None:
+        """Note that another server lives.
+
+        Raises: HeartbeatsOff.
+        """
+        self.cluster.heard(host)
+
+    def reported(self, host: str, lags: HostStoreLags) -> None:
+        """Note how far another server's stores are.
+
+        Raises: HeartbeatsOff.
+        """
+        self.cluster.reported(host, lags)
 
     def statuses(self) -> Mapping[str, CommandStatus]:
         """Return the status of every distributed statement, by command id."""
