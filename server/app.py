@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 
 from ksql.web.access import Access
+from ksql.web.compression import Compression
 from ksql.web.guarded import guard
-from server import errors
+from server import description, errors
 from server.context import Door
-from server.routes import cluster, health, info, inserts, ksql, query, status
+from server.routes import cluster, health, info, inserts, ksql, query, status, websocket
+from server.signin import SignIn
 
 if TYPE_CHECKING:
     from ksql.app.service import KsqlService
+    from server.users import Users
 
 ROUTERS = (
     ksql.router,
     query.router,
+    websocket.router,
     inserts.router,
     status.router,
     info.router,
@@ -26,12 +31,21 @@ ROUTERS = (
 )
 
 
+WEBSOCKET_S = 3600.0
+
+
 def create_app(
-    service: KsqlService | None = None, *, door: Door | None = None, access: Access | None = None
+    service: KsqlService | None = None,
+    *,
+    door: Door | None = None,
+    access: Access | None = None,
+    users: Users | None = None,
+    websocket_s: float = WEBSOCKET_S,
 ) -> FastAPI:
     """Return the application over a service that runs already, or over a door that opens later.
 
-    ``access`` says who may ask; without it, clients that are no foreign web pages.
+    ``access`` says from where one may ask (if None, from no foreign web pages), ``users`` who may
+    (if None, all), ``websocket_s`` how long a websocket may live.
 
     Raises: ValueError when neither is given.
     """
@@ -40,13 +54,22 @@ def create_app(
             raise ValueError("a service or a door is needed")
         door = Door(service)
     app = FastAPI(
-        title="ksql", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=description.OPENAPI,
+        redirect_slashes=False,
+        default_response_class=Response,
     )
     app.state.door = door
+    app.state.websocket_s = websocket_s
     errors.install(app)
     access = access or Access()
     app.state.max_line_bytes = access.max_body_bytes
+    app.add_middleware(Compression)
+    if users is not None:
+        app.add_middleware(SignIn, users=users)
     guard(app, access)
     for router in ROUTERS:
         app.include_router(router)
+    description.describe(app, metadata.version("ksql-spark"))
     return app

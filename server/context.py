@@ -26,7 +26,8 @@ State = Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"]
 
 STATEMENT_THREADS = 32
 STREAM_THREADS = 160  # one waits for each running query; the limit of push queries is 100
-HEALTH_AGE_S = 1.0
+HEALTH_AGE_S = 5.0
+_LOOK_S = 0.05
 
 
 class Closeable(Protocol):
@@ -53,9 +54,16 @@ _REFUSALS: dict[State, Callable[[], KsqlError]] = {
 class Door:
     """The service behind its HTTP interface: threads for blocking calls, running streams, state."""
 
-    def __init__(self, service: KsqlService, state: State = "READY") -> None:
+    def __init__(
+        self, service: KsqlService, state: State = "READY", health_age_s: float = HEALTH_AGE_S
+    ) -> None:
+        """``health_age_s``: how long a verdict on the service's health is given again."""
         self._service = service
         self.state = state
+        self._health_age_s = health_age_s
+        self._calls = 0
+        self._ending_soon: set[Closeable] = set()
+        self._cut: set[Closeable] = set()
         self._statements = ThreadPoolExecutor(STATEMENT_THREADS, "statement")
         self._streams = ThreadPoolExecutor(STREAM_THREADS, "stream")
         self._running: set[Closeable] = set()
@@ -76,24 +84,46 @@ class Door:
     async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking call of the service in a thread."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._statements, lambda: _told(lambda: work(*args, **kwargs))
-        )
+        self._calls += 1
+        try:
+            return await loop.run_in_executor(
+                self._statements, lambda: _told(lambda: work(*args, **kwargs))
+            )
+        finally:
+            self._calls -= 1
 
     async def wait(self, work: Callable[[], T]) -> T:
         """Run one step of a stream in a thread; such steps may block long and are many."""
         return await asyncio.get_running_loop().run_in_executor(self._streams, lambda: _told(work))
 
-    def opened(self, stream: Closeable) -> None:
-        """Remember a running query, to end it when the server ends."""
+    def opened(self, stream: Closeable, *, ends_soon: bool = False) -> None:
+        """Remember a running query; one that ends soon by itself may do so when the server ends."""
         with self._lock:
             self._running.add(stream)
+            if ends_soon:
+                self._ending_soon.add(stream)
 
     def closed(self, stream: Closeable) -> None:
         """End a query, in a thread and without waiting: its reader may be gone already."""
         with self._lock:
-            self._running.discard(stream)
+            for each in (self._running, self._ending_soon, self._cut):
+                each.discard(stream)
+        self._close(stream)
+
+    def has_cut(self, stream: Closeable) -> bool:
+        """Return whether the query was ended because the server ends."""
+        with self._lock:
+            return stream in self._cut
+
+    def _close(self, stream: Closeable) -> None:
         self._streams.submit(stream.close).add_done_callback(_log_failure)
+
+    def _cut_off(self, streams: set[Closeable]) -> None:
+        with self._lock:
+            cut = streams & self._running - self._cut
+            self._cut |= cut
+        for stream in cut:
+            self._close(stream)
 
     @property
     def running(self) -> int:
@@ -102,12 +132,25 @@ class Door:
             return len(self._running)
 
     def shut(self) -> None:
-        """Refuse new requests and end the running queries."""
+        """Refuse new requests and end the queries that do not end by themselves."""
         self.state = "TERMINATING"
         with self._lock:
-            running = list(self._running)
-        for stream in running:
-            self.closed(stream)
+            endless = self._running - self._ending_soon
+        self._cut_off(endless)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until what runs has ended, but so long only: then the queries left are ended."""
+        deadline = time.monotonic() + seconds
+        while self._calls or self.running:
+            if time.monotonic() > deadline:
+                log.warning(
+                    "requests_cut_off", extra={"queries": self.running, "calls": self._calls}
+                )
+                with self._lock:
+                    left = set(self._running)
+                self._cut_off(left)
+                return
+            await asyncio.sleep(_LOOK_S)
 
     def release(self) -> None:
         """Give the threads back; the last thing that happens."""
@@ -115,9 +158,9 @@ class Door:
         self._streams.shutdown(wait=False)
 
     async def health(self) -> Health:
-        """Return the service's health, asked for at most every few seconds."""
+        """Return the service's health, asked for once in a while."""
         now = time.monotonic()
-        if self._health is None or now - self._health[0] > HEALTH_AGE_S:
+        if self._health is None or now - self._health[0] > self._health_age_s:
             self._health = (now, await self.call(self.service.health))
         return self._health[1]
 

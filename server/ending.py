@@ -10,7 +10,7 @@ import time
 
 log = logging.getLogger(__name__)
 
-STOP_S = 14.0
+STOP_S = 15.0
 """From the signal to the end of the process, at most."""
 _THREADS_S = 0.5
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 
-from ksql.base.errors import KsqlError, StatementError
+from ksql.base.errors import KsqlError, StatementError, TooManyRequests
 from ksql.base.excerpt import excerpt
 from ksql.statements.answers import RequestFailed
 from ksql.statements.entities import Entity
@@ -47,16 +47,11 @@ class ClusterTerminated(KsqlError):
         super().__init__("the cluster has been terminated")
 
 
-class NotSupportedHere(KsqlError):
-    """A part of the API that this version does not have."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not supported yet")
-
-
 def body_of(error: Exception) -> dict[str, Any]:
     """Return the JSON object that describes an error to a client."""
     match error:
+        case RequestFailed(error=TooManyRequests() as limit, entities=()):
+            return _generic(limit.code, limit.text())
         case RequestFailed():
             text = error.statement_text or getattr(error.error, "statement", "")
             code = BAD_STATEMENT if error.error.code == BAD_REQUEST and text else error.error.code

@@ -126,18 +126,26 @@ class Doors:
         return [each.host for each in self.listeners]
 
     @property
+    def ask_certificates(self) -> bool:
+        """Whether each of them speaks only to clients with a certificate."""
+        required = self.tls is not None and self.tls.verify_mode == ssl.CERT_REQUIRED
+        return required and all(each.tls for each in self.listeners)
+
+    @property
     def urls(self) -> list[str]:
         """How clients on this machine reach them."""
         pairs = zip(self.sockets, self.listeners, strict=True)
         return [url_of(sock, each.scheme) for sock, each in pairs]
 
-    def servers(self, app: Any, grace_s: int) -> list[HttpServer]:
+    def servers(self, app: Any, grace_s: int, patience_s: float) -> list[HttpServer]:
         """Return an application's servers: one for the sockets in clear text, one for others."""
         pairs = list(zip(self.sockets, self.listeners, strict=True))
         clear = [sock for sock, each in pairs if not each.tls]
         hidden = [sock for sock, each in pairs if each.tls]
         found = ((clear, None), (hidden, self.tls))
-        return [HttpServer(app, sockets, grace_s, tls) for sockets, tls in found if sockets]
+        return [
+            HttpServer(app, sockets, grace_s, tls, patience_s) for sockets, tls in found if sockets
+        ]
 
     def close(self) -> None:
         """Close the sockets."""
@@ -161,14 +169,21 @@ def registry_host(configuration: Mapping[str, str]) -> str:
     return urlsplit(configuration.get(_REGISTRY_LISTENER, default)).hostname or ""
 
 
-def openness(doors: Collection[str], reach: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def openness(
+    doors: Collection[str], reach: Mapping[str, Sequence[str]], known: Collection[str] = ()
+) -> Iterator[str]:
     """Describe which doors are open to this machine and which to others.
 
     ``reach`` has the hosts at which a door listens; a door without an entry listens at loopback.
+    ``known`` are the doors that ask clients who they are.
     """
     wide = sorted(each for each in doors if not all(map(is_loopback, reach.get(each, ()))))
     here = sorted(each for each in doors if each not in wide)
-    if here:
-        yield f"open to this machine only, without authentication: {', '.join(here)}"
-    if wide:
-        yield f"OPEN TO OTHER MACHINES, without authentication: {', '.join(wide)}"
+    for place, shut, opened in (
+        ("open to this machine only", here, "open to this machine only"),
+        ("open to other machines", wide, "OPEN TO OTHER MACHINES"),
+    ):
+        if free := [each for each in shut if each not in known]:
+            yield f"{opened}, without authentication: {', '.join(free)}"
+        if asked := [each for each in shut if each in known]:
+            yield f"{place}, to known clients: {', '.join(asked)}"

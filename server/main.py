@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
 import importlib
 import logging
 import os
@@ -27,6 +28,7 @@ from server.ending import LastResort
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
 from server.logs import EventFormatter
 from server.settings import add_configuration, odd_properties, read_configuration
+from server.users import Users
 
 if TYPE_CHECKING:
     from ksql.app.service import KsqlService
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Build = Callable[[Mapping[str, str]], "KsqlService"]
-GRACE_S = 3  # how long running answers may take to end at a stop
+DRAIN_S = 3.0  # how long running requests may take to end at a stop
+GRACE_S = 1  # how long what was cut off then may take
 _START_S = 5.0  # how long a start may continue after the signal that ends it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -51,11 +54,12 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()
+    users = Users.of(Settings(configuration))
     doors = open_doors(configuration)
     sys.stderr.write("ksql is starting: Kafka, Spark and the queries take 10 seconds or more\n")
     last = LastResort()
     try:
-        asyncio.run(_serve(build(configuration), doors, configuration, began, last))
+        asyncio.run(_serve(build(configuration), doors, users, configuration, began, last))
     finally:
         last.disarm()
         doors.close()
@@ -64,13 +68,22 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
 async def _serve(
     service: KsqlService,
     doors: Doors,
+    users: Users | None,
     configuration: Mapping[str, str],
     began: float,
     last: LastResort,
 ) -> None:
-    door = Door(service, "INITIALIZING")
-    access = Access.of(Settings(configuration), doors.hosts)
-    servers = doors.servers(create_app(door=door, access=access), GRACE_S)
+    settings = Settings(configuration)
+    door = Door(service, "INITIALIZING", settings.number("ksql.healthcheck.interval.ms") / 1000)
+    app = create_app(
+        door=door,
+        access=Access.of(settings, doors.hosts),
+        users=users,
+        websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
+    )
+    patience_s = settings.number("ksql.server.unread.timeout.ms") / 1000
+    servers = doors.servers(app, GRACE_S, patience_s)
+    known = () if users is None and not doors.ask_certificates else ("REST",)
     reach = {"REST": doors.hosts, REGISTRY: [registry_host(configuration)]}
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -78,9 +91,11 @@ async def _serve(
         loop.add_signal_handler(number, _stop_or_die, stop, last)
     answering = asyncio.gather(*(each.serve() for each in servers))
     try:
-        await _run(service, door, stop, lambda: _say_ready(service, doors.urls, reach, began))
+        ready = functools.partial(_say_ready, service, doors.urls, reach, known, began)
+        await _run(service, door, stop, ready)
     finally:
         door.shut()
+        await door.drain(DRAIN_S)
         for each in servers:
             each.end()
         await answering
@@ -139,7 +154,11 @@ async def _run(
 
 
 def _say_ready(
-    service: KsqlService, urls: Sequence[str], reach: Mapping[str, Sequence[str]], began: float
+    service: KsqlService,
+    urls: Sequence[str],
+    reach: Mapping[str, Sequence[str]],
+    known: Sequence[str],
+    began: float,
 ) -> None:
     info = service.info()
     seconds = time.monotonic() - began
@@ -149,7 +168,7 @@ def _say_ready(
     )
     for name, url in service.addresses().items():
         sys.stdout.write(f"{name} at {url}\n")
-    for line in openness({"REST", *service.addresses()}, reach):
+    for line in openness({"REST", *service.addresses()}, reach, known):
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -89,10 +89,12 @@ class JsonArray(Delimited):
 class StreamedRows:
     """An array of objects: header, row, errorMessage, finalMessage; tombstones are marked."""
 
-    def __init__(self, stream: ResultStream) -> None:
+    def __init__(self, stream: ResultStream, source_host: str = "") -> None:
+        """``source_host``: which server the rows are of, for clients that ask for it."""
         schema = schema_text(stream.columns, keys=stream.kind == "pull")
         self._header = {"queryId": stream.query_id, "schema": schema}
         self._values = _values(stream.columns)
+        self._after = _source(source_host) if source_host and stream.kind == "pull" else b"}"
 
     def header(self) -> bytes:
         """Return the header object; a pull query's schema marks its keys."""
@@ -100,11 +102,12 @@ class StreamedRows:
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """Return an object per row."""
-        return b"".join(map(self._row, batch))
+        return b"".join(b",\n" + self.row(row) for row in batch)
 
-    def _row(self, row: ResultRow) -> bytes:
+    def row(self, row: ResultRow) -> bytes:
+        """Return the object of one row."""
         mark = b',"tombstone":true' if row.tombstone else b""
-        return b',\n{"row":{' + self._content(row.values) + mark + b"}}"
+        return b'{"row":{' + self._content(row.values) + mark + b"}" + self._after
 
     def _content(self, values: tuple[Any, ...]) -> bytes:
         return b'"columns":' + dumps(self._values(values))
@@ -123,8 +126,8 @@ class StreamedRows:
 class ProtobufRows(StreamedRows):
     """The same objects; each row is a message, and the header has the message's schema."""
 
-    def __init__(self, stream: ResultStream) -> None:
-        super().__init__(stream)
+    def __init__(self, stream: ResultStream, source_host: str = "") -> None:
+        super().__init__(stream, source_host)
         columns = stream.columns
         self._header["protoSchema"] = proto_schema.text_for(columns, _PROTOBUF, entries=True)
         messages = proto_schema.load(proto_schema.text_for(columns, _PROTOBUF))
@@ -133,6 +136,11 @@ class ProtobufRows(StreamedRows):
 
     def _content(self, values: tuple[Any, ...]) -> bytes:
         return b'"protobufBytes":"' + base64.b64encode(self._message(values)) + b'"'
+
+
+def _source(host: str) -> bytes:
+    name, _, port = host.rpartition(":")
+    return b',"sourceHost":' + dumps({"host": name.strip("[]"), "port": int(port)}) + b"}"
 
 
 FORMS_OF_QUERY_STREAM: dict[str, Callable[[ResultStream], Form]] = {

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ksql.query.results import ResultRow, ResultStream, TextStream
+from ksql.query.results import Counted, ResultRow, ResultStream, TextStream
 from server.context import Door
 from server.errors import ShuttingDown, streamed_body
 from server.rows import Form
@@ -38,12 +38,22 @@ class QueryResponse(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the query ends or the client leaves."""
+        scope.setdefault("state", {})["query_id"] = self._stream.query_id
         if scope.get("http_version") == "2" and self.media_type == DELIMITED:
             self.body_iterator = _line_by_line(self.body_iterator)
         try:
             await super().__call__(scope, receive, send)
         finally:
             self._door.closed(self._stream)
+
+
+def counter(stream: ResultStream) -> Callable[[int], None]:
+    """Return what is called with the size of each piece of a query's answer."""
+    return stream.sent if isinstance(stream, Counted) else _uncounted
+
+
+def _uncounted(_size_bytes: int) -> None:
+    """Nothing limits it."""
 
 
 async def _line_by_line(chunks: AsyncIterable[Any]) -> AsyncIterator[bytes]:
@@ -61,7 +71,7 @@ async def rows_response(
     A pull query's first rows are waited for here, so that what fails at once fails with a status.
     Raises: what the form raises for columns that it cannot write.
     """
-    door.opened(stream)
+    door.opened(stream, ends_soon=stream.kind == "pull")
     batches = stream.batches()
     first: list[ResultRow] | None = []
     try:
@@ -81,13 +91,17 @@ async def _row_chunks(
     batch: list[ResultRow] | None,
     batches: Iterator[list[ResultRow]],
 ) -> AsyncIterator[bytes]:
+    sent = counter(stream)
     try:
-        yield form.header() + form.rows(batch or ())
+        chunk = form.header() + form.rows(batch or ())
+        sent(len(chunk))
+        yield chunk
         while batch is not None:
             batch = await door.wait(lambda: next(batches, None))
             if chunk := form.rows(batch or ()):
+                sent(len(chunk))
                 yield chunk
-        if door.state == "TERMINATING":
+        if door.has_cut(stream):
             raise ShuttingDown
     except Exception as error:  # noqa: BLE001 - the status is sent: the stream must report it
         yield form.error(streamed_body(error))
@@ -106,7 +120,7 @@ async def _text_chunks(door: Door, stream: TextStream) -> AsyncIterator[bytes]:
         while (batch := await door.wait(lambda: next(lines, None))) is not None:
             if batch:
                 yield "".join(f"{line}\n" for line in batch).encode(errors="replace")
-        if door.state == "TERMINATING":
+        if door.has_cut(stream):
             raise ShuttingDown
     except Exception as error:  # noqa: BLE001 - see _row_chunks
         yield dumps(streamed_body(error)) + b"\n"

@@ -54,16 +54,23 @@ def _texts(value: object) -> dict[str, str]:
     }
 
 
-Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
+Texts = Annotated[
+    dict[str, str],
+    BeforeValidator(
+        _texts,
+        json_schema_input_type=dict[str, str | int | float | bool | None] | None,
+    ),
+]
 """Properties or variables."""
 
 
 class KsqlRequest(Body):
-    """The body of /ksql and /query."""
+    """The body of /ksql and /query, and the parameter of the websocket."""
 
     ksql: str
     streams_properties: Texts = Field(default={}, alias="streamsProperties")
     session_variables: Texts = Field(default={}, alias="sessionVariables")
+    request_properties: Texts = Field(default={}, alias="requestProperties")
     command_sequence_number: int | None = Field(default=None, alias="commandSequenceNumber")
 
 

@@ -5,23 +5,101 @@ Source: ksqlDB developer guide, REST API, endpoint /clusterStatus.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Response
+from pydantic import Field
 
-from ksql.base.errors import NotFound
+from ksql.statements import cluster as c
+from server.api import answers, takes
+from server.asked import JsonKind, TheDoor, body_of
+from server.values import dumps
+from server.wire import Body, to_wire
 
-router = APIRouter()
-
-
-class HeartbeatsOff(NotFound):
-    """The cluster's state was asked of a server that exchanges no heartbeats."""
-
-    def __init__(self) -> None:
-        super().__init__("this server exchanges no heartbeats (ksql.heartbeat.enable is false)")
+router = APIRouter(tags=["cluster"])
 
 
-@router.get("/clusterStatus")
-@router.post("/heartbeat")
-@router.post("/lag")
-async def cluster() -> Response:
-    """Refused until servers form clusters."""
-    raise HeartbeatsOff
+class HostInfo(Body):
+    """A server's address."""
+
+    host: str
+    port: int
+
+    def text(self) -> str:
+        """Return it as ``host:port``."""
+        return f"{self.host}:{self.port}"
+
+
+class HeartbeatRequest(Body):
+    """The body of /heartbeat."""
+
+    host_info: HostInfo = Field(alias="hostInfo")
+    timestamp: int = 0
+
+
+class Lag(Body):
+    """How far a store's partition is behind its topic."""
+
+    current: int = Field(alias="currentOffsetPosition")
+    end: int = Field(alias="endOffsetPosition")
+    lag: int = Field(alias="offsetLag")
+
+
+class StoreLags(Body):
+    """The lags of one store, by partition."""
+
+    by_partition: dict[str, Lag] = Field(alias="lagByPartition")
+
+
+class HostLags(Body):
+    """The lags of a server's stores."""
+
+    stores: dict[str, StoreLags] = Field(default={}, alias="stateStoreLags")
+    updated_ms: int = Field(default=0, alias="updateTimeMs")
+
+
+class LagRequest(Body):
+    """The body of /lag."""
+
+    host: HostInfo = Field(alias="ksqlHost")
+    lags: HostLags = Field(alias="hostStoreLags")
+
+
+Heartbeat = Annotated[HeartbeatRequest, body_of(HeartbeatRequest)]
+Lags = Annotated[LagRequest, body_of(LagRequest)]
+
+
+@router.get("/clusterStatus", responses=answers(c.ClusterStatus))
+async def cluster_status(kind: JsonKind, door: TheDoor) -> Response:
+    """Return the servers that are known, and how far their stores are."""
+    found = await door.call(door.service.cluster_status)
+    return Response(dumps(to_wire(found)), media_type=kind)
+
+
+@router.post(
+    "/heartbeat", responses=answers(dict[str, bool]), openapi_extra=takes(HeartbeatRequest)
+)
+async def heartbeat(kind: JsonKind, body: Heartbeat, door: TheDoor) -> Response:
+    """Note that another server lives."""
+    await door.call(door.service.heard, body.host_info.text())
+    return Response(dumps({"ok": True}), media_type=kind)
+
+
+@router.post("/lag", responses=answers(dict[str, bool]), openapi_extra=takes(LagRequest))
+async def lag(kind: JsonKind, body: Lags, door: TheDoor) -> Response:
+    """Note how far another server's stores are."""
+    await door.call(door.service.reported, body.host.text(), _lags(body.lags))
+    return Response(dumps({"ok": True}), media_type=kind)
+
+
+def _lags(told: HostLags) -> c.HostStoreLags:
+    stores = {
+        name: c.StateStoreLags(
+            {
+                partition: c.LagInfo(each.current, each.end, each.lag)
+                for partition, each in store.by_partition.items()
+            }
+        )
+        for name, store in told.stores.items()
+    }
+    return c.HostStoreLags(stores, told.updated_ms)

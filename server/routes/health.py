@@ -5,17 +5,44 @@ Source: ksqlDB developer guide, REST API, endpoint /healthcheck.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 from fastapi import APIRouter, Response
 
 from ksql.statements.answers import Health
+from ksql.statements.entities import OMIT_NONE
+from server.api import answers
 from server.asked import JsonKind, TheDoor
 from server.values import dumps
-from server.wire import JSON
+from server.wire import JSON, to_wire
 
-router = APIRouter()
+router = APIRouter(tags=["server"])
 
 
-@router.get("/healthcheck")
+@dataclass(frozen=True, slots=True)
+class PartHealth:
+    """Whether a part works, and what is wrong if that is known."""
+
+    is_healthy: bool
+    reason: str | None = field(default=None, metadata=OMIT_NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """Whether the server works, part by part."""
+
+    is_healthy: bool
+    details: Mapping[str, PartHealth]
+    server_state: str
+
+
+_REPORTS = answers(HealthReport)
+_REPORTS[503] = {**_REPORTS[200], "description": "a part does not work, or is not ready"}
+_EMPTY = answers({"type": "object"}, JSON)
+
+
+@router.get("/healthcheck", responses=_REPORTS)
 async def healthcheck(kind: JsonKind, door: TheDoor) -> Response:
     """Return a verdict per part; 503 as soon as one of them fails."""
     if door.state == "READY":
@@ -23,27 +50,21 @@ async def healthcheck(kind: JsonKind, door: TheDoor) -> Response:
         healthy = found.is_healthy
     else:
         found, healthy = Health(server_state=door.state), False
-    body = {
-        "isHealthy": healthy,
-        "details": {part: _verdict(part, found) for part in found.details},
-        "serverState": found.server_state,
+    parts = {
+        part: PartHealth(well, found.reasons.get(part) or None)
+        for part, well in found.details.items()
     }
-    return Response(dumps(body), 200 if healthy else 503, media_type=kind)
+    report = HealthReport(healthy, parts, found.server_state)
+    return Response(dumps(to_wire(report)), 200 if healthy else 503, media_type=kind)
 
 
-def _verdict(part: str, health: Health) -> dict[str, object]:
-    well: dict[str, object] = {"isHealthy": health.details[part]}
-    reason = health.reasons.get(part)
-    return well | {"reason": reason} if reason else well
-
-
-@router.get("/chc/live")
+@router.get("/chc/live", responses=_EMPTY)
 async def live() -> Response:
     """Show that the process answers."""
     return Response(b"{}", media_type=JSON)
 
 
-@router.get("/chc/ready")
+@router.get("/chc/ready", responses=_EMPTY)
 async def ready(door: TheDoor) -> Response:
     """Answer whether statements are taken: 503 with the reason until then."""
     _ = door.service

@@ -5,27 +5,54 @@ Source: ksqlDB developer guide, REST API, endpoint /info.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
 from ksql.base.config import UnknownProperty
+from ksql.statements.answers import ServerInfo
+from server.api import answers
 from server.asked import JsonKind, TheDoor
 from server.context import Door
 from server.values import dumps
 from server.wire import to_wire
 
-router = APIRouter()
+router = APIRouter(tags=["server"])
 
 
-@router.get("/")
+@dataclass(frozen=True, slots=True)
+class ClusterScope:
+    """The cluster that an id is of."""
+
+    path: tuple[str, ...]
+    clusters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterId:
+    """The ids of the Kafka cluster and of the service."""
+
+    scope: ClusterScope
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Version and cluster of the server."""
+
+    version: str
+    cluster_id: ClusterId
+
+
+@router.get("/", responses={307: {"description": "to /info"}}, status_code=307)
 async def root() -> Response:
     """Return the way to /info."""
     return RedirectResponse("/info", 307)
 
 
-@router.get("/info")
+@router.get("/info", responses=answers(dict[str, ServerInfo]))
 async def info(kind: JsonKind, door: TheDoor) -> Response:
     """Version, ids and state of the server."""
     return Response(
@@ -33,28 +60,25 @@ async def info(kind: JsonKind, door: TheDoor) -> Response:
     )
 
 
-async def _cluster_id(door: Door) -> dict[str, Any]:
+async def _metadata(door: Door) -> Metadata:
     found = await door.call(door.service.info)
     clusters = {"kafka-cluster": found.kafka_cluster_id, "ksql-cluster": found.ksql_service_id}
-    return {"scope": {"path": [], "clusters": clusters}, "id": ""}
+    return Metadata(found.version, ClusterId(ClusterScope((), clusters), ""))
 
 
-@router.get("/v1/metadata")
+@router.get("/v1/metadata", responses=answers(Metadata))
 async def metadata(kind: JsonKind, door: TheDoor) -> Response:
     """Version and cluster id."""
-    version = (await door.call(door.service.info)).version
-    return Response(
-        dumps({"version": version, "clusterId": await _cluster_id(door)}), media_type=kind
-    )
+    return Response(dumps(to_wire(await _metadata(door))), media_type=kind)
 
 
-@router.get("/v1/metadata/id")
+@router.get("/v1/metadata/id", responses=answers(ClusterId))
 async def metadata_id(kind: JsonKind, door: TheDoor) -> Response:
     """Return the cluster id alone."""
-    return Response(dumps(await _cluster_id(door)), media_type=kind)
+    return Response(dumps(to_wire((await _metadata(door)).cluster_id)), media_type=kind)
 
 
-@router.get("/is_valid_property/{name:path}")
+@router.get("/is_valid_property/{name:path}", responses=answers(bool))
 async def is_valid_property(kind: JsonKind, name: str, door: TheDoor) -> Response:
     """Return whether SET takes that name; what it does not take is an error."""
     if not await door.call(door.service.is_valid_property, name):

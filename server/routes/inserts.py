@@ -5,16 +5,17 @@ Source: ksqlDB developer guide, REST API, endpoint /inserts-stream.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from server.api import answers, takes
 from server.asked import TheDoor, accepts
 from server.inserts import AckForm, InsertsResponse, lines
 from server.wire import DELIMITED, JSON, Body, Texts, parse_body
 
-router = APIRouter()
+router = APIRouter(tags=["rows"])
 AckKind = Annotated[str, accepts(DELIMITED, JSON)]
 
 
@@ -25,7 +26,27 @@ class InsertsRequest(Body):
     properties: Texts = Field(default={})
 
 
-@router.post("/inserts-stream")
+class Acknowledgement(Body):
+    """What became of a row; ``error_code`` and ``message`` say why it was not written."""
+
+    status: Literal["ok", "error"]
+    seq: int
+    error_code: int | None = None
+    message: str | None = None
+
+
+_ACKS = answers(list[Acknowledgement], JSON)
+_ACKS[200]["content"][DELIMITED] = {"schema": {"type": "string"}}
+
+
+def _lines() -> dict[str, Any]:
+    """Describe the body: lines of JSON, the first of them an InsertsRequest."""
+    body = takes(InsertsRequest)
+    body["requestBody"]["description"] = "This object on the first line, then a row per line."
+    return body
+
+
+@router.post("/inserts-stream", responses=_ACKS, openapi_extra=_lines())
 async def inserts_stream(request: Request, kind: AckKind, door: TheDoor) -> Response:
     """Write rows: the first line names the stream, each line after it is a row."""
     service = door.service

@@ -10,11 +10,14 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import Field
 
+from ksql.statements.entities import Entity
+from server.api import answers, one_of, takes
 from server.asked import JsonKind, TheDoor, body_of
 from server.values import dumps
 from server.wire import Body, KsqlRequest, to_wire
 
-router = APIRouter()
+router = APIRouter(tags=["statements"])
+_ENTITIES = answers({"type": "array", "items": one_of("Entity", Entity.__subclasses__())})
 
 
 class TerminateRequest(Body):
@@ -27,7 +30,7 @@ Statements = Annotated[KsqlRequest, body_of(KsqlRequest)]
 Termination = Annotated[TerminateRequest, body_of(TerminateRequest)]
 
 
-@router.post("/ksql")
+@router.post("/ksql", responses=_ENTITIES, openapi_extra=takes(KsqlRequest))
 async def execute(kind: JsonKind, body: Statements, door: TheDoor) -> Response:
     """Run statements; the answer is an array of their entities."""
     entities = await door.call(
@@ -40,7 +43,7 @@ async def execute(kind: JsonKind, body: Statements, door: TheDoor) -> Response:
     return Response(dumps(to_wire(entities)), media_type=kind)
 
 
-@router.post("/ksql/terminate")
+@router.post("/ksql/terminate", responses=_ENTITIES, openapi_extra=takes(TerminateRequest))
 async def terminate(kind: JsonKind, body: Termination, door: TheDoor) -> Response:
     """Tear the cluster down; afterwards this server answers only that it has been."""
     entities = await door.call(door.service.terminate, body.delete_topics or [])

@@ -6,24 +6,25 @@ Source: ksqlDB developer guide, REST API, endpoints /query-stream, /query and /c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Response
 from pydantic import Field
 
 from ksql.base.errors import KsqlError
 from ksql.query.results import ResultStream, TextStream
+from server.api import answers, errors, takes
 from server.asked import TheDoor, accepts, body_of
 from server.context import Door
-from server.errors import NotSupportedHere
-from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form
-from server.streaming import rows_response, text_response
-from server.wire import Body, KsqlRequest, Texts
+from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, StreamedRows
+from server.streaming import PLAIN, rows_response, text_response
+from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF, Body, KsqlRequest, Texts
 
-router = APIRouter()
+router = APIRouter(tags=["queries"])
 Forms = Mapping[str, Callable[[ResultStream], Form]]
 QueryStreamKind = Annotated[str, accepts(*FORMS_OF_QUERY_STREAM)]
 QueryKind = Annotated[str, accepts(*FORMS_OF_QUERY)]
+DEBUG: Final = "request.ksql.debug.request"
 
 
 class QueryStreamRequest(Body):
@@ -32,12 +33,47 @@ class QueryStreamRequest(Body):
     sql: str
     properties: Texts = Field(default={})
     session_variables: Texts = Field(default={}, alias="sessionVariables")
+    request_properties: Texts = Field(default={}, alias="requestProperties")
 
 
 class CloseQueryRequest(Body):
     """The body of /close-query."""
 
     query_id: str = Field(alias="queryId")
+
+
+class Header(Body):
+    """The columns of the rows that follow."""
+
+    query_id: str | None = Field(alias="queryId")
+    column_names: list[str] = Field(alias="columnNames")
+    column_types: list[str] = Field(alias="columnTypes")
+
+
+class StreamedHeader(Body):
+    """The columns as one text; ``protoSchema`` describes the messages of Protobuf rows."""
+
+    query_id: str | None = Field(alias="queryId")
+    schema_text: str = Field(alias="schema")
+    proto_schema: str | None = Field(default=None, alias="protoSchema")
+
+
+class StreamedValues(Body):
+    """A row: values, or a message in Base64; a tombstone has its key only."""
+
+    columns: list[Any] | None = None
+    proto_bytes: str | None = Field(default=None, alias="protobufBytes")
+    tombstone: bool | None = None
+
+
+class StreamedRow(Body):
+    """One element of an answer: a header, a row, an error or the reason of the end."""
+
+    header: StreamedHeader | None = None
+    row: StreamedValues | None = None
+    source_host: dict[str, Any] | None = Field(default=None, alias="sourceHost")
+    error_message: dict[str, Any] | None = Field(default=None, alias="errorMessage")
+    final_message: str | None = Field(default=None, alias="finalMessage")
 
 
 QueryStream = Annotated[QueryStreamRequest, body_of(QueryStreamRequest)]
@@ -52,55 +88,74 @@ class NoSuchQuery(KsqlError):
         super().__init__(f"No query with id {query_id}")
 
 
+def _row_answers(json: object) -> dict[int | str, dict[str, Any]]:
+    """Describe the forms of rows; ``json`` is that of application/json."""
+    found = answers(json, JSON) | errors()
+    streamed = answers(list[StreamedRow], V1_JSON, V1_PROTOBUF)[200]["content"]
+    lines = {DELIMITED: {"schema": {"type": "string"}}, PLAIN: {"schema": {"type": "string"}}}
+    found[200]["content"] |= streamed | lines
+    return found
+
+
+def _forms(forms: Forms, host: str) -> Forms:
+    """The forms with the server's address beside each row, where there is a place for it."""
+
+    def with_host(form: type[StreamedRows]) -> Callable[[ResultStream], Form]:
+        return lambda stream: form(stream, host)
+
+    return {
+        kind: with_host(form) if isinstance(form, type) and issubclass(form, StreamedRows) else form
+        for kind, form in forms.items()
+    }
+
+
 async def _answer(
-    door: Door,
-    forms: Forms,
-    kind: str,
-    text: str,
-    properties: Mapping[str, str],
-    variables: Mapping[str, str],
+    door: Door, forms: Forms, kind: str, text: str, properties: Mapping[str, Mapping[str, str]]
 ) -> Response:
-    stream = await door.call(door.service.query, text, properties, variables)
+    asked = properties["request"]
+    if asked.get(DEBUG, "").lower() == "true":
+        forms = _forms(forms, door.service.host)
+    stream = await door.call(
+        door.service.query, text, properties["session"], properties["variables"]
+    )
     if isinstance(stream, TextStream):
         return text_response(door, stream)
     return await rows_response(door, stream, forms[kind], kind)
 
 
-@router.post("/query-stream")
+@router.post(
+    "/query-stream",
+    responses=_row_answers(list[Header | list[Any]]),
+    openapi_extra=takes(QueryStreamRequest),
+)
 async def query_stream(kind: QueryStreamKind, body: QueryStream, door: TheDoor) -> Response:
     """Run one query or PRINT; rows are sent as they come."""
-    return await _answer(
-        door,
-        FORMS_OF_QUERY_STREAM,
-        kind,
-        body.sql,
-        body.properties,
-        body.session_variables,
-    )
+    given = {
+        "session": body.properties,
+        "variables": body.session_variables,
+        "request": body.request_properties,
+    }
+    return await _answer(door, FORMS_OF_QUERY_STREAM, kind, body.sql, given)
 
 
-@router.post("/query")
+@router.post("/query", responses=_row_answers(list[StreamedRow]), openapi_extra=takes(KsqlRequest))
 async def query(kind: QueryKind, body: Query, door: TheDoor) -> Response:
     """Do the same with the older body and the older default form."""
-    return await _answer(
-        door,
-        FORMS_OF_QUERY,
-        kind,
-        body.ksql,
-        body.streams_properties,
-        body.session_variables,
-    )
+    given = {
+        "session": body.streams_properties,
+        "variables": body.session_variables,
+        "request": body.request_properties,
+    }
+    return await _answer(door, FORMS_OF_QUERY, kind, body.ksql, given)
 
 
-@router.post("/close-query")
+@router.post(
+    "/close-query",
+    responses={200: {"description": "the query has been ended"}, **errors()},
+    openapi_extra=takes(CloseQueryRequest),
+)
 async def close_query(body: Closing, door: TheDoor) -> Response:
     """End a push query of this server, started by any client."""
     if not await door.call(door.service.close_query, body.query_id):
         raise NoSuchQuery(body.query_id)
     return Response()
-
-
-@router.get("/ws/query")
-async def websocket_query() -> Response:
-    """Refused by name rather than as an unknown path."""
-    raise NotSupportedHere("a query over a websocket (/ws/query)")

@@ -5,29 +5,41 @@ Source: ksqlDB developer guide, REST API, endpoint /status.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from fastapi import APIRouter, Response
 from starlette.exceptions import HTTPException
 
 from ksql.base.errors import NotFound
+from ksql.engine.progress import CommandStatus, StatusName
+from server.api import answers
 from server.asked import JsonKind, TheDoor
 from server.values import dumps
 from server.wire import to_wire
 
-router = APIRouter()
+router = APIRouter(tags=["statements"])
 _TYPES = frozenset(
     ("stream", "table", "type", "terminate", "pause", "resume", "cluster", "topic", "alter_system")
 )
 
 
-@router.get("/status")
+@dataclass(frozen=True, slots=True)
+class Statuses:
+    """The last state of each statement, by command id."""
+
+    command_statuses: Mapping[str, StatusName]
+
+
+@router.get("/status", responses=answers(Statuses))
 async def statuses(kind: JsonKind, door: TheDoor) -> Response:
     """Return the last state of every statement this server knows."""
     found = await door.call(door.service.statuses)
-    states = {command_id: status.status for command_id, status in found.items()}
-    return Response(dumps({"commandStatuses": states}), media_type=kind)
+    states = Statuses({command_id: status.status for command_id, status in found.items()})
+    return Response(dumps(to_wire(states)), media_type=kind)
 
 
-@router.get("/status/{command_id:path}")
+@router.get("/status/{command_id:path}", responses=answers(CommandStatus))
 async def status(kind: JsonKind, command_id: str, door: TheDoor) -> Response:
     """Return the state of one statement; an entity's name may itself contain slashes."""
     if command_id.count("/") < 2:

@@ -15,6 +15,7 @@ from ksql.statements.execute import session
 from ksql.statements.inserts import RowWriter
 from ksql.statements.services import Services
 from ksql.stores.memory import MemoryStore
+from tests.unit.server.schemas import check_entity
 from tests.unit.world import StillMonitor, World
 
 BEGIN_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
@@ -142,6 +143,8 @@ class MemoryService:
     def execute(self, text, properties=None, variables=None, command_sequence_number=None):
         found = self.world.run(text, dict(variables or {}), **dict(properties or {}))
         self.world.drain()
+        for entity in found:
+            check_entity(entity)
         return found
 
     def query(self, text, properties, variables):

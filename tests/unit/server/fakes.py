@@ -12,6 +12,7 @@ from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.engine.progress import CommandStatus
 from ksql.query.results import ResultRow, ResultStream, TextStream
 from ksql.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
+from ksql.statements.cluster import ClusterStatus, HostStatus, HostStoreLags
 from ksql.statements.entities import CurrentStatus, Entity
 from ksql.types import model
 from ksql.types.schema import Column, Role
@@ -163,6 +164,20 @@ class FakeService(KsqlService):
     def health(self) -> Health:
         self.calls.append(("health",))
         return Health({"metastore": True, "kafka": self.healthy, "commandRunner": True})
+
+    @property
+    def host(self) -> str:
+        return "127.0.0.1:8088"
+
+    def cluster_status(self) -> ClusterStatus:
+        status = HostStatus(True, 7, {}, HostStoreLags({}, 7))
+        return ClusterStatus({self.host: status})
+
+    def heard(self, host: str) -> None:
+        self.calls.append(("heard", host))
+
+    def reported(self, host: str, lags: HostStoreLags) -> None:
+        self.calls.append(("reported", host, lags))
 
     def statuses(self) -> Mapping[str, CommandStatus]:
         return {"stream/`S`/create": CommandStatus("SUCCESS", "Stream created")}

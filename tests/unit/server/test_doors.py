@@ -27,7 +27,7 @@ def endpoints():
     routes: list[Any] = [route for router in ROUTERS for route in router.routes]
     for route in routes:
         path = route.path.replace("{command_id:path}", "a/b/c").replace("{name:path}", "x")
-        for method in sorted(route.methods):
+        for method in sorted(getattr(route, "methods", ())):  # a websocket has none
             yield method, path
 
 

@@ -69,9 +69,8 @@ def test_small_endpoints(path: str, body: object) -> None:
         ("GET", "/is_valid_property/foo", 400, 40000),
         ("GET", "/status/stream/%60X%60/create", 404, 40400),
         ("GET", "/status/cat/x/y", 404, 40400),
-        ("GET", "/clusterStatus", 404, 40400),
-        ("POST", "/heartbeat", 404, 40400),
-        ("POST", "/lag", 404, 40400),
+        ("POST", "/heartbeat", 400, 40000),
+        ("POST", "/lag", 400, 40000),
         ("POST", "/inserts-stream", 400, 40000),
         ("GET", "/ws/query", 400, 40000),
     ],
@@ -119,9 +118,10 @@ def test_an_unhealthy_part_tells_why_if_it_is_known() -> None:
     }
 
 
-def test_health_is_asked_for_once_in_a_while() -> None:
+@pytest.mark.parametrize(("age_s", "asked"), [(60.0, 1), (-1.0, 2)])
+def test_health_is_asked_for_once_in_a_while(age_s: float, asked: int) -> None:
     service = FakeService()
-    app = create_app(service)
+    app = create_app(door=Door(service, health_age_s=age_s))
 
     async def twice() -> None:
         transport = httpx.ASGITransport(app)
@@ -131,7 +131,7 @@ def test_health_is_asked_for_once_in_a_while() -> None:
 
     asyncio.run(twice())
     app.state.door.release()
-    assert service.calls == [("health",)]
+    assert service.calls == [("health",)] * asked
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""The API's description: what each route takes and answers, as OpenAPI has it.
+
+Answers are entities and other dataclasses that become JSON by ``server.wire.to_wire``; their
+schemas are made from the same classes by the same rules, so that they cannot differ.
+Source: OpenAPI 3.1; JSON Schema 2020-12.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from inspect import cleandoc
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, TypeAdapter
+
+from ksql.statements.entities import Entity
+from ksql.types.model import SqlType
+from server.wire import JSON, V1_JSON, camel
+
+Schema = dict[str, Any]
+COMPONENTS: Final[dict[str, Schema]] = {}
+"""The named schemas, by name."""
+_PLACE: Final = "#/components/schemas/"
+_SCHEMA_INFO: Final = "SchemaInfo"
+_PLAIN: Final[dict[object, Schema]] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    type(None): {"type": "null"},
+    Any: {},
+}
+
+
+def answers(what: object, *kinds: str) -> dict[int | str, dict[str, Any]]:
+    """Describe a route's answers: a value of that type (or schema) as JSON, and errors."""
+    schema = what if isinstance(what, dict) else schema_of(what)
+    content: dict[str, Any] = {kind: {"schema": schema} for kind in kinds or (V1_JSON, JSON)}
+    return {200: {"description": "done", "content": content}, **errors()}
+
+
+def errors() -> dict[int | str, dict[str, Any]]:
+    """Describe the answers of a route that fails."""
+    content = {JSON: {"schema": {"$ref": _PLACE + "Error"}}}
+    return {
+        "4XX": {"description": "the request's fault", "content": content},
+        "5XX": {"description": "the server's fault, or not now", "content": content},
+    }
+
+
+def takes(body: type[BaseModel]) -> dict[str, Any]:
+    """Describe a route's body; it is read whatever content type it says."""
+    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema_of(body)}}}}
+
+
+def schema_of(what: object) -> Schema:
+    """Return the schema of a type's values on the wire; classes go to the components."""
+    if what == SqlType:
+        return _named(_SCHEMA_INFO, _schema_info)
+    if what in _PLAIN:
+        return _PLAIN[what]
+    if isinstance(what, type) and issubclass(what, BaseModel):
+        return _model(what)
+    if isinstance(what, type) and dataclasses.is_dataclass(what):
+        return _named(what.__name__, lambda: _object(what))
+    if isinstance(what, type) and issubclass(what, Enum):
+        return {"enum": [each.value for each in what]}
+    return _compound(what)
+
+
+def _compound(what: object) -> Schema:
+    origin, arguments = typing.get_origin(what), typing.get_args(what)
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [schema_of(each) for each in arguments]}
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": schema_of(arguments[1])}
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return {"type": "array", "items": schema_of(arguments[0])}
+    raise TypeError(f"no JSON is known for {what}")
+
+
+def one_of(name: str, kinds: Sequence[type]) -> Schema:
+    """Return the schema of a value that is of one of those classes, as a component."""
+    return _named(name, lambda: {"anyOf": [schema_of(each) for each in kinds]})
+
+
+def _named(name: str, make: Any) -> Schema:
+    if name not in COMPONENTS:
+        COMPONENTS[name] = {}  # it may mention itself
+        COMPONENTS[name] = make()
+    return {"$ref": _PLACE + name}
+
+
+def _object(kind: type) -> Schema:
+    hints = typing.get_type_hints(kind)
+    properties: dict[str, Schema] = {}
+    required = []
+    if issubclass(kind, Entity):
+        properties["@type"] = {"const": kind.type_name}
+        required.append("@type")
+    for field in dataclasses.fields(kind):
+        name = camel(field.name)
+        properties[name] = schema_of(hints[field.name])
+        if not field.metadata.get("omit_none"):
+            required.append(name)
+    found: Schema = {"type": "object", "properties": properties, "required": required}
+    return found | {"description": cleandoc(kind.__doc__ or "")}
+
+
+def _model(kind: type[BaseModel]) -> Schema:
+    """A body's schema is pydantic's own, its parts among our components."""
+    return _named(kind.__name__, lambda: _parts(kind))
+
+
+def _parts(kind: type[BaseModel]) -> Schema:
+    schema = TypeAdapter(kind).json_schema(ref_template=_PLACE + "{model}")
+    COMPONENTS.update(schema.pop("$defs", {}))
+    return schema
+
+
+def _schema_info() -> Schema:
+    """See ``server.wire.schema_info``."""
+    this = {"$ref": _PLACE + _SCHEMA_INFO}
+    field = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "schema": this},
+        "required": ["name", "schema"],
+    }
+    none = {"type": "null"}
+    parameters = {
+        "type": "object",
+        "properties": {"precision": {"type": "integer"}, "scale": {"type": "integer"}},
+    }
+    return {
+        "type": "object",
+        "description": "A type of SQL: its name, a STRUCT's fields, an ARRAY's or MAP's members.",
+        "properties": {
+            "type": {"type": "string"},
+            "fields": {"anyOf": [{"type": "array", "items": field}, none]},
+            "memberSchema": {"anyOf": [this, none]},
+            "parameters": parameters,
+        },
+        "required": ["type", "fields", "memberSchema"],
+    }
+
+
+COMPONENTS["Error"] = {
+    "type": "object",
+    "description": "A failure; those of statements name the statement and what was done before.",
+    "properties": {
+        "@type": {"enum": ["generic_error", "statement_error"]},
+        "error_code": {"type": "integer"},
+        "message": {"type": "string"},
+        "statementText": {"type": "string"},
+        "entities": {"type": "array", "items": {"type": "object"}},
+    },
+    "required": ["@type", "error_code", "message"],
+}

@@ -1,0 +1,116 @@
+"""A query over a websocket: a frame with the columns, a frame for each row, and why it ends.
+
+Source: ksqlDB developer guide, REST API, endpoint /ws/query.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import WebSocket
+from starlette.websockets import WebSocketDisconnect
+
+from ksql.query.results import ResultStream, TextStream
+from ksql.statements.entities import FieldInfo
+from server.context import Door
+from server.errors import ShuttingDown, streamed_body
+from server.rows import StreamedRows
+from server.streaming import counter
+from server.values import dumps
+from server.wire import KsqlRequest, to_wire
+
+DONE: Final = 1000
+GOING_AWAY: Final = 1001
+NOT_ACCEPTED: Final = 1003
+SERVER_ERROR: Final = 1011
+_LONGEST_REASON: Final = 120  # bytes, of 123 that a frame of control has for it
+
+
+async def converse(
+    websocket: WebSocket, door: Door, request: KsqlRequest, longest_s: float
+) -> None:
+    """Answer on an accepted websocket and close it; ``longest_s`` bounds its life, 0 does not."""
+    sending = asyncio.ensure_future(_send_all(websocket, door, request))
+    leaving = asyncio.ensure_future(_until_left(websocket))
+    both = {sending, leaving}
+    try:
+        await asyncio.wait(both, timeout=longest_s or None, return_when=asyncio.FIRST_COMPLETED)
+        late = not any(each.done() for each in both)
+    finally:
+        for each in both:
+            each.cancel()
+        outcomes = await asyncio.gather(*both, return_exceptions=True)
+    if late:
+        await _close(websocket, GOING_AWAY, f"open for longer than {longest_s:g} s")
+    elif isinstance(outcomes[0], Exception) and not isinstance(outcomes[0], WebSocketDisconnect):
+        raise outcomes[0]
+
+
+async def refuse(websocket: WebSocket, error: Exception) -> None:
+    """Send what was wrong and close."""
+    body = streamed_body(error)
+    await websocket.send_text(dumps(body).decode())
+    await _close(websocket, _code_of(body), body["message"])
+
+
+def _code_of(body: dict[str, Any]) -> int:
+    if body["error_code"] // 100 < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return NOT_ACCEPTED
+    return GOING_AWAY if body["error_code"] == ShuttingDown.code else SERVER_ERROR
+
+
+async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> None:
+    try:
+        stream = await door.call(
+            door.service.query,
+            request.ksql,
+            request.streams_properties,
+            request.session_variables,
+        )
+        pull = not isinstance(stream, TextStream) and stream.kind == "pull"
+        door.opened(stream, ends_soon=pull)
+        try:
+            websocket.scope.setdefault("state", {})["query_id"] = stream.query_id
+            async for text in _frames(door, stream):
+                await websocket.send_text(text)
+            if door.has_cut(stream):
+                raise ShuttingDown
+        finally:
+            door.closed(stream)
+    except WebSocketDisconnect:
+        raise
+    except Exception as error:  # noqa: BLE001 - the status is sent: a frame must report it
+        await refuse(websocket, error)
+        return
+    await _close(websocket, DONE, "done")
+
+
+async def _frames(door: Door, stream: ResultStream | TextStream) -> AsyncIterator[str]:
+    if isinstance(stream, TextStream):
+        lines = stream.lines()
+        while (texts := await door.wait(lambda: next(lines, None))) is not None:
+            for text in texts:
+                yield text.encode(errors="replace").decode()
+        return
+    form, sent = StreamedRows(stream), counter(stream)
+    yield dumps(to_wire([FieldInfo.of(column) for column in stream.columns])).decode()
+    batches = stream.batches()
+    while (rows := await door.wait(lambda: next(batches, None))) is not None:
+        for row in rows:
+            found = form.row(row)
+            sent(len(found))
+            yield found.decode()
+
+
+async def _until_left(websocket: WebSocket) -> None:
+    """A client has nothing to say but its farewell."""
+    while (await websocket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+async def _close(websocket: WebSocket, code: int, reason: str) -> None:
+    short = reason.encode()[:_LONGEST_REASON].decode(errors="ignore")
+    await websocket.close(code, short)

@@ -1,0 +1,85 @@
+"""HTTP basic authentication before the first route.
+
+A websocket of a browser cannot send a header: there the credentials may be the URL's parameter
+``access_token``.
+Source: RFC 7617.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import orjson
+
+from server.errors import body_of
+from server.users import Unauthorized
+from server.wire import JSON
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from ksql.base.errors import KsqlError
+    from server.users import Users
+
+_SCHEME = b"basic"
+_TOKEN = "access_token"  # noqa: S105 - a parameter's name
+
+
+class SignIn:
+    """An application that answers its users only."""
+
+    def __init__(self, app: ASGIApp, users: Users) -> None:
+        self._app = app
+        self._users = users
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it before its body is read."""
+        refused = None
+        if scope["type"] in ("http", "websocket") and not self._users.is_open(scope["path"]):
+            name, password = credentials(scope) or ("", "")
+            refused = self._users.refusal(name, password) if name else Unauthorized()
+        if refused is None:
+            await self._app(scope, receive, send)
+        else:
+            await self._refuse(refused, scope, send)
+
+    async def _refuse(self, refused: KsqlError, scope: Scope, send: Send) -> None:
+        body = orjson.dumps(body_of(refused))
+        status = refused.code // 100
+        headers = [
+            (b"content-type", JSON.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),  # the body, however long, is not waited for
+        ]
+        if status == 401:
+            realm = self._users.realm.replace("\\", "\\\\").replace('"', '\\"')
+            headers.append(
+                (b"www-authenticate", f'Basic realm="{realm}", charset="UTF-8"'.encode())
+            )
+        of = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
+        if scope["type"] == "websocket" and of not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
+            return
+        await send({"type": f"{of}.start", "status": status, "headers": headers})
+        await send({"type": f"{of}.body", "body": body})
+
+
+def credentials(scope: Scope) -> tuple[str, str] | None:
+    """Return the user and password of a request; None without any that can be read."""
+    scheme, _, token = next(
+        (value for name, value in scope["headers"] if name == b"authorization"), b""
+    ).partition(b" ")
+    if scheme.lower() != _SCHEME:
+        if scope["type"] != "websocket":
+            return None
+        parameters = parse_qs(scope["query_string"].decode("latin-1"))
+        token = parameters.get(_TOKEN, [""])[0].encode("latin-1", "replace")
+    try:
+        text = base64.b64decode(token.strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    name, colon, password = text.partition(":")
+    return (name, password) if colon and name else None

@@ -1,0 +1,225 @@
+"""Users: their files, and what a request without one meets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ksql.base.config import Settings
+from ksql.web.access import Access
+from server.app import create_app
+from server.users import BadUsers, Forbidden, Unauthorized, Users
+from tests.unit.server.fakes import FakeService
+from tests.unit.server.web import ask
+
+REALM = "KsqlServer-Props"
+ENTRY = """
+// who may use ksql
+Other { com.example.Module required file="/no/where"; };
+KsqlServer-Props {
+  org.eclipse.jetty.jaas.spi.PropertyFileLoginModule required
+  debug="false"
+  file="%s";
+};
+"""
+MD5 = hashlib.md5(b"sesame", usedforsecurity=False).hexdigest()
+FILE = f"""
+# name: password, roles
+ada: love lace, admin, reader
+bob: MD5:{MD5}, reader
+zoë: p\\u00e4ss:word
+"""
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> dict[str, str]:
+    users, jaas = tmp_path / "users.properties", tmp_path / "jaas.conf"
+    users.write_text(FILE, encoding="utf-8")
+    jaas.write_text(ENTRY % users, encoding="utf-8")
+    return {
+        "authentication.method": "BASIC",
+        "authentication.realm": REALM,
+        "java.security.auth.login.config": str(jaas),
+    }
+
+
+def users(configuration: dict[str, str], **more: str) -> Users:
+    found = Users.of(Settings({**configuration, **more}))
+    assert found is not None
+    return found
+
+
+def test_nobody_is_asked_unless_it_is_configured() -> None:
+    assert Users.of(Settings({})) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "right"),
+    [
+        ("ada", "love lace", True),
+        ("ada", "love", False),
+        ("ada", "", False),
+        ("bob", "sesame", True),
+        ("bob", MD5, False),
+        ("bob", f"MD5:{MD5}", False),
+        ("zoë", "päss:word", True),
+        ("eve", "", False),
+        ("eve", "love lace", False),
+    ],
+)
+def test_a_user_has_a_password(
+    configured: dict[str, str], name: str, password: str, right: bool
+) -> None:
+    refusal = users(configured).refusal(name, password)
+    assert (refusal is None) == right
+    assert right or isinstance(refusal, Unauthorized)
+
+
+@pytest.mark.parametrize(
+    ("roles", "let_in"),
+    [("*", "ada bob zoë"), ("admin", "ada"), ("x, reader", "ada bob"), ("x", "")],
+)
+def test_a_user_has_roles(configured: dict[str, str], roles: str, let_in: str) -> None:
+    found = users(configured, **{"authentication.roles": roles})
+    words = {"ada": "love lace", "bob": "sesame", "zoë": "päss:word"}
+    refusals = {name: found.refusal(name, word) for name, word in words.items()}
+    assert [name for name, refusal in refusals.items() if refusal is None] == let_in.split()
+    assert all(isinstance(each, Forbidden) for each in refusals.values() if each is not None)
+
+
+@pytest.mark.parametrize(
+    ("jaas", "says"),
+    [
+        ("", "has no entry KsqlServer-Props"),
+        ("KsqlServer-Props { com.example.Ldap required file='x'; };", "does not name a file"),
+        ("KsqlServer-Props { a.PropertyFileLoginModule required; };", "does not name a file"),
+        ("KsqlServer-Props { a.PropertyFileLoginModule required file=/no/x; };", "cannot read"),
+        (None, "cannot read"),
+    ],
+)
+def test_a_jaas_file_that_leads_nowhere(
+    configured: dict[str, str], tmp_path: Path, jaas: str | None, says: str
+) -> None:
+    path = tmp_path / "other.conf"
+    if jaas is not None:
+        path.write_text(jaas)
+    with pytest.raises(BadUsers, match=says):
+        users(configured, **{"java.security.auth.login.config": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "names no users"),
+        ("ada: CRYPT:x", "password of ada"),
+        ("ada: OBF:x", "password of ada"),
+        ("ada:", "password of ada"),
+        ("ada: ,admin", "password of ada"),
+    ],
+)
+def test_passwords_that_cannot_be_checked(
+    configured: dict[str, str], tmp_path: Path, text: str, says: str
+) -> None:
+    (tmp_path / "users.properties").write_text(text)
+    with pytest.raises(BadUsers, match=says):
+        users(configured)
+
+
+@pytest.mark.parametrize("missing", ["authentication.realm", "java.security.auth.login.config"])
+def test_users_without_a_file(configured: dict[str, str], missing: str) -> None:
+    with pytest.raises(BadUsers, match="needs"):
+        users(configured, **{missing: ""})
+
+
+# --- over HTTP ------------------------------------------------------------------------------------
+
+
+def token(text: str) -> dict[str, str]:
+    return {"authorization": "Basic " + base64.b64encode(text.encode()).decode()}
+
+
+def asked(
+    configuration: dict[str, str],
+    path: str,
+    headers: dict[str, str] | None = None,
+    method: str = "GET",
+    access: Access | None = None,
+) -> tuple[httpx.Response, FakeService]:
+    service = FakeService()
+    app = create_app(service, users=users(configuration), access=access)
+    return ask(service, method, path, app=app, headers=headers), service
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        token("ada:love"),
+        token("ada"),
+        token(":"),
+        {"authorization": "Basic %%%"},
+        {"authorization": "Basic"},
+        {"authorization": "Basic " + base64.b64encode(b"\xff:x").decode()},
+        {"authorization": "Bearer YWRhOmxvdmUgbGFjZQ=="},
+    ],
+)
+@pytest.mark.parametrize(("method", "path"), [("GET", "/info"), ("POST", "/ksql/terminate")])
+def test_a_request_without_a_user_is_refused(
+    configured: dict[str, str], headers: dict[str, str], method: str, path: str
+) -> None:
+    answer, service = asked(configured, path, headers, method)
+    assert (answer.status_code, answer.json()) == (
+        401,
+        {"@type": "generic_error", "error_code": 40100, "message": "Unauthorized"},
+    )
+    assert answer.headers["www-authenticate"] == f'Basic realm="{REALM}", charset="UTF-8"'
+    assert service.calls == []
+
+
+@pytest.mark.parametrize("user", ["ada:love lace", "bob:sesame", "zoë:päss:word"])
+def test_a_user_is_answered(configured: dict[str, str], user: str) -> None:
+    assert asked(configured, "/info", token(user))[0].status_code == 200
+
+
+def test_a_user_without_the_role_is_forbidden(configured: dict[str, str]) -> None:
+    answer, _ = asked(configured | {"authentication.roles": "x"}, "/info", token("bob:sesame"))
+    assert (answer.status_code, answer.json()["error_code"]) == (403, 40300)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/healthcheck", 200),
+        ("/v1/metadata", 200),
+        ("/v1/metadata/id", 200),
+        ("/v1/metadata/x", 401),
+        ("/chc/live", 401),
+        ("/docs", 401),
+        ("/openapi.json", 401),
+        ("/nowhere", 401),
+    ],
+)
+def test_some_paths_need_no_user(configured: dict[str, str], path: str, status: int) -> None:
+    assert asked(configured, path)[0].status_code == status
+
+
+def test_other_paths_may_be_opened(configured: dict[str, str]) -> None:
+    configured |= {"authentication.skip.paths": "/info, /chc/*"}
+    found = {path: asked(configured, path)[0].status_code for path in ("/info", "/chc/live", "/")}
+    assert found == {"/info": 200, "/chc/live": 200, "/": 401}
+
+
+def test_a_page_may_ask_beforehand_without_a_user(configured: dict[str, str]) -> None:
+    access = Access(origins=frozenset(["https://ui.example"]))
+    headers = {
+        "origin": "https://ui.example",
+        "access-control-request-method": "POST",
+    }
+    assert asked(configured, "/ksql", headers, "OPTIONS", access)[0].status_code == 200
+    refused = asked(configured, "/ksql", {"origin": "https://ui.example"}, "POST", access)[0]
+    assert refused.status_code == 401
+    assert refused.headers["access-control-allow-origin"] == "https://ui.example"

@@ -1,0 +1,242 @@
+"""Queries over websockets, with a client of its own."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from ksql.base.errors import KsqlError, ServerError, StatementError
+from ksql.query.results import ResultRow
+from ksql.statements.answers import RequestFailed
+from ksql.web.hosting import HttpServer
+from ksql.web.sockets import listen
+from server.app import create_app
+from server.users import Users
+from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
+from tests.unit.server.web import GRACE_S
+
+DATA = rows((1, "a"), (2, None))
+SCHEMA = [
+    {"name": "ID", "schema": {"type": "INTEGER", "fields": None, "memberSchema": None}},
+    {"name": "NAME", "schema": {"type": "STRING", "fields": None, "memberSchema": None}},
+]
+SCHEMA[0]["type"] = "KEY"
+REQUEST = {"ksql": "SELECT;"}
+
+
+@contextlib.contextmanager
+def serving(
+    service: FakeService, users: Users | None = None, longest_s: float = 60.0
+) -> Iterator[tuple[str, FastAPI]]:
+    app = create_app(service, users=users, websocket_s=longest_s)
+    with listen("127.0.0.1", 0) as sock:
+        server = HttpServer(app, [sock], GRACE_S)
+        server.start("http")
+        try:
+            yield f"127.0.0.1:{sock.getsockname()[1]}", app
+        finally:
+            app.state.door.shut()
+            server.stop()
+            app.state.door.release()
+
+
+def opened(
+    place: str, request: object = REQUEST, more: str = "", **options: Any
+) -> ClientConnection:
+    text = request if isinstance(request, str) else json.dumps(request)
+    return connect(f"ws://{place}/ws/query?request={quote(text)}{more}", proxy=None, **options)
+
+
+def heard(web: ClientConnection) -> tuple[list[str], int, str]:
+    """All frames, and the code and reason of the end."""
+    frames = []
+    try:
+        while True:
+            frames.append(str(web.recv(30)))
+    except ConnectionClosed as ended:
+        close = ended.rcvd
+    assert close is not None
+    return frames, close.code, close.reason
+
+
+def answered(service: FakeService, request: object = REQUEST, more: str = "") -> Any:
+    with serving(service) as (place, _), opened(place, request, more) as web:
+        frames, code, reason = heard(web)
+    return [json.loads(frame) for frame in frames], code, reason
+
+
+@pytest.mark.parametrize("kind", ["pull", "push"])
+def test_columns_then_rows_then_the_end(kind: Any) -> None:
+    batches = [DATA, [], [ResultRow((3, None), tombstone=True)]]
+    service = FakeService(stream=lambda: FakeStream(batches, kind, ends_with="Limit Reached"))
+    request = REQUEST | {"streamsProperties": {"a": 1}, "sessionVariables": {"v": "x"}, "odd": 2}
+    found = answered(service, request, "&version=1")
+    assert found == (
+        [
+            SCHEMA,
+            {"row": {"columns": [1, "a"]}},
+            {"row": {"columns": [2, None]}},
+            {"row": {"columns": [3, None], "tombstone": True}},
+        ],
+        1000,
+        "done",
+    )
+    assert service.calls == [("SELECT;", {"a": "1"}, {"v": "x"})]
+
+
+def test_print_gives_a_frame_per_line() -> None:
+    service = FakeService(stream=lambda: FakeText([["Key format: x", "rowtime: 1"], [], ["2 ü"]]))
+    with serving(service) as (place, _), opened(place) as web:
+        assert heard(web) == (["Key format: x", "rowtime: 1", "2 ü"], 1000, "done")
+
+
+@pytest.mark.parametrize(
+    ("request_", "more", "says"),
+    [
+        ("{", "", "not valid JSON"),
+        ({}, "", "lacks the field 'ksql'"),
+        ([], "", "must be a JSON object"),
+        (REQUEST, "&version=2", "no version 2"),
+    ],
+)
+def test_a_wrong_request_is_named(request_: object, more: str, says: str) -> None:
+    service = FakeService()
+    [error], code, reason = answered(service, request_, more)
+    assert (error["error_code"], code, service.calls) == (40000, 1003, [])
+    assert says in error["message"]
+    assert says in reason
+
+
+def test_a_request_must_be_there() -> None:
+    with (
+        serving(FakeService()) as (place, _),
+        connect(f"ws://{place}/ws/query", proxy=None) as web,
+    ):
+        [frame], code, _ = heard(web)
+    assert (json.loads(frame)["message"], code) == ("the parameter 'request' is missing", 1003)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "closes"),
+    [
+        (RequestFailed(StatementError("no such source"), "SELECT;"), 40001, 1003),
+        (RequestFailed(ServerError("no broker")), 50000, 1011),
+        (KsqlError("no"), 40000, 1003),
+        (ValueError("a defect"), 50000, 1011),
+    ],
+)
+def test_a_query_that_fails_says_why(error: Exception, code: int, closes: int) -> None:
+    [before], closed, _ = answered(FakeService(stream=error))
+    assert (before["error_code"], closed) == (code, closes)
+    stream = lambda: FakeStream([DATA, error])  # noqa: E731 - one expression
+    frames, closed, reason = answered(FakeService(stream=stream))
+    assert (frames[:2], frames[-1]["error_code"], closed) == (
+        [SCHEMA, {"row": {"columns": [1, "a"]}}],
+        code,
+        closes,
+    )
+    assert frames[-1]["message"].startswith(reason[:20])
+    assert "a defect" not in str(frames)
+
+
+def test_the_reason_fits_into_a_frame() -> None:
+    _, code, reason = answered(FakeService(stream=KsqlError("ü" * 200)))
+    assert (code, reason) == (1003, "ü" * 60)
+
+
+def leave(web: ClientConnection) -> None:
+    web.close()
+
+
+def vanish(web: ClientConnection) -> None:
+    web.socket.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("how", [leave, vanish])
+def test_a_client_that_leaves_ends_its_query(how: Callable[[ClientConnection], None]) -> None:
+    stream = FakeStream([DATA])
+    with serving(FakeService(stream=lambda: stream)) as (place, app), opened(place) as web:
+        assert json.loads(web.recv(30)) == SCHEMA
+        web.send("words that nobody asked for")
+        assert json.loads(web.recv(30)) == {"row": {"columns": [1, "a"]}}
+        assert not stream.ended.is_set()
+        how(web)
+        assert stream.ended.wait(30)
+        assert app.state.door.running == 0
+
+
+def test_the_end_of_the_server_is_said() -> None:
+    stream = FakeStream([DATA])
+    with serving(FakeService(stream=lambda: stream)) as (place, app), opened(place) as web:
+        for _ in range(3):
+            web.recv(30)
+        app.state.door.shut()
+        [frame], code, _ = heard(web)
+    assert (json.loads(frame)["error_code"], code) == (50303, 1001)
+
+
+def test_a_websocket_lives_so_long() -> None:
+    stream = FakeStream([DATA])
+    with (
+        serving(FakeService(stream=lambda: stream), longest_s=0.2) as (place, _),
+        opened(place) as web,
+    ):
+        frames, code, reason = heard(web)
+        assert stream.ended.wait(30)
+    assert (len(frames), code, reason) == (3, 1001, "open for longer than 0.2 s")
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status", "code"),
+    [
+        ("localhost", "https://evil.example", 403, 40300),
+        ("evil.example", None, 421, 42100),
+        ("evil.example", "http://evil.example", 421, 42100),
+    ],
+)
+def test_foreign_pages_are_refused(host: str, origin: Any, status: int, code: int) -> None:
+    service = FakeService()
+    with serving(service) as (place, _), socket.create_connection(place.split(":")) as sock:
+        with pytest.raises(InvalidStatus) as refused:
+            opened(host, origin=origin, sock=sock)
+        response = refused.value.response
+        body = json.loads(response.body or b"")
+    assert (response.status_code, body["error_code"], service.calls) == (status, code, [])
+
+
+def test_a_user_has_a_header_or_a_token() -> None:
+    service = FakeService(stream=lambda: FakeStream([DATA], "pull"))
+    token = base64.b64encode(b"ada:love").decode()
+    with serving(service, Users("ksql", {"ada": ("love", frozenset())})) as (place, _):
+        for more in ("", "&access_token=bm9ib2R5Og==", "&access_token=%FF"):
+            with pytest.raises(InvalidStatus) as refused:
+                opened(place, more=more)
+            assert refused.value.response.status_code == 401
+            assert refused.value.response.headers["www-authenticate"].startswith("Basic")
+        assert service.calls == []
+        with opened(place, more=f"&access_token={quote(token)}") as web:
+            assert heard(web)[1] == 1000
+        with opened(place, additional_headers={"Authorization": f"Basic {token}"}) as web:
+            assert heard(web)[1] == 1000
+
+
+def test_what_is_no_websocket_is_told_so() -> None:
+    with serving(FakeService()) as (place, _):
+        plain = httpx.get(f"http://{place}/ws/query")
+        assert (plain.status_code, plain.json()["error_code"]) == (400, 40000)
+        with pytest.raises(InvalidStatus) as refused:
+            opened(place, REQUEST | {"odd": "x" * 9_000})
+        assert refused.value.response.status_code == 400
+        with opened(place) as web:  # the server is well
+            assert heard(web)[1] == 1003
