@@ -64,6 +64,8 @@ def _code_of(body: dict[str, Any]) -> int:
 
 async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> None:
     try:
+        if request.command_sequence_number is not None:
+            await door.call(door.service.await_command, request.command_sequence_number)
         stream = await door.call(
             door.service.query,
             request.ksql,

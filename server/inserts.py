@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from ksql.statements.inserts import RowWriter
 from ksql.statements.services import Delivery
 from ksql.web.access import BodyTooLong
 from server.context import Door
-from server.errors import streamed_body
+from server.errors import ShuttingDown, streamed_body
 from server.values import dumps
 from server.wire import DELIMITED, BadRequest
+
+_LOOK_S = 0.25  # between two looks whether the server ends, while a client is silent
 
 
 @dataclass(frozen=True)
@@ -102,16 +105,29 @@ class InsertsResponse(Response):
         await _send(send, self._form.first)
         try:
             await self._write(send, self._first)
-            async for batch in self._more:
+            while not self._ended and (batch := await self._next()) is not None:
                 await self._write(send, batch)
-                if self._ended:
-                    break
         except ClientDisconnect:
             return
-        except BodyTooLong as error:
+        except (BodyTooLong, ShuttingDown) as error:
             begun = self._sequence > 0
             await _send(send, self._form.text([self._ack(self._told(error))], begun=begun))
         await _send(send, self._form.last, more=False)
+
+    async def _next(self) -> list[bytes] | None:
+        """The next rows; None at the end.
+
+        Raises: ShuttingDown, when the server ends while the client is silent.
+        """
+        coming = asyncio.ensure_future(anext(self._more, None))
+        try:
+            while not coming.done():
+                await asyncio.wait((coming,), timeout=_LOOK_S)
+                if not coming.done() and self._door.state == "TERMINATING":
+                    raise ShuttingDown
+            return coming.result()
+        finally:
+            coming.cancel()
 
     async def _write(self, send: Send, batch: list[bytes]) -> None:
         begun = self._sequence > 0

@@ -56,13 +56,19 @@ class KsqlService(House):
         """
         if self._lost:
             raise RequestFailed(NotInCharge(self._lost), text)
-        if command_sequence_number is not None and command_sequence_number >= 0:
-            self._await_command(command_sequence_number)
+        if command_sequence_number is not None:
+            self.await_command(command_sequence_number)
         done = requests.run(text, self.services, self.settings, properties, variables)
         found = self.log.quarantine
         return done if found is None else [e.warned(each, found.trouble.text()) for each in done]
 
-    def _await_command(self, offset: int) -> None:
+    def await_command(self, offset: int) -> None:
+        """Wait until the command topic has been replayed up to there; at once if it is negative.
+
+        Raises: CommandTimeout.
+        """
+        if offset < 0:
+            return
         timeout_ms = self.settings.number("ksql.server.command.response.timeout.ms")
         deadline = time.monotonic() + timeout_ms / 1000
         while self._next_command(offset) <= offset:

@@ -37,6 +37,8 @@ class Compression:
                 responder = GZipResponder(self._app, _LEAST_BYTES, _LEVEL)
             case "deflate":
                 responder = _Deflate(self._app, _LEAST_BYTES, _LEVEL)
+            case None if scope["method"] == "POST":  # kept by no cache, so nothing to say of it
+                responder = self._app
             case _:
                 responder = IdentityResponder(self._app, _LEAST_BYTES)
         await responder(scope, receive, send)

@@ -146,6 +146,8 @@ async def query(kind: QueryKind, body: Query, door: TheDoor) -> Response:
         "variables": body.session_variables,
         "request": body.request_properties,
     }
+    if body.command_sequence_number is not None:
+        await door.call(door.service.await_command, body.command_sequence_number)
     return await _answer(door, FORMS_OF_QUERY, kind, body.ksql, given)
 
 

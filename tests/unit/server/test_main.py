@@ -32,8 +32,10 @@ print(*service.events)
 
 
 @contextmanager
-def server() -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    command = [sys.executable, "-c", SCRIPT]
+def server(
+    script: str = SCRIPT, *arguments: str
+) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    command = [sys.executable, "-c", script, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
@@ -59,6 +61,42 @@ def test_a_signal_ends_queries_then_the_service() -> None:
             assert json.loads(list(lines)[-1])["error_code"] == 50303
         assert process.wait(10) == 0
         assert out.read() == "start stop\n"
+
+
+PULLING = """
+import sys, time
+from pathlib import Path
+import server.main
+from tests.unit.server.fakes import FakeService, FakeStream, rows
+
+class Slow(FakeStream):
+    def batches(self):
+        yield rows((1, "a"))
+        while not Path(sys.argv[1]).exists():
+            time.sleep(0.02)
+            yield []
+        yield rows((2, "b"))
+
+server.main.DRAIN_S = 60.0
+service = FakeService(stream=lambda: Slow(kind="pull"))
+server.main.run_server({"listeners": "http://127.0.0.1:0"}, lambda configuration: service)
+"""
+
+
+def test_a_pull_query_is_answered_to_its_end_and_new_requests_are_refused(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    with server(PULLING, str(go)) as (process, out):
+        url = out.readline().split()[5]
+        with httpx.stream("POST", f"{url}/query-stream", json={"sql": "S;"}, timeout=60) as answer:
+            lines = answer.iter_lines()
+            assert [next(lines), next(lines)][1] == '[1,"a"]'
+            process.send_signal(signal.SIGTERM)
+            while (late := httpx.get(f"{url}/info")).status_code == 200:
+                assert process.poll() is None
+            assert (late.status_code, late.json()["error_code"]) == (503, 50303)
+            go.touch()
+            assert list(lines) == ['[2,"b"]']
+        assert process.wait(60) == 0
 
 
 HANGING = """

@@ -47,6 +47,12 @@ def test_it_is_named_in_answers_to_pull_queries_only(kind: Any, properties: obje
     assert found[1] == {"row": {"columns": [1, "a"]}}
 
 
+def test_a_query_waits_for_a_command() -> None:
+    service = FakeService(stream=lambda: FakeStream([DATA], "pull"))
+    ask(service, "POST", "/query", json={"ksql": "S;", "commandSequenceNumber": 7})
+    assert service.calls == [("await", 7), ("S;", {}, {})]
+
+
 def test_a_limit_that_is_reached_is_too_many_requests() -> None:
     limit = RequestFailed(TooManyRequests("Host is at rate limit"), "SELECT;")
     answer = asked(FakeService(stream=limit))

@@ -95,6 +95,12 @@ def test_columns_then_rows_then_the_end(kind: Any) -> None:
     assert service.calls == [("SELECT;", {"a": "1"}, {"v": "x"})]
 
 
+def test_a_query_waits_for_a_command() -> None:
+    service = FakeService(stream=lambda: FakeStream([DATA], "pull"))
+    answered(service, REQUEST | {"commandSequenceNumber": 7})
+    assert service.calls == [("await", 7), ("SELECT;", {}, {})]
+
+
 def test_print_gives_a_frame_per_line() -> None:
     service = FakeService(stream=lambda: FakeText([["Key format: x", "rowtime: 1"], [], ["2 ü"]]))
     with serving(service) as (place, _), opened(place) as web:

@@ -35,7 +35,7 @@ def test_the_client_chooses(accepted, found):
     assert coding(accepted) == found
 
 
-def answer(accepted, *pieces):
+def answer(accepted, *pieces, method="GET"):
     """The headers and pieces of an answer of those pieces."""
     sent = []
 
@@ -49,7 +49,7 @@ def answer(accepted, *pieces):
     async def send(message):
         sent.append(message)
 
-    scope = {"type": "http", "headers": [(b"accept-encoding", accepted)]}
+    scope = {"type": "http", "method": method, "headers": [(b"accept-encoding", accepted)]}
     asyncio.run(Compression(app)(scope, None, send))
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return headers, [message["body"] for message in sent[1:]]
@@ -77,11 +77,16 @@ def test_a_row_is_there_when_it_is_sent(name, bits):
     assert reader.eof
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(("accepted", "body"), [(b"", LONG), (b"br", LONG), (b"gzip", b"short")])
-def test_what_is_not_compressed(accepted, body):
-    headers, pieces = answer(accepted, body)
+def test_what_is_not_compressed(accepted, body, method):
+    headers, pieces = answer(accepted, body, method=method)
     assert "content-encoding" not in headers
     assert pieces == [body]
+
+
+def test_a_cache_learns_that_the_coding_depends_on_the_request():
+    assert answer(b"", LONG)[0]["vary"] == "Accept-Encoding"
 
 
 def test_a_websocket_is_left_alone():

@@ -1,0 +1,163 @@
+"""Clients of every kind: over websockets, such as never read, such as ask for too much."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import socket
+from urllib.parse import quote
+
+import httpx
+import pytest
+from websockets.sync.client import connect
+
+from ksql.web.hosting import HttpServer
+from server.app import create_app
+from server.context import Door
+from tests.kafka.servers import EARLIEST, Hosted
+from tests.kafka.wires import PATIENCE_S, await_true, produce, unique
+
+S, T, WIDE = (unique(stem).upper() for stem in ("s", "t", "wide"))
+LONG = "x" * 10_000
+WIDE_ROWS = 1_500
+
+
+@pytest.fixture(scope="module")
+def server(broker, runtime, tmp_path_factory):
+    """A service with a table over two partitions, and a stream of 15 MB."""
+    properties = {
+        "ksql__heartbeat__enable": "true",
+        "ksql__advertised__listener": "http://here.example:7000",
+        "ksql__query__pull__max__hourly__bandwidth__megabytes": "20",
+    }
+    state = tmp_path_factory.mktemp("state")
+    hosted = Hosted(broker.bootstrap, runtime, state, unique("svc") + "_", **properties)
+    try:
+        hosted.start()
+        hosted.http.ksql(
+            f"CREATE STREAM {S} (K STRING KEY, A INT) "
+            f"WITH (KAFKA_TOPIC='{S}', PARTITIONS=2, VALUE_FORMAT='JSON');"
+            f"CREATE TABLE {T} AS SELECT K, COUNT(*) AS C FROM {S} GROUP BY K;"
+            f"CREATE STREAM {WIDE} (A STRING) "
+            f"WITH (KAFKA_TOPIC='{WIDE}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        )
+        produce(hosted.bootstrap, S, [(f"k{n % 10}", {"A": n}) for n in range(100)])
+        produce(hosted.bootstrap, WIDE, [("k", {"A": LONG}) for _ in range(WIDE_ROWS)])
+        await_true(
+            "everything is counted",
+            lambda: sum(r[1] for r in hosted.http.rows(f"SELECT * FROM {T};")) == 100,
+        )
+        yield hosted
+    finally:
+        hosted.stop()
+
+
+@contextlib.contextmanager
+def impatient(service, patience_s):
+    """The service at a door that waits so long for a client that does not read."""
+    door = Door(service)
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        web = HttpServer(create_app(door=door), [sock], 1, None, patience_s)
+        web.start("http")
+        try:
+            yield sock.getsockname(), door
+        finally:
+            door.shut()
+            web.stop()
+            door.release()
+
+
+def test_the_lag_of_each_partition_is_that_of_its_topic(server, http):
+    query = f"CTAS_{T}"
+
+    def status():
+        [(host, found)] = http.client.get("/clusterStatus").json()["clusterStatus"].items()
+        assert (host, found["hostAlive"]) == ("here.example:7000", True)
+        [store] = [s for s in found["hostStoreLags"]["stateStoreLags"] if s.startswith(query)]
+        assert store.endswith(f"#{T}")
+        [held] = [v for k, v in found["activeStandbyPerQuery"].items() if k.startswith(query)]
+        assert held["activeStores"] == [T]
+        assert [part["partition"] for part in held["activePartitions"]] == [0, 1]
+        return found["hostStoreLags"]["stateStoreLags"][store]["lagByPartition"]
+
+    await_true("nothing is lacking", lambda: all(p["offsetLag"] == 0 for p in status().values()))
+    before = status()
+    ends = server.service.admin.end_offsets([T])
+    assert {p: lag["endOffsetPosition"] for p, lag in before.items()} == {
+        str(partition): end for (_, partition), end in ends.items()
+    }
+    produce(server.bootstrap, S, [(f"k{n}", {"A": n}) for n in range(10)])
+    await_true(
+        "the store has moved on",
+        lambda: (
+            sum(p["currentOffsetPosition"] for p in status().values())
+            > sum(p["currentOffsetPosition"] for p in before.values())
+        ),
+    )
+
+
+def test_a_push_query_over_a_websocket(server, http):
+    request = {"ksql": f"SELECT K, A FROM {S} EMIT CHANGES LIMIT 3;", "streamsProperties": EARLIEST}
+    url = http.url.replace("http:", "ws:") + f"/ws/query?request={quote(json.dumps(request))}"
+    with connect(url, proxy=None) as web:
+        frames = [json.loads(frame) for frame in web]
+        assert web.close_code == 1000
+    assert [column["name"] for column in frames[0]] == ["K", "A"]
+    assert [set(frame["row"]) for frame in frames[1:]] == [{"columns"}] * 3
+    await_true("it has ended", lambda: server.running_streams == 0)
+
+
+def test_a_pull_query_over_a_websocket_and_one_that_is_wrong(http):
+    for sql, last in (
+        (f"SELECT K, C FROM {T} WHERE K='k3';", ["row"]),
+        ("SELECT * FROM NOTHING_THERE;", ["@type", "error_code", "message", "statementText"]),
+    ):
+        url = (
+            http.url.replace("http:", "ws:")
+            + f"/ws/query?request={quote(json.dumps({'ksql': sql}))}"
+        )
+        with connect(url, proxy=None) as web:
+            frames = [json.loads(frame) for frame in web]
+        assert set(last) <= set(frames[-1])
+
+
+def test_a_client_that_never_reads_its_push_query(server, caplog):
+    body = json.dumps({"sql": f"SELECT A FROM {WIDE} EMIT CHANGES;", "properties": EARLIEST})
+    head = f"POST /query-stream HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+    with impatient(server.service, 0.5) as (place, door), socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(PATIENCE_S)
+        client.connect(place)
+        client.sendall(f"{head}\r\n{body}".encode())
+        await_true("it has begun", lambda: door.running == 1)
+        [query] = [str(each.plan.query_id) for each in server.service.reads.pushes()]
+        await_true("it has ended", lambda: door.running == 0)
+        await_true("nobody lists it", lambda: not server.service.reads.pushes())
+    [record] = [each for each in caplog.records if each.message == "client_takes_nothing"]
+    assert (record.path, record.query_id) == ("/query-stream", query)
+
+
+def test_answers_are_compressed(http):
+    sql = f"SELECT A FROM {WIDE} LIMIT 20;"
+    plain = {"accept-encoding": "identity"}
+    sent = {"json": {"sql": sql}}
+    whole = httpx.post(f"{http.url}/query-stream", headers=plain, timeout=PATIENCE_S, **sent)
+    assert whole.text.count(LONG) == 20
+    packed = {"accept-encoding": "gzip"}
+    with httpx.stream(
+        "POST", f"{http.url}/query-stream", headers=packed, timeout=PATIENCE_S, **sent
+    ) as answer:
+        data = b"".join(answer.iter_raw())
+    assert answer.headers["content-encoding"] == "gzip"
+    assert len(data) < len(whole.content) / 50
+    assert gzip.decompress(data).splitlines()[1:] == whole.content.splitlines()[1:]
+
+
+def test_who_asks_for_too_much_is_told_so(http):
+    """Runs last: then the service answers no more pull queries."""
+    for _ in range(2):
+        assert len(http.rows(f"SELECT A FROM {WIDE};")) == WIDE_ROWS
+    refused = http.refused_query(f"SELECT * FROM {T} WHERE K='k3';")
+    assert (refused["error_code"], refused["@type"]) == (42900, "generic_error")
+    assert refused["message"] == "Host is at bandwidth rate limit for pull queries."
