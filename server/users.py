@@ -61,7 +61,7 @@ class Forbidden(KsqlError):
 
 @dataclass(frozen=True)
 class Users:
-    """Who may use the server; ``users`` has password and roles of each."""
+    """The users of the server; ``users`` has password and roles of each."""
 
     realm: str
     users: Mapping[str, tuple[str, frozenset[str]]]

@@ -1,7 +1,7 @@
 """The servers of the service as one of them knows them: who lives, and how far their stores are.
 
-A server alone knows itself. What others report of themselves over /heartbeat and /lag is kept and
-shown beside it.
+A server alone knows itself. The reports of others over /heartbeat and /lag are kept and shown
+along with it.
 Source: KIP-535; ksqlDB developer guide, REST API, endpoint /clusterStatus.
 """
 

@@ -20,7 +20,7 @@ _LEAST_BYTES: Final = 500  # of an answer that is whole; a shorter one fits into
 
 
 class Compression:
-    """An application whose answers are compressed for those who ask for it."""
+    """An application whose answers are compressed for clients that ask for it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -49,7 +49,7 @@ class Http1(H11Protocol):
         super().connection_lost(exc)
 
     def _hang_up(self) -> None:
-        unread.note(self.scope or {}, self._patience_s)
+        unread.note(self.scope, self._patience_s)
 
     def _should_upgrade(self) -> bool:
         """A target too long for a websocket is answered by the application, with the reason."""

@@ -70,7 +70,7 @@ class NoTrustStore(StartError):
     def __init__(self, asked: str) -> None:
         super().__init__(
             f"{CLIENTS}={asked}, but the server does not know whom to trust",
-            hint=f"Name a PEM file with the certificates of those who sign clients': {TRUSTED}=..",
+            hint=f"Name a PEM file with the certificates that clients' are signed with: {TRUSTED}=..",
         )
 
 
@@ -80,7 +80,7 @@ class BadTrustStore(StartError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(
             f"the trust store {path} cannot be used: {why}",
-            hint="It must hold the certificates of those who sign clients' certificates, as PEM.",
+            hint="It must hold the certificates that clients' are signed with, as PEM.",
         )
 
 

@@ -27,7 +27,7 @@ class InsertsRequest(Body):
 
 
 class Acknowledgement(Body):
-    """What became of a row; ``error_code`` and ``message`` say why it was not written."""
+    """The outcome of one row; ``error_code`` and ``message`` say why it was not written."""
 
     status: Literal["ok", "error"]
     seq: int

@@ -16,7 +16,7 @@ from ksql.query.results import ResultStream, TextStream
 from server.api import answers, errors, takes
 from server.asked import TheDoor, accepts, body_of
 from server.context import Door
-from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, StreamedRows
+from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, ProtobufRows, StreamedRows
 from server.streaming import PLAIN, rows_response, text_response
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF, Body, KsqlRequest, Texts
 
@@ -98,15 +98,12 @@ def _row_answers(json: object) -> dict[int | str, dict[str, Any]]:
 
 
 def _forms(forms: Forms, host: str) -> Forms:
-    """The forms with the server's address beside each row, where there is a place for it."""
-
-    def with_host(form: type[StreamedRows]) -> Callable[[ResultStream], Form]:
-        return lambda stream: form(stream, host)
-
-    return {
-        kind: with_host(form) if isinstance(form, type) and issubclass(form, StreamedRows) else form
-        for kind, form in forms.items()
+    """Return the forms with the server's address in each row, where there is a place for it."""
+    named: dict[Callable[[ResultStream], Form], Callable[[ResultStream], Form]] = {
+        StreamedRows: lambda stream: StreamedRows(stream, host),
+        ProtobufRows: lambda stream: ProtobufRows(stream, host),
     }
+    return {kind: named.get(form, form) for kind, form in forms.items()}
 
 
 async def _answer(

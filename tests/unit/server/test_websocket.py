@@ -51,9 +51,7 @@ def serving(
             app.state.door.release()
 
 
-def opened(
-    place: str, request: object = REQUEST, more: str = "", **options: Any
-) -> ClientConnection:
+def opened(place: str, request: object = REQUEST, more: str = "", **options: Any) -> Any:
     text = request if isinstance(request, str) else json.dumps(request)
     return connect(f"ws://{place}/ws/query?request={quote(text)}{more}", proxy=None, **options)
 
@@ -61,6 +59,7 @@ def opened(
 def heard(web: ClientConnection) -> tuple[list[str], int, str]:
     """All frames, and the code and reason of the end."""
     frames = []
+    close = None
     try:
         while True:
             frames.append(str(web.recv(30)))
