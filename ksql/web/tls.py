@@ -70,7 +70,7 @@ class NoTrustStore(StartError):
     def __init__(self, asked: str) -> None:
         super().__init__(
             f"{CLIENTS}={asked}, but the server does not know whom to trust",
-            hint=f"Name a PEM file with the certificates that clients' are signed with: {TRUSTED}=..",
+            hint=f"Name a PEM file with the certificates that sign clients': {TRUSTED}=..",
         )
 
 

@@ -98,7 +98,7 @@ def _row_answers(json: object) -> dict[int | str, dict[str, Any]]:
 
 
 def _forms(forms: Forms, host: str) -> Forms:
-    """Return the forms with the server's address in each row, where there is a place for it."""
+    """Return the forms with the server's address in each row, where there is a place."""
     named: dict[Callable[[ResultStream], Form], Callable[[ResultStream], Form]] = {
         StreamedRows: lambda stream: StreamedRows(stream, host),
         ProtobufRows: lambda stream: ProtobufRows(stream, host),
