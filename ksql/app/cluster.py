@@ -124,8 +124,8 @@ class Cluster:
         lags = {
             f"{source.created_by}#{source.name}": StateStoreLags(
                 {
-                    str(partition): _lag(store.position() or 0, ends[source.topic, partition])
-                    for partition, store in sorted(table.stores.items())
+                    str(partition): _lag(part.reached, ends[part.place])
+                    for partition, part in sorted(table.parts.items())
                 }
             )
             for source, table in tables
@@ -139,7 +139,7 @@ class Cluster:
 
 
 def _active(source: DataSource, table: Materialized) -> ActiveStandby:
-    partitions = tuple(TopicPartition(source.topic, number) for number in sorted(table.stores))
+    partitions = tuple(TopicPartition(source.topic, number) for number in sorted(table.parts))
     return ActiveStandby(active_stores=(source.name,), active_partitions=partitions)
 
 

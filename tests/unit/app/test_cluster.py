@@ -6,6 +6,8 @@ import pytest
 
 from ksql.app.cluster import ENABLED, Cluster, HeartbeatsOff, own_host
 from ksql.base.config import Settings
+from ksql.query.filling import Filled
+from ksql.query.keeping import Keeping
 from ksql.query.materialize import Materialized
 from ksql.statements.cluster import HostStoreLags, LagInfo, StateStoreLags
 from ksql.statements.entities import TopicPartition
@@ -35,12 +37,11 @@ class Tables:
     def table(self, source):
         if source.name not in self.positions:
             return None
-        stores = {}
-        for number, position in enumerate(self.positions[source.name]):
-            stores[number] = MemoryStore()
-            if position is not None:
-                stores[number].commit([], position)
-        return Materialized(source, stores)
+        parts = {
+            number: Filled((source.topic, number), MemoryStore(), 1.0, reached=position)
+            for number, position in enumerate(self.positions[source.name])
+        }
+        return Materialized(source, Keeping("IN_MEMORY", None, 1_000), parts)
 
 
 class Clock:
@@ -72,7 +73,7 @@ def test_the_lag_of_each_partition():
 
 def test_a_store_that_holds_nothing_yet_lacks_all():
     world = World(SETUP)
-    [status] = cluster(tables=Tables(T=(None,))).status(world.catalog).cluster_status.values()
+    [status] = cluster(tables=Tables(T=(0,))).status(world.catalog).cluster_status.values()
     [store] = status.host_store_lags.state_store_lags.values()
     assert store.lag_by_partition == {"0": LagInfo(0, 10, 10)}
 
