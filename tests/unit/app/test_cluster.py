@@ -38,7 +38,9 @@ class Tables:
         if source.name not in self.positions:
             return None
         parts = {
-            number: Filled((source.topic, number), MemoryStore(), 1.0, reached=position)
+            number: Filled(
+                place=(source.topic, number), store=MemoryStore(), commit_s=1.0, reached=position
+            )
             for number, position in enumerate(self.positions[source.name])
         }
         return Materialized(source, Keeping("IN_MEMORY", None, 1_000), parts)
