@@ -14,7 +14,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt lint types layers unit golden spark kafka qtt bench docs lock \
+.PHONY: help setup demo test check fast fmt lint types layers unit golden spark kafka qtt bench docs lock \
 	proof-fresh proof-crash proof-scale proof-soak proof-qtt proof-fuzz proof-upgrades \
 	proof-cuts proof-streams proof-clients
 
@@ -38,7 +38,11 @@ test: setup ## everything that CI runs
 	@$(MAKE) --no-print-directory kafka
 	@$(MAKE) --no-print-directory qtt
 
-check: lint types layers docs unit golden ## the fast part: no JVM
+check: setup ## the fast part: no JVM; on JOBS cores
+	@$(MAKE) --no-print-directory -j$$(($(JOBS) + 1)) lint types layers docs fast
+
+fast: setup
+	@KSQL_QUICK_TESTS=1 $(RUN) -m tests.parallel -j $(JOBS) tests/unit tests/golden
 
 fmt: setup ## format and fix what can be fixed
 	@$(RUN) -m ruff format .
@@ -59,7 +63,7 @@ docs: setup ## the documents as a site in build/docs; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 unit: setup ## no JVM
-	$(PYTEST) -q -n $(JOBS) tests/unit
+	$(RUN) -m tests.parallel -j $(JOBS) tests/unit
 
 golden: setup ## statement and expected text
 	$(PYTEST) -q tests/golden

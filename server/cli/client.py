@@ -6,8 +6,10 @@ import codecs
 import contextlib
 import json
 import re
+import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -90,13 +92,23 @@ class Number(str):
 _DECODER = json.JSONDecoder(parse_float=Number)
 
 
+@cache
+def _trust() -> ssl.SSLContext:
+    """Read the authorities that are trusted, once for all clients."""
+    return httpx.create_ssl_context()
+
+
 class Client:
     """One server at one address; one user."""
 
     def __init__(self, url: str, auth: tuple[str, str] | None = None) -> None:
         self.url = url.rstrip("/")
         self._http = httpx.Client(
-            base_url=self.url, auth=auth, timeout=_TIMEOUT, headers={"accept": V1_JSON}
+            base_url=self.url,
+            auth=auth,
+            timeout=_TIMEOUT,
+            headers={"accept": V1_JSON},
+            verify=_trust(),
         )
         self._auth = auth
 

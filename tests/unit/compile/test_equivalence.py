@@ -16,6 +16,7 @@ from ksql.compile.compile import compile_expr, compile_predicate, compile_projec
 from ksql.compile.errors import TooDeep
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import parameters, spread
+from tests.examples import examples
 from tests.parsing import parse_expression
 from tests.unit.compile.interpreter import Interpreter
 from tests.unit.compile.support import COLUMNS, SCOPE, functions, row
@@ -130,7 +131,7 @@ def same(x, y):
     return type(x) is type(y) and (x == y or (x != x and y != y))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(ANY, st.lists(ROWS, min_size=1, max_size=5))
 def test_expressions(text, rows):
     bound = bind(parse_expression(text), SCOPE, KNOWN)
@@ -156,7 +157,7 @@ def test_expressions(text, rows):
         assert sum(message.startswith(start) for message in logged) >= count
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(KINDS["bool"], ANY, st.lists(ROWS, max_size=5))
 def test_filters(condition, text, rows):
     where = bind(parse_expression(condition), SCOPE, KNOWN)

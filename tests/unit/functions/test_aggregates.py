@@ -17,6 +17,7 @@ from ksql.functions.resolve import resolve
 from ksql.functions.spec import AggregateFunction
 from ksql.java.errors import EvaluationError
 from ksql.types.model import NULL
+from tests.examples import examples
 from tests.unit.functions.harness import D, aggregate, fold, result, types_of
 
 NAN = math.nan
@@ -238,7 +239,7 @@ def coded():
 
 
 @pytest.mark.parametrize("made", list(coded()))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_code_equals_functions(made, data):
     column = VALUES[made.params[0].split()[0]] if made.params else st.none()

@@ -12,6 +12,7 @@ from ksql.functions.instantiate import instantiate_scalar
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import parameters, spread
 from ksql.functions.spec import Scalar
+from tests.examples import examples
 from tests.unit.functions.harness import evaluate, sql
 
 VALUES = {
@@ -52,7 +53,7 @@ def test_arguments_may_assign(function, index):
 
 
 @pytest.mark.parametrize(("function", "index"), list(coded()))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_code_equals_row(function, index, data):
     declared = parameters(function.overloads[index])

@@ -12,6 +12,7 @@ from ksql.java.regex import BadRegex, TooSlow, compile_java, matcher, replace_al
 from ksql.java.regex import budget as budgets
 from ksql.java.regex.budget import LONGEST_S, PER_PERIOD_S, PERIOD_S, SHORTEST_S, Budget
 from ksql.java.regex.matcher import JavaRegex
+from tests.examples import examples
 
 
 class Clock:
@@ -106,7 +107,7 @@ patterns = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(pattern=patterns, text=st.text(alphabet="abBé \n\r\U0001f680\ud800", max_size=8))
 def test_both_engines_agree(pattern, text):
     regex = compile_java(pattern)

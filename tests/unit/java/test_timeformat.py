@@ -27,6 +27,7 @@ from ksql.java.timeformat import (
 from ksql.java.timeformat.errors import BadPattern, BadText, NotInMoment, OutOfRange, UnknownZone
 from ksql.java.timeformat.fields import week_of_year
 from ksql.types.times import civil, epoch_day
+from tests.examples import examples
 
 STAMP = 1526075913123  # Friday 2018-05-11T21:58:33.123Z
 LA, LONDON, UTC = zone_of("America/Los_Angeles"), zone_of("Europe/London"), zone_of("UTC")
@@ -328,7 +329,7 @@ def test_system_zone_follows_the_environment(monkeypatch):
     assert system_zone.__wrapped__().region is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_000))
 def test_format_and_parse_are_inverse(millis):
     pattern = "uuuu-MM-dd HH:mm:ss.SSS"
@@ -341,7 +342,7 @@ def test_format_and_parse_are_inverse(millis):
 FIELDS = ["yyyy", "uuuu", "MM", "dd", "HH", "mm", "ss", "SSS", "SS", "S", "SSSSSS", "-", "'T'", " "]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.sampled_from(FIELDS), min_size=2, max_size=9),
     st.integers(-62_135_596_800_000, 253_402_300_799_000),
@@ -366,7 +367,7 @@ def test_the_short_cut_gives_the_same(parts, millis, spoiled):
         assert outcome() == quick
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(-700_000, 2_000_000))
 def test_calendar(day):
     date = dt.date(1970, 1, 1) + dt.timedelta(days=day)

@@ -18,6 +18,7 @@ from ksql.processors.memory import MemoryStore
 from ksql.processors.order import in_order
 from ksql.processors.sides import Side
 from ksql.processors.subscribers import Subscribers
+from tests.examples import examples
 from tests.unit.processors.support import Log, in_turn, record
 from tests.unit.processors.test_tablejoin import CUTS, cut
 
@@ -257,7 +258,7 @@ def model(outer, changes):
 
 
 @pytest.mark.parametrize("outer", [False, True])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(changes=CHANGES, sizes=CUTS, buckets=st.integers(1, 4))
 def test_neither_cuts_nor_buckets_change_the_results(outer, changes, sizes, buckets):
     run, found = Pipeline(outer, buckets), []
@@ -270,7 +271,7 @@ def test_neither_cuts_nor_buckets_change_the_results(outer, changes, sizes, buck
 
 
 @pytest.mark.parametrize("outer", [False, True])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(changes=CHANGES, sizes=CUTS, buckets=st.integers(1, 4), data=st.data())
 def test_times_in_disorder_end_in_the_same_table(outer, changes, sizes, buckets, data):
     times = [data.draw(st.integers(0, 9)) for _ in changes]
@@ -336,7 +337,7 @@ def test_one_of_many_who_comes_or_goes_changes_one_chunk():
     assert len(store.puts) <= 4
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.integers(0, 30), max_size=80))
 def test_members_come_and_go(numbers):
     with pytest.MonkeyPatch.context() as patched:

@@ -12,6 +12,7 @@ from ksql.processors.memory import MemoryStore
 from ksql.processors.order import in_order
 from ksql.processors.sides import Ending, Side
 from ksql.processors.tablejoin import TableJoinProcessor
+from tests.examples import examples
 from tests.unit.processors.support import Log, in_turn, record
 
 LEFT, RIGHT = 4, 5
@@ -180,7 +181,7 @@ def model(kind, changes):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(changes=CHANGES, sizes=CUTS)
 def test_no_cut_into_batches_changes_the_results(kind, changes, sizes):
     store, processor, found = MemoryStore(), join_of(kind, key=True), []

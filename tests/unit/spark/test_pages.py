@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ksql.spark import pages
 from ksql.spark.pages import PagedStore, UnknownPage, page_of
+from tests.examples import examples
 
 
 class DictBackend:
@@ -40,7 +41,7 @@ KEYS = st.integers(0, 400).map(lambda n: b"key%d" % n)
 VALUES = st.integers() | st.lists(st.text("xyz", max_size=40), max_size=6) | st.binary(max_size=900)
 
 
-@settings(max_examples=60, stateful_step_count=40, deadline=None)
+@settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 class PagesAreADict(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()

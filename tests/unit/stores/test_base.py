@@ -13,6 +13,7 @@ from ksql.base.ids import Offset
 from ksql.stores.base import StoreClosed, Stored, StoredRow, StoreFailed, after, resumed
 from ksql.stores.kinds import TYPES, open_store
 from ksql.stores.rocks import Rocks
+from tests.examples import examples
 from tests.unit.stores.support import apply
 
 
@@ -210,7 +211,7 @@ _puts = st.lists(_changes, max_size=5)
 _steps = st.lists(st.none() | st.tuples(_puts, st.booleans()), max_size=8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(steps=_steps, lo=st.none() | _keys, hi=st.none() | _keys)
 def test_all_types_agree(budget, steps, lo, hi):
     with tempfile.TemporaryDirectory() as directory:

@@ -5,10 +5,13 @@ from hypothesis import HealthCheck, given, settings
 from ksql.syntax.parser import parse, parse_type
 from ksql.syntax.printer import expression, query, statement
 from ksql.types.text import type_text
+from tests.examples import examples
 from tests.parsing import parse_expression
 from tests.unit.syntax.strategies import expressions, queries, statements, types
 
-FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(
+    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @FEW

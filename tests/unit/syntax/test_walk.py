@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from ksql.syntax import expr
 from ksql.syntax.printer import expression
 from ksql.syntax.walk import children, collect, transform, walk, with_children
+from tests.examples import examples
 from tests.parsing import parse_expression
 from tests.unit.syntax.strategies import expressions
 
@@ -14,7 +15,9 @@ SAMPLE = """
     CASE a WHEN b + -c THEN f(d, (x, y) => x + e) ELSE ARRAY[g, MAP('k' := h)[i]] END
     IN (STRUCT(j := k)->l, CAST(m AS INT), n LIKE o, p BETWEEN q AND r, s IS NULL, NOT t AND u = 1)
 """
-FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(
+    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def test_collect_goes_in_the_order_of_the_text():

@@ -21,6 +21,7 @@ from ksql.formats.table import SKIP, DecodeError, EncodeError, serde_for
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.model import Array, Field, Map, Struct
+from tests.examples import examples
 from tests.unit.formats import columns as c
 
 D = Decimal
@@ -526,7 +527,7 @@ def avro_safe(type_):
             return type_
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(50))
 @given(c.rows(c.types().map(avro_safe)))
 def test_round_trip(table):
     columns, rows = table
@@ -551,7 +552,7 @@ def plain(schema):
     return schema
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(50))
 @given(c.rows(c.types().map(avro_safe)), st.lists(st.binary(max_size=30), max_size=3), st.data())
 def test_nothing_but_decode_errors(table, noise, data):
     columns, rows = table

@@ -14,6 +14,7 @@ from ksql.formats.table import SKIP, DecodeError, EncodeError
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.model import Array, Field, Map, Struct
+from tests.examples import examples
 from tests.unit.formats import columns as c
 
 D = Decimal
@@ -280,7 +281,7 @@ def test_documents_in_a_batch_are_parted_by_what_no_document_holds():
     assert serde.decode_many(encoded, c.fail) == [(text,) for text in nasty]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(50))
 @given(c.rows(), st.booleans())
 @example(((c.value("A", DOUBLE),), [(-0.0,)]), False)
 def test_round_trip(table, single):
@@ -301,7 +302,7 @@ def test_round_trip(table, single):
 NOISE = st.binary(max_size=40) | st.text('{}[]",:\\u0eE+-.tfnd \n', max_size=40).map(str.encode)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(50))
 @given(c.rows(), st.lists(NOISE, max_size=3), st.data())
 def test_nothing_but_decode_errors(table, noise, data):
     columns, rows = table

@@ -14,6 +14,7 @@ from ksql.formats.table import SKIP, DecodeError, serde_for
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.model import Array, Field, Map, Struct
+from tests.examples import examples
 from tests.unit.formats import columns as c
 
 D = Decimal
@@ -240,7 +241,7 @@ def test_broken_schemas(text):
         sql_type(connect_type(text))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(30))
 @given(c.rows())
 @example(((c.value("A", model.DOUBLE),), [(-0.0,)]))
 def test_round_trip(table):

@@ -14,6 +14,7 @@ from ksql.formats.table import SKIP, DecodeError, EncodeError, serde_for
 from ksql.types import model
 from ksql.types.format import Format
 from ksql.types.model import Array, Field, Map, Struct
+from tests.examples import examples
 from tests.unit.formats import columns as c
 
 D = Decimal
@@ -392,7 +393,7 @@ def proto_safe(type_, inside=False):
             return type_
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(40))
 @given(c.rows(c.types().map(proto_safe)), st.sampled_from(FORMATS))
 def test_a_second_trip_changes_nothing(table, name):
     columns, rows = table
@@ -402,7 +403,7 @@ def test_a_second_trip_changes_nothing(table, name):
     assert c.same(c.sorted_maps(twice), c.sorted_maps(once))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(40))
 @given(
     c.rows(c.types().map(proto_safe)),
     st.sampled_from(FORMATS),
