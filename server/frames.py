@@ -72,7 +72,7 @@ async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> N
             request.streams_properties,
             request.session_variables,
         )
-        pull = not isinstance(stream, TextStream) and stream.kind == "pull"
+        pull = stream.kind == "pull"
         door.opened(stream, ends_soon=pull)
         try:
             websocket.scope.setdefault("state", {})["query_id"] = stream.query_id
@@ -91,7 +91,7 @@ async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> N
 
 
 async def _frames(door: Door, stream: ResultStream | TextStream) -> AsyncIterator[str]:
-    if isinstance(stream, TextStream):
+    if stream.kind == "print":
         lines = stream.lines()
         while (texts := await door.wait(lambda: next(lines, None))) is not None:
             for text in texts:

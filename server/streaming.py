@@ -12,7 +12,7 @@ from typing import Any
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ksql.query.results import Counted, ResultRow, ResultStream, TextStream
+from ksql.query.results import ResultRow, ResultStream, TextStream, is_counted
 from server.context import Door
 from server.errors import ShuttingDown, streamed_body
 from server.rows import Form
@@ -49,7 +49,7 @@ class QueryResponse(StreamingResponse):
 
 def counter(stream: ResultStream) -> Callable[[int], None]:
     """Return what is called with the size of each piece of a query's answer."""
-    return stream.sent if isinstance(stream, Counted) else _uncounted
+    return stream.sent if is_counted(stream) else _uncounted
 
 
 def _uncounted(_size_bytes: int) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ksql.base.errors import KsqlError
 from ksql.formats.schema_registry import MAGIC, PREFIX_BYTES
@@ -32,6 +32,7 @@ _INT_BYTES, _LONG_BYTES = 4, 8
 class PrintQuery:
     """PRINT's lines; see ``TextStream``."""
 
+    kind: Literal["print"] = "print"
     query_id: str | None = None
 
     def __init__(

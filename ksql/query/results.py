@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,9 +45,10 @@ class ResultStream(Protocol):
         """End the query; idempotent; may be called from another thread."""
 
 
-@runtime_checkable
 class TextStream(Protocol):
     """PRINT's answer: lines of text; the same rules as ``ResultStream``."""
+
+    kind: Literal["print"]
 
     @property
     def query_id(self) -> str | None:
@@ -60,9 +61,13 @@ class TextStream(Protocol):
         """End it."""
 
 
-@runtime_checkable
-class Counted(Protocol):
+class Counted(ResultStream, Protocol):
     """A query whose answer counts towards a limit of bytes."""
 
     def sent(self, size_bytes: int) -> None:
         """Count a piece of its answer."""
+
+
+def is_counted(stream: ResultStream) -> TypeGuard[Counted]:
+    """Return whether the bytes of its answer count."""
+    return hasattr(stream, "sent")

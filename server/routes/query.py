@@ -12,7 +12,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from ksql.base.errors import KsqlError
-from ksql.query.results import ResultStream, TextStream
+from ksql.query.results import ResultStream
 from server.api import answers, errors, takes
 from server.asked import TheDoor, accepts, body_of
 from server.context import Door
@@ -115,7 +115,7 @@ async def _answer(
     stream = await door.call(
         door.service.query, text, properties["session"], properties["variables"]
     )
-    if isinstance(stream, TextStream):
+    if stream.kind == "print":
         return text_response(door, stream)
     return await rows_response(door, stream, forms[kind], kind)
 

@@ -65,6 +65,10 @@ PATHS = [
     "/heartbeat",
     "/lag",
     "/ws/query",
+    "/docs",
+    "/docs-files/x",
+    "/docs-files/../server.py",
+    "/openapi.json",
     "/ksql",
     "/query",
     "/query-stream",
@@ -93,6 +97,10 @@ ACCEPTS = [
     "text/plain",
     ",,,",
 ]
+CODINGS = ["gzip", "deflate", "*", "gzip;q=0", ";;", "gzip;q=x", "br", "identity, gzip"]
+_HOST = {"host": "h", "port": 1}
+_LAG = {"currentOffsetPosition": 1, "endOffsetPosition": 2, "offsetLag": 1}
+_LAGS = {"stateStoreLags": {"Q#S": {"lagByPartition": {"0": _LAG}}}}
 FORMS = [*ACCEPTS[:3], *ACCEPTS[7:9]]
 TYPES = ["application/json", "", "x", "text/plain; charset=utf-16", "multipart/form-data", "a;b=c"]
 _ROW = ["K", "A", "B", "D", "X", "T", "Y", "DT", "TM", "TS", "L", "M", "R", "O", "`K`", "``", "Z"]
@@ -165,8 +173,14 @@ def _odd(chance, write):
         "commandSequenceNumber",
         "deleteTopicList",
         "target",
+        "requestProperties",
+        "hostInfo",
+        "ksqlHost",
+        "hostStoreLags",
     ]
-    body = {name: chance.choice(ODD) for name in chance.sample(names, 4)}
+    body = {name: chance.choice([*ODD, _HOST, _LAGS]) for name in chance.sample(names, 4)}
+    if chance.random() < 0.3:
+        headers["accept-encoding"] = chance.choice(CODINGS)
     if chance.random() < 0.5:
         body |= {chance.choice(["ksql", "sql"]): write.statement()}
     if chance.random() < 0.2:

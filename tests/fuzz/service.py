@@ -10,9 +10,10 @@ from unittest import mock
 
 import httpx
 
+from ksql.app.cluster import ENABLED, Cluster
 from ksql.app.reads import Reads
 from ksql.app.teardown import end_cluster
-from ksql.base.config import check
+from ksql.base.config import Settings, check
 from ksql.base.errors import KsqlError
 from ksql.base.records import RawRecord
 from ksql.formats.schema_registry import MemoryRegistry
@@ -87,11 +88,23 @@ class MemoryReads(Reads):
         return {0: store}
 
 
+class NoTables:
+    """No table is followed."""
+
+    def table(self, _source):
+        return None
+
+
 class MemoryService:
     """What a door needs of the service, in memory."""
 
     def __init__(self, script):
         self.world = World(script, registry=MemoryRegistry())
+        beating = Settings({ENABLED: "true"})
+        admin = MemoryAdmin(self.world.topics)
+        self.cluster = Cluster(beating, admin, NoTables(), lambda: 1000)
+        self.host = self.cluster.host
+        self.heard, self.reported = self.cluster.heard, self.cluster.reported
         self.reads = MemoryReads(self.world)
         self.world.services.pushes = self.reads.pushes
 
@@ -133,6 +146,9 @@ class MemoryService:
 
     def health(self):
         return Health({"metastore": True, "kafka": True, "commandRunner": True})
+
+    def cluster_status(self):
+        return self.cluster.status(self.world.catalog)
 
     def statuses(self):
         return dict(self.world.engine.statuses)

@@ -57,6 +57,7 @@ class FakeText:
     """PRINT's lines."""
 
     texts: Sequence[list[str] | Exception] = ()
+    kind: Literal["print"] = "print"
     query_id: str | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
