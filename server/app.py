@@ -71,5 +71,5 @@ def create_app(
     guard(app, access)
     for router in ROUTERS:
         app.include_router(router)
-    description.describe(app, metadata.version("ksql-spark"))
+    description.describe(app, metadata.version("ksql-spark"), secured=users is not None)
     return app

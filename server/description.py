@@ -28,16 +28,22 @@ websocket `/ws/query`, whose parameter `request` is a body of `/query`.
 """
 
 
-def describe(app: FastAPI, version: str) -> None:
-    """Serve the description of all routes that the application has by then."""
+def describe(app: FastAPI, version: str, *, secured: bool) -> None:
+    """Serve the description of all routes that the application has by then.
+
+    ``secured``: clients must name a user.
+    """
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             found = get_openapi(
                 title="ksql", version=version, description=_ABOUT, routes=app.routes
             )
-            schemas = found.setdefault("components", {}).setdefault("schemas", {})
-            schemas |= dict(sorted(COMPONENTS.items()))
+            components = found.setdefault("components", {})
+            components.setdefault("schemas", {}).update(sorted(COMPONENTS.items()))
+            if secured:
+                components["securitySchemes"] = {"user": {"type": "http", "scheme": "basic"}}
+                found["security"] = [{"user": []}]
             app.openapi_schema = found
         return app.openapi_schema
 

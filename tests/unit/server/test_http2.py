@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from urllib.parse import urlsplit
 
 import h2.errors
@@ -46,6 +47,24 @@ def test_each_value_has_a_frame_of_its_own():
         assert found == [[1, "a"], [2, "b"], [3, "c"]]
         number = ask(client, "/query-stream", SQL, accept=V1_JSON)
         assert len(json.loads(client.whole(number))) == 5
+
+
+@pytest.mark.parametrize(("coding", "bits"), [("gzip", 31), ("deflate", 15)])
+def test_compressed_rows_are_there_when_they_are_sent(coding, bits):
+    """The query goes on: its rows have come all the same."""
+    service = FakeService(stream=lambda: FakeStream([rows((1, "a")), rows((2, "b"))]))
+    with serving(service) as (url, app), connected(url) as client:
+        more = {"accept": DELIMITED, "accept-encoding": coding}
+        number = ask(client, "/query-stream", SQL, **more)
+        assert client.headers(number)["content-encoding"] == coding
+        reader, text, seen = zlib.decompressobj(bits), b"", 0
+        while text.count(b"\n") < 3:
+            client.until(lambda seen=seen: len(client.body(number)) > seen)
+            data = client.body(number)
+            text += reader.decompress(data[seen:])
+            seen = len(data)
+        assert text.splitlines()[1:] == [b'[1,"a"]', b'[2,"b"]']
+        assert app.state.door.running == 1
 
 
 def test_rows_are_acknowledged_while_the_request_is_open():

@@ -207,6 +207,13 @@ def test_some_paths_need_no_user(configured: dict[str, str], path: str, status: 
     assert asked(configured, path)[0].status_code == status
 
 
+def test_the_api_page_says_that_users_are_asked_for(configured: dict[str, str]) -> None:
+    found = asked(configured, "/openapi.json", token("bob:sesame"))[0].json()
+    assert found["security"] == [{"user": []}]
+    assert found["components"]["securitySchemes"]["user"]["scheme"] == "basic"
+    assert "security" not in ask(FakeService(), "GET", "/openapi.json").json()
+
+
 def test_other_paths_may_be_opened(configured: dict[str, str]) -> None:
     configured |= {"authentication.skip.paths": "/info, /chc/*"}
     found = {path: asked(configured, path)[0].status_code for path in ("/info", "/chc/live", "/")}
