@@ -7,6 +7,7 @@ is the row that this one replaces. A group whose results fail has no row at that
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING
@@ -52,24 +53,33 @@ class AggregateProcessor:
             yield from self._folded(places, store, log)
             return
         clock = Clock.read(store, self.windows)
-        places = list(self._placed(records, clock, log))
-        wanted: dict[bytes, set[bytes]] = {}
+        places = list(self._placed(records, self.windows, clock, log))
+        wanted: defaultdict[bytes, set[bytes]] = defaultdict(set)
         for space, key, _, _ in places:
-            wanted.setdefault(space, set()).add(key)
+            wanted[space].add(key)
         for space, some in wanted.items():
             store.load(space, some)
         yield from self._folded(places, store, log)
         clock.write(store)
 
-    def _placed(self, records: Sequence[Record], clock: Clock, log: LogError) -> Iterator[Place]:
-        assert self.windows is not None  # noqa: S101 - narrows the type for the only caller
+    def _placed(
+        self, records: Sequence[Record], windows: Windows, clock: Clock, log: LogError
+    ) -> Iterator[Place]:
+        starts, found = windows.starts, dict[int, tuple[bytes, bytes]]()
+        latest, closed = clock.stream_time, windows.last_closed(clock.stream_time)
         for record in records:
-            clock.advance(record.timestamp)
-            for start in self.windows.starts(record.timestamp):
-                if clock.is_late(start):
+            time, key = record[3], record[1]
+            if time > latest:
+                clock.advance(time)
+                latest, closed = time, windows.last_closed(time)
+            for start in starts(time):
+                if start <= closed:
                     log("aggregate", f"late record for the window starting at {start}", record.row)
                     continue
-                yield clock.space(start), window_key(record.key, start), start, record
+                place = found.get(start)
+                if place is None:
+                    place = found[start] = clock.space(start), window_key(b"", start)
+                yield place[0], key + place[1], start, record
 
     def _folded(self, places: Iterable[Place], store: Store, log: LogError) -> Iterator[Record]:
         groups: dict[bytes, _Group] = {}

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ksql.processors.base import Store
 
 _META = b"m"
@@ -23,8 +25,10 @@ class Windows:
     grace_ms: int
     retention_ms: int
 
-    def starts(self, timestamp: int) -> range:
+    def starts(self, timestamp: int) -> Sequence[int]:
         """The starts of the windows that the timestamp falls into, the earliest first."""
+        if self.advance_ms == self.size_ms and timestamp >= 0:
+            return (timestamp - timestamp % self.size_ms,)
         first = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms
         return range(first * self.advance_ms, timestamp + 1, self.advance_ms)
 

@@ -40,6 +40,7 @@ from tests.bench.statements import (
     SOURCE,
     STATELESS,
     TABLE,
+    WINDOWS,
     order,
     order_row,
 )
@@ -174,9 +175,11 @@ def stateless(records: int, format_: str = "JSON") -> None:
     meter.show("stateless" if format_ == "JSON" else format_.lower(), records)
 
 
-def count(name: str, records: int, keys: int, *, every_change: bool) -> None:
+def count(
+    name: str, records: int, keys: int, *, every_change: bool, statement: str = COUNT
+) -> None:
     """The ingest with its exchange, then the stateful stage but the producer; two micro-batches."""
-    program = compiled(COUNT, every_change=every_change)
+    program = compiled(statement, every_change=every_change)
     meter = Meter()
     backends = [Backend() for _ in range(BUCKETS)]
     batches = list(arrow_batches(records, keys))
@@ -249,6 +252,10 @@ def main() -> None:
     count("count-10k-every", given.records, 10_000, every_change=True)
     count("count-600k", given.records, 600_000, every_change=False)
     table("table-10k", given.records, 10_000)
+    count("count-600k-every", given.records, 600_000, every_change=True)
+    for every in (False, True):
+        name = "windows-every" if every else "windows-coalesced"
+        count(name, given.records, 10_000, every_change=every, statement=WINDOWS)
 
 
 if __name__ == "__main__":

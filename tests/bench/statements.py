@@ -34,6 +34,11 @@ CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
   GROUP BY id;
 """
 
+WINDOWS = """
+CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT customer, COUNT(*) AS orders FROM {source}
+  WINDOW TUMBLING (SIZE 1 SECOND, GRACE PERIOD 24 HOURS) GROUP BY customer;
+"""
 
 _EXPRESSIONS = (
     "id + {0}",
