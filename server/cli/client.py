@@ -99,22 +99,29 @@ def _trust() -> ssl.SSLContext:
 
 
 class Client:
-    """One server at one address; one user."""
+    """One server at one address; one user.
 
-    def __init__(self, url: str, auth: tuple[str, str] | None = None) -> None:
+    ``tls`` has the trusted authorities and the certificate to show; without it, the usual ones and
+    none.
+    """
+
+    def __init__(
+        self, url: str, auth: tuple[str, str] | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         self._http = httpx.Client(
             base_url=self.url,
             auth=auth,
             timeout=_TIMEOUT,
             headers={"accept": V1_JSON},
-            verify=_trust(),
+            verify=tls or _trust(),
         )
         self._auth = auth
+        self._tls = tls
 
     def at(self, url: str) -> Client:
         """Return the same user at another server."""
-        return Client(url, self._auth)
+        return Client(url, self._auth, self._tls)
 
     def close(self) -> None:
         """Give the connections back."""

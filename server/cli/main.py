@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
+import ssl
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,7 +68,8 @@ def _terminal(arguments: argparse.Namespace) -> Terminal:
         row_limit=arguments.query_row_limit,
         timeout_ms=arguments.query_timeout,
     )
-    return Terminal(Client(address, _auth(arguments)), session, Screen(), find)
+    client = Client(address, _auth(arguments), _tls(arguments))
+    return Terminal(client, session, Screen(), find)
 
 
 def _address(positional: str | None, option: str | None) -> str:
@@ -87,6 +89,21 @@ def _auth(arguments: argparse.Namespace) -> tuple[str, str] | None:
         return None
     password = arguments.password
     return arguments.user, getpass.getpass("Password: ") if password is None else password
+
+
+def _tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
+    if arguments.cacert is None and arguments.cert is None:
+        return None
+    context = ssl.create_default_context()
+    try:
+        if arguments.cacert is not None:
+            context.load_verify_locations(arguments.cacert)
+        if arguments.cert is not None:
+            context.load_cert_chain(arguments.cert)
+    except (OSError, ssl.SSLError) as error:
+        why = error.strerror or str(error)
+        raise ValueError(f"cannot use the certificates of --cacert or --cert: {why}") from error
+    return context
 
 
 def _definition(text: str) -> tuple[str, str]:
@@ -138,6 +155,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--query-timeout", metavar="MS", type=_count, help="end queries after so long")
     add("-u", "--user", help="for a server that asks who you are")
     add("-p", "--password", help="asked for if it is not given")
+    add("--cacert", metavar="FILE", help="certificates that the server's may be signed with (PEM)")
+    add(
+        "--cert",
+        metavar="FILE",
+        help="for a server that asks for yours: key and certificates (PEM)",
+    )
     return parser
 
 

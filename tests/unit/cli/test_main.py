@@ -3,15 +3,21 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from ksql.base.errors import ServerError
+from ksql.web.tls import CLIENTS, KEYSTORE, TRUSTED, TRUSTED_TYPE, TYPE, server_context
 from server import entry
+from server.app import create_app
 from server.cli.main import main
 from server.cli.version import cli_version
+from server.users import Users
 from tests.unit.server.fakes import FakeService, FakeStream, created, rows
+from tests.unit.web.clients import hosted
 
 
 def test_execute(url: str, service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,3 +114,45 @@ def test_wrong_arguments(
         main(arguments)
     assert caught.value.code == 2
     assert says in capsys.readouterr().err
+
+
+# --- certificates and users -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def strict(service: FakeService, tmp_path: Path) -> Iterator[list[str]]:
+    """A server that asks for a certificate and a user; the options that it asks for."""
+    authority, client = trustme.CA(), tmp_path / "client.pem"
+    trusted, own = tmp_path / "authority.pem", tmp_path / "server.pem"
+    trusted.write_bytes(authority.cert_pem.bytes())
+    for path in (client, own):
+        issued = authority.issue_cert("localhost")
+        path.write_bytes(issued.private_key_and_cert_chain_pem.bytes())
+    properties = {KEYSTORE: str(own), TYPE: "PEM", TRUSTED: str(trusted), TRUSTED_TYPE: "PEM"}
+    tls = server_context({**properties, CLIENTS: "required"})
+    app = create_app(service, users=Users("ksql", {"ada": ("love", frozenset())}))
+    with hosted(app, tls) as port:
+        options = ["--cacert", str(trusted), "--cert", str(client), "-u", "ada", "-p", "love"]
+        yield [f"https://localhost:{port}", *options]
+    app.state.door.release()
+
+
+def test_a_server_that_asks_for_all(
+    service: FakeService, strict: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.answer = [created()]
+    assert main([*strict, "-e", "X;"]) == 0
+    assert capsys.readouterr().out == "Stream created\n"
+    for without, says in (("--cert", ""), ("--cacert", "certificate"), ("-u", "")):
+        at = strict.index(without)
+        count = 4 if without == "-u" else 2
+        assert main([*strict[:at], *strict[at + count :], "-e", "X;"]) == 1
+        assert says in capsys.readouterr().err
+    assert len(service.calls) == 1
+
+
+def test_certificates_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--cacert", "--cert"):
+        with pytest.raises(SystemExit):
+            main([option, "/no/such/file", "-e", "X;"])
+        assert "cannot use the certificates" in capsys.readouterr().err
