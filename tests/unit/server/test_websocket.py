@@ -6,12 +6,15 @@ import base64
 import contextlib
 import json
 import socket
+import ssl
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+import trustme
 from fastapi import FastAPI
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
@@ -21,10 +24,12 @@ from ksql.query.results import ResultRow
 from ksql.statements.answers import RequestFailed
 from ksql.web.hosting import HttpServer
 from ksql.web.sockets import listen
+from ksql.web.tls import KEYSTORE, TYPE, server_context
 from server.app import create_app
 from server.users import Users
 from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
 from tests.unit.server.web import GRACE_S
+from tests.unit.web.clients import hosted
 
 DATA = rows((1, "a"), (2, None))
 SCHEMA = [
@@ -234,6 +239,20 @@ def test_a_user_has_a_header_or_a_token() -> None:
             assert heard(web)[1] == 1000
         with opened(place, additional_headers={"Authorization": f"Basic {token}"}) as web:
             assert heard(web)[1] == 1000
+
+
+def test_over_tls(tmp_path: Path) -> None:
+    authority, path = trustme.CA(), tmp_path / "server.pem"
+    path.write_bytes(authority.issue_cert("localhost").private_key_and_cert_chain_pem.bytes())
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    app = create_app(FakeService(stream=lambda: FakeStream([DATA], "pull")))
+    with hosted(app, server_context({KEYSTORE: str(path), TYPE: "PEM"})) as port:
+        url = f"wss://localhost:{port}/ws/query?request={quote(json.dumps(REQUEST))}"
+        with connect(url, ssl=trusting, proxy=None) as web:
+            frames, code, _ = heard(web)
+    app.state.door.release()
+    assert (len(frames), code) == (3, 1000)
 
 
 def test_what_is_no_websocket_is_told_so() -> None:
