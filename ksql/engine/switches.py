@@ -79,3 +79,4 @@ def _expressions(query: ast.Query) -> Iterator[ex.Expr]:
         source = source.left
     yield from (part for part in (query.where, query.having) if part is not None)
     yield from (*(query.group_by or ()), *(query.partition_by or ()))
+    yield from (item.expr for item in query.order_by or ())

@@ -129,6 +129,7 @@ class _Builder:
 
     def _check_clauses(self) -> None:
         query, sources = self.query, self.relation.sources
+        clauses.check_order(query)
         if query.window is not None and query.group_by is None:
             self._is_grouped()
         clauses.check_windows(query)

@@ -13,8 +13,34 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.analysis.sources import FromSource
+    from ksql.base.errors import Span
     from ksql.plan.nodes import TimeWindow
     from ksql.syntax import expr as ex
+
+
+class OnlyInPullQueries(StatementError):
+    """A clause that needs all rows before it gives the first one."""
+
+    def __init__(self, clause: str, emit: ast.Emission | None, span: Span | None = None) -> None:
+        super().__init__(
+            f"{clause} is only supported in pull queries.",
+            detail="A query that follows its sources never has all rows to put in order or count.",
+            hint="Leave EMIT out to get the rows as they are now."
+            if emit
+            else "Ask its result in that order: SELECT .. FROM the stream or table, without EMIT.",
+            span=span,
+        )
+
+
+def check_order(query: ast.Query) -> None:
+    """Refuse ORDER BY and OFFSET in a query that runs on.
+
+    Raises: OnlyInPullQueries.
+    """
+    if query.order_by:
+        raise OnlyInPullQueries("ORDER BY", query.emit, query.order_by[0].span)
+    if query.offset is not None:
+        raise OnlyInPullQueries("OFFSET", query.emit, query.span)
 
 
 def check_windows(query: ast.Query) -> None:

@@ -17,6 +17,7 @@ from ksql.types.times import UNIT_MS
 SourceKind = OneOf["STREAM", "TABLE"]
 JoinKind = OneOf["INNER", "LEFT", "RIGHT", "FULL"]
 Emission = OneOf["CHANGES", "FINAL"]
+NullsPlace = OneOf["FIRST", "LAST"]
 ColumnMark = OneOf["", "KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
 QueryAction = OneOf["TERMINATE", "PAUSE", "RESUME"]
 ConnectorScope = OneOf["SOURCE", "SINK"]
@@ -146,6 +147,16 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderItem:
+    """``expr [ASC|DESC] [NULLS FIRST|LAST]``; ``nulls`` is None if it was not written."""
+
+    expr: Expr
+    descending: bool = False
+    nulls: NullsPlace | None = None
+    span: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """SELECT; ``emit`` is None for a pull query, the other clauses if they are not there."""
 
@@ -156,8 +167,10 @@ class Query:
     group_by: tuple[Expr, ...] | None = None
     partition_by: tuple[Expr, ...] | None = None
     having: Expr | None = None
+    order_by: tuple[OrderItem, ...] | None = None
     emit: Emission | None = None
     limit: int | None = None
+    offset: int | None = None
     span: Span = place()
 
 

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from ksql.syntax.lexer import Token
 
 _LARGEST = str(2**63 - 1)
-words("emission", "unit")
-only("grace", "late", "retention", "timeout")
+words("emission", "unit", "direction", "nulls_place")
+only("grace", "late", "retention", "timeout", "nulls")
 only("where_clause", "group_clause", "partition_clause", "having_clause", "emit_clause")
-listed("select_terms", "key_expressions")
+only("order_clause")
+listed("select_terms", "key_expressions", "order_items")
 
 node(ast.Query, "query")
 node(ast.SelectStar, "star", "source_star")
@@ -34,11 +35,11 @@ node(ast.Within, "within_both")
 node(partial(ast.Window, "HOPPING"), "hopping_window")
 
 
-class BadLimit(ParseError):
-    """A LIMIT that counts no rows."""
+class BadCount(ParseError):
+    """A LIMIT or OFFSET that counts no rows."""
 
-    def __init__(self) -> None:
-        super().__init__(f"{PREPARING}Value must be integer for command: LIMIT")
+    def __init__(self, clause: Literal["LIMIT", "OFFSET"]) -> None:
+        super().__init__(f"{PREPARING}Value must be integer for command: {clause}")
 
 
 def whole_number(token: Token) -> int:
@@ -115,6 +116,27 @@ def window_clause(
 @rule("limit_clause")
 def limit_clause(span: Span, count: LiteralExpr | None = None) -> int | None:
     """``[LIMIT n]``; whether a negative one makes sense is for the query's kind to say."""
+    return _count("LIMIT", count)
+
+
+@rule("offset_clause")
+def offset_clause(span: Span, count: LiteralExpr | None = None) -> int | None:
+    """``[OFFSET n]``."""
+    return _count("OFFSET", count)
+
+
+def _count(clause: Literal["LIMIT", "OFFSET"], count: LiteralExpr | None) -> int | None:
     if count is not None and not isinstance(count, IntLit):
-        raise BadLimit
+        raise BadCount(clause)
     return None if count is None else count.value
+
+
+# --- ORDER BY
+
+
+@rule("order_item")
+def order_item(
+    span: Span, expr: Expr, direction: str | None, nulls: ast.NullsPlace | None
+) -> ast.OrderItem:
+    """``expr [ASC|DESC] [NULLS FIRST|LAST]``."""
+    return ast.OrderItem(expr, direction == "DESC", nulls, span=span)

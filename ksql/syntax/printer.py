@@ -43,10 +43,14 @@ def query(select: ast.Query) -> str:
         lines.append(f"PARTITION BY {comma(select.partition_by) or '()'}")
     if select.having is not None:
         lines.append(f"HAVING {expression(select.having)}")
+    if select.order_by is not None:
+        lines.append(f"ORDER BY {', '.join(map(_order, select.order_by))}")
     if select.emit is not None:
         lines.append(f"EMIT {select.emit}")
     if select.limit is not None:
         lines.append(f"LIMIT {select.limit}")
+    if select.offset is not None:
+        lines.append(f"OFFSET {select.offset}")
     return "\n".join(lines)
 
 
@@ -68,6 +72,12 @@ def _term(term: ast.SelectTerm) -> str:
             return "*" if term.source is None else f"{quote(term.source)}.*"
         case ast.SelectStructStar():
             return f"{base(term.base)}->*"
+
+
+def _order(item: ast.OrderItem) -> str:
+    direction = " DESC" if item.descending else ""
+    nulls = "" if item.nulls is None else f" NULLS {item.nulls}"
+    return expression(item.expr) + direction + nulls
 
 
 def _from(relation: ast.Relation) -> list[str]:

@@ -86,6 +86,8 @@ NEXT: dict[str, tuple[str, ...]] = {
     "EMIT": ("CHANGES", "FINAL"),
     "GROUP": ("BY",),
     "PARTITION": ("BY",),
+    "ORDER": ("BY",),
+    "NULLS": ("FIRST", "LAST"),
     "LEFT": ("JOIN", "OUTER"),
     "RIGHT": ("JOIN", "OUTER"),
     "FULL": ("JOIN", "OUTER"),
@@ -98,7 +100,7 @@ NEXT: dict[str, tuple[str, ...]] = {
 
 CLAUSES = (
     *("FROM", "INNER", "LEFT", "RIGHT", "FULL", "JOIN", "WITHIN", "ON", "WINDOW", "WHERE"),
-    *("GROUP", "PARTITION", "HAVING", "EMIT", "LIMIT"),
+    *("GROUP", "PARTITION", "HAVING", "ORDER", "EMIT", "LIMIT", "OFFSET"),
 )
 """The words that begin the clauses of a query, in their order."""
 

@@ -183,15 +183,27 @@ select ${x} + 1 as ${y} from s;
 --> line 1:20: Variable substitution is disabled, ${y} has no value
 --> Set 'ksql.variable.substitution.enable' to 'true'.
 
-select a from s order by a;
---> line 1:23: Syntax Error
---> Syntax error at or near 'by' at line 1:23
---> There is no ORDER BY: rows come in the order of their topic's partitions.
+select a from s emit changes order by a;
+--> line 1:30: Syntax Error
+--> Expecting {';', 'LIMIT', 'OFFSET'}
+--> ORDER BY is for pull queries: it stands behind HAVING, before LIMIT and OFFSET, and there is no EMIT.
 
-select a from s where a = 1 order by a;
---> line 1:29: Syntax Error
---> Syntax error at or near 'order' at line 1:29
---> There is no ORDER BY: rows come in the order of their topic's partitions.
+select a from s limit 1 order by a;
+--> line 1:25: Syntax Error
+--> Expecting {';', 'OFFSET'}
+--> ORDER BY is for pull queries: it stands behind HAVING, before LIMIT and OFFSET, and there is no EMIT.
+
+select a from s offset 1 limit 1;
+--> line 1:26: Syntax Error
+--> Expecting ';'
+--> LIMIT comes before OFFSET: LIMIT 10 OFFSET 20.
+
+select a from s offset 1.5;
+--> Failed to prepare statement: Value must be integer for command: OFFSET
+
+select a from s order by;
+--> line 1:25: Syntax Error
+--> Syntax error at or near ';' at line 1:25
 
 select distinct a from s;
 --> line 1:8: Syntax Error

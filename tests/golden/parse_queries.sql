@@ -95,3 +95,22 @@ select 1 from s limit -1;
 --> SELECT 1
 --> FROM S S
 --> LIMIT -1;
+
+select a, b from s where a > 1 order by a desc nulls last, upper(b), 1 asc limit 5 offset 10;
+--> SELECT
+-->   A,
+-->   B
+--> FROM S S
+--> WHERE (A > 1)
+--> ORDER BY A DESC NULLS LAST, UPPER(B), 1
+--> LIMIT 5
+--> OFFSET 10;
+
+select offset, last, desc from order order by desc desc offset 2;
+--> SELECT
+-->   OFFSET,
+-->   LAST,
+-->   DESC
+--> FROM ORDER ORDER
+--> ORDER BY DESC DESC
+--> OFFSET 2;

@@ -13,11 +13,12 @@ from ksql.types.format import CAPABILITIES
 from ksql.types.model import PRIMITIVES
 from server.cli import words
 
-IN_A_QUERY = ("EMIT", "GROUP", "PARTITION", "LEFT", "RIGHT", "FULL", "INNER")
+IN_A_QUERY = ("EMIT", "GROUP", "PARTITION", "ORDER", "LEFT", "RIGHT", "FULL", "INNER")
 AFTER_A_VALUE = ("AND", "AT", "BETWEEN", "IN", "IS", "LIKE", "NOT", "OR")
 BEFORE = {
     **dict.fromkeys(IN_A_QUERY, "SELECT A FROM B C "),
     "OUTER": "SELECT A FROM B LEFT ",
+    "NULLS": "SELECT A FROM B ORDER BY A ",
     "GRACE": "SELECT A FROM B JOIN C WITHIN 1 DAY ",
     "PRIMARY": "CREATE TABLE A (B INT ",
 }

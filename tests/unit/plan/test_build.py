@@ -95,6 +95,8 @@ REFUSED = [
     ("SELECT K, COUNT(*) FROM S GROUP BY K EMIT FINAL",
      "EMIT FINAL is only supported for windowed aggregations."),
     ("SELECT A FROM S HAVING A > 1", "HAVING requires a GROUP BY clause."),
+    ("SELECT A FROM S ORDER BY A", "ORDER BY is only supported in pull queries."),
+    ("SELECT A FROM S OFFSET 2", "OFFSET is only supported in pull queries."),
     ("SELECT * FROM T PARTITION BY A",
      "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the "
      "TABLE's key column ID instead of A."),

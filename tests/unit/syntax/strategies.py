@@ -194,6 +194,9 @@ _terms = st.one_of(
     st.builds(ast.SelectStar, _optional(names)),
     st.builds(ast.SelectStructStar, expressions),
 )
+_order_items = st.builds(
+    ast.OrderItem, expressions, st.booleans(), _optional(st.sampled_from(get_args(ast.NullsPlace)))
+)
 queries = st.builds(
     ast.Query,
     _tuples(_terms, 1),
@@ -203,8 +206,10 @@ queries = st.builds(
     _optional(_tuples(expressions)),
     _optional(_tuples(expressions)),
     _optional(expressions),
+    _optional(_tuples(_order_items, 1)),
     _optional(st.sampled_from(get_args(ast.Emission))),
     _optional(longs),
+    _optional(counts),
 )
 
 # --- statements

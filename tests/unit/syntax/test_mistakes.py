@@ -34,8 +34,8 @@ def test_no_place_has_two_hints():
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("SELECT a FROM s x ORDER BY a;", "no ORDER BY"),
-        ("SELECT a FROM s GROUP BY a ORDER BY a;", "no ORDER BY"),
+        ("SELECT a FROM s EMIT CHANGES ORDER BY a;", "ORDER BY is for pull queries"),
+        ("SELECT a FROM s LIMIT 1 ORDER BY a;", "before LIMIT and OFFSET"),
         ("SELECT a FROM s UNION SELECT a FROM t;", "no UNION"),
         ("SELECT a FROM s UNION ALL SELECT a FROM t;", "no UNION"),
         ("SELECT a FROM s x UNION SELECT a FROM t;", "no UNION"),
@@ -56,7 +56,8 @@ def test_no_place_has_two_hints():
         ("UPDATE t SET a = 1;", "no UPDATE"),
         ("SELECT a;", "SELECT .. FROM name"),
         ("SELECT sum(a) OVER (PARTITION BY b) FROM s;", "no window functions"),
-        ("SELECT a FROM s LIMIT 1 OFFSET 2;", "no OFFSET"),
+        ("SELECT b FROM s x OFFSET 1 LIMIT 2;", "LIMIT comes before OFFSET"),
+        ("SELECT b FROM s LIMIT 20, 10;", "LIMIT 10 OFFSET 20"),
         ("CREATE TABLE t AS SELECT DISTINCT a FROM s;", "no SELECT DISTINCT"),
         ("CREATE STREAM t AS SELECT * FROM x, y WHERE x.a = y.a;", "join them"),
         ("CREATE STREAM s (a INT) WITH (kafka_topic = topic_1);", "is a literal"),
