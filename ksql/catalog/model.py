@@ -8,7 +8,7 @@ from typing import Literal
 from ksql.base.ids import QueryId
 from ksql.syntax.ast import SourceKind
 from ksql.types.format import Format, KeyWindow, TimestampColumn
-from ksql.types.schema import Schema
+from ksql.types.schema import Column, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,21 @@ class Materialization:
     topic: str
     key_format: Format
     value_format: Format
+
+
+HEADERS_FORMAT = Format("JSON")
+"""In this format the query of a SOURCE table keeps the values of headers among those of columns.
+
+Tables that an earlier version made with headers may have another one: theirs have no place there.
+"""
+
+
+def kept_schema(schema: Schema, value_format: Format) -> Schema:
+    """Return the columns of a SOURCE table's rows where its query keeps them."""
+    if not schema.headers or value_format != HEADERS_FORMAT:
+        return schema
+    headers = (Column(column.name, column.type) for column in schema.headers)
+    return Schema((*schema.key, *schema.value, *headers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +72,7 @@ class DataSource:
             return self if self.created_by is not None else None
         return replace(
             self,
+            schema=kept_schema(self.schema, kept.value_format),
             topic=kept.topic,
             key_format=kept.key_format,
             value_format=kept.value_format,

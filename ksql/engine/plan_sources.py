@@ -16,7 +16,7 @@ from ksql.analysis.bound import Named
 from ksql.base.errors import StatementError
 from ksql.base.ident import quote_always
 from ksql.base.ids import QueryId, application_id
-from ksql.catalog.model import DataSource, Materialization
+from ksql.catalog.model import HEADERS_FORMAT, DataSource, Materialization, kept_schema
 from ksql.catalog.topic import Topic
 from ksql.engine import topics
 from ksql.engine.columns import check_columns, check_timestamp, columns_of
@@ -111,7 +111,7 @@ def _kept(source: DataSource, settled: topics.SettledTopic, moment: Moment) -> P
         query_id,
         _topic(query_id, source, moment),
         _plain(source.key_format),
-        _plain(source.value_format),
+        HEADERS_FORMAT if source.schema.headers else _plain(source.value_format),
     )
     source = replace(source, materialization=kept)
     settings = moment.settings.with_overrides({"auto.offset.reset": "earliest"})
@@ -133,7 +133,8 @@ def _plain(format_: Format) -> Format:
 
 
 def _sink(source: DataSource, kept: Materialization) -> Sink:
-    key, value = source.schema.key, source.schema.value
+    schema = kept_schema(source.schema, kept.value_format)
+    key, value = schema.key, schema.value
     # Each record of windowed keys has its window: nothing need be remembered to delete one.
     kind: ast.SourceKind = "TABLE" if source.window is None else "STREAM"
     read = Source(
