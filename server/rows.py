@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
@@ -23,7 +23,12 @@ Values = Callable[[tuple[Any, ...]], Sequence[Any]]
 
 
 class Form(Protocol):
-    """One way to write an answer; every method returns the bytes to send at that moment."""
+    """One way to write an answer; every method returns the bytes to send at that moment.
+
+    ``tombstones``: whether it can say that a row is gone; if not, a query leaves those out.
+    """
+
+    tombstones: ClassVar[bool]
 
     def header(self) -> bytes:
         """Return the bytes before the first row."""
@@ -51,6 +56,7 @@ def _values(columns: Sequence[Column]) -> Values:
 class Delimited:
     """JSON values, one per line: a header object, rows as arrays. Tombstones are dropped."""
 
+    tombstones: ClassVar[bool] = False
     first, before, after, last = b"", b"", b"\n", b""
 
     def __init__(self, stream: ResultStream) -> None:
@@ -88,6 +94,8 @@ class JsonArray(Delimited):
 
 class StreamedRows:
     """An array of objects: header, row, errorMessage, finalMessage; tombstones are marked."""
+
+    tombstones: ClassVar[bool] = True
 
     def __init__(self, stream: ResultStream, source_host: str = "") -> None:
         """``source_host``: which server the rows are of, for clients that ask for it."""
@@ -143,13 +151,14 @@ def _source(host: str) -> bytes:
     return b',"sourceHost":' + dumps({"host": name.strip("[]"), "port": int(port)}) + b"}"
 
 
-FORMS_OF_QUERY_STREAM: dict[str, Callable[[ResultStream], Form]] = {
+Writer = type[Delimited] | type[StreamedRows]
+FORMS_OF_QUERY_STREAM: dict[str, Writer] = {
     DELIMITED: Delimited,
     JSON: JsonArray,
     V1_JSON: StreamedRows,
     V1_PROTOBUF: ProtobufRows,
 }
-FORMS_OF_QUERY: dict[str, Callable[[ResultStream], Form]] = {
+FORMS_OF_QUERY: dict[str, Writer] = {
     V1_JSON: StreamedRows,
     JSON: StreamedRows,
     DELIMITED: Delimited,

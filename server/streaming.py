@@ -6,7 +6,7 @@ sent, and cancels the sending; ``QueryResponse`` closes the query in every case.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 from fastapi.responses import StreamingResponse
@@ -64,11 +64,16 @@ async def _line_by_line(chunks: AsyncIterable[Any]) -> AsyncIterator[bytes]:
 
 
 async def rows_response(
-    door: Door, stream: ResultStream, form_of: Callable[[ResultStream], Form], media_type: str
+    door: Door,
+    stream: ResultStream,
+    form_of: Callable[[ResultStream], Form],
+    media_type: str,
+    left: Callable[[], Awaitable[bool]],
 ) -> QueryResponse:
     """Return a query's rows in that form.
 
-    A pull query's first rows are waited for here, so that what fails at once fails with a status.
+    A pull query's first rows are waited for here, so that what fails before them fails with a
+    status. ``left`` says whether the client is still there to wait for them.
     Raises: what the form raises for columns that it cannot write.
     """
     door.opened(stream, ends_soon=stream.kind == "pull")
@@ -77,11 +82,21 @@ async def rows_response(
     try:
         form = form_of(stream)
         if stream.kind == "pull":
-            first = await door.wait(lambda: next(batches, None))
+            first = await _first(door, batches, left)
     except BaseException:
         door.closed(stream)
         raise
     return QueryResponse(door, stream, _row_chunks(door, stream, form, first, batches), media_type)
+
+
+async def _first(
+    door: Door, batches: Iterator[list[ResultRow]], left: Callable[[], Awaitable[bool]]
+) -> list[ResultRow] | None:
+    """The first rows; None at the end, also if the client does not wait for them."""
+    while (batch := await door.wait(lambda: next(batches, None))) == []:
+        if await left():
+            return None
+    return batch
 
 
 async def _row_chunks(

@@ -93,15 +93,23 @@ class KsqlService(House):
                 return trouble.offset
 
     def query(
-        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        tombstones: bool = True,
     ) -> ResultStream | TextStream:
         """Start one query or PRINT; the caller closes the stream.
 
+        Without ``tombstones`` the deletions of a table are no rows: LIMIT does not count them.
         Raises: RequestFailed, also for a text that is not a single query.
         """
         if not self._ready.is_set():
             raise RequestFailed(NotReady("The service is starting."), text)
-        return self.reads.open(text, self.services, self.settings, properties, variables)
+        return self.reads.open(
+            text, self.services, self.settings, properties, variables, tombstones=tombstones
+        )
 
     def close_query(self, query_id: str) -> bool:
         """End a push query of this server; False when there is none of that id."""

@@ -36,7 +36,8 @@ Offsets = Mapping[tuple[str, int], int]
 class PushQuery:
     """A transient query; see ``ResultStream``.
 
-    ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out what has no key;
+    ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out what has no key; without
+    ``tombstones`` the deletions of a table are left out, as nothing that LIMIT counts;
     ``state_bytes`` is about how large its state may become. If it keeps any, ``present`` is asked
     where its topics end at its beginning: until then their records are taken by their times.
     """
@@ -53,6 +54,7 @@ class PushQuery:
         on_end: Callable[[str], None] = lambda _query_id: None,
         registry: Registry | None = None,
         keyed: bool = False,
+        tombstones: bool = True,
         state_bytes: int = DEFAULT_STATE_BYTES,
         present: Callable[[], Offsets] = dict,
     ) -> None:
@@ -63,7 +65,8 @@ class PushQuery:
         self._program = answering(plan, functions, registry)
         names = [column.name for column in self.columns]
         self._keyed = keyed
-        self._deletes = plan.sink.kind == "TABLE"  # a stream's record without value says nothing
+        # a stream's record without value says nothing
+        self._deletes = tombstones and plan.sink.kind == "TABLE"
         self._key_places = [names.index(column.name) for column in plan.sink.key]
         stages = self._program.stages
         self._stores = [BoundedStore(state_bytes // stages) for _ in range(stages)]

@@ -6,9 +6,10 @@ Source: ksqlDB developer guide, REST API, endpoints /query-stream, /query and /c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from ksql.base.errors import KsqlError
@@ -16,12 +17,11 @@ from ksql.query.results import ResultStream
 from server.api import answers, errors, takes
 from server.asked import TheDoor, accepts, body_of
 from server.context import Door
-from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, ProtobufRows, StreamedRows
+from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, StreamedRows, Writer
 from server.streaming import PLAIN, rows_response, text_response
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF, Body, KsqlRequest, Texts
 
 router = APIRouter(tags=["queries"])
-Forms = Mapping[str, Callable[[ResultStream], Form]]
 QueryStreamKind = Annotated[str, accepts(*FORMS_OF_QUERY_STREAM)]
 QueryKind = Annotated[str, accepts(*FORMS_OF_QUERY)]
 DEBUG: Final = "request.ksql.debug.request"
@@ -97,27 +97,27 @@ def _row_answers(json: object) -> dict[int | str, dict[str, Any]]:
     return found
 
 
-def _forms(forms: Forms, host: str) -> Forms:
-    """Return the forms with the server's address in each row, where there is a place."""
-    named: dict[Callable[[ResultStream], Form], Callable[[ResultStream], Form]] = {
-        StreamedRows: lambda stream: StreamedRows(stream, host),
-        ProtobufRows: lambda stream: ProtobufRows(stream, host),
-    }
-    return {kind: named.get(form, form) for kind, form in forms.items()}
-
-
 async def _answer(
-    door: Door, forms: Forms, kind: str, text: str, properties: Mapping[str, Mapping[str, str]]
+    request: Request,
+    door: Door,
+    form: Writer,
+    kind: str,
+    text: str,
+    properties: Mapping[str, Mapping[str, str]],
 ) -> Response:
-    asked = properties["request"]
-    if asked.get(DEBUG, "").lower() == "true":
-        forms = _forms(forms, door.service.host)
+    made: Callable[[ResultStream], Form] = form
+    if properties["request"].get(DEBUG, "").lower() == "true" and issubclass(form, StreamedRows):
+        made = partial(form, source_host=door.service.host)
     stream = await door.call(
-        door.service.query, text, properties["session"], properties["variables"]
+        door.service.query,
+        text,
+        properties["session"],
+        properties["variables"],
+        tombstones=form.tombstones,
     )
     if stream.kind == "print":
         return text_response(door, stream)
-    return await rows_response(door, stream, forms[kind], kind)
+    return await rows_response(door, stream, made, kind, request.is_disconnected)
 
 
 @router.post(
@@ -125,18 +125,20 @@ async def _answer(
     responses=_row_answers(list[Header | list[Any]]),
     openapi_extra=takes(QueryStreamRequest),
 )
-async def query_stream(kind: QueryStreamKind, body: QueryStream, door: TheDoor) -> Response:
+async def query_stream(
+    request: Request, kind: QueryStreamKind, body: QueryStream, door: TheDoor
+) -> Response:
     """Run one query or PRINT; rows are sent as they come."""
     given = {
         "session": body.properties,
         "variables": body.session_variables,
         "request": body.request_properties,
     }
-    return await _answer(door, FORMS_OF_QUERY_STREAM, kind, body.sql, given)
+    return await _answer(request, door, FORMS_OF_QUERY_STREAM[kind], kind, body.sql, given)
 
 
 @router.post("/query", responses=_row_answers(list[StreamedRow]), openapi_extra=takes(KsqlRequest))
-async def query(kind: QueryKind, body: Query, door: TheDoor) -> Response:
+async def query(request: Request, kind: QueryKind, body: Query, door: TheDoor) -> Response:
     """Do the same with the older body and the older default form."""
     given = {
         "session": body.streams_properties,
@@ -145,7 +147,7 @@ async def query(kind: QueryKind, body: Query, door: TheDoor) -> Response:
     }
     if body.command_sequence_number is not None:
         await door.call(door.service.await_command, body.command_sequence_number)
-    return await _answer(door, FORMS_OF_QUERY, kind, body.ksql, given)
+    return await _answer(request, door, FORMS_OF_QUERY[kind], kind, body.ksql, given)
 
 
 @router.post(

@@ -147,10 +147,12 @@ class MemoryService:
             check_entity(entity)
         return found
 
-    def query(self, text, properties, variables):
+    def query(self, text, properties, variables, *, tombstones=True):
         self.world.drain()
         world = self.world
-        return self._reads.open(text, world.services, world.settings, properties, variables)
+        return self._reads.open(
+            text, world.services, world.settings, properties, variables, tombstones=tombstones
+        )
 
     def close_query(self, query_id):
         return self._reads.close(query_id)

@@ -202,6 +202,13 @@ def test_a_table_says_which_rows_are_gone(monkeypatch):
     )
 
 
+def test_where_nobody_can_see_them_the_rows_that_are_gone_do_not_count(monkeypatch):
+    records = [("a", {"A": 1}), ("a", None), ("b", None), ("b", {"A": 2}), ("c", {"A": 3})]
+    text = "SELECT A, K FROM T EMIT CHANGES LIMIT 2;"
+    expected = [(1, "a"), (2, "b")], "Limit Reached"
+    assert rows(monkeypatch, text, *records, tombstones=False) == expected
+
+
 @pytest.mark.parametrize(
     ("items", "expected"),
     [

@@ -111,6 +111,7 @@ class FakeService(KsqlService):
     answer: Callable[[str], list[Entity]] | Sequence[Entity] | Exception = ()
     stream: Callable[[], ResultStream | TextStream] | Exception | None = None
     calls: list[tuple[Any, ...]] = field(default_factory=list)
+    tombstones: list[bool] = field(default_factory=list)
     healthy: bool = True
     start_error: Exception | None = None
     start_s: float = 0.0
@@ -141,9 +142,15 @@ class FakeService(KsqlService):
         self.calls.append(("await", offset))
 
     def query(
-        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        tombstones: bool = True,
     ) -> ResultStream | TextStream:
         self.calls.append((text, dict(properties), dict(variables)))
+        self.tombstones.append(tombstones)
         if isinstance(self.stream, Exception):
             raise self.stream
         if self.stream is None:

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -59,6 +62,33 @@ def test_tombstones_are_dropped_except_in_streamed_rows() -> None:
         '{"row":{"columns":[1,null],"tombstone":true}},',
         '{"finalMessage":"Limit Reached"}]',
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "wanted"),
+    [
+        ("/query-stream", "*/*", False),
+        ("/query-stream", JSON, False),
+        ("/query-stream", V1_JSON, True),
+        ("/query-stream", V1_PROTOBUF, True),
+        ("/query", "*/*", True),
+        ("/query", DELIMITED, False),
+    ],
+)
+def test_a_form_without_tombstones_does_not_ask_for_them(
+    path: str, accept: str, wanted: bool
+) -> None:
+    service = FakeService(stream=lambda: FakeStream([DATA], ends_with="Limit Reached"))
+    body = {"sql": "SELECT;", "ksql": "SELECT;"}
+    ask(service, "POST", path, json=body, headers={"accept": accept})
+    assert service.tombstones == [wanted]
+
+
+def test_empty_batches_come_before_the_status_and_between_rows() -> None:
+    answer = query(FakeStream([[], [], DATA, [], rows((3, "c")), []], "pull"))
+    assert [line[0] for line in lines(answer)[1:]] == [1, 2, 3]
+    answer = query(FakeStream([[], [], ServerError("no room")], "pull"))
+    assert (answer.status_code, answer.json()["message"]) == (500, "no room")
 
 
 def test_a_pull_query_over_a_stream_says_that_it_has_read_all_of_it() -> None:
@@ -192,6 +222,30 @@ def test_close_query() -> None:
 
 
 # --- over a real socket --------------------------------------------------------------------------
+
+
+class Searching(FakeStream):
+    """A pull query that finds nothing, for as long as anybody waits."""
+
+    def batches(self) -> Iterator[list[ResultRow]]:
+        while not self.ended.wait(0.01):
+            yield []
+
+
+def test_a_client_that_leaves_before_the_first_row_ends_a_pull_query() -> None:
+    stream = Searching(kind="pull")
+    with serving(FakeService(stream=lambda: stream)) as (url, app):
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), 5) as client:
+            body = b'{"sql": "SELECT;"}'
+            client.sendall(
+                b"POST /query-stream HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+            )
+            while app.state.door.running == 0:
+                time.sleep(0.01)
+        assert stream.ended.wait(5)
 
 
 def test_the_header_comes_before_any_row_and_a_client_that_leaves_ends_the_query() -> None:
