@@ -111,6 +111,7 @@ def _rest_case(name: str, test: dict[str, Any], format_: str | None) -> Case:
         error=test.get("expectedError"),
         waits=bool((test.get("inputConditions") or {}).get("waitForActivePushQuery")),
         proto=bool(test.get("testPullWithProtoFormat")),
+        ordered=bool((test.get("outputConditions") or {}).get("verifyOrder")),
     )
     return replace(_case(name, {**test, "properties": {}}, format_, {}), rest=part)
 

@@ -88,7 +88,8 @@ class RestPart:
     """The parts of a case for a running server besides statements and records.
 
     ``waits``: the records come once the one push query has begun to answer. ``proto``: the queries
-    are asked a second time, for answers in protobuf.
+    are asked a second time, for answers in protobuf. ``ordered``: rows come in the order of the
+    case.
     """
 
     responses: tuple[Mapping[str, Any], ...] = ()
@@ -96,6 +97,7 @@ class RestPart:
     error: Mapping[str, Any] | None = None
     waits: bool = False
     proto: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

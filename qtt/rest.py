@@ -51,7 +51,7 @@ def play(case: Case, driver: ServedDriver) -> None:
         raise Mismatch(f"expected {tokens.dump(part.error)}, nothing was refused")
     _check_outputs(case, driver)
     for index, (want, got) in enumerate(zip(part.responses, answers, strict=False)):
-        check_answer(f"answer {index}", want, got)
+        check_answer(f"answer {index}", want, got, ordered=part.ordered)
     if len(answers) < len(part.responses):
         raise Mismatch(f"{len(part.responses)} answers expected, {len(answers)} came")
 
@@ -118,7 +118,7 @@ def _answers(case: Case, part: RestPart, driver: ServedDriver, talk: _Talk) -> l
     kinds = ("query", "queryProto") if part.proto else ("query",)
     questions = [(kind, query) for kind in kinds for query in queries]
     for (kind, query), want in zip_longest(questions, wanted[: len(questions)]):
-        answers.append(_asked(talk, kind, query, want))
+        answers.append(_asked(talk, kind, query, want, ordered=part.ordered))
     return answers
 
 
@@ -137,7 +137,9 @@ def _is_push(raw: RawStatement) -> bool:
     return any(word.text.upper() == "EMIT" for word in raw.words)
 
 
-def _asked(talk: _Talk, kind: str, query: RawStatement, want: Any) -> dict[str, list[Any]]:
+def _asked(
+    talk: _Talk, kind: str, query: RawStatement, want: Any, *, ordered: bool
+) -> dict[str, list[Any]]:
     """A query's answer; tables may still be filling, so a pull query is asked again."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -145,7 +147,7 @@ def _asked(talk: _Talk, kind: str, query: RawStatement, want: Any) -> dict[str, 
         if want is None or _is_push(query) or time.monotonic() > deadline:
             return found
         try:
-            check_answer("", want, found)
+            check_answer("", want, found, ordered=ordered)
         except Mismatch:
             time.sleep(_REST_S)
         else:
@@ -176,7 +178,9 @@ def check_refusal(part: RestPart, error: Refused) -> None:
             raise Mismatch(f"a statement's error expected, got {tokens.dump(error.body)}")
 
 
-def check_answer(where: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
+def check_answer(
+    where: str, want: Mapping[str, Any], got: Mapping[str, Any], *, ordered: bool = False
+) -> None:
     """Compare one answer of a request: an entity or the lines of a query.
 
     Raises: Mismatch.
@@ -188,13 +192,13 @@ def check_answer(where: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
         case "admin":
             _check_part(where, expected, got[kind])
         case "queryProto":
-            _check_rows(where, *proto.readable(where, expected, got[kind]))
+            _check_rows(where, *proto.readable(where, expected, got[kind]), ordered=ordered)
         case _:
-            _check_rows(where, expected, got[kind])
+            _check_rows(where, expected, got[kind], ordered=ordered)
 
 
-def _check_rows(where: str, want: Sequence[Any], got: Sequence[Any]) -> None:
-    """Rows in any order, the rest by place."""
+def _check_rows(where: str, want: Sequence[Any], got: Sequence[Any], *, ordered: bool) -> None:
+    """Rows in any order unless they are ``ordered``, the rest by place."""
     shown = f"expected\n{tokens.dump(list(want))}\ngot\n{tokens.dump(list(got))}"
     if len(want) != len(got):
         raise Mismatch(f"{where}: {len(want)} lines expected, {len(got)} came: {shown}")
@@ -203,7 +207,8 @@ def _check_rows(where: str, want: Sequence[Any], got: Sequence[Any]) -> None:
         if "row" not in expected:
             _check_part(where, expected, actual)
             continue
-        place = next((i for i, row in enumerate(left) if _holds(expected["row"], row)), None)
+        candidates = left[:1] if ordered else left
+        place = next((i for i, row in enumerate(candidates) if _holds(expected["row"], row)), None)
         if place is None:
             raise Mismatch(f"{where}: no row {tokens.dump(expected)}: {shown}")
         del left[place]

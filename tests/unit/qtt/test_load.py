@@ -157,11 +157,12 @@ def test_a_case_for_a_server_is_known_as_such(cases):
             "statements": ["A '{FORMAT}';"],
             "properties": {"p": 1},
             "inputConditions": {"waitForActivePushQuery": True},
+            "outputConditions": {"verifyOrder": True},
             "responses": [{"admin": {}}],
         }
     )
     assert [case.id for case in found] == ["sample - n - JSON", "sample - n - AVRO"]
-    part = RestPart(responses=({"admin": {}},), properties={"p": 1}, waits=True)
+    part = RestPart(responses=({"admin": {}},), properties={"p": 1}, waits=True, ordered=True)
     assert [case.rest for case in found] == [part, part]
     assert found[1].steps[0].statements[0].sql == "A 'AVRO';"
 

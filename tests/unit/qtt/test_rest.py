@@ -49,6 +49,13 @@ def test_answers_that_differ(want):
         answer(want, ROWS)
 
 
+def test_rows_in_the_order_of_the_case():
+    swapped = ROWS.replace("[1]", "[x]").replace("[2.50]", "[1]").replace("[x]", "[2.50]")
+    check_answer("", tokens.parse(ROWS), tokens.parse(ROWS), ordered=True)
+    with pytest.raises(Mismatch):
+        check_answer("", tokens.parse(swapped), tokens.parse(ROWS), ordered=True)
+
+
 def test_entities_are_compared_by_their_expected_members():
     got = '{"admin": {"@type": "streams", "streams": [{"name": "A", "topic": "a"}]}}'
     answer('{"admin": {"@type": "streams", "streams": [{"name": "A"}]}}', got)
