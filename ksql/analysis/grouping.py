@@ -6,7 +6,7 @@ Source: docs/sql/queries.md#group-by.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import bound as b
 from ksql.analysis import trees
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class NotGrouped(StatementError):
     """Expressions that are neither aggregates nor built from the grouping expressions."""
 
-    def __init__(self, clause: Literal["SELECT", "HAVING"], shown: str) -> None:
-        if clause == "HAVING":
-            super().__init__(f"Non-aggregate HAVING expression not part of GROUP BY: {shown}")
+    def __init__(self, clause: str, shown: str) -> None:
+        if clause != "SELECT":
+            super().__init__(f"Non-aggregate {clause} expression not part of GROUP BY: {shown}")
         else:
             super().__init__(
                 f"Non-aggregate SELECT expression(s) not part of GROUP BY: {shown}",
@@ -143,15 +143,15 @@ class Grouping:
         known = {key.name for key in self.keys} | {call.name for call in self.calls}
         if self.windowed:
             known |= set(WINDOW_COLUMNS)
-        if clause == "SELECT":
+        if clause in ("SELECT", "ORDER BY"):
             known.add(ROWTIME)
         if all(column.name in known for column in trees.columns(found)):
             return
         loose = ", ".join(
             dict.fromkeys(c.name for c in trees.columns(found) if c.name not in known)
         )
-        if clause == "HAVING":
-            raise NotGrouped("HAVING", loose)
+        if clause != "SELECT":
+            raise NotGrouped(clause, loose)
         raise NotGrouped(
             "SELECT", describe(self.scope.named(expr)) if not isinstance(expr, ex.Ref) else loose
         )

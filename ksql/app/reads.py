@@ -7,15 +7,24 @@ import threading
 import uuid
 from typing import TYPE_CHECKING, NamedTuple
 
+from ksql.analysis.relation import sources_of
 from ksql.base.errors import KsqlError, StatementError, UnknownName
 from ksql.base.ident import similar
 from ksql.dataflow import rights
 from ksql.dataflow.starts import read_topics
 from ksql.engine.plan_queries import transient_plan
 from ksql.processors.bounded import SETTING
+from ksql.query.clauses import check_clauses, check_stream
 from ksql.query.limits import unlimited
 from ksql.query.printing import PrintQuery
-from ksql.query.pull import PullQuery, TableNotReady, bind_pull, check_clauses, check_stream
+from ksql.query.pull import (
+    PullQuery,
+    TableNotReady,
+    bind_pull,
+    bind_stream_pull,
+    needs_all_rows,
+    raw_query,
+)
 from ksql.query.push import PushQuery, TooManyPushQueries, check_limit
 from ksql.query.scalable import is_scalable
 from ksql.statements.answers import RequestFailed
@@ -83,8 +92,10 @@ class Reads:
         settings: Settings,
         properties: Mapping[str, str],
         variables: Mapping[str, str],
+        *,
+        tombstones: bool = True,
     ) -> ResultStream | TextStream:
-        """Start the one query of the text.
+        """Start the one query of the text; a push query with or without tombstones.
 
         Raises: RequestFailed.
         """
@@ -102,7 +113,9 @@ class Reads:
                 case ast.Query(emit=None) as query:
                     return self._limits.pull(lambda: self._pull(query, request))
                 case ast.Query() as query:
-                    return self._limits.push(lambda: self._push(query, request, parsed.text))
+                    return self._limits.push(
+                        lambda: self._push(query, request, parsed.text, tombstones=tombstones)
+                    )
                 case ast.PrintTopic() as print_:
                     return self._print(print_)
                 case _:
@@ -182,11 +195,11 @@ class Reads:
         name = source.name if isinstance(source, ast.SourceRef) else ""
         found = self._engine.catalog.sources.get(name)
         if found is not None and found.kind == "STREAM":
-            check_clauses(query, request.settings, self._engine.functions)
+            check_clauses(query, self._engine.catalog, request.settings, self._engine.functions)
             check_stream(request.settings)
-            return self._pull_stream(query, query_id, request)
-        if found is not None:
-            rights.check_read(found.topic)
+            return self._pull_stream(query, found, query_id, request)
+        for each in sources_of(source, self._engine.catalog):
+            rights.check_read(each.source.topic)
         pull: PullQuery = bind_pull(
             query,
             self._engine.catalog,
@@ -198,7 +211,18 @@ class Reads:
         )
         return pull
 
-    def _pull_stream(self, query: ast.Query, query_id: str, request: Request) -> PushQuery:
+    def _pull_stream(
+        self, query: ast.Query, source: DataSource, query_id: str, request: Request
+    ) -> ResultStream:
+        """Return the stream's rows, behind them the clauses that need all rows first."""
+        if not needs_all_rows(query, self._engine.functions):
+            return self._rows_of(query, query_id, request)
+        over = bind_stream_pull(
+            query, self._engine.catalog, self._engine.functions, request.settings, query_id
+        )
+        return over(self._rows_of(raw_query(query, source), query_id, request))
+
+    def _rows_of(self, query: ast.Query, query_id: str, request: Request) -> PushQuery:
         context = self._engine.context(request.settings)
         plan = transient_plan(query_id, query, context)
         topics = sorted(read_topics(plan))
@@ -215,7 +239,9 @@ class Reads:
 
     # --- push
 
-    def _push(self, query: ast.Query, request: Request, text: str) -> ResultStream:
+    def _push(
+        self, query: ast.Query, request: Request, text: str, *, tombstones: bool
+    ) -> ResultStream:
         check_limit(query)
         limit = request.settings.number("ksql.max.push.queries")
         if len(self._open) >= limit:
@@ -242,6 +268,7 @@ class Reads:
             registry=self._engine.registry,
             state_bytes=request.settings.number(SETTING),
             keyed=scalable and bool(self._engine.catalog.source(source.name).schema.key),
+            tombstones=tombstones,
         )
         with self._lock:
             self._open[query_id] = _Open(push, RunningPush(text, plan))

@@ -1,14 +1,15 @@
-"""WHERE of a pull query: the keys that it allows, and what it must say where scans are not allowed.
+"""WHERE of a pull query: what it must say where scans are not allowed, and what it may not ask.
 
-A condition is looked at as alternatives (OR) of conjunctions (AND): each alternative has to give
-the key for itself. Source: docs/sql/reading.md#pull-queries.
+A condition is looked at as it was written, as alternatives (OR) of conjunctions (AND): each
+alternative has to give the key for itself, or the whole table is read. The words are ksqlDB's.
+Source: docs/sql/reading.md#pull-queries.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis import trees
@@ -16,27 +17,32 @@ from ksql.analysis.describe import describe
 from ksql.analysis.errors import OPERATORS
 from ksql.analysis.show import show
 from ksql.base.errors import StatementError
+from ksql.base.ident import quote_always
 from ksql.catalog.model import DataSource
+from ksql.query.access import ByKey, alternatives
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import walk
-from ksql.types.model import BYTES, STRING, is_numeric
+from ksql.types.ints import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from ksql.types.model import BIGINT, BYTES, INTEGER, STRING, is_numeric
 from ksql.types.schema import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.analysis.bound import Bound
     from ksql.base.config import Settings
+    from ksql.query.access import Access
     from ksql.types.schema import Column
 
 MORE = "See https://cnfl.io/queries for more info."
 SCANS = "ksql.query.pull.table.scan.enabled"
 RANGES = "ksql.query.pull.range.scan.enabled"
-_MOST_LOOKUPS = 1000
-_MOST_ALTERNATIVES = 100
+_MOST_DISJUNCTS = 1000
 _BOUNDING = ("=", "<", "<=", ">", ">=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLACES = ("ROWPARTITION", "ROWOFFSET")
+_WHOLE = {INTEGER: (INT_MIN, INT_MAX), BIGINT: (LONG_MIN, LONG_MAX)}
+_NEEDS_SCAN = "Query requires table scan to be enabled"
 
 
 _RULES = """Pull queries require a WHERE clause that:
@@ -61,60 +67,7 @@ class KeyNeeded(StatementError):
         )
 
 
-def key_lookups(predicate: Bound | None, key: tuple[Column, ...]) -> list[tuple[Any, ...]] | None:
-    """Return the keys that a condition allows if ``=`` or IN give every key column; else None."""
-    if predicate is None or not key:
-        return None
-    found: dict[tuple[Any, ...], None] = {}
-    for alternative in _alternatives(predicate) or ([],):
-        values = _lookups(alternative, key)
-        if values is None:
-            return None
-        found |= dict.fromkeys(values)
-    return list(found) if len(found) <= _MOST_LOOKUPS else None
-
-
-def _lookups(alternative: Iterable[Bound], key: tuple[Column, ...]) -> list[tuple[Any, ...]] | None:
-    choices: dict[str, list[Any]] = {}
-    for part in alternative:
-        match part:
-            case b.Compare("=", b.Column(name), b.Const(value)) | b.Compare(
-                "=", b.Const(value), b.Column(name)
-            ):
-                choices.setdefault(name, [value])
-            case b.In(b.Column(name), options) if all(isinstance(o, b.Const) for o in options):
-                values = [o.value for o in options if isinstance(o, b.Const)]
-                choices.setdefault(name, list(dict.fromkeys(values)))
-            case _:
-                continue
-    if any(column.name not in choices for column in key):
-        return None
-    return list(itertools.islice(_product(choices, key), _MOST_LOOKUPS + 1))
-
-
-def _product(choices: dict[str, list[Any]], key: tuple[Column, ...]) -> Iterable[tuple[Any, ...]]:
-    return itertools.product(*(choices[column.name] for column in key))
-
-
-def _alternatives(expr: Bound) -> list[list[Bound]] | None:
-    """The condition as OR of ANDs; None if there would be very many alternatives."""
-    match expr:
-        case b.Logical(op, left, right):
-            first, second = _alternatives(left), _alternatives(right)
-            if first is None or second is None:
-                return None
-            if op == "OR":
-                found = first + second
-            elif len(first) * len(second) > _MOST_ALTERNATIVES:
-                return None
-            else:
-                found = [x + y for x in first for y in second]
-            return found if len(found) <= _MOST_ALTERNATIVES else None
-        case _:
-            return [[expr]]
-
-
-# --- what may not be asked
+# --- columns
 
 
 def places(exprs: Iterable[ex.Expr]) -> list[str]:
@@ -140,40 +93,178 @@ def check_columns(clause: str, exprs: Iterable[ex.Expr]) -> None:
         )
 
 
-def check_keys(where: ex.Expr, key: tuple[Column, ...]) -> None:
-    """Refuse a list of keys with NULL or values of another type.
+# --- keys
+
+
+def check_where(where: ex.Expr | None, source: DataSource, settings: Settings) -> None:
+    """Refuse a condition that needs a scan where there are none, and keys of another type.
+
+    Raises: KeyNeeded, StatementError.
+    """
+    scans, windowed = settings.flag(SCANS), source.window is not None
+    if where is None:
+        if not scans:
+            raise KeyNeeded("Missing WHERE clause", windowed=windowed)
+        return
+    ranges = settings.flag(RANGES) and not windowed and _has_ranges(source.schema.key)
+    found = disjuncts(where)
+    if found is None:  # more than are looked up
+        if not scans:
+            raise KeyNeeded(_NEEDS_SCAN, windowed=windowed)
+        return
+    check = _Check(source=source, scans=scans, ranges=ranges, several=len(found) > 1)
+    for parts in found:
+        check.disjunct(parts)
+    if not check.scanned:
+        _check_constants(found, source.schema.key)
+
+
+def check_scan(access: Access, source: DataSource, settings: Settings) -> None:
+    """Refuse a join that reads a whole table where tables are not scanned.
+
+    Raises: KeyNeeded.
+    """
+    if not isinstance(access, ByKey) and not settings.flag(SCANS):
+        raise KeyNeeded(_NEEDS_SCAN, windowed=source.window is not None)
+
+
+def disjuncts(expr: ex.Expr) -> list[list[ex.Expr]] | None:
+    """Return the condition as OR of ANDs, IN as OR of equalities; None if there are very many."""
+    match expr:
+        case ex.Logical(op, left, right):
+            first, second = disjuncts(left), disjuncts(right)
+            if first is None or second is None:
+                return None
+            if op == "OR":
+                found = first + second
+            elif len(first) * len(second) > _MOST_DISJUNCTS:
+                return None
+            else:
+                found = [x + y for x in first for y in second]
+        case ex.In(operand, options):
+            found = [[ex.Compare("=", operand, option)] for option in options]
+        case _:
+            found = [[expr]]
+    return found if len(found) <= _MOST_DISJUNCTS else None
+
+
+def _has_ranges(key: Sequence[Column]) -> bool:
+    return len(key) == 1 and key[0].type in (STRING, BYTES)
+
+
+def _shown(parts: Sequence[ex.Expr]) -> str:
+    return describe(reduce(lambda left, right: ex.Logical("AND", left, right), parts))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Check:
+    """Looks at one alternative after the other; ``scanned`` once one of them needs a scan."""
+
+    source: DataSource
+    scans: bool
+    ranges: bool
+    several: bool
+    scanned: bool = False
+    seen: set[str] = field(default_factory=set)
+    ranged: bool = False
+
+    def disjunct(self, parts: Sequence[ex.Expr]) -> None:
+        self.seen, self.ranged = set(), False
+        for part in parts:
+            self._part(part)
+        key = self.source.schema.key
+        if not self.seen:
+            self._needs_scan(f"WHERE clause missing key column for disjunct: {_shown(parts)}")
+        elif len(self.seen) < len(key):
+            names = (quote_always(each.name) for each in key if each.name in self.seen)
+            self._needs_scan(
+                "Multi-column sources must specify every key in the WHERE clause. Specified: "
+                f"[{', '.join(names)}] Expected: [{', '.join(map(str, key))}]"
+            )
+        elif self.ranged and (self.several or not self.ranges):
+            self._needs_scan(_NEEDS_SCAN)
+
+    def _needs_scan(self, message: str) -> None:
+        if not self.scans:
+            raise KeyNeeded(message, windowed=self.source.window is not None)
+        self.scanned = True
+
+    def _part(self, part: ex.Expr) -> None:
+        match part:
+            case ex.Compare(op, left, right):
+                column, other = (right, left) if isinstance(right, ex.Ref) else (left, right)
+                self._compared(op, column, other)
+            case ex.Like(operand):
+                if not isinstance(operand, ex.Ref) and not self.scans:
+                    raise StatementError("Like condition must be between strings")
+            case _:
+                self._needs_scan(f"Unsupported expression in WHERE clause: {describe(part)}")
+
+    def _compared(self, op: str, column: ex.Expr, other: ex.Expr) -> None:
+        if any(isinstance(node, ex.Ref) for node in walk(other)):
+            self._needs_scan(
+                "A comparison must be between a key column and a resolvable expression"
+            )
+        elif not isinstance(column, ex.Ref):
+            self._needs_scan("A comparison must directly reference a key column")
+        elif column.name in {each.name for each in self.source.schema.key}:
+            self._key(op, column.name)
+
+    def _key(self, op: str, name: str) -> None:
+        if op not in _BOUNDING:
+            shown = ", ".join(map(str, self.source.schema.key))
+            self._needs_scan(f"Bound on key columns '[{shown}]' must currently be '='")
+        if name in self.seen:
+            self._needs_scan(
+                "A comparison condition on the key column cannot be combined with other "
+                "comparisons such as an IN predicate"
+            )
+        self.seen.add(name)
+        self.ranged = self.ranged or op != "="
+
+
+def _check_constants(found: Sequence[Sequence[ex.Expr]], key: Sequence[Column]) -> None:
+    """Refuse NULL and values of another type where keys are looked up.
 
     Raises: StatementError.
     """
     columns = {column.name: column for column in key}
-    for node in walk(where):
-        if not isinstance(node, ex.In) or not isinstance(node.operand, ex.Ref):
-            continue
-        column = columns.get(node.operand.name)
-        for option in node.options if column is not None else ():
-            if isinstance(option, ex.NullLit):
-                shown = f"({describe(node.operand)} = null)"
-                raise StatementError(f"Primary key columns can not be NULL: {shown}")
-            if isinstance(option, ex.StringLit) and column and is_numeric(column.type):
+    for part in (part for parts in found for part in parts):
+        for column, value in _equal(part, columns):
+            if isinstance(value, ex.NullLit):
+                raise StatementError(f"Primary key columns can not be NULL: {describe(part)}")
+            if not _fits(value, column):
+                shown = value.value if isinstance(value, ex.StringLit) else describe(value)
                 raise StatementError(
-                    f"'{option.value}' can not be converted to the type of the key column: "
+                    f"'{shown}' can not be converted to the type of the key column: "
                     f"{column.name} {column.type} KEY"
                 )
 
 
-def check_keyed(predicate: Bound | None, source: DataSource, settings: Settings) -> None:
-    """Refuse an alternative without a key where tables are not scanned.
+def _equal(part: ex.Expr, columns: dict[str, Column]) -> Iterator[tuple[Column, ex.Expr]]:
+    match part:
+        case ex.Compare("=", ex.Ref(name), value) | ex.Compare("=", value, ex.Ref(name)):
+            if name in columns:
+                yield columns[name], value
+        case _:
+            return
 
-    Raises: KeyNeeded.
-    """
-    if settings.flag(SCANS):
-        return
-    windowed = source.window is not None
-    if predicate is None:
-        raise KeyNeeded("Missing WHERE clause", windowed=windowed)
-    ranges = settings.flag(RANGES) and _has_ranges(source)
-    for alternative in _alternatives(predicate) or [[predicate]]:
-        _Check(source=source, windowed=windowed, ranges=ranges).alternative(alternative)
+
+def _fits(value: ex.Expr, column: Column) -> bool:
+    """Whether a literal is a value of the key's type, or becomes one without loss."""
+    match value:
+        case ex.StringLit():
+            return not is_numeric(column.type)
+        case ex.IntLit(number) if column.type in _WHOLE:
+            low, high = _WHOLE[column.type]
+            return low <= number <= high
+        case ex.DecimalLit() | ex.DoubleLit():
+            return column.type not in _WHOLE
+        case _:
+            return True
+
+
+# --- windows
 
 
 def check_bounds(predicate: Bound | None, source: DataSource, *, keyed: bool) -> None:
@@ -183,7 +274,7 @@ def check_bounds(predicate: Bound | None, source: DataSource, *, keyed: bool) ->
     """
     if predicate is None or source.window is None:
         return
-    for alternative in _alternatives(predicate) or ():
+    for alternative in alternatives(predicate) or ():
         for name in WINDOW_COLUMNS:
             found = [(op, part) for part in alternative if (op := _bound_op(part, name))]
             wrong = [OPERATORS.get(op, op) for op, _ in found if op not in _BOUNDING]
@@ -216,71 +307,3 @@ def _bound_op(part: Bound, name: str) -> str:
             return "" if any(trees.columns(other)) else _MIRRORED.get(op, op)
         case _:
             return ""
-
-
-def _has_ranges(source: DataSource) -> bool:
-    key = source.schema.key
-    return source.window is None and len(key) == 1 and key[0].type in (STRING, BYTES)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Check:
-    """Looks at one alternative."""
-
-    source: DataSource
-    windowed: bool
-    ranges: bool
-    seen: set[str] = field(default_factory=set)
-    ranged: bool = False
-
-    def alternative(self, parts: list[Bound]) -> None:
-        for part in parts:
-            self._part(part)
-        key = [column.name for column in self.source.schema.key]
-        if not self.seen:
-            shown = " AND ".join(map(show, parts))
-            raise self._needed(f"WHERE clause missing key column for disjunct: {shown}")
-        if len(self.seen) < len(key):
-            raise self._needed(
-                "Multi-column sources must specify every key in the WHERE clause. Specified: "
-                f"[{', '.join(name for name in key if name in self.seen)}] "
-                f"Expected: [{', '.join(map(str, self.source.schema.key))}]"
-            )
-        if self.ranged and not self.ranges:
-            raise self._needed("Query requires table scan to be enabled")
-
-    def _needed(self, message: str) -> KeyNeeded:
-        return KeyNeeded(message, windowed=self.windowed)
-
-    def _part(self, part: Bound) -> None:
-        match part:
-            case b.Compare(op, left, right):
-                column, other = (right, left) if isinstance(right, b.Column) else (left, right)
-                self._compared(column, (other,), equal=op == "=")
-            case b.In(operand, options):
-                self._compared(operand, options, equal=True)
-            case b.Like(operand) if not isinstance(operand, b.Column):
-                raise StatementError("Like condition must be between strings")
-            case b.Like():
-                return
-            case _:
-                raise self._needed(f"Unsupported expression in WHERE clause: {show(part)}")
-
-    def _compared(self, column: Bound, others: tuple[Bound, ...], *, equal: bool) -> None:
-        if any(next(trees.columns(other), None) is not None for other in others):
-            raise self._needed(
-                "A comparison must be between a key column and a resolvable expression"
-            )
-        if not isinstance(column, b.Column):
-            raise self._needed("A comparison must directly reference a key column")
-        if column.name in WINDOW_COLUMNS or column.name not in {
-            each.name for each in self.source.schema.key
-        }:
-            return
-        if column.name in self.seen:
-            raise self._needed(
-                "A comparison condition on the key column cannot be combined with other "
-                "comparisons such as an IN predicate"
-            )
-        self.seen.add(column.name)
-        self.ranged = self.ranged or not equal

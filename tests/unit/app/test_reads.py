@@ -41,6 +41,16 @@ def test_properties_that_cannot_be_set_are_no_fault_of_the_statement(properties,
         ("SHOW STREAMS;", "not a query", "SHOW STREAMS;"),
         ("SELECT * FROM T EMIT CHANGES;", "T", "SELECT * FROM T EMIT CHANGES;"),
         ("SELECT * FROM S EMIT", "", "SELECT * FROM S EMIT"),
+        (
+            "SELECT * FROM S ORDER BY A DESC EMIT CHANGES;",
+            "line 1:26: ORDER BY is only supported in pull queries.",
+            "SELECT * FROM S ORDER BY A DESC EMIT CHANGES;",
+        ),
+        (
+            "SELECT * FROM S EMIT CHANGES LIMIT 1 OFFSET 1;",
+            "OFFSET is only supported in pull queries.",
+            "SELECT * FROM S EMIT CHANGES LIMIT 1 OFFSET 1;",
+        ),
     ],
 )
 def test_statements_that_cannot_be_answered(text, says, quoted):

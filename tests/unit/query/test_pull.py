@@ -5,66 +5,14 @@ import pytest
 from ksql.analysis import bound as b
 from ksql.base.errors import KsqlError
 from ksql.functions.registry import BUILTINS
-from ksql.query.pull import TableNotReady, bind_pull, check_stream
-from ksql.query.where import MORE, key_lookups
-from ksql.stores.memory import MemoryStore
+from ksql.query.access import key_lookups
+from ksql.query.clauses import check_stream
+from ksql.query.pull import TableNotReady, bind_pull
+from ksql.query.where import MORE
 from ksql.types.model import BIGINT, STRING
 from ksql.types.schema import Column, Role
+from tests.unit.query.pulls import WORLD, Stores, answer, bound
 from tests.unit.world import World
-
-SETUP = """
-CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
-CREATE TABLE T (ID STRING PRIMARY KEY, N STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
-CREATE TABLE N AS SELECT K, COUNT(*) AS C, SUM(A) AS A FROM S GROUP BY K;
-CREATE TABLE W AS SELECT K, COUNT(*) AS C FROM S
-  WINDOW TUMBLING (SIZE 10 MILLISECONDS) GROUP BY K;
-CREATE TABLE M WITH (KEY_FORMAT='JSON') AS SELECT K, A, COUNT(*) AS C FROM S GROUP BY K, A;
-"""
-
-
-class Stores:
-    """What a table's topic holds, in one store; counts how it is read."""
-
-    def __init__(self, world):
-        self.world = world
-        self.scans = 0
-
-    def stores(self, source):
-        outer = self
-
-        class Counting(MemoryStore):
-            def scan(self):
-                outer.scans += 1
-                return super().scan()
-
-        store = Counting()
-        records = self.world.topics.records.get(source.topic, [])
-        store.put((r.key, r.value, r.timestamp) for r in records)
-        store.commit(len(records))
-        return {0: store}
-
-
-def world():
-    found = World(SETUP)
-    found.feed("s", ("a", {"A": 1}, 1), ("b", {"A": 2}, 2), ("a", {"A": 3}, 13))
-    return found
-
-
-WORLD = world()
-
-
-def bound(text, **settings):
-    tables = Stores(WORLD)
-    statement = WORLD.parse(text)
-    query = bind_pull(
-        statement,
-        WORLD.catalog,
-        BUILTINS,
-        WORLD.settings.with_overrides(settings),
-        tables,
-        "pull_1",
-    )
-    return query, tables
 
 
 def pull(text, **settings):
@@ -100,6 +48,15 @@ def pull(text, **settings):
         ("SELECT C FROM M WHERE K = 'a' AND A = 3;", [(1,)], 0),
         ("SELECT C FROM M WHERE K IN ('a', 'b') AND A IN (1, 2);", [(1,), (1,)], 0),
         ("SELECT C FROM M WHERE K = 'a';", [(1,), (1,)], 1),
+        ("SELECT C FROM M WHERE A IN (1, 3) AND C < 1.5;", [(1,), (1,)], 1),
+        ("SELECT K FROM N WHERE K > 'a';", [("b",)], 0),
+        ("SELECT K FROM N WHERE 'a' >= K OR (K >= 'b' AND K < 'c' AND C = 7);", [("a",)], 0),
+        ("SELECT K FROM N WHERE K BETWEEN 'aa' AND 'c';", [("b",)], 0),
+        ("SELECT K FROM N WHERE K > 'b' AND K < 'a';", [], 0),
+        ("SELECT K FROM N WHERE K <> 'a';", [("b",)], 1),
+        ("SELECT K, WINDOWEND FROM W WHERE K = 'a' AND WINDOWEND > 10;", [("a", 20)], 0),
+        ("SELECT K, WINDOWSTART AS S FROM W WHERE (K = 'a' AND WINDOWSTART = 10) "
+         "OR (K = 'b' AND WINDOWSTART < 5);", [("a", 10), ("b", 0)], 0),
     ],
 )  # fmt: skip
 def test_rows(text, rows, scans):
@@ -127,10 +84,9 @@ def test_limit_and_an_early_end():
 
 
 def test_a_row_that_does_not_decode_is_left_out():
-    query, _ = bound("SELECT K FROM N;")
-    [store] = query.stores.values()
-    store.put([(b"z", b"{", 1)])
-    store.commit(99)
+    query, tables = bound("SELECT K FROM N;")
+    tables.store.put([(b"z", b"{", 1)])
+    tables.store.commit(99)
     assert sorted(row.values for batch in query.batches() for row in batch) == [("a",), ("b",)]
 
 
@@ -149,10 +105,12 @@ def test_a_row_that_does_not_decode_is_left_out():
          "See https://cnfl.io/queries for more info."),
         ("SELECT * FROM N WHERE K IN ('a', NULL);",
          "Primary key columns can not be NULL: (K = null)"),
-        ("SELECT * FROM M WHERE A IN (1, '2');",
+        ("SELECT * FROM M WHERE K = 'a' AND A IN (1, '2');",
          "'2' can not be converted to the type of the key column: A BIGINT KEY"),
+        ("SELECT * FROM M WHERE K = 'a' AND A = 1.5;",
+         "'1.5' can not be converted to the type of the key column: A BIGINT KEY"),
         ("SELECT * FROM NN;", "Failed to prepare statement: NN does not exist."),
-        ("SELECT K, COUNT(*) FROM N GROUP BY K;",
+        ("SELECT K, C FROM N GROUP BY K, C;",
          "Pull queries don't support GROUP BY clauses. " + MORE),
         ("SELECT * FROM N PARTITION BY C;",
          "Pull queries don't support PARTITION BY clauses. " + MORE),
@@ -163,8 +121,8 @@ def test_a_row_that_does_not_decode_is_left_out():
          "Pull queries don't support JOIN clauses. " + MORE),
         ("SELECT K, K FROM N;", "Duplicate value columns found in schema: `K` STRING"),
         ("SELECT X FROM N;", None),
-        ("SELECT COUNT(*), MAX(C) + 1 FROM N;",
-         "Pull queries don't support aggregate functions: COUNT, MAX. " + MORE),
+        ("SELECT COUNT(*) FROM N HAVING COUNT(*) > 1;",
+         "Pull queries don't support HAVING clauses. " + MORE),
         ("SELECT * FROM W WHERE WINDOWSTART <> 0;",
          "Unsupported WINDOWSTART bounds: [NOT_EQUAL]. " + MORE),
         ("SELECT * FROM W WHERE K = 'a' AND WINDOWEND > 0 AND 5 <= WINDOWEND;",
@@ -253,11 +211,11 @@ def test_key_lookups(predicate, key, expected):
     [
         ("SELECT * FROM N;", "Missing WHERE clause"),
         ("SELECT * FROM N WHERE C = 1 AND A > 2;",
-         "WHERE clause missing key column for disjunct: (C = 1) AND (A > 2)"),
+         "WHERE clause missing key column for disjunct: ((C = 1) AND (A > 2))"),
         ("SELECT * FROM N WHERE K = 'a' OR C = 1;",
          "WHERE clause missing key column for disjunct: (C = 1)"),
         ("SELECT * FROM M WHERE K = 'a';",
-         "Multi-column sources must specify every key in the WHERE clause. Specified: [K] "
+         "Multi-column sources must specify every key in the WHERE clause. Specified: [`K`] "
          "Expected: [`K` STRING KEY, `A` BIGINT KEY]"),
         ("SELECT * FROM M WHERE K = 'a' AND A > 1;", "Query requires table scan to be enabled"),
         ("SELECT * FROM W WHERE K > 'a';", "Query requires table scan to be enabled"),
@@ -271,6 +229,28 @@ def test_key_lookups(predicate, key, expected):
         ("SELECT * FROM N WHERE NOT (K = 'a');",
          "Unsupported expression in WHERE clause: (NOT (K = 'a'))"),
         ("SELECT * FROM N WHERE 'a' LIKE 'a';", "Like condition must be between strings"),
+        ("SELECT * FROM N WHERE K <> 'a';",
+         "Bound on key columns '[`K` STRING KEY]' must currently be '='"),
+        ("SELECT * FROM M WHERE K IS DISTINCT FROM 'a' AND A = 1;",
+         "Bound on key columns '[`K` STRING KEY, `A` BIGINT KEY]' must currently be '='"),
+        ("SELECT * FROM N WHERE K < 'a' OR K > 'b';", "Query requires table scan to be enabled"),
+        ("SELECT * FROM N WHERE K = 'a' OR K > 'b';", "Query requires table scan to be enabled"),
+        ("SELECT * FROM N WHERE K > 'a' AND C IN (1, 2);",
+         "Query requires table scan to be enabled"),
+        ("SELECT * FROM N WHERE K BETWEEN 'a' AND 'b';",
+         "Unsupported expression in WHERE clause: (K BETWEEN 'a' AND 'b')"),
+        ("SELECT * FROM N WHERE K IS NOT NULL;",
+         "Unsupported expression in WHERE clause: (K IS NOT NULL)"),
+        ("SELECT * FROM N WHERE K LIKE 'a%';",
+         "WHERE clause missing key column for disjunct: (K LIKE 'a%')"),
+        ("SELECT * FROM N WHERE C IN (1, 2);",
+         "WHERE clause missing key column for disjunct: (C = 1)"),
+        ("SELECT * FROM N WHERE K IN ('a', 'b') AND K = 'a';",
+         "A comparison condition on the key column cannot be combined with other comparisons "
+         "such as an IN predicate"),
+        ("SELECT * FROM M WHERE A = 1 AND (K = 'a' OR C = 2);",
+         "Multi-column sources must specify every key in the WHERE clause. Specified: [`A`] "
+         "Expected: [`K` STRING KEY, `A` BIGINT KEY]"),
     ],
 )  # fmt: skip
 def test_without_scans_every_alternative_gives_the_key(text, message):
@@ -286,6 +266,8 @@ def test_without_scans_every_alternative_gives_the_key(text, message):
         "SELECT * FROM N WHERE K > 'a';",
         "SELECT * FROM W WHERE K = 'a' AND WINDOWSTART > 5;",
         "SELECT * FROM N WHERE K = 'a' AND K LIKE 'a%';",
+        "SELECT * FROM N WHERE K IN ('a', 'b') AND (C > 1 OR A = 2);",
+        "SELECT * FROM M WHERE (K = 'a' OR K = 'b') AND A IN (1, 2);",
     ],
 )
 def test_without_scans_these_are_fine(text):
@@ -304,6 +286,35 @@ def test_a_table_that_is_not_open_yet():
     assert error.code == 50302
     assert "7 records of its topic are still to be read" in error.text()
     assert "Kafka is away" in TableNotReady("N", 7, "Kafka is away").text()
+
+
+@pytest.mark.parametrize("format_", ["JSON", "DELIMITED"])
+def test_a_source_table_keeps_its_headers(format_):
+    found = World()
+    found.topic("h")
+    found.run(
+        "CREATE SOURCE TABLE H (K STRING PRIMARY KEY, V INT, A BYTES HEADER('a'), "
+        f"B BYTES HEADER('b')) WITH (KAFKA_TOPIC='h', VALUE_FORMAT='{format_}');"
+    )
+    value = b"1" if format_ == "DELIMITED" else b'{"V":1}'
+    found.write("h", b"x", value, 1, [("a", b"one"), ("a", b"two")])
+    found.write("h", b"y", value, 2)
+    found.drain()
+    assert answer("SELECT * FROM H;", found) == [("x", 1, b"two", None), ("y", 1, None, None)]
+    assert answer("SELECT V FROM H WHERE A = TO_BYTES('two', 'utf8');", found) == [(1,)]
+
+
+def test_all_headers_of_a_source_table():
+    found = World()
+    found.topic("h")
+    found.run(
+        "CREATE SOURCE TABLE H (K STRING PRIMARY KEY, V INT, "
+        "ALL_ ARRAY<STRUCT<KEY STRING, VALUE BYTES>> HEADERS) WITH (KAFKA_TOPIC='h');"
+    )
+    found.write("h", b"x", b'{"V":1}', 1, [("a", b"one"), ("b", None)])
+    found.drain()
+    headers = [{"KEY": "a", "VALUE": b"one"}, {"KEY": "b", "VALUE": None}]
+    assert answer("SELECT ALL_ FROM H WHERE K = 'x';", found) == [(headers,)]
 
 
 def test_a_source_table_is_read_where_its_query_keeps_it():

@@ -1,0 +1,235 @@
+"""How a pull query comes to a table's rows: what its condition says of their keys and windows.
+
+A condition is looked at as alternatives (OR) of conjunctions (AND); each has to limit the key for
+itself. What is read is never less than what the condition allows: it is evaluated for each row.
+Source: docs/sql/reading.md#pull-queries.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ksql.analysis import bound as b
+from ksql.stores.base import after
+from ksql.types.model import BYTES, STRING
+from ksql.types.schema import WINDOWEND, WINDOWSTART
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ksql.analysis.bound import Bound
+    from ksql.catalog.model import DataSource
+    from ksql.types.schema import Column
+
+_MOST_LOOKUPS = 1000
+_MOST_ALTERNATIVES = 100
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_LATEST = 2**63 - 1
+_NO_TEXT = re.compile(r"[%_\\]")
+"""What does not stand for itself in a pattern of LIKE."""
+KeyRange = tuple[bytes | None, bytes | None]
+"""The first key and the one behind the last; None leaves that side open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Which windows a condition allows at most, by their starts and by their ends."""
+
+    first_start: int = 0
+    last_start: int = _LATEST
+    first_end: int = 0
+    last_end: int = _LATEST
+
+    def ends(self, size_ms: int | None) -> tuple[int, int]:
+        """Return the first and last time by which such windows are ordered.
+
+        That is the start of a window of one size, the end of a session.
+        """
+        if size_ms is None:
+            return max(self.first_start, self.first_end), self.last_end
+        first = max(self.first_start, self.first_end - size_ms)
+        return first, min(self.last_start, self.last_end - size_ms)
+
+    def __or__(self, other: Windows) -> Windows:
+        """Return what either allows, and perhaps more."""
+        return Windows(
+            min(self.first_start, other.first_start),
+            max(self.last_start, other.last_start),
+            min(self.first_end, other.first_end),
+            max(self.last_end, other.last_end),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """These keys are looked up; of windowed tables these windows of each."""
+
+    keys: Sequence[tuple[Any, ...]]
+    windows: Windows = Windows()
+
+
+@dataclass(frozen=True, slots=True)
+class ByRange:
+    """These ranges of keys are read; they do not overlap."""
+
+    ranges: Sequence[KeyRange]
+
+
+Access = ByKey | ByRange | None
+"""None reads all rows."""
+
+
+def access_to(predicate: Bound | None, source: DataSource, key: Sequence[Column]) -> Access:
+    """Return the shortest way to the rows that a condition allows.
+
+    ``key`` are the table's key columns by their names in the condition.
+    """
+    keys = key_lookups(predicate, key)
+    if keys is not None:
+        return ByKey(keys, _windows(predicate) if source.window is not None else Windows())
+    ranges = _ranges(predicate, key) if _in_order_of_bytes(source) else None
+    return None if ranges is None else ByRange(ranges)
+
+
+def key_lookups(predicate: Bound | None, key: Sequence[Column]) -> list[tuple[Any, ...]] | None:
+    """Return the keys that a condition allows if ``=`` or IN give every key column; else None."""
+    if predicate is None or not key:
+        return None
+    found: dict[tuple[Any, ...], None] = {}
+    for alternative in alternatives(predicate) or ([],):
+        values = _lookups(alternative, key)
+        if values is None:
+            return None
+        found |= dict.fromkeys(values)
+    return list(found) if len(found) <= _MOST_LOOKUPS else None
+
+
+def alternatives(expr: Bound) -> list[list[Bound]] | None:
+    """Return the condition as OR of ANDs; None if there would be very many alternatives."""
+    match expr:
+        case b.Logical(op, left, right):
+            first, second = alternatives(left), alternatives(right)
+            if first is None or second is None:
+                return None
+            if op == "OR":
+                found = first + second
+            elif len(first) * len(second) > _MOST_ALTERNATIVES:
+                return None
+            else:
+                found = [x + y for x in first for y in second]
+            return found if len(found) <= _MOST_ALTERNATIVES else None
+        case _:
+            return [[expr]]
+
+
+def _lookups(alternative: Iterable[Bound], key: Sequence[Column]) -> list[tuple[Any, ...]] | None:
+    choices: dict[str, list[Any]] = {}
+    for part in alternative:
+        match part:
+            case b.Compare("=", b.Column(name), b.Const(value)) | b.Compare(
+                "=", b.Const(value), b.Column(name)
+            ):
+                choices.setdefault(name, [value])
+            case b.In(b.Column(name), options) if all(isinstance(o, b.Const) for o in options):
+                values = [o.value for o in options if isinstance(o, b.Const)]
+                choices.setdefault(name, list(dict.fromkeys(values)))
+            case _:
+                continue
+    if any(column.name not in choices for column in key):
+        return None
+    product = itertools.product(*(choices[column.name] for column in key))
+    return list(itertools.islice(product, _MOST_LOOKUPS + 1))
+
+
+# --- ranges
+
+
+def _in_order_of_bytes(source: DataSource) -> bool:
+    """Whether the keys' bytes are in the order of their values."""
+    key = source.schema.key
+    return len(key) == 1 and key[0].type in (STRING, BYTES) and source.key_format.name == "KAFKA"
+
+
+_EVERYTHING = ((None, None), (b"", None))
+
+
+def _ranges(predicate: Bound | None, key: Sequence[Column]) -> list[KeyRange] | None:
+    parts = None if predicate is None else alternatives(predicate)
+    if parts is None:
+        return None
+    found = [_range(alternative, key[0].name) for alternative in parts]
+    if any(each in _EVERYTHING for each in found):
+        return None
+    return _united([each for each in found if each[1] is None or (each[0] or b"") < each[1]])
+
+
+def _range(alternative: Iterable[Bound], name: str) -> KeyRange:
+    lo: bytes | None = None
+    hi: bytes | None = None
+    for op, value in _limits(alternative, name):
+        data = value.encode() if isinstance(value, str) else value
+        if op in {">", ">=", "=", "begins"}:
+            lo = data if lo is None else max(lo, data)
+        if op in {"<", "<=", "=", "begins"}:
+            end = after(data)
+            hi = end if hi is None or (end is not None and end < hi) else hi
+    return lo, hi
+
+
+def _united(ranges: list[KeyRange]) -> list[KeyRange]:
+    """The same keys in ranges that do not overlap."""
+    out: list[KeyRange] = []
+    for lo, hi in sorted(ranges, key=lambda each: each[0] or b""):
+        if out and (out[-1][1] is None or (lo or b"") <= out[-1][1]):
+            last = out[-1][1]
+            out[-1] = out[-1][0], None if last is None or hi is None else max(last, hi)
+        else:
+            out.append((lo, hi))
+    return out
+
+
+def _limits(alternative: Iterable[Bound], name: str) -> Iterator[tuple[str, Any]]:
+    """The comparisons of a column with constants, the column on the left, and how it begins."""
+    for part in alternative:
+        match part:
+            case b.Compare(op, b.Column(column), b.Const(value)) if column == name:
+                yield op, value
+            case b.Compare(op, b.Const(value), b.Column(column)) if column == name:
+                yield _MIRRORED.get(op, op), value
+            case b.Like(b.Column(column), b.Const(str(pattern)), None) if column == name:
+                yield "begins", _NO_TEXT.split(pattern)[0]
+            case _:
+                continue
+
+
+# --- windows
+
+
+def _windows(predicate: Bound | None) -> Windows:
+    parts = (None if predicate is None else alternatives(predicate)) or [[]]
+    found = [_windows_of(alternative) for alternative in parts]
+    whole = found[0]
+    for each in found[1:]:
+        whole |= each
+    return whole
+
+
+def _windows_of(alternative: list[Bound]) -> Windows:
+    starts, ends = (_span(alternative, name) for name in (WINDOWSTART, WINDOWEND))
+    return Windows(*starts, *ends)
+
+
+def _span(alternative: list[Bound], name: str) -> tuple[int, int]:
+    first, last = 0, _LATEST
+    for op, value in _limits(alternative, name):
+        if not isinstance(value, int):
+            continue
+        if op in {">", ">=", "="}:
+            first = max(first, value)
+        if op in {"<", "<=", "="}:
+            last = min(last, value)
+    return first, last

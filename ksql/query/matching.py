@@ -1,0 +1,83 @@
+"""JOIN in a pull query: each row's partner is looked up by its key in the other table's stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ksql.base.records import Row
+from ksql.query.storedtable import StoredTable, row_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ksql.query.storedtable import Chunks
+    from ksql.types.windowed import Bounds
+
+
+def width(table: StoredTable) -> int:
+    """Return how many columns a table's rows have."""
+    return len(row_columns(table.source))
+
+
+def bounds_of(table: StoredTable, row: Row) -> Bounds | None:
+    """Return the window of a table's row; it stands behind the time."""
+    return None if table.source.window is None else (row[1], row[2])
+
+
+def key_of(table: StoredTable, row: Row) -> tuple[Any, ...]:
+    """Return the key columns of a table's row."""
+    start = 1 if table.source.window is None else 3
+    return row[start : start + len(table.source.schema.key)]
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """INNER and LEFT: the rows so far look for theirs in the table to the right.
+
+    ``first`` is the table whose columns the rows begin with: a windowed one gives the window.
+    """
+
+    first: StoredTable
+    right: StoredTable
+    key: Callable[[Row], Any]
+    outer: bool
+
+    def rows(self, chunks: Chunks) -> Iterator[list[Row]]:
+        """Yield the rows with their partner's columns behind them."""
+        nothing = (None,) * width(self.right)
+        for chunk in chunks:
+            found = ((row, self._partner(row)) for row in chunk)
+            yield [
+                row + (nothing if partner is None else partner)
+                for row, partner in found
+                if partner is not None or self.outer
+            ]
+
+    def _partner(self, row: Row) -> Row | None:
+        key = self.key(row)
+        return None if key is None else self.right.find((key,), bounds_of(self.first, row))
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """RIGHT and the second half of FULL: rows of the right table look for theirs in the left one.
+
+    ``lonely``: only those without a partner are wanted.
+    """
+
+    left: StoredTable
+    right: StoredTable
+    lonely: bool
+
+    def rows(self, chunks: Chunks) -> Iterator[list[Row]]:
+        """Yield the rows with their partner's columns before them."""
+        nothing = (None,) * width(self.left)
+        for chunk in chunks:
+            out: list[Row] = []
+            for row in chunk:
+                partner = self.left.find(key_of(self.right, row), bounds_of(self.right, row))
+                if partner is None or not self.lonely:
+                    out.append((nothing if partner is None else partner) + row)
+            yield out

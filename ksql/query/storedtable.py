@@ -1,0 +1,158 @@
+"""A table's rows out of its stores, chunk by chunk: by key, by a range of keys, or all of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ksql.catalog.model import DataSource
+from ksql.formats.schemas import topic_serde
+from ksql.formats.table import EncodeError, Serde, Skip
+from ksql.query.access import ByKey, ByRange
+from ksql.stores.base import Rows, StoredRow, after
+from ksql.types.model import BIGINT
+from ksql.types.schema import ROWTIME, WINDOW_COLUMNS
+from ksql.types.windowed import WindowedKeys, window_key
+
+if TYPE_CHECKING:
+    from ksql.base.records import Row
+    from ksql.formats.schema_registry import Registry
+    from ksql.query.access import Access, Windows
+    from ksql.types.model import SqlType
+    from ksql.types.windowed import Bounds
+
+Chunks = Iterator[list[Any]]
+"""Rows on their way through a query; a chunk may be empty."""
+
+CHUNK_ROWS = 1000
+
+
+def row_columns(source: DataSource) -> dict[str, SqlType]:
+    """Return the columns of a table's rows: ROWTIME, bounds of the window, key, value."""
+    bounds = {} if source.window is None else WINDOW_COLUMNS
+    columns = (*source.schema.key, *source.schema.value)
+    return {ROWTIME: BIGINT, **bounds, **{column.name: column.type for column in columns}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTable:
+    """One table as queries read it; ``source`` is its stored form (``DataSource.queryable``)."""
+
+    source: DataSource
+    stores: Mapping[int, Rows]
+    keys: Serde
+    values: Serde
+
+    @classmethod
+    def of(
+        cls, source: DataSource, stores: Mapping[int, Rows], registry: Registry | None
+    ) -> StoredTable:
+        """Return the table with the serdes of its formats.
+
+        Raises: RegistryMissing and what else a serde raises that cannot be made.
+        """
+        schema = source.schema
+        return cls(
+            source=source,
+            stores=stores,
+            keys=topic_serde(source.key_format, schema.key, "key", source.topic, registry),
+            values=topic_serde(source.value_format, schema.value, "value", source.topic, registry),
+        )
+
+    def rows(self, access: Access, closed: Callable[[], bool] = lambda: False) -> Chunks:
+        """Yield the rows, in no order; what does not decode is left out.
+
+        ``closed`` is asked before each chunk.
+        """
+        stored = self._stored(access)
+        while not closed():
+            chunk = list(itertools.islice(stored, CHUNK_ROWS))
+            if not chunk:
+                return
+            yield self._decoded(chunk)
+
+    def find(self, key: tuple[Any, ...], bounds: Bounds | None = None) -> Row | None:
+        """Return the row of one key, of a windowed table that of one window."""
+        data = self._encoded(key)
+        if data is None:
+            return None
+        if bounds is not None:
+            data = self._windowed().join(data, bounds)
+        for store in self.stores.values():
+            found = store.get(data)
+            if found is not None:
+                rows = self._decoded([StoredRow(data, found.value, found.timestamp)])
+                return rows[0] if rows else None
+        return None
+
+    def _stored(self, access: Access) -> Iterator[StoredRow]:
+        match access:
+            case ByKey(keys, windows):
+                return itertools.chain.from_iterable(self._of_key(key, windows) for key in keys)
+            case ByRange(ranges):
+                return itertools.chain.from_iterable(
+                    store.range(lo, hi) for lo, hi in ranges for store in self.stores.values()
+                )
+            case None:
+                scans = (store.scan() for store in self.stores.values())
+                return itertools.chain.from_iterable(scans)
+
+    def _of_key(self, values: tuple[Any, ...], windows: Windows) -> Iterator[StoredRow]:
+        key = self._encoded(values)
+        if key is None:
+            return
+        if self.source.window is not None:
+            yield from self._of_windows(key, windows)
+            return
+        for store in self.stores.values():
+            found = store.get(key)
+            if found is not None:
+                yield StoredRow(key, found.value, found.timestamp)
+
+    def _of_windows(self, key: bytes, windows: Windows) -> Iterator[StoredRow]:
+        """The windows of a key lie together, in order; those of a longer key may lie among them."""
+        keys = self._windowed()
+        first, last = windows.ends(keys.size_ms)
+        length = len(key) + keys.suffix_bytes
+        if first > last:
+            return
+        lo, hi = window_key(key, first), after(window_key(key, last))
+        for store in self.stores.values():
+            yield from (row for row in store.range(lo, hi) if len(row.key) == length)
+
+    def _windowed(self) -> WindowedKeys:
+        window = self.source.window
+        return WindowedKeys(None if window is None else window.size_ms)
+
+    def _encoded(self, values: tuple[Any, ...]) -> bytes | None:
+        """The bytes of a key; None for one that no record can have."""
+        try:
+            return self.keys.encode(values)
+        except EncodeError:
+            return None
+
+    def _decoded(self, chunk: Sequence[StoredRow]) -> list[Row]:
+        names, contents, times = zip(*chunk, strict=True)
+        if self.source.window is not None:
+            split = self._windowed().split
+            parts = [split(name) for name in names]
+            names = tuple(key for key, _ in parts)
+            heads: list[Row] = [
+                (time, *bounds) for time, (_, bounds) in zip(times, parts, strict=True)
+            ]
+        else:
+            heads = [(time,) for time in times]
+        keys = self.keys.decode_many(names, _passed_over)
+        values = self.values.decode_many(contents, _passed_over)
+        empty = (None,) * len(self.source.schema.key)
+        return [
+            (*head, *(key or empty), *value)
+            for head, key, value in zip(heads, keys, values, strict=True)
+            if value is not None and not isinstance(value, Skip) and not isinstance(key, Skip)
+        ]
+
+
+def _passed_over(_index: int, _error: Exception) -> None:
+    """A row that does not decode is not there for a query; its record was reported when read."""

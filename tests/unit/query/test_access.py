@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from ksql.query.access import Windows
+from ksql.types.windowed import session_key, window_key
+from tests.unit.query.pulls import answer, bound
+from tests.unit.world import World
+
+SETUP = """
+CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;
+CREATE TABLE W AS SELECT K, COUNT(*) AS C FROM S
+  WINDOW TUMBLING (SIZE 10 MILLISECONDS) GROUP BY K;
+CREATE TABLE E AS SELECT K, COUNT(*) AS C FROM S WINDOW SESSION (5 MILLISECONDS) GROUP BY K;
+"""
+
+
+def world():
+    found = World(SETUP)
+    keys = ("a", "ab", "b", "ab" + "\0" * 8)
+    found.feed("s", *((key, {"A": 1}, time) for time in range(0, 100, 10) for key in keys))
+    return found
+
+
+WORLD = world()
+
+
+def ranges(text):
+    query, tables = bound(text, WORLD)
+    list(query.batches())
+    return tables.ranges
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("K > 'a'", [(b"a", None)]),
+        ("K <= 'b'", [(None, b"c")]),
+        ("K BETWEEN 'a' AND 'b'", [(b"a", b"c")]),
+        ("K < 'a' OR K > 'x'", [(None, b"b"), (b"x", None)]),
+        ("K >= 'a' AND K < 'c' OR K >= 'b' AND K < 'd'", [(b"a", b"e")]),
+        ("K = 'q' OR K > 'x'", [(b"q", b"r"), (b"x", None)]),
+        ("K > 'x' AND K < 'd'", []),
+        ("K LIKE 'ab%b'", [(b"ab", b"ac")]),
+        ("K LIKE 'a_c'", [(b"a", b"b")]),
+        ("K LIKE '%a'", [(None, None)]),  # a scan
+        ("K LIKE 'a#%%' ESCAPE '#'", [(None, None)]),
+    ],
+)
+def test_ranges_of_keys_do_not_overlap(condition, found):
+    text = f"SELECT K FROM N WHERE {condition};"
+    query, tables = bound(text, WORLD)
+    list(query.batches())
+    assert (tables.ranges or [(None, None)] * tables.scans) == found
+
+
+@pytest.mark.parametrize(
+    ("condition", "first", "last"),
+    [
+        ("WINDOWSTART = 30", 30, 30),
+        ("WINDOWSTART >= 30 AND WINDOWSTART < 60", 30, 60),
+        ("30 < WINDOWEND AND WINDOWEND <= 50", 20, 40),
+        ("WINDOWSTART BETWEEN 20 AND 40", 20, 40),
+        ("WINDOWSTART > '1970-01-01T00:00:00.020'", 20, 2**63 - 11),
+    ],
+)
+def test_windows_of_a_key_are_a_range(condition, first, last):
+    text = f"SELECT WINDOWSTART FROM W WHERE K = 'ab' AND {condition};"
+    [(lo, hi)] = ranges(text)
+    assert lo == window_key(b"ab", first)
+    assert hi == window_key(b"ab", last + 1)
+
+
+def test_a_longer_key_among_the_windows_is_left_out():
+    text = "SELECT K, WINDOWSTART AS S FROM W WHERE K = 'ab' AND WINDOWSTART < 30;"
+    assert answer(text, WORLD) == [("ab", 0), ("ab", 10), ("ab", 20)]
+
+
+def test_sessions_of_a_key_are_in_the_order_of_their_ends():
+    text = "SELECT WINDOWSTART AS S FROM E WHERE K = 'a' AND WINDOWSTART >= 40 AND WINDOWEND <= 60;"
+    [(lo, hi)] = ranges(text)
+    assert lo == session_key(b"a", 0, 40)[:-8]
+    assert hi == session_key(b"a", 0, 61)[:-8]
+    assert answer(text, WORLD) == [(40,), (50,), (60,)]
+
+
+def test_alternatives_give_what_either_allows():
+    assert Windows(5, 9) | Windows(1, 7, 3, 4) == Windows(1, 9, 0, 2**63 - 1)
+    assert Windows(first_start=5, last_start=4).ends(10) == (5, 4)
