@@ -166,7 +166,7 @@ class Reads:
         """
         query_id = str(source.created_by)
         if query_id not in self._begun:
-            return self._first_answer(source, query_id, committed=committed)
+            return self._first_answer(source, query_id, lag, committed=committed)
         found = self._materializer.filled(source, lag, committed=committed)
         if found is None:
             found = self._materializer.await_table(source, {}, _READY_S, lag, committed=committed)
@@ -174,15 +174,18 @@ class Reads:
             raise self._not_ready(source)
         return found
 
-    def _first_answer(self, source: DataSource, query_id: str, *, committed: bool) -> Materialized:
+    def _first_answer(
+        self, source: DataSource, query_id: str, lag: int, *, committed: bool
+    ) -> Materialized:
         """For a table that was just made, no answer is better than an empty one."""
         if not self._await_first_batch(query_id, _READY_S):
             raise TableNotReady(source.name, reason="its query has not finished its first batch")
         ends = self._admin.end_offsets([source.topic])
-        found = self._materializer.await_table(source, ends, _READY_S, committed=committed)
+        found = self._materializer.await_table(source, ends, _READY_S, lag, committed=committed)
         if found is None:
             raise self._not_ready(source)
-        self._begun.add(query_id)
+        if lag == 0:
+            self._begun.add(query_id)
         return found
 
     def _not_ready(self, source: DataSource) -> TableNotReady:

@@ -7,6 +7,7 @@ caught up, when its commit interval has passed, and when all open batches togeth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,11 +17,13 @@ from ksql.stores.base import Change, Store, StoreDamaged, resumed
 from ksql.stores.retained import Retained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from ksql.base.records import RawRecord
+    from collections.abc import Callable, Iterable
 
 Place = tuple[str, int]
+Batch = Mapping[Place, Mapping[bytes, Change]]
+"""The last record of each key, by partition: nobody can see those before it."""
+
+_NOTHING: Mapping[bytes, Change] = {}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,24 +95,18 @@ class Filler:
         """Fill these stores from now on, and no others."""
         self._filled = list(stores)
 
-    def take(self, batch: Iterable[RawRecord], positions: Mapping[Place, int]) -> None:
+    def take(self, batch: Batch, positions: Mapping[Place, int]) -> None:
         """Put a batch of records into the stores and commit those that are due.
 
         ``positions`` are the offsets behind them.
         Raises: StoreFailed.
         """
-        changes: dict[Place, list[Change]] = {}
-        for record in batch:
-            if record.key is not None:
-                changes.setdefault((record.topic, record.partition), []).append(
-                    (record.key, record.value, record.timestamp)
-                )
         now = self._now_s()
         for each in self._all():
             reached = positions[each.place]
             if reached > each.reached:
                 with suppress(StoreDamaged):
-                    each.put(changes.get(each.place, ()), reached, now)
+                    each.put(batch.get(each.place, _NOTHING).values(), reached, now)
         self._commit_due(now)
 
     def tidy(self) -> None:

@@ -242,7 +242,7 @@ class Materializer:
         if not self._tables:
             self._changed.wait(_REST_S)
             return
-        batch = reader.poll(timeout_s=_POLL_S)
+        batch = reader.poll_last(timeout_s=_POLL_S)
         self._filler.take(batch, reader.positions)
         self._filler.tidy()
         with self._progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ class Ordered:
     def update(self, fresh: dict[bytes, Change]) -> None:
         """Take changes by their keys."""
         last = self._last
-        self.bytes += sum(map(_size, fresh.values()))
-        self.bytes -= sum(_size(last[key]) for key in last.keys() & fresh.keys())
+        self.bytes += _size(fresh) - _size({key: last[key] for key in last.keys() & fresh.keys()})
         last.update(fresh)
 
     def between(self, lo: bytes | None, hi: bytes | None) -> list[Change]:
@@ -61,6 +61,6 @@ def coalesced(changes: Iterable[Change]) -> dict[bytes, Change]:
     return {change[0]: change for change in changes}
 
 
-def _size(change: Change) -> int:
-    key, value, _ = change
-    return _ENTRY_BYTES + len(key) + (0 if value is None else len(value))
+def _size(changes: dict[bytes, Change]) -> int:
+    values = filter(None, map(itemgetter(1), changes.values()))
+    return _ENTRY_BYTES * len(changes) + sum(map(len, changes)) + sum(map(len, values))

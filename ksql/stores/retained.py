@@ -90,7 +90,7 @@ class Retained(Store):
     def put(self, changes: Iterable[Change]) -> None:
         """Take changes, those of forgotten windows left out, and move the time forward."""
         listed = list(changes)
-        times = [self._time(key) for key, value, _ in listed if value is not None]
+        times = [self._time(key) for key, _, _ in listed]  # a deletion's, too: as in its segments
         seen = max(times, default=self._seen)
         seen = seen if self._seen is None or seen is None else max(seen, self._seen)
         kept = (

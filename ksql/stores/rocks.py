@@ -76,7 +76,7 @@ class StoreBudget:
         self,
         cache_bytes: int = 64 * _MIB,
         buffer_bytes: int = 64 * _MIB,
-        store_buffer_bytes: int = 4 * _MIB,
+        store_buffer_bytes: int = 8 * _MIB,
     ) -> None:
         self._cache = Cache(cache_bytes)
         self._buffers = WriteBufferManager(buffer_bytes, False)

@@ -1,7 +1,8 @@
-"""`python -m tests.bench stores`: what the stores of tables cost, without Kafka and HTTP.
+"""`python -m tests.bench stores`: what the stores of tables cost, without HTTP.
 
 Each number comes from a process of its own; CPU is that of all its threads, RocksDB's too. The
-feed is scripted: records of 100 random bytes, in pieces of 5,000, as a reader gives them.
+feed is scripted (but for `topic`): records of 100 random bytes, in pieces of 5,000, as a reader
+gives them.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from random import Random
 from typing import ParamSpec, TypeVar
 
 from ksql.base.ids import Offset
-from ksql.base.records import RawRecord
 from ksql.query.filling import Filled, Filler
-from ksql.stores.base import Store
+from ksql.stores.base import Change, Store
 from ksql.stores.kinds import TYPES, StoreType, open_store
+from ksql.stores.ordered import coalesced
 from ksql.stores.rocks import StoreBudget
-from ksql.stores.windows import windows_of
 from ksql.types.windowed import WindowedKeys
+from tests.bench.following import Topics, followed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,7 +84,7 @@ def _written() -> int:
 # --- a scripted topic
 
 
-def _records(rows: int, keys: int) -> Iterator[list[RawRecord]]:
+def _records(rows: int, keys: int) -> Iterator[list[Change]]:
     """The records of a topic in pieces; ``keys`` come in no order."""
     random = Random(1)
     blob = random.randbytes(1 << 20)
@@ -93,7 +94,7 @@ def _records(rows: int, keys: int) -> Iterator[list[RawRecord]]:
         for offset in range(start, min(start + _PIECE, rows)):
             at = random.randrange(last)
             key = b"key%010d" % (offset * 7_919 % keys)
-            piece.append(RawRecord(*_PLACE, offset, offset, key, blob[at : at + _VALUE_BYTES]))
+            piece.append((key, blob[at : at + _VALUE_BYTES], offset))
         yield piece
 
 
@@ -105,6 +106,11 @@ def _filling(store: Store, end: int) -> tuple[Filler, Filled]:
     return filler, part
 
 
+def _take(filler: Filler, piece: list[Change]) -> None:
+    """Give a piece; the times of the records are their offsets."""
+    filler.take({_PLACE: coalesced(piece)}, {_PLACE: piece[-1][2] + 1})
+
+
 # --- the cost of a row
 
 
@@ -113,10 +119,10 @@ def _fill(kind: StoreType, path: str, rows: int, keys: int) -> tuple[float, floa
     pieces = list(_records(rows, keys))
     store = open_store(kind, Path(path), StoreBudget())
     filler, _ = _filling(store, rows)
-    size = sum(len(r.key or b"") + len(r.value or b"") for piece in pieces for r in piece)
+    size = sum(len(key) + len(value or b"") for piece in pieces for key, value, _ in piece)
     written, cpu, start = _written(), _cpu_s(), time.perf_counter()
     for piece in pieces:
-        filler.take(piece, {_PLACE: piece[-1].offset + 1})
+        _take(filler, piece)
     filler.commit()
     spent, cpu = time.perf_counter() - start, _cpu_s() - cpu
     store.close()
@@ -141,9 +147,8 @@ def _commit(kind: StoreType, path: str, piece_rows: int) -> tuple[float, float]:
     store = open_store(kind, Path(path), StoreBudget())
     spent = []
     for number, piece in enumerate(islice(_records(_PIECE * 200, ROWS), 200), 1):
-        changes = [(r.key or b"", r.value, r.timestamp) for r in piece[:piece_rows]]
         start = time.perf_counter()
-        store.put(changes)
+        store.put(piece[:piece_rows])
         store.commit(Offset(number))
         spent.append((time.perf_counter() - start) * 1e3)
     store.close()
@@ -165,9 +170,9 @@ def commits(_count: int) -> None:
 
 def _fill_and_die(kind: StoreType, path: str, rows: int) -> None:
     store = open_store(kind, Path(path), StoreBudget())
-    filler, _ = _filling(store, rows)
+    filler, _ = _filling(store, rows + 1)  # to have caught up would be a reason to commit
     for piece in _records(rows, rows):
-        filler.take(piece, {_PLACE: piece[-1].offset + 1})
+        _take(filler, piece)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -179,11 +184,9 @@ def _recover(kind: StoreType, path: str, rows: int) -> tuple[float, int]:
     filler, part = _filling(store, rows)
     again = rows - part.reached
     for piece in pieces:
-        end = piece[-1].offset + 1
-        if end > part.reached:
-            new = [record for record in piece if record.offset >= part.reached]
-            filler.take(new, {_PLACE: end})
-    found = store.get(pieces[-1][-1].key or b"")
+        if piece[-1][2] >= part.reached:
+            _take(filler, [change for change in piece if change[2] >= part.reached])
+    found = store.get(pieces[-1][-1][0])
     spent = time.perf_counter() - start
     assert found is not None
     store.close()
@@ -224,7 +227,8 @@ def _ranges(kind: StoreType, path: str, rows: int) -> tuple[float, float]:
         first = random.randrange(each - 10) * 60_000
         key = b"key%06d" % random.randrange(_KEYS)
         start = time.perf_counter()
-        found = list(windows_of(store, windows, key, (first, first + 9 * 60_000)))
+        ends = windows.join(key, (first, 0)), windows.join(key, (first + 10 * 60_000, 0))
+        found = list(store.range(*ends))
         spent.append((time.perf_counter() - start) * 1e3)
         assert len(found) == 10
     store.close()
@@ -241,9 +245,23 @@ def ranges(count: int) -> None:
         _say(f"  {kind:<14} {middle:>28.3f} {high:>9.3f}")
 
 
+# --- from Kafka
+
+
+def topic(count: int) -> None:
+    """A table's topic into its stores: the same with Kafka's client; starts a broker."""
+    _say("a row from Kafka:      keys     CPU us    seconds until all are there")
+    with Topics(count, _FEW_KEYS) as topics:
+        for kind in TYPES:
+            for name, (bootstrap, keys) in topics.items():
+                found = _alone(followed, kind, bootstrap, name, count)
+                _say(f"  {kind:<14} {keys:>12,} {found.cpu_us:>10.2f} {found.seconds:>10.1f}")
+
+
 MEASURES: dict[str, Callable[[int], None]] = {
     "rows": rows,
     "commits": commits,
     "recovery": recovery,
     "ranges": ranges,
+    "topic": topic,
 }

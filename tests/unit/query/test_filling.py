@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from ksql.base.ids import Offset
@@ -41,10 +39,7 @@ def filling(store, clock, *, goal=0, most_bytes=1_000_000, place=PLACE):
 
 
 def records(*values, key=b"k", topic="t"):
-    return [
-        SimpleNamespace(topic=topic, partition=0, key=key, value=value, timestamp=0)
-        for value in values
-    ]
+    return {(topic, 0): {key: (key, values[-1], 0)}}
 
 
 def test_a_store_commits_when_its_interval_has_passed(store):
@@ -56,7 +51,7 @@ def test_a_store_commits_when_its_interval_has_passed(store):
     assert (store.position(), part.reached) == (None, 2)
     assert store.get(b"k").value == b"2"
     clock.now = 2.0
-    filler.take([], {PLACE: 2})
+    filler.take({}, {PLACE: 2})
     assert store.position() == 2
     clock.now = 9.0
     filler.take(records(b"3"), {PLACE: 3})
@@ -74,9 +69,7 @@ def test_a_store_commits_when_it_has_caught_up(store):
 def test_offsets_without_records_count(store):
     """The markers of transactions have offsets, and a record without key is none of a table."""
     filler, part = filling(store, Clock(), goal=3)
-    filler.take(
-        [SimpleNamespace(topic="t", partition=0, key=None, value=b"", timestamp=0)], {PLACE: 3}
-    )
+    filler.take({}, {PLACE: 3})
     assert (store.position(), part.reached) == (3, 3)
 
 
@@ -113,7 +106,7 @@ def test_deletions_of_forgotten_windows_are_committed(store):
     filler.commit()
     filler.tidy()
     clock.now = 2.0
-    filler.take([], {PLACE: 2})
+    filler.take({}, {PLACE: 2})
     assert [row.key for row in store.committed().scan()] == [window_key(b"k", 86_400_000)]
 
 

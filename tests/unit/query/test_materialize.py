@@ -65,14 +65,14 @@ class Kafka:
     def assign(self, offsets):
         self.positions = dict(offsets)
 
-    def poll(self, timeout_s):
+    def poll_last(self, timeout_s):
         if self.failures:
             raise self.failures.pop()
         if not self.readable.acquire(timeout=0.01):
-            return []
+            return {}
         behind = [place for place, at in self.positions.items() if at < self.ends[place]]
         if not behind:
-            return []
+            return {}
         topic, partition = place = min(behind)
         at = self.positions[place]
         if at < self.begins.get(place, 0):
@@ -81,9 +81,7 @@ class Kafka:
         self.read.append((topic, partition, at))
         key = b"%d" % at + (b"\x00" * 8 if topic == "W" else b"")
         value = Random(at).randbytes(self.bytes)
-        return [
-            SimpleNamespace(topic=topic, partition=partition, key=key, value=value, timestamp=0)
-        ]
+        return {place: {key: (key, value, 0)}}
 
 
 @pytest.fixture

@@ -36,7 +36,13 @@ class BusyMonitor(StillMonitor):
             )
         if query_id == "CTAS_N_3":
             state = StageState(0, 1_234_567, 89_000_000, 1)
-            return QueryHealth(state="ERROR", rows_out=2_500_000, stages=(state,))
+            return QueryHealth(
+                state="ERROR",
+                rows_out=2_500_000,
+                stages=(state,),
+                store="rocksdb, 2 partitions",
+                warnings=((9, "the store of partition 1 is filled anew: Corruption"),),
+            )
         return QueryHealth(state="ERROR")
 
     def spark_plan(self, query_id):
@@ -183,8 +189,10 @@ def test_what_the_state_holds():
     assert found.statistics == (
         "messages-per-sec: 0\ntotal-messages: 2500000\n"
         "state-rows of CTAS_N_3 stage 0 AGGREGATE: 1234567\n"
-        "state-bytes of CTAS_N_3 stage 0 AGGREGATE: 89000000"
+        "state-bytes of CTAS_N_3 stage 0 AGGREGATE: 89000000\n"
+        "CTAS_N_3: store: rocksdb, 2 partitions"
     )
+    assert "store of partition 1 is filled anew" in found.error_stats
     assert (
         "\nstate of stage 0 AGGREGATE: 1234567 rows, 89000000 bytes in 1 buckets"
         in one("EXPLAIN CTAS_N_3;").query_description.topology

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from random import Random
 
-from ksql.base.records import RawRecord
 from ksql.query.filling import Filled, Filler
 from ksql.stores.disk import POSITION
 from ksql.stores.kinds import open_store
+from ksql.stores.ordered import coalesced
 from ksql.stores.retained import Retained
 from ksql.stores.rocks import Rocks, StoreBudget
 from ksql.types.windowed import session_key, window_key
@@ -45,7 +45,7 @@ def record(layout, offset):
     elif layout == "session":
         key = session_key(key, start, start + random.randrange(5) * MINUTE)
     value = None if random.random() < 0.2 else b"value %d" % offset
-    return RawRecord(*PLACE, offset, offset, key, value)
+    return key, value, offset
 
 
 def opened(kind, layout, path):
@@ -71,9 +71,10 @@ def feed(filler, part, layout, transaction, piece=10):
     """
     offsets = [offset for offset in transaction if offset >= part.reached]
     for start in range(0, len(offsets), piece):
-        batch = [record(layout, offset) for offset in offsets[start : start + piece]]
-        filler.take(batch, {PLACE: batch[-1].offset + 1})
-    filler.take([], {PLACE: transaction[-1] + 2})  # the marker
+        given = offsets[start : start + piece]
+        batch = coalesced(record(layout, offset) for offset in given)
+        filler.take({PLACE: batch}, {PLACE: given[-1] + 1})
+    filler.take({}, {PLACE: transaction[-1] + 2})  # the marker
     return len(offsets)
 
 
@@ -102,7 +103,7 @@ def main(kind, layout, point, path):
     filler.commit()
     filler.tidy()
     if point == "open transaction":
-        filler.take([], {PLACE: part.reached})  # its records are written, and shown to nobody
+        filler.take({}, {PLACE: part.reached})  # its records are written, and shown to nobody
         die()
     feed(filler, part, layout, SECOND)
     if point in ("before the commit", "full batch"):

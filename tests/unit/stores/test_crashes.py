@@ -54,10 +54,10 @@ def model(layout, *transactions):
     """What a table of these transactions holds, by a dictionary."""
     rows, latest = {}, 0
     for offset in itertools.chain(*transactions):
-        each = fed.record(layout, offset)
-        rows[each.key] = StoredRow(each.key, each.value, each.timestamp)
-        if layout != "key" and each.value is not None:
-            latest = max(latest, kept_by(each.key, session=layout == "session"))
+        row = StoredRow(*fed.record(layout, offset))
+        rows[row.key] = row
+        if layout != "key":
+            latest = max(latest, kept_by(row.key, session=layout == "session"))
     shown = [row for row in rows.values() if row.value is not None]
     if layout != "key":
         oldest = latest - fed.RETENTION

@@ -1,0 +1,67 @@
+"""The last record of each key of a poll, read from the client library's own mock of a broker."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+from ksql.kafka.client import Reader
+from ksql.kafka.settings import KafkaSettings
+
+RECORDS = [  # partition, key, value
+    (0, b"a", b"1"),
+    (0, b"b", b"2"),
+    (1, b"a", b"3"),
+    (0, b"a", b"4"),
+    (0, None, b"5"),
+    (0, b"b", None),
+    (1, None, None),
+]
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    producer = Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, "log_level": 0})
+    brokers = producer.list_topics(timeout=10).brokers.values()
+    for at, (partition, key, value) in enumerate(RECORDS):
+        producer.produce("t", value, key, partition=partition, timestamp=100 + at)
+        assert producer.flush(30) == 0  # in this order
+    yield KafkaSettings(",".join(f"{broker.host}:{broker.port}" for broker in brokers))
+    del producer  # the broker goes with it
+
+
+def polled(reader, ends):
+    """All batches until the reader has come to these offsets."""
+    found = []
+    while reader.positions != ends:
+        found += [reader.poll_last(timeout_s=0.5)]
+    return [batch for batch in found if batch]
+
+
+ENDS = {("t", 0): 5, ("t", 1): 2}
+
+
+def test_the_last_record_of_each_key_is_given_and_every_record_counts(kafka):
+    with Reader(kafka) as reader:
+        reader.assign({("t", 0): 0, ("t", 1): 0})
+        merged: dict[tuple[str, int], dict[bytes, object]] = {}
+        for batch in polled(reader, ENDS):
+            for place, records in batch.items():
+                assert all(key == record[0] for key, record in records.items())
+                merged.setdefault(place, {}).update(records)
+        assert reader.poll_last(timeout_s=0.05) == {}
+    assert merged == {
+        ("t", 0): {b"a": (b"a", b"4", 103), b"b": (b"b", None, 105)},
+        ("t", 1): {b"a": (b"a", b"3", 102)},
+    }
+
+
+def test_it_begins_at_an_offset_and_takes_so_many(kafka):
+    with Reader(kafka) as reader:
+        reader.assign({("t", 0): 2})
+        sizes = []
+        while reader.positions != {("t", 0): 5}:
+            before = reader.positions["t", 0]
+            reader.poll_last(most=1, timeout_s=0.5)
+            sizes.append(reader.positions["t", 0] - before)
+    assert max(sizes) == 1
