@@ -15,7 +15,7 @@ from uvicorn.protocols.utils import is_ssl
 from ksql.web import unread
 from ksql.web.config import patience_of
 from ksql.web.http2 import PREFACE, Http2
-from ksql.web.websocket import LONGEST_TARGET
+from ksql.web.websocket import fits
 
 if TYPE_CHECKING:
     import uvicorn
@@ -52,9 +52,8 @@ class Http1(H11Protocol):
         unread.note(self.scope, self._patience_s)
 
     def _should_upgrade(self) -> bool:
-        """A target too long for a websocket is answered by the application, with the reason."""
-        target = len(self.scope["raw_path"]) + len(self.scope["query_string"])
-        return super()._should_upgrade() and target < LONGEST_TARGET
+        """A request that the websockets could not read is answered by the application instead."""
+        return super()._should_upgrade() and fits(self.scope)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Log nothing: some clients offer h2c with every request, as they may."""

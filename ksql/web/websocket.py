@@ -13,9 +13,22 @@ from ksql.web.config import patience_of
 if TYPE_CHECKING:
     import asyncio
 
-LONGEST_TARGET: Final = 8_000  # the websockets package reads lines of 8,192 bytes
+    from uvicorn._types import HTTPScope
+
+LONGEST_TARGET: Final = 8_000  # the package reads lines of 8,192 bytes, and 128 headers
+_MOST_HEADERS: Final = 100
 _log: Final = logging.getLogger(__name__)
 _log.setLevel(logging.WARNING)  # below it whole URLs are logged, which may hold a password
+_log.addFilter(lambda record: record.msg != "Invalid UTF-8 sequence received from client.")
+
+
+def fits(scope: HTTPScope) -> bool:
+    """Return whether the websockets can read a request; they leave others without an answer."""
+    headers = list(scope["headers"])
+    target = len(scope["raw_path"]) + len(scope["query_string"])
+    longest = max([target, *(len(name) + len(value) for name, value in headers)])
+    body = any(name in (b"content-length", b"transfer-encoding") for name, _ in headers)
+    return longest < LONGEST_TARGET and len(headers) <= _MOST_HEADERS and not body
 
 
 class WebSocket(WebSocketsSansIOProtocol):

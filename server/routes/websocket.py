@@ -22,7 +22,7 @@ class NoWebsocket(KsqlError):
     def __init__(self) -> None:
         super().__init__(
             "/ws/query is a websocket",
-            hint="Open it as one over HTTP/1.1, with a URL of at most "
+            hint="Open it as one over HTTP/1.1, without a body, with a URL and headers of at most "
             f"{LONGEST_TARGET} bytes; longer queries go to /query-stream.",
         )
 

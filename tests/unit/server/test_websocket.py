@@ -241,6 +241,69 @@ def test_a_user_has_a_header_or_a_token() -> None:
             assert heard(web)[1] == 1000
 
 
+HEAD = (
+    b"GET /ws/query?request=%7B%22ksql%22%3A%22S%3B%22%7D HTTP/1.1\r\nhost: localhost\r\n"
+    b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+)
+KEY = b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+
+def said(place: str, request: bytes, later: bytes = b"") -> bytes:
+    """All that the server says to such a client, until it hangs up."""
+    with socket.create_connection(place.split(":"), timeout=30) as sock:
+        sock.sendall(request)
+        text = b""
+        while later and b"[2,null]" not in text:
+            text += sock.recv(65_536)
+        if later:
+            sock.sendall(later)
+            text = b""
+        while data := sock.recv(65_536):
+            text += data
+    return text
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (HEAD + b"\r\n", b"400"),
+        (HEAD.replace(b"13", b"7") + KEY + b"\r\n", b"400"),
+        (HEAD + KEY.replace(b"d", b"") + b"\r\n", b"400"),
+        (HEAD.replace(b"GET", b"POST") + KEY + b"\r\n", b"405"),
+        (HEAD + KEY + b"x: " + b"a" * 9_000 + b"\r\n\r\n", b"400"),
+        (HEAD + KEY + b"".join(b"x-%d: a\r\n" % n for n in range(200)) + b"\r\n", b"400"),
+        (HEAD + KEY + b"content-length: 5\r\n\r\nhello", b"400"),
+        (HEAD + KEY + b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n", b"400"),
+    ],
+)
+def test_an_odd_handshake_is_answered(request_: bytes, status: bytes) -> None:
+    service = FakeService()
+    with serving(service) as (place, _):
+        request_ = request_.replace(b"connection: upgrade", b"connection: upgrade, close")
+        assert said(place, request_).startswith(b"HTTP/1.1 " + status)
+    assert service.calls == []
+
+
+@pytest.mark.parametrize(
+    ("later", "code"),
+    [
+        (b"\xff" * 200, 1002),
+        (b"\x81\x05hello", 1002),
+        (b"\x81\x82\0\0\0\0\xff\xfe", 1007),
+        (b"\x81\xff" + (1 << 40).to_bytes(8, "big") + b"\0\0\0\0", 1009),
+    ],
+)
+def test_a_client_that_breaks_the_protocol_ends_its_query(
+    later: bytes, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = FakeStream([DATA])
+    with serving(FakeService(stream=lambda: stream)) as (place, _):
+        farewell = said(place, HEAD + KEY + b"\r\n", later)
+        assert (farewell[:1], farewell[2:4]) == (b"\x88", code.to_bytes(2, "big"))
+        assert stream.ended.wait(30)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 def test_over_tls(tmp_path: Path) -> None:
     authority, path = trustme.CA(), tmp_path / "server.pem"
     path.write_bytes(authority.issue_cert("localhost").private_key_and_cert_chain_pem.bytes())
