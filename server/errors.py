@@ -13,6 +13,8 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from ksql.base.errors import KsqlError, StatementError, TooManyRequests
 from ksql.base.excerpt import excerpt
@@ -116,8 +118,17 @@ async def _plain(_request: Request, error: Exception) -> Response:
     )
 
 
+async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
+    """A path that is not there, for websockets too."""
+    if scope["type"] != "websocket":
+        raise HTTPException(404)
+    there_is_none = PlainTextResponse(HTTPStatus.NOT_FOUND.phrase, HTTPStatus.NOT_FOUND)
+    await WebSocket(scope, receive, send).send_denial_response(there_is_none)
+
+
 def install(app: FastAPI) -> None:
     """Give every kind of error its handler."""
+    app.router.default = _nowhere
     app.add_exception_handler(RequestFailed, _told)
     app.add_exception_handler(KsqlError, _told)
     app.add_exception_handler(HTTPException, _plain)

@@ -318,6 +318,18 @@ def test_over_tls(tmp_path: Path) -> None:
     assert (len(frames), code) == (3, 1000)
 
 
+def test_another_path_is_not_found() -> None:
+    with serving(FakeService()) as (place, _):
+        for path in ("/ws/other", "/ksql", "/"):
+            with (
+                pytest.raises(InvalidStatus) as refused,
+                connect(f"ws://{place}{path}", proxy=None),
+            ):
+                pass
+            response = refused.value.response
+            assert (response.status_code, response.body) == (404, b"Not Found")
+
+
 def test_what_is_no_websocket_is_told_so() -> None:
     with serving(FakeService()) as (place, _):
         plain = httpx.get(f"http://{place}/ws/query")
