@@ -65,6 +65,9 @@ class MemoryFeed:
         self.open = False
         return sorted(found, key=lambda record: record.timestamp)
 
+    def hold(self, _places):
+        """There is nothing more to come that would have to wait."""
+
     def end(self):
         self.open = False
 
@@ -123,9 +126,12 @@ class MemoryService:
     def await_command(self, offset):
         """All commands have been carried out."""
 
-    def query(self, text, properties, variables):
+    def query(self, text, properties, variables, *, tombstones=True):
         world = self.world
-        return self.reads.open(text, world.services, world.settings, properties, variables)
+        services, settings = world.services, world.settings
+        return self.reads.open(
+            text, services, settings, properties, variables, tombstones=tombstones
+        )
 
     def close_query(self, query_id):
         return self.reads.close(query_id)

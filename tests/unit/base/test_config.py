@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ksql.base.config import (
@@ -127,7 +129,9 @@ def test_a_servers_configuration_with_a_wrong_value_is_refused(prefix, name, val
         check_server({prefix + name: value}, lambda _name: False)
 
 
-def test_a_setting_without_effect_is_logged_once_when_a_session_sets_it(caplog):
+def test_a_setting_without_effect_is_logged_once_when_a_session_sets_it(caplog, monkeypatch):
+    without = replace(PROPERTIES["commit.interval.ms"], effect=False)
+    monkeypatch.setitem(PROPERTIES, without.name, without)
     _note_no_effect.cache_clear()
     for _request in range(3):
         Settings().with_overrides({"ksql.streams.commit.interval.ms": "5"})

@@ -26,14 +26,16 @@ class TornLog(MemoryLog):
     @contextmanager
     def begin(self):
         with super().begin() as pen:
-            if self.strike is not None:
-                strike, self.strike = self.strike, None
+            write = pen.append
 
-                def append(command):
+            def append(command):
+                strike, self.strike = self.strike, None
+                if strike is not None:
                     strike()
                     raise ServerError("Kafka went away")
+                write(command)
 
-                pen.append = append  # type: ignore[method-assign]  # a stand-in
+            pen.append = append  # type: ignore[method-assign]  # a stand-in
             yield pen
 
 
