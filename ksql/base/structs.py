@@ -34,12 +34,14 @@ class Unreadable(ValueError):
 class Form:
     """How a class is stored: the tag of its objects, and the key of each field.
 
-    For an enum the keys are its stored words and stand for its members.
+    For an enum the keys are its stored words and stand for its members. ``spared`` keys are left
+    out where their fields have these values.
     """
 
     tag: str
     cls: type
     keys: Mapping[str, str]
+    spared: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 _CONSTANTS = frozenset({"double", "decimal", "bytes", "dict"})
@@ -49,18 +51,21 @@ def form(tag: str, cls: type, keys: str) -> Form:
     """Declare how a class is stored.
 
     ``keys`` lists a key for each field, or a word for each member, divided by blanks; one that is
-    not named like its field is written ``key=field``.
+    not named like its field is written ``key=field``. One that is left out where its field has its
+    default ends with ``?``: so what had been stored before it came is still stored as it was.
 
     Raises: BadForm if a field is left out, named twice or unknown.
     """
-    pairs = [key.partition("=") for key in keys.split()]
+    pairs = [key.removesuffix("?").partition("=") for key in keys.split()]
     made = {key: name or key for key, _, name in pairs}
     named = sorted(made.values())
     if len(made) != len(pairs) or named != sorted(_parts(cls)):
         raise BadForm(f"the form {tag} names {named}, {cls.__name__} has {sorted(_parts(cls))}")
     if tag in _CONSTANTS or "$" in made:
         raise BadForm(f"the form {tag} takes a name that is taken")
-    return Form(tag, cls, made)
+    often = {key.removesuffix("?") for key in keys.split() if key.endswith("?")}
+    defaults = {one.name: one.default for one in dataclasses.fields(cls)} if often else {}
+    return Form(tag, cls, made, {key: defaults[name] for key, name in made.items() if key in often})
 
 
 def _parts(cls: Any) -> list[str]:
@@ -113,6 +118,9 @@ class Structs:
             case _:
                 one = self._by_class[type(value)]
                 fields = {key: self.plain(getattr(value, name)) for key, name in one.keys.items()}
+                for key, default in one.spared.items():
+                    if getattr(value, one.keys[key]) == default:
+                        del fields[key]
                 return {"$": one.tag} | fields
 
     def build(self, value: Any, *, tuples: bool = True) -> Any:

@@ -12,12 +12,13 @@ from ksql.base.records import Headers, OutRecord, Row
 from ksql.compile.compile import Projection, compile_predicate, compile_projection
 from ksql.dataflow.explode import LABEL, Exploder
 from ksql.dataflow.flow import Flow, conjunction
+from ksql.dataflow.murmur2 import partitions_of
 from ksql.dataflow.results import Results
 from ksql.dataflow.timestamps import extractor
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError
 from ksql.processors.base import BadResult, LogError
-from ksql.processors.keys import pack
+from ksql.processors.keys import pack, unpack
 from ksql.types.model import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP
 from ksql.types.schema import PSEUDO_COLUMNS, WINDOWEND, WINDOWSTART
 from ksql.types.windowed import WindowedKeys
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ksql.analysis.bound import Bound
+    from ksql.dataflow.keybytes import KeyBytes
     from ksql.dataflow.layout import Arm, Exit
     from ksql.dataflow.results import Result
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import Sink
+    from ksql.processors.base import Record
 
 Keyed = tuple[bytes, Row | None]
 
@@ -76,10 +79,11 @@ class KeyedArm:
     """Rows on their way to a stage, keyed.
 
     Rows whose key has a NULL are dropped (and logged), unless the arm keeps them: the outer side of
-    a stream's join.
+    a stream's join. ``lanes`` is how many there are, 0 where nothing goes by time; ``moves`` finds
+    the lanes of rows that do not stay in theirs.
     """
 
-    def __init__(self, arm: Arm, code: Code) -> None:
+    def __init__(self, arm: Arm, code: Code, lanes: int = 0, moves: KeyBytes | None = None) -> None:
         self.port = arm.port
         self.stage = arm.stage
         self.entry = arm.flow.entry
@@ -89,7 +93,9 @@ class KeyedArm:
         #: Whether deletions pass that come without the row they delete.
         self.unknown = arm.unknown
         #: Whether of records that are dropped the time passes.
-        self.ticks = arm.ticks
+        self.ticks = arm.ticks and moves is None
+        self.lanes = lanes
+        self._moves = moves
         projection = code.projection(arm.flow, (*arm.key, *arm.carried), "PreProject")
         self._run, self._batch = projection.run, projection.batch
         self._key = code.projection(arm.flow, arm.key, "PreProject", where=False).run
@@ -129,6 +135,36 @@ class KeyedArm:
     def tick_key(self, row: Row, log: LogError) -> bytes:
         """The packed key of a record that is dropped: its time is that of the key's partition."""
         return pack(self._key(row, log) or (None,) * self.width)
+
+    def lanes_of(
+        self, packed: Sequence[bytes], keys: Sequence[Row], before: Sequence[int]
+    ) -> Sequence[int]:
+        """The lanes of rows with those keys that come from the given partitions or lanes.
+
+        What has no key stays where it is; in a repartition topic it would be anywhere.
+        """
+        moves, count = self._moves, self.lanes
+        if moves is None:
+            return before if max(before, default=0) < count else [each % count for each in before]
+        different = dict(zip(packed, keys, strict=True))
+        bytes_of = moves.of([key[: moves.width] for key in different.values()])
+        lanes = dict(zip(different, partitions_of(bytes_of, count), strict=True))
+        found = [lanes[key] for key in packed]
+        if self._null_keys:
+            for place, key in enumerate(keys):
+                if key[0] is None:
+                    found[place] = before[place] % count
+        return found
+
+    def laned(self, records: list[Record], before: Sequence[int]) -> list[Record]:
+        """The records in the lanes that they have at this arm's stage; see ``lanes_of``."""
+        packed = [record.key for record in records]
+        keys = [] if self._moves is None else [tuple(unpack(key)) for key in packed]
+        lanes = self.lanes_of(packed, keys, before)
+        return [
+            record if record.lane == lane else record._replace(lane=lane)
+            for record, lane in zip(records, lanes, strict=True)
+        ]
 
     def _deletion(self, row: Row, log: LogError) -> Keyed | None:
         key = self._key(row, log)

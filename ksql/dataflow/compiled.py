@@ -9,17 +9,20 @@ from ksql.dataflow import exits
 from ksql.dataflow.arms import Code, Encoder, ExitArm, KeyedArm
 from ksql.dataflow.fused import Fused, FusedRows, fused, fused_rows
 from ksql.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
+from ksql.dataflow.lanes import moves
 from ksql.dataflow.layout import layout
 from ksql.dataflow.program import Out
 from ksql.dataflow.reading import Reader
 from ksql.dataflow.regroup import regrouped, regroups, upgrade_from
 from ksql.dataflow.results import Result, Results
 from ksql.dataflow.stages import CompiledStage
+from ksql.processors.lanes import each_lane
 from ksql.processors.order import in_order
 
 if TYPE_CHECKING:
     from ksql.base.records import OutRecord
     from ksql.dataflow.ahead import Ahead
+    from ksql.dataflow.layout import Arm, Layout
     from ksql.dataflow.program import Ingest, RawBatch
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
@@ -52,7 +55,8 @@ class Compiled(Generic[Out]):
             self._by_topic.setdefault(source.topic, []).append(index)
         self.topics = tuple(self._by_topic)
         self.topic_numbers = {topic: number for number, topic in enumerate(self.topics)}
-        self._arms = [KeyedArm(arm, code) for arm in cut.arms if not arm.keyed]
+        self.laned = plan.lanes > 0
+        self._arms = [self._keyed(arm, cut, code) for arm in cut.arms if not arm.keyed]
         self._exit = ExitArm(cut.exit, plan.sink, code)
         self._finish = finish = finishing(plan.sink, registry)
         self._fused: dict[int, Fused] = {}
@@ -61,8 +65,8 @@ class Compiled(Generic[Out]):
                 if (made := fused(reader, cut.exit, plan.sink, finish, code)) is not None:
                     self._fused[index] = made
         self._operators = [
-            CompiledStage(stage, plan, code, first=number == 0, keep_old=self._exit.filtered)
-            for number, stage in enumerate(cut.stages)
+            CompiledStage(cut, number, plan, code, keep_old=self._exit.filtered)
+            for number in range(self.stages)
         ]
         self._combine = self._operators[0].combine(self._arms[0]) if self._operators else None
         self._stage_of = [arm.stage for arm in cut.arms]
@@ -129,7 +133,14 @@ class Compiled(Generic[Out]):
         operator = self._operators[stage]
         if not operator.combined:  # a partial state stands for many records, in no order
             records = in_order(records)
+        if self.laned:
+            return each_lane(operator.processor, records, store, log)
         return operator.processor.process(records, store, log)
+
+    def _keyed(self, arm: Arm, cut: Layout, code: Code) -> KeyedArm:
+        lanes = self.plan.lanes
+        moving = moves(cut, cut.stages[arm.stage], arm) if lanes else None
+        return KeyedArm(arm, code, lanes, moving)
 
     def _arm_from(self, kind: str, index: int) -> KeyedArm:
         """The arm that starts at a source or behind a stage."""

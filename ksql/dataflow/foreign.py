@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from ksql.dataflow.keybytes import key_bytes
 from ksql.formats.schema_registry import MemoryRegistry
-from ksql.formats.table import serde_for
 from ksql.plan.nodes import ForeignKeyJoin, Source
 from ksql.processors.foreign import Answers, Referred, Referrer
-from ksql.processors.keys import unpack
 from ksql.processors.sides import Side
 from ksql.types.format import Format
 from ksql.types.schema import Role
@@ -69,9 +68,4 @@ def bytes_of_key(join: ForeignKeyJoin) -> Callable[[bytes], bytes]:
     key_format = join.left.key_format
     columns = tuple(column for column in join.left.columns if column.role is Role.KEY)
     plain = Format(key_format.name, delimiter=key_format.delimiter)
-    encode = serde_for(plain, columns, "key", MemoryRegistry(), "key").encode
-
-    def bytes_of(packed: bytes) -> bytes:
-        return encode(tuple(unpack(packed))) or b""
-
-    return bytes_of
+    return key_bytes(plain, columns, MemoryRegistry())

@@ -52,23 +52,29 @@ class SourceIngest:
         if ahead is not None:
             moving = whole if arm.ticks else found
             ahead.see(batch, moving.times, moving.places)
-        width = arm.width
-        places = found.places
+        width, places = arm.width, found.places
+        keys = [row[:width] for row in rows if row]
+        packed = list(map(pack, keys))
+        partitions = picked(batch.partitions, places)
+        lanes: Iterable[int] = repeat(0)
+        if arm.lanes:
+            lanes = arm.lanes_of(packed, keys, partitions)
         if arm.ticks and len(places) < len(whole.places):
             ticks = self._ticks(whole, set(places), batch, log)
         else:
             ticks = []
         columns = zip(
             repeat(arm.port),
-            [pack(row[:width]) for row in rows if row],
+            packed,
             [row[width:] for row in rows if row],
             found.times,
             repeat(self._topic),
-            picked(batch.partitions, places),
+            partitions,
             picked(batch.offsets, places),
             picked(batch.headers, places) if batch.headers else repeat(None),
             repeat(None),
             found.turns,
+            lanes,
         )
         # the tuple's own constructor: the records are built without a Python-level call each
         return chain(map(_new, repeat(Record), columns), ticks)
@@ -83,7 +89,7 @@ class SourceIngest:
                 place = self._topic, batch.partitions[i], batch.offsets[i]
                 key = arm.tick_key(row, log)
                 out.append(Record(arm.port, key, None, time, *place, turn=turn))
-        return out
+        return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
 
     def rows(self, batch: RawBatch, log: LogError) -> tuple[Sequence[Row | None], Sequence[int]]:
         """Key columns, then what is carried, and times, of records that are no deletions."""
@@ -112,7 +118,7 @@ class SourceIngest:
                 header = headers[i] if headers else None
                 place = topic, partitions[i], offsets[i]
                 out.append(Record(port, *keyed, time, *place, header, turn=turn))
-        return out
+        return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
 
 
 class KeyedIngest:

@@ -15,15 +15,15 @@ from ksql.processors.tablejoin import TableJoinProcessor
 if TYPE_CHECKING:
     from ksql.dataflow.layout import Stage
     from ksql.plan.nodes import JoinWindow
-    from ksql.processors.base import Processor
+    from ksql.processors.base import KeyOrder, Paused
 
 DAY_MS = 24 * 3_600_000
 NO_PORT = -1
 """The port of rows that a join hands to the next one without an exchange."""
 
 
-def joining(stage: Stage) -> Processor:
-    """Return the processor of a stage that joins."""
+def joining(stage: Stage, order: KeyOrder) -> Paused:
+    """Return the processor of a stage that joins; ``order`` is that of its keys."""
     assert isinstance(stage.node, KeyedJoin)  # noqa: S101 - narrows the type for the only caller
     joins = (*stage.before, stage.node)
     sides = [Side(arm.port, arm.parts) for arm in stage.arms]
@@ -33,7 +33,7 @@ def joining(stage: Stage) -> Processor:
         timed = isinstance(join, TableTableJoin) and left.port == NO_PORT
         links.append(
             Link(
-                _processor(join, left, right, timed=timed),
+                _processor(join, left, right, order, timed=timed),
                 frozenset((left.port, right.port)),
                 left.width,
                 join.kind in ("LEFT", "FULL"),
@@ -44,14 +44,14 @@ def joining(stage: Stage) -> Processor:
     return links[0].processor if len(links) == 1 else ChainProcessor(tuple(links))
 
 
-def _processor(join: KeyedJoin, left: Side, right: Side, *, timed: bool) -> Processor:
+def _processor(join: KeyedJoin, left: Side, right: Side, order: KeyOrder, *, timed: bool) -> Paused:
     ending = Ending(key=synthetic(join), windowed=bool(window_columns(join)))
     match join:
         case StreamTableJoin():
             return JoinProcessor(join.kind == "LEFT", right, ending)
         case StreamStreamJoin(kind=kind):
             outer = kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL")
-            return StreamJoinProcessor(left, right, *outer, _within(join.window), ending)
+            return StreamJoinProcessor(left, right, *outer, _within(join.window), ending, order)
         case TableTableJoin(kind=kind):
             kept = kind in ("LEFT", "FULL"), kind in ("RIGHT", "FULL")
             return TableJoinProcessor(left, right, *kept, ending, timed)

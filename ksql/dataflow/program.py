@@ -54,6 +54,7 @@ class Program(Protocol[Out_co]):
     stages: int  # how many stateful stages
     sink_topic: str | None  # None for transient queries
     changes: frozenset[int]  # the ports with a table's changes for the groups of an aggregate
+    laned: bool  # whether records are exchanged by lanes, each with a stream time of its own
 
     def straight(self, batch: RawBatch, log: LogError) -> Iterable[Out_co]:
         """The results of a batch, of a program without stages."""
@@ -69,7 +70,8 @@ class Program(Protocol[Out_co]):
     ) -> Iterable[Record]:
         """A stage before the last one: records for later stages.
 
-        ``records`` are those of one bucket and micro-batch, in no order: the program restores it.
+        ``records`` are those of one bucket and micro-batch, in no order: the program restores it,
+        and takes those of each lane by themselves.
         """
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Out_co]:

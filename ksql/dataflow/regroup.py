@@ -60,24 +60,24 @@ def regrouped(
     port, width, plain = arm.port, arm.width, arm.plain_key
     out: list[Record] = []
     for record, new, old in zip(records, news, olds, strict=True):
-        _, _, row, time, topic, partition, offset, headers, before, turn = record
+        _, _, row, time, topic, partition, offset, headers, before, turn, lane = record
         # the tuple's own constructor: every change of a table passes here
         if new is not None and old is not None and not apart:
             key, former = new[:width], old[:width]
             packed = pack(key)
             if (key == former) if plain else (packed == pack(former)):
                 change = new[width:], time, topic, partition, offset, headers, old[width:], turn
-                out.append(_new(Record, (port, packed, *change)))
+                out.append(_new(Record, (port, packed, *change, lane)))
                 continue
         if old is not None:
             gone = None, time, topic, partition, offset, headers, old[width:], turn
-            out.append(_new(Record, (port, pack(old[:width]), *gone)))
+            out.append(_new(Record, (port, pack(old[:width]), *gone, lane)))
         if new is not None:
             come = new[width:], time, topic, partition, offset, headers, None, turn
-            out.append(_new(Record, (port, pack(new[:width]), *come)))
+            out.append(_new(Record, (port, pack(new[:width]), *come, lane)))
         elif arm.unknown and row is None and before is None:
             out.append(record._replace(port=port))
-    return out
+    return arm.laned(out, [record.lane for record in out]) if arm.lanes else out
 
 
 def _projected(arm: KeyedArm, rows: Sequence[Row | None], log: LogError) -> Sequence[Row | None]:

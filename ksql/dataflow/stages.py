@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from ksql.analysis.bound import type_of
 from ksql.dataflow.foreign import ForeignStep, foreign_step
 from ksql.dataflow.joining import joining
-from ksql.dataflow.keyorder import key_order
+from ksql.dataflow.keybytes import key_order
+from ksql.dataflow.lanes import join_order
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan.nodes import (
     Aggregate,
@@ -21,7 +22,7 @@ from ksql.plan.nodes import (
 from ksql.plan.walk import generations, nodes
 from ksql.processors.aggregate import AggregateProcessor
 from ksql.processors.combine import Combine, compile_combine
-from ksql.processors.final import FinalProcessor, KeyOrder
+from ksql.processors.final import FinalProcessor
 from ksql.processors.folds import Folds, Slot, compile_folds
 from ksql.processors.sessions import SessionProcessor
 from ksql.processors.sessionstate import SessionWindows
@@ -30,16 +31,17 @@ from ksql.processors.windows import Windows
 
 if TYPE_CHECKING:
     from ksql.dataflow.arms import Code, KeyedArm
-    from ksql.dataflow.layout import Stage
-    from ksql.processors.base import Processor
+    from ksql.dataflow.layout import Layout
+    from ksql.processors.base import KeyOrder, Processor
 
 
 class CompiledStage:
     """A stage's processor, made from its plan node."""
 
     def __init__(
-        self, stage: Stage, plan: QueryPlan, code: Code, *, first: bool, keep_old: bool
+        self, cut: Layout, number: int, plan: QueryPlan, code: Code, *, keep_old: bool
     ) -> None:
+        stage = cut.stages[number]
         self._slots: list[Slot] = []
         self.combined = False
         self.processor: Processor
@@ -48,7 +50,7 @@ class CompiledStage:
                 self._slots = _slots(node, code)
                 folds = compile_folds(self._slots, generations(node))
                 self.combined = (
-                    first
+                    number == 0
                     and not plan.every_change
                     and node.window is None
                     and folds.merge is not None
@@ -60,7 +62,7 @@ class CompiledStage:
             case Source():
                 self.processor = TableProcessor(len(stage.shape.columns))
             case StreamTableJoin() | StreamStreamJoin() | TableTableJoin():
-                self.processor = joining(stage)
+                self.processor = joining(stage, join_order(cut, stage))
             case ForeignStep() as step:
                 self.processor = foreign_step(step)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis.show import show
 from ksql.dataflow.foreign import ForeignStep
+from ksql.dataflow.lanes import moves
 from ksql.dataflow.layout import Layout, Stage, Stateful, layout
 from ksql.dataflow.regroup import regroups, sending
 from ksql.plan.nodes import (
@@ -16,7 +17,7 @@ from ksql.plan.nodes import (
     StreamTableJoin,
     TableTableJoin,
 )
-from ksql.plan.walk import nodes
+from ksql.plan.walk import follows_time, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,13 @@ def changes_sent(plan: QueryPlan) -> str | None:
     return sending(plan) if found else None
 
 
+def time_counted(plan: QueryPlan) -> str | None:
+    """Say for what stream time is counted; None where nothing goes by it."""
+    if plan.lanes:
+        return f"of each of {plan.lanes} partitions, as in Kafka Streams"
+    return "of each bucket" if follows_time(plan.sink) else None
+
+
 def stages(plan: QueryPlan) -> list[str]:
     """The names of the stages with state, in order."""
     return [_steps(stage) for stage in layout(plan.sink).stages]
@@ -49,12 +57,17 @@ def stages(plan: QueryPlan) -> list[str]:
 def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
     for number, source in enumerate(cut.sources):
         yield f"source {number}: topic {source.topic} ({source.kind} {source.name})"
+    counted = time_counted(plan)
+    if counted is not None:
+        yield f"stream time: {counted}"
     for number, stage in enumerate(cut.stages):
         yield f"stage {number}: {_steps(stage)}, over {plan.buckets} buckets"
         for arm in stage.arms:
             entry, key = arm.flow.entry, ", ".join(map(show, arm.key))
-            changes = f"; {sending(plan)}" if regroups(stage, arm) else ""
-            yield f"  from {entry.kind} {entry.index} by {key}{changes}"
+            more = f"; {sending(plan)}" if regroups(stage, arm) else ""
+            if plan.lanes and moves(cut, stage, arm) is not None:
+                more += ", repartitioned"
+            yield f"  from {entry.kind} {entry.index} by {key}{more}"
         for step in (*stage.before, stage.node):
             yield f"  state: {_state(step)}"
     entry = cut.exit.flow.entry

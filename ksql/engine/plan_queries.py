@@ -22,7 +22,7 @@ from ksql.engine.properties import with_configured_wrap
 from ksql.formats.table import validate
 from ksql.plan.build import Built, build
 from ksql.plan.nodes import Aggregate, QueryPlan, Sink
-from ksql.plan.walk import nodes
+from ksql.plan.walk import follows_time, nodes
 from ksql.types.format import Format, capabilities
 from ksql.types.schema import Column, Role, Schema
 from ksql.upgrade.settings import LISTED
@@ -158,6 +158,7 @@ def query_plan(
         every_change=settings.number("cache.max.bytes.buffering") == 0,
         settings=tuple((name, settings.text(name)) for name in LISTED)
         + tuple(sorted(settings.functions())),
+        lanes=most if follows_time(sink) else 0,
     )
 
 

@@ -6,7 +6,7 @@ to any topic, so that a query over several topics sees them in the order of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.base.records import OutRecord
@@ -142,6 +142,7 @@ class MemoryRunner:
 
     def _program(self, query: PersistentQuery) -> Program[OutRecord]:
         plan = codec.loads(query.plan, self._functions)
+        plan = replace(plan, lanes=min(plan.lanes, 1))
         return program_of(plan, self._functions, self._registry)
 
     def stop(self, query_id: QueryId) -> None:

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from ksql.functions.registry import Functions
 
 FORMAT_VERSION = max(UPCASTERS) + 1
-"""1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations."""
+"""1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations.
+
+3: plans that go by time have lanes. The others are stored as before.
+"""
+_LANELESS: Final = 2
 _BODY: Final = frozenset({"plan"})
 _VERSIONS: Final[stored.Fields] = dict.fromkeys(range(1, FORMAT_VERSION + 1), _BODY)
 STRUCTS: Final = Structs((*TYPES, *EXPRESSIONS, *NODES))
@@ -44,7 +48,8 @@ class UnreadablePlan(KsqlError):
 
 def dumps(plan: nodes.QueryPlan) -> str:
     """The plan as JSON text; the same plan always gives the same text."""
-    body = {"version": FORMAT_VERSION, "plan": STRUCTS.plain(plan)}
+    version = FORMAT_VERSION if plan.lanes else _LANELESS
+    body = {"version": version, "plan": STRUCTS.plain(plan)}
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 

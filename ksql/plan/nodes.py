@@ -260,7 +260,9 @@ class QueryPlan:
     ``buckets``: how many ways records are exchanged; fixed with the checkpoint. ``every_change``:
     emit every change instead of one per key and micro-batch (``cache.max.bytes.buffering`` = 0).
     ``settings``: the other properties that change results (``ksql.base.properties``); for both,
-    ``ksql.upgrade.settings`` says what a difference means.
+    ``ksql.upgrade.settings`` says what a difference means. ``lanes``: how many partitions Kafka
+    Streams would have at each step, where stream time is counted for each of them; 0 where nothing
+    goes by time, and in the plans of versions that counted it per bucket.
     """
 
     query_id: str = on_upgrade("derived")
@@ -268,3 +270,4 @@ class QueryPlan:
     buckets: int = on_upgrade("match", "scaling", "ksql.query.shuffle.partitions")
     every_change: bool = on_upgrade("derived")
     settings: tuple[tuple[str, str], ...] = on_upgrade("derived", default=())
+    lanes: int = on_upgrade("match", "scaling", "the partitions of the sources", default=0)

@@ -61,5 +61,11 @@ def _numbered() -> Mapping[str, list[str]]:
     return found
 
 
-UPCASTERS: Final[Mapping[int, Callable[[Any, Functions], Any]]] = {1: _signed}
+def _without_lanes(plan: Any, functions: Functions) -> Any:
+    """Format 2 to 3: a plan says how many lanes it has; one that does not has none."""
+    del functions
+    return plan
+
+
+UPCASTERS: Final[Mapping[int, Callable[[Any, Functions], Any]]] = {1: _signed, 2: _without_lanes}
 """By the version that they read; each gives the next one."""

@@ -13,7 +13,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from ksql.processors import keys
-from ksql.processors.base import LogError, Record, Store
+from ksql.processors.base import LogError, Paused, Record, Steps, Store
 from ksql.processors.folds import Folds, State, log_failure, logged_before
 from ksql.processors.windows import Clock, Windows
 from ksql.types.windowed import window_key
@@ -30,7 +30,7 @@ _new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateProcessor:
+class AggregateProcessor(Paused):
     """The stateful operator.
 
     ``every_change`` emits for each record, else once per group and call. ``combined`` says that
@@ -44,14 +44,15 @@ class AggregateProcessor:
     combined: bool
     keep_old: bool
 
-    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
+    def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Fold the records into their groups' states."""
         if self.windows is None:
             packed = [record.key for record in records]
             store.load(GROUPS, set(packed))
-            places: Iterable[Place] = zip(repeat(GROUPS), packed, repeat(0), records)
-            yield from self._folded(places, store, log)
-            return
+            yield
+            return self._folded(zip(repeat(GROUPS), packed, repeat(0), records), store, log)
+        Clock.load(store)
+        yield
         clock = Clock.read(store, self.windows)
         places = list(self._placed(records, self.windows, clock, log))
         wanted: defaultdict[bytes, set[bytes]] = defaultdict(set)
@@ -59,6 +60,12 @@ class AggregateProcessor:
             wanted[space].add(key)
         for space, some in wanted.items():
             store.load(space, some)
+        yield
+        return self._timed(places, clock, store, log)
+
+    def _timed(
+        self, places: Iterable[Place], clock: Clock, store: Store, log: LogError
+    ) -> Iterator[Record]:
         yield from self._folded(places, store, log)
         clock.write(store)
 
@@ -112,7 +119,7 @@ class AggregateProcessor:
 
     def _apply(self, record: Record, state: State, log: LogError) -> bool:
         folds = self.folds
-        _, _, row, time, _, _, _, _, old, _ = record
+        _, _, row, time, _, _, _, _, old, _, _ = record
         try:
             if self.combined and row is not None:
                 assert folds.merge is not None  # noqa: S101 - combined plans have mergeable folds only
@@ -143,13 +150,14 @@ class AggregateProcessor:
 
     def _change(self, group: _Group, record: Record, log: LogError) -> Record | None:
         """Return what consumers see; a row without results is left out, or does not pass HAVING."""
-        port, key, _, _, topic, partition, offset, headers, _, turn = record
+        port, key, _, _, topic, partition, offset, headers, _, turn, lane = record
         row, old = self._row(group, log), group.row
         if row is None and old is None:
             return None
         if self.keep_old:
             group.row = row
-        values = (port, key, row, group.state[0], topic, partition, offset, headers, old, turn)
+        time = group.state[0]
+        values = (port, key, row, time, topic, partition, offset, headers, old, turn, lane)
         # the tuple's own constructor: there may be a change per record
         return _new(Record, values)
 

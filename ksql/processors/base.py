@@ -5,7 +5,7 @@ No Spark, no Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ class Record(NamedTuple):
     are the coordinates of the source record, ``turn`` is the highest timestamp of its partition in
     this micro-batch up to it: they restore the order that an exchange loses. What follows from a
     record keeps them all, so that each step sees the consequences in the order of their causes.
+    ``lane`` is the partition of Kafka Streams' that the record is in: it has a stream time of its
+    own, and state of its own; 0 in plans that go by no time.
     """
 
     port: int
@@ -34,18 +36,22 @@ class Record(NamedTuple):
     headers: Headers | None = None
     old: Row | None = None
     turn: int = 0
+    lane: int = 0
 
 
 class Store(Protocol):
     """The state of one stage in one bucket: spaces of key -> value.
 
     Values are lists, dicts and scalars. Values that ``get`` returns may be changed in place but
-    count only once ``put``. ``load`` is a hint that the keys will be needed: it fetches them in one
-    round trip; ``get`` of a key not loaded works, slowly.
+    count only once ``put``. ``load`` is a hint that the keys will be needed: with the next ``get``
+    all that was hinted at comes in one round trip; ``get`` of a key not loaded works, slowly.
     """
 
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
         """Fetch those keys together."""
+
+    def load_space(self, space: bytes) -> None:
+        """Fetch the whole space with them: it is going to be scanned."""
 
     def get(self, space: bytes, key: bytes) -> Any:
         """The value, or None."""
@@ -82,6 +88,10 @@ LogError = Callable[[str, str, Any], None]
 """``log(operator, message, row)``: an entry in the processing log; never raises."""
 
 
+KeyOrder = Callable[[bytes], bytes]
+"""What packed keys are ordered by: the bytes that Kafka Streams has for them."""
+
+
 class Processor(Protocol):
     """A stateful operator.
 
@@ -92,3 +102,31 @@ class Processor(Protocol):
 
     def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
         """Consume the records and return what follows from them."""
+
+
+Steps = Generator[None, None, Iterable[Record]]
+"""A call that pauses when it has hinted at what it needs; it returns the records that follow."""
+
+
+class Paused:
+    """A processor whose calls pause, so that several of them fetch what they need at once."""
+
+    __slots__ = ()
+
+    def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
+        """Do what ``process`` does; nothing is read between a hint and the next pause."""
+        raise NotImplementedError
+
+    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
+        """Consume the records and return what follows from them."""
+        return whole(self.steps(records, store, log))
+
+
+def whole(steps: Steps) -> Iterable[Record]:
+    """Go through all steps of a call."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Iterable[Record] = end.value
+            return found

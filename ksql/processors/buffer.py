@@ -109,10 +109,14 @@ class Buffer:
         """Return the facts that are remembered besides the records."""
         return [self.observed, sorted(self.segments)]
 
-    def load(self, added: set[Place], probed: set[Place], store: Store) -> None:
+    def load_heads(self, places: set[Place], store: Store) -> list[Place]:
         """Fetch slices: those that get records, and those that are looked into."""
-        wanted = [place for place in added | probed if self._segment(place) in self.segments]
+        wanted = [place for place in places if self._segment(place) in self.segments]
         self._fetch(store, self._heads, [(place, _head(place)) for place in wanted])
+        return wanted
+
+    def load_chunks(self, wanted: Iterable[Place], probed: set[Place], store: Store) -> None:
+        """Take those that are there; fetch the rest of those that are looked into."""
         for place in wanted:
             head = store.get(self._space(self._heads, place), _head(place))
             if head is not None:
@@ -120,9 +124,14 @@ class Buffer:
         seen = [(place, at) for place in probed if (at := self._slices.get(place)) is not None]
         chunks = [(place, key) for place, at in seen for key in _sealed(place, at)]
         self._fetch(store, self._chunks, chunks)
-        for place, at in seen:
-            space = self._space(self._chunks, place)
-            at.show((store.get(space, key) for key in _sealed(place, at)), self.side)
+
+    def show(self, probed: set[Place], store: Store) -> None:
+        """Lay out those that are looked into."""
+        for place in probed:
+            at = self._slices.get(place)
+            if at is not None:
+                space = self._space(self._chunks, place)
+                at.show((store.get(space, key) for key in _sealed(place, at)), self.side)
 
     def find(self, key: bytes, first: int, last: int) -> Iterator[tuple[Slice, int, int]]:
         """Yield the slices of a key with records in that stretch which are not forgotten yet."""

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ksql.base.records import Row
-    from ksql.processors.base import LogError, Record, Store
-    from ksql.processors.final import KeyOrder
+    from ksql.processors.base import KeyOrder, LogError, Record, Store
     from ksql.processors.sessionstate import Bucket, Group, Session
 
 _KEYS = WindowedKeys(None)
@@ -51,10 +50,14 @@ class Closing:
         self._alive: set[bytes] = set()
         self._waiting: list[tuple[int, int, bytes]] = []
 
-    def begin(self, records: Sequence[Record], earliest: dict[bytes, int]) -> None:
-        """Find the sessions that may close; their groups are to be loaded from their ends on."""
+    def load(self, records: Sequence[Record]) -> None:
+        """Fetch what ``begin`` looks through."""
         newest = max((record.timestamp for record in records), default=-1)
         self._limit = max(newest, self._bucket.stream_time) - self._bucket.open_ms - 1
+        self._due.load_upto(self._limit)
+
+    def begin(self, earliest: dict[bytes, int]) -> None:
+        """Find the sessions that may close; their groups are to be loaded from their ends on."""
         for whole in self._due.upto(self._limit):
             key, (start, end) = _KEYS.split(whole)
             if end <= self._limit:

@@ -30,6 +30,11 @@ class Due:
         self._length = length_ms
         self._slots = set(slots)
 
+    @staticmethod
+    def load(store: Store) -> None:
+        """Fetch what ``read`` needs."""
+        store.load(_META, (_SLOTS,))
+
     @classmethod
     def read(cls, store: Store, least_ms: int, open_ms: int) -> Due:
         """Continue where the last call ended.
@@ -40,12 +45,20 @@ class Due:
         stored = store.get(_META, _SLOTS)
         return cls(store, *([length_ms, []] if stored is None else stored))
 
+    def load_upto(self, time: int) -> None:
+        """Fetch what ``upto`` looks through."""
+        for slot in self._upto(time):
+            self._store.load_space(_space(slot))
+
     def upto(self, time: int) -> Iterator[bytes]:
         """The keys whose time is about to come: those up to the end of that time's slot."""
-        last = time // self._length
-        for slot in sorted(slot for slot in self._slots if slot <= last):
+        for slot in self._upto(time):
             for key, _ in self._store.scan(_space(slot)):
                 yield key
+
+    def _upto(self, time: int) -> list[int]:
+        last = time // self._length
+        return sorted(slot for slot in self._slots if slot <= last)
 
     def add(self, time: int, key: bytes) -> None:
         """Let the key wait for that time."""

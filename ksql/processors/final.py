@@ -10,13 +10,12 @@ Source: Kafka Streams' ``EmitStrategy.onWindowClose`` (KIP-825).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from ksql.processors import keys
-from ksql.processors.base import LogError, Record, Store
+from ksql.processors.base import KeyOrder, LogError, Paused, Record, Steps, Store
 from ksql.processors.due import Due
 from ksql.processors.folds import Folds, State, log_failure, stepped
 from ksql.processors.windows import Clock, Windows
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
     from ksql.base.records import Row
 
-KeyOrder = Callable[[bytes], bytes]
-"""What packed keys are ordered by: the bytes that Kafka Streams has for them."""
 FORGOTTEN = "forgotten before it was emitted, as stream time went beyond its RETENTION"
 _META = b"m"
 _FINAL = b"final"
@@ -37,19 +34,30 @@ _SUFFIX_BYTES = _START.size
 
 
 @dataclass(frozen=True, slots=True)
-class FinalProcessor:
+class FinalProcessor(Paused):
     """The stateful operator; rows in and out are those of ``aggregate``."""
 
     folds: Folds
     windows: Windows
     order: KeyOrder
 
-    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
+    def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Fold the records into their windows; emit those that close."""
-        windows = self.windows
+        Clock.load(store)
+        Due.load(store)
+        store.load(_META, (_FINAL,))
+        yield
         call = _Call.read(self, store, log)
         newest = max((record.timestamp for record in records), default=-1)
-        call.load(records, windows.last_closed(max(newest, call.clock.stream_time)))
+        limit = self.windows.last_closed(max(newest, call.clock.stream_time))
+        call.due.load_upto(limit)
+        yield
+        call.load(records, limit)
+        yield
+        return self._emitted(records, call)
+
+    def _emitted(self, records: Sequence[Record], call: _Call) -> Iterator[Record]:
+        windows = self.windows
         for record in records:
             call.clock.advance(record.timestamp)
             for start in windows.starts(record.timestamp):

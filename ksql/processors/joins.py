@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.processors.base import Record
+from ksql.processors.base import Paused, Record
 from ksql.processors.sides import Ending, Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.processors.base import LogError, Store
+    from ksql.processors.base import LogError, Steps, Store
 
 _ROWS = b"t"
 _new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
-class JoinProcessor:
+class JoinProcessor(Paused):
     """Out comes the stream's row, then the table's, then the ending.
 
     ``outer`` keeps stream records that find no row, with NULLs for the table's. Only stream records
@@ -30,13 +30,17 @@ class JoinProcessor:
     table: Side
     ending: Ending
 
-    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
+    def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Join the stream's records, keep the table's."""
         store.load(_ROWS, {record.key for record in records})
+        yield
+        return self._joined(records, store)
+
+    def _joined(self, records: Sequence[Record], store: Store) -> Iterator[Record]:
         nothing, port = self.table.nothing, self.table.port
         row_of, ending_of, get = self.table.row, self.ending.of, store.get
         for record in records:
-            way, key, row, time, topic, partition, offset, headers, old, turn = record
+            way, key, row, time, topic, partition, offset, headers, old, turn, lane = record
             if way == port:
                 self._remember(record, store)
                 continue
@@ -50,7 +54,7 @@ class JoinProcessor:
             else:
                 continue
             joined = (*row, *right, *ending_of(key, time))
-            values = (way, key, joined, time, topic, partition, offset, headers, old, turn)
+            values = (way, key, joined, time, topic, partition, offset, headers, old, turn, lane)
             # the tuple's own constructor: every record of the stream passes here
             yield _new(Record, values)
 

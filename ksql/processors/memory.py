@@ -17,6 +17,9 @@ class MemoryStore:
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
         """Everything is at hand already."""
 
+    def load_space(self, space: bytes) -> None:
+        """Everything is at hand already."""
+
     def get(self, space: bytes, key: bytes) -> Any:
         """The value, or None."""
         return self._spaces.get(space, {}).get(key)

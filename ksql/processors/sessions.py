@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base.records import Row
-from ksql.processors.base import LogError, Record, Store
+from ksql.processors.base import KeyOrder, LogError, Paused, Record, Steps, Store
 from ksql.processors.closing import Closing
-from ksql.processors.final import KeyOrder
+from ksql.processors.due import Due
 from ksql.processors.folds import Folds, State, log_failure, logged_before, stepped
 from ksql.processors.sessionstate import Bucket, Group, Session, SessionWindows
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
 
 _new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
-class SessionProcessor:
+class SessionProcessor(Paused):
     """The stateful operator.
 
     ``every_change`` emits for each record; otherwise each session that changed is emitted once per
@@ -43,15 +43,27 @@ class SessionProcessor:
     results: int
     final: KeyOrder | None = None
 
-    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Record]:
+    def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Fold the records into their groups' sessions."""
+        Bucket.load_clock(store)
+        if self.final is not None:
+            Due.load(store)
+        yield
         bucket = Bucket.read(store, self.windows, by_segment=self.final is not None)
         changes: _Emission = (_Every if self.every_change else _Last)(self, log)
-        if self.final is not None:
-            changes = Closing(bucket, store, self.final, self.row, log)
         earliest = _earliest(records, self.windows.gap_ms)
-        changes.begin(records, earliest)
+        if self.final is not None:
+            changes = closing = Closing(bucket, store, self.final, self.row, log)
+            closing.load(records)
+            yield
+            closing.begin(earliest)
         bucket.load(earliest)
+        yield
+        return self._emitted(records, bucket, changes, log)
+
+    def _emitted(
+        self, records: Sequence[Record], bucket: Bucket, changes: _Emission, log: LogError
+    ) -> Iterator[Record]:
         for record in records:
             bucket.advance(record.timestamp)
             self._take(record, bucket, changes, log)
@@ -129,9 +141,6 @@ class _Every:
         self._keep_old = processor.keep_old
         self._out: list[Record] = []
 
-    def begin(self, records: Sequence[Record], earliest: dict[bytes, int]) -> None:
-        """Nothing is to be looked for."""
-
     def removed(self, _group: Group, session: Session, old: Row | None, record: Record) -> None:
         """Delete the row of a session."""
         self._out.append(_changed(record, None, session.end, old))
@@ -160,9 +169,6 @@ class _Last:
         self._processor = processor
         self._log = log
         self._pending: dict[Hashable, _Change] = {}
-
-    def begin(self, records: Sequence[Record], earliest: dict[bytes, int]) -> None:
-        """Nothing is to be looked for."""
 
     def removed(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
         """Delete the row of a session, if it was ever emitted."""
@@ -201,9 +207,9 @@ class _Last:
 
 
 def _changed(record: Record, row: Row | None, end: int, old: Row | None) -> Record:
-    port, key, _, _, topic, partition, offset, _, _, turn = record
+    port, key, _, _, topic, partition, offset, _, _, turn, lane = record
     # the tuple's own constructor: there may be several changes per record
-    return _new(Record, (port, key, row, end, topic, partition, offset, None, old, turn))
+    return _new(Record, (port, key, row, end, topic, partition, offset, None, old, turn, lane))
 
 
 _Emission = _Every | _Last | Closing

@@ -122,6 +122,11 @@ class Bucket:
         self.stream_time = stream_time
         self.latest_end = latest_end
 
+    @staticmethod
+    def load_clock(store: Store) -> None:
+        """Fetch what ``read`` needs."""
+        store.load(_META, (_CLOCK,))
+
     @classmethod
     def read(cls, store: Store, windows: SessionWindows, *, by_segment: bool = False) -> Bucket:
         """Continue where the last call ended.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import ServerError
 from ksql.processors import keys
-from ksql.processors.base import Record
+from ksql.processors.base import KeyOrder, Paused, Record
 from ksql.processors.buffer import Buffer, Place, Slices
 from ksql.processors.sides import Ending, Side
 from ksql.processors.waiting import Waiting
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.base.records import Row
-    from ksql.processors.base import LogError, Store
+    from ksql.processors.base import LogError, Steps, Store
 
 _META = b"m"
 _JOIN = b"join"
@@ -94,12 +94,13 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamJoinProcessor:
+class StreamJoinProcessor(Paused):
     """Out comes the left row, then the right one, then the ending.
 
     A result has the higher of both times; one without a match has its record's. Records without
-    match are kept on the sides that are ``outer``. A NULL key never meets another one. A record
-    without row has only its time, which the stream has reached.
+    match are kept on the sides that are ``outer``; those of one time leave in the ``order`` of
+    keys. A NULL key never meets another one. A record without row has only its time, which the
+    stream has reached.
 
     Source: Kafka Streams' KStreamKStreamJoin; docs/sql/joins.md#stream-with-stream.
     """
@@ -110,11 +111,19 @@ class StreamJoinProcessor:
     right_outer: bool
     within: Within
     ending: Ending
+    order: KeyOrder = bytes
 
-    def process(self, records: Sequence[Record], store: Store, log: LogError) -> list[Record]:
+    def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Join each record with those before it, then keep it."""
+        store.load(_META, (_JOIN,))
+        yield
         state = self._read(store)
-        self._load(records, state, store)
+        yield from self._load(records, state, store)
+        return self._joined(records, state, store, log)
+
+    def _joined(
+        self, records: Sequence[Record], state: _State, store: Store, log: LogError
+    ) -> list[Record]:
         port = self.right.port
         out: list[Record] = []
         for record in records:
@@ -172,13 +181,13 @@ class StreamJoinProcessor:
         out: list[Record],
     ) -> bool:
         """Join a record with each of those; whether there were any."""
-        port, key, _, time, topic, partition, offset, headers, _, turn = record
+        port, key, _, time, topic, partition, offset, headers, _, turn, lane = record
         ending_of, is_left = self.ending.of, here.is_left
         for when, other in zip(*others, strict=True):
             later = time if time > when else when
             ending = ending_of(key, later)
             whole = (*row, *other, *ending) if is_left else (*other, *row, *ending)
-            values = (port, key, whole, later, topic, partition, offset, headers, None, turn)
+            values = (port, key, whole, later, topic, partition, offset, headers, None, turn, lane)
             # the tuple's own constructor: a record may meet many
             out.append(_new(Record, values))
         return bool(others[0])
@@ -189,7 +198,7 @@ class StreamJoinProcessor:
         for end in (state.right, state.left):
             if end.waiting is None:
                 continue
-            limit = state.stream_time - end.later_ms - self.within.grace_ms
+            limit = self._limit(end, state.stream_time)
             lowest = end.waiting.lowest
             if lowest is not None and lowest < limit:
                 due += ((each.time, end.is_left, each) for each in end.waiting.due(limit))
@@ -199,6 +208,10 @@ class StreamJoinProcessor:
             for stored in each.rows:
                 row = end.buffer.side.row(stored)
                 yield self._alone(record, each.key, time, row, end)
+
+    def _limit(self, end: _End, stream_time: int) -> int:
+        """The time before which records of a side can find no match any more."""
+        return stream_time - end.later_ms - self.within.grace_ms
 
     def _alone(self, record: Record, key: bytes, time: int, row: Row, end: _End) -> Record:
         sides = (*row, *self.right.nothing) if end.is_left else (*self.left.nothing, *row)
@@ -232,12 +245,12 @@ class StreamJoinProcessor:
         ):
             buffer = Buffer(name, side, cut, retention, buffers[number])
             waits = outer and not within.eager
-            held = Waiting(b"w" + name, store, waiting[number]) if waits else None
+            held = Waiting(b"w" + name, store, waiting[number], self.order) if waits else None
             ends.append(_End(buffer, held, reach, outer=outer, is_left=number == 0))
         left, right = ends
         return _State(left, right, cut, stream_time)
 
-    def _load(self, records: Iterable[Record], state: _State, store: Store) -> None:
+    def _load(self, records: Sequence[Record], state: _State, store: Store) -> Iterator[None]:
         left, right = state.left, state.right
         added: tuple[set[Place], set[Place]] = (set(), set())
         probed: tuple[set[Place], set[Place]] = (set(), set())
@@ -250,10 +263,27 @@ class StreamJoinProcessor:
             # a slice is longer than what a record reaches: these are all
             probed[other].add((key, first // length))
             probed[other].add((key, last // length))
-        left.buffer.load(added[0], probed[0], store)
-        right.buffer.load(added[1], probed[1], store)
+        newest = max((record.timestamp for record in records), default=-1)
+        limits = [self._limit(end, max(newest, state.stream_time)) for end in (left, right)]
+        for end, limit in zip((left, right), limits, strict=True):
+            if end.waiting is not None:
+                end.waiting.load_index(limit)
+        wanted = (
+            left.buffer.load_heads(added[0] | probed[0], store),
+            right.buffer.load_heads(added[1] | probed[1], store),
+        )
+        yield
+        left.buffer.load_chunks(wanted[0], probed[0], store)
+        right.buffer.load_chunks(wanted[1], probed[1], store)
+        for end, limit in zip((left, right), limits, strict=True):
+            if end.waiting is not None:
+                end.waiting.load_due(limit)
+        yield
+        left.buffer.show(probed[0], store)
+        right.buffer.show(probed[1], store)
         if state.waits:
             self._load_waiting(records, state)
+            yield
 
     def _load_waiting(self, records: Iterable[Record], state: _State) -> None:
         """Fetch the records that may be found waiting, and the places where new ones may wait."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.processors.base import Record
+from ksql.processors.base import Paused, Record
 from ksql.processors.sides import Ending, Kept, Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ksql.base.records import Row
-    from ksql.processors.base import LogError, Store
+    from ksql.processors.base import LogError, Steps, Store
 
 _LEFT = b"l"
 _RIGHT = b"r"
@@ -24,7 +24,7 @@ _new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
-class TableJoinProcessor:
+class TableJoinProcessor(Paused):
     """Both sides' rows are kept here, so the row that a change replaces is known.
 
     A side that is ``kept`` has results without a row on the other one. What comes in at another
@@ -43,7 +43,7 @@ class TableJoinProcessor:
     ending: Ending
     timed: bool = False
 
-    def process(self, records: Sequence[Record], store: Store, log: LogError) -> Iterator[Record]:
+    def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Keep each change, and join it.
 
         Where the other side has a row there is a result, be it a deletion of what nobody knows.
@@ -52,6 +52,10 @@ class TableJoinProcessor:
         packed = {record.key for record in records}
         store.load(_LEFT, packed)
         store.load(_RIGHT, packed)
+        yield
+        return self._changes(records, store)
+
+    def _changes(self, records: Sequence[Record], store: Store) -> Iterator[Record]:
         for record in records:
             new = Kept.of(record)
             if record.port == self.right.port:
@@ -72,14 +76,14 @@ class TableJoinProcessor:
     def _change(
         self, record: Record, new: Kept | None, old: Kept | None, other: Kept | None
     ) -> Record:
-        port, key, _, time, topic, partition, offset, headers, _, turn = record
+        port, key, _, time, topic, partition, offset, headers, _, turn, lane = record
         if other is not None and other.time > time:
             time = other.time
         if port == self.right.port:
             row, before = self._joined(key, other, new), self._joined(key, other, old)
         else:
             row, before = self._joined(key, new, other), self._joined(key, old, other)
-        values = (port, key, row, time, topic, partition, offset, headers, before, turn)
+        values = (port, key, row, time, topic, partition, offset, headers, before, turn, lane)
         # the tuple's own constructor: every change of a table passes here
         return _new(Record, values)
 

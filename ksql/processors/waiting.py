@@ -13,17 +13,14 @@ import struct
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.processors import keys
-
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ksql.processors.base import Store
+    from ksql.processors.base import KeyOrder, Store
 
 CHUNK_ENTRIES = 1024
 _TIME = struct.Struct(">q")
 _NUMBER = struct.Struct(">i")
-_UNSIGNED = 1 << 64
 
 
 class Unmatched(NamedTuple):
@@ -37,11 +34,13 @@ class Unmatched(NamedTuple):
 class Waiting:
     """The waiting records, during one call.
 
-    The index is a list of chunks, each with its number, its lowest time and its length.
+    The index is a list of chunks, each with its number, its lowest time and its length. ``order``
+    is that of the keys.
     """
 
-    def __init__(self, name: bytes, store: Store, stored: list[list[int]]) -> None:
+    def __init__(self, name: bytes, store: Store, stored: list[list[int]], order: KeyOrder) -> None:
         self._rows, self._index = name, name.upper()
+        self._order = order
         self._store = store
         self._chunks = stored
         self._heap: list[tuple[int, bytes]] = []
@@ -65,6 +64,20 @@ class Waiting:
         """Fetch what waits under those keys and times."""
         self._store.load(self._rows, {_place(key, time) for key, time in places})
 
+    def load_index(self, end: int) -> None:
+        """Fetch the chunks that ``due`` takes, and the one that ``write`` continues."""
+        chunks = [*self._before(end), *self._chunks[-1:]]
+        self._store.load(self._index, {_NUMBER.pack(number) for number, _, _ in chunks})
+
+    def load_due(self, end: int) -> None:
+        """Fetch what ``due`` takes out; the index is there."""
+        for number, _, _ in self._before(end):
+            entries = self._store.get(self._index, _NUMBER.pack(number))
+            self.load([(key, time) for time, key in entries if time < end])
+
+    def _before(self, end: int) -> list[list[int]]:
+        return [chunk for chunk in self._chunks if chunk[1] < end]
+
     def add(self, key: bytes, time: int, row: list[Any]) -> None:
         """Let a record wait."""
         place = _place(key, time)
@@ -80,7 +93,7 @@ class Waiting:
 
     def due(self, end: int) -> list[Unmatched]:
         """Take out what waits at a time before ``end``, by time, then by key."""
-        self._take([chunk for chunk in self._chunks if chunk[1] < end])
+        self._take(self._before(end))
         found: list[tuple[int, bytes]] = []
         while self._heap and self._heap[0][0] < end:
             found.append(heappop(self._heap))
@@ -93,7 +106,8 @@ class Waiting:
             if rows is not None:
                 self._store.delete(self._rows, place)
                 out.append(Unmatched(time, key, rows))
-        out.sort(key=lambda each: (each.time, _serialized(each.key)))
+        order = self._order
+        out.sort(key=lambda each: (each.time, order(each.key)))
         return out
 
     def write(self) -> None:
@@ -127,17 +141,3 @@ class Waiting:
 
 def _place(key: bytes, time: int) -> bytes:
     return _TIME.pack(time) + key
-
-
-def _serialized(key: bytes) -> bytes:
-    """The key in the order in which its bytes in a topic would be, for the format KAFKA."""
-    value = keys.unpack(key)[0]
-    match value:
-        case bool():
-            return key
-        case str():
-            return value.encode()
-        case int():
-            return (value % _UNSIGNED).to_bytes(8, "big")
-        case _:
-            return key

@@ -50,6 +50,11 @@ class Clock:
     stream_time: int = -1
     segments: set[int] = field(default_factory=set)
 
+    @staticmethod
+    def load(store: Store) -> None:
+        """Fetch what ``read`` needs."""
+        store.load(_META, (_CLOCK,))
+
     @classmethod
     def read(cls, store: Store, windows: Windows) -> Clock:
         """Continue where the last batch ended."""

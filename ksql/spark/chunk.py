@@ -3,7 +3,7 @@
 Columnar, since transposing and packing whole columns is far cheaper than packing records. A chunk
 starts with its version, the task that made it and its number within that task: a shuffle keeps no
 order between rows. In version 3 the records are a table's changes, see ``changes``; in version 2
-they are all others.
+they are all others. Versions 5 and 4 are the same of records that have lanes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 RECORDS_PER_CHUNK = 10_000
 _ROWS, _CHANGES = 2, 3
+_LANES = 2
+_VERSIONS = (_ROWS, _CHANGES, _ROWS + _LANES, _CHANGES + _LANES)
 _HEAD = struct.Struct(">BII")
 _new = tuple.__new__
 
@@ -37,9 +39,10 @@ def pack_records(
     records: Sequence[Record], sender: int, number: int, *, changes: bool = False
 ) -> bytes:
     """Return one chunk of records, in their order; all are a table's changes, or none is."""
-    ports, keys, rows, timestamps, topics, partitions, offsets, headers, olds, turns = zip(
+    ports, keys, rows, timestamps, topics, partitions, offsets, headers, olds, turns, lanes = zip(
         *records, strict=True
     )
+    version = _CHANGES if changes else _ROWS
     body = [
         len(records),
         _maybe_constant(ports),
@@ -53,7 +56,10 @@ def pack_records(
         None if changes or _all_none(olds) else _pack_rows(olds),
         None if turns == timestamps else array("q", turns).tobytes(),
     ]
-    return _HEAD.pack(_CHANGES if changes else _ROWS, sender, number) + pack(body)
+    if any(lanes):
+        version += _LANES
+        body.append(_maybe_constant(lanes))
+    return _HEAD.pack(version, sender, number) + pack(body)
 
 
 def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
@@ -64,14 +70,20 @@ def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
     return records
 
 
-def by_bucket(records: Iterable[Record], buckets: int) -> Iterator[tuple[int, list[Record]]]:
-    """Records sorted into the buckets of their keys; empty buckets are left out."""
+def by_bucket(
+    records: Iterable[Record], buckets: int, *, laned: bool = False
+) -> Iterator[tuple[int, list[Record]]]:
+    """Records sorted into the buckets of their lanes or keys; empty buckets are left out."""
     if buckets == 1:
         yield 0, list(records)
         return
     sorted_out: list[list[Record]] = [[] for _ in range(buckets)]
-    for record in records:
-        sorted_out[crc32(record.key) % buckets].append(record)
+    if laned:
+        for record in records:
+            sorted_out[record.lane % buckets].append(record)
+    else:
+        for record in records:
+            sorted_out[crc32(record.key) % buckets].append(record)
     for bucket, some in enumerate(sorted_out):
         if some:
             yield bucket, some
@@ -81,18 +93,21 @@ class ChunkWriter:
     """Collects a task's records per bucket and gives them out as chunks.
 
     Records with one of the ports ``changes`` are a table's changes and leave in chunks of their
-    own.
+    own. ``laned`` records go to the buckets of their lanes.
     """
 
-    def __init__(self, buckets: int, sender: int, changes: Collection[int] = ()) -> None:
+    def __init__(
+        self, buckets: int, sender: int, changes: Collection[int] = (), *, laned: bool = False
+    ) -> None:
         self._held: list[list[Record]] = [[] for _ in range(buckets)]
         self._sender = sender
         self._number = 0
         self._changes = frozenset(changes)
+        self._laned = laned
 
     def add(self, records: Iterable[Record]) -> Iterator[tuple[int, bytes]]:
         """Take records in; full chunks come out with their bucket."""
-        for bucket, some in by_bucket(records, len(self._held)):
+        for bucket, some in by_bucket(records, len(self._held), laned=self._laned):
             held = self._held[bucket]
             held += some
             while len(held) >= RECORDS_PER_CHUNK:
@@ -124,18 +139,20 @@ class ChunkWriter:
 
 def _place(chunk: bytes) -> tuple[int, int]:
     version, sender, number = _HEAD.unpack_from(chunk)
-    if version not in (_ROWS, _CHANGES):
+    if version not in _VERSIONS:
         raise UnknownChunk(f"chunk version {version}")
     return sender, number
 
 
 def _unpack_records(chunk: bytes) -> Iterator[Record]:
-    count, ports, keys, rows, times, topics, partitions, offsets, headers, olds, turns = unpack(
-        memoryview(chunk)[_HEAD.size :]
-    )
+    body = unpack(memoryview(chunk)[_HEAD.size :])
+    version, lanes = chunk[0], 0
+    if version > _CHANGES:
+        version, lanes = version - _LANES, body.pop()
+    count, ports, keys, rows, times, topics, partitions, offsets, headers, olds, turns = body
     new_rows: Iterable[Row | None]
     old_rows: Iterable[Row | None] = repeat(None)
-    if chunk[0] == _CHANGES:
+    if version == _CHANGES:
         new_rows, old_rows = unpack_changes(rows)
     else:
         new_rows = _unpack_rows(rows, count)
@@ -153,6 +170,7 @@ def _unpack_records(chunk: bytes) -> Iterator[Record]:
         repeat(None) if headers is None else map(_headers, headers),
         old_rows,
         timestamps if turns is None else _longs(turns),
+        _column(lanes),
     )
     # the tuple's own constructor: the records are built without a Python-level call each
     return map(_new, repeat(Record), columns)

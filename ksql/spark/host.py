@@ -80,8 +80,8 @@ class StageHost(StatefulProcessor):
                 self._task_sink().close()
 
     def _chunks(self, results: Iterable[Record], sender: int) -> list[Row]:
-        labels = self.ship.buckets
-        writer = ChunkWriter(len(labels), sender, self.ship.load().changes)
+        labels, program = self.ship.buckets, self.ship.load()
+        writer = ChunkWriter(len(labels), sender, program.changes, laned=program.laned)
         return [
             Row(B=labels[bucket], ERRORS=0, BLOB=chunk, **_NOTHING_HELD)
             for bucket, chunk in (*writer.add(results), *writer.finish())

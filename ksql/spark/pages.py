@@ -5,8 +5,8 @@ lie together in a page of about 4 KiB. A space's pages are found by linear hashi
 pages grows with the content, and growing by one page moves the entries of only one other. Small
 spaces lie inline in the root, so that a small state is one entry, read and written once per batch.
 
-Within a call, pages are read once, values decoded when they are asked for, and ``flush`` writes
-what has changed. Every entry starts with a version byte; values are packed one by one, so that a
+Within a call, pages are read once, all that was hinted at together, and ``flush`` writes what has
+changed. Every entry starts with a version byte; values are packed one by one, so that a
 page is rewritten without decoding what it holds.
 
 Source: W. Litwin, Linear hashing: a new tool for file and table addressing (1980).
@@ -113,6 +113,8 @@ class PagedStore:
         self._backend = backend
         (root,) = backend.get_many([_ROOT])
         self._spaces: dict[bytes, _Space] = {}
+        self._hints: list[tuple[bytes, list[bytes] | None]] = []
+        self._inline = 0
         self._removed: list[bytes] = []
         self._root_changed = False
         if root is not None:
@@ -122,25 +124,17 @@ class PagedStore:
                 raise DamagedPage(f"its root cannot be read: {error}") from error
 
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
-        """Fetch those keys together."""
+        """Fetch those keys with the next ``get``."""
         at = self._spaces.get(space)
-        if at is None:
-            return
-        values = at.values
-        wanted = [key for key in keys if key not in values]
-        spread = at.spread
-        places = [page_of(key, spread) for key in wanted]
-        self._fetch(space, at, set(places))
-        found: list[bytes] = []
-        packed: list[bytes] = []
-        for key, place in zip(wanted, places, strict=True):
-            data = at.pages[place].get(key)
-            if data is None:
-                values[key] = None
-            else:
-                found.append(key)
-                packed.append(data)
-        values.update(zip(found, _unpacked(packed), strict=True))
+        if at is not None:
+            values = at.values
+            self._hints.append((space, [key for key in keys if key not in values]))
+
+    def load_space(self, space: bytes) -> None:
+        """Fetch the whole space then, unless that is many pages."""
+        at = self._spaces.get(space)
+        if at is not None and at.spread <= _SCAN_PAGES:
+            self._hints.append((space, None))
 
     def get(self, space: bytes, key: bytes) -> Any:
         """Return the value, or None."""
@@ -150,6 +144,7 @@ class PagedStore:
         value = at.values.get(key, _MISSING)
         if value is _MISSING:
             self.load(space, (key,))
+            self._follow()
             value = at.values[key]
         return value
 
@@ -171,6 +166,8 @@ class PagedStore:
         at = self._spaces.get(space)
         if at is None:
             return
+        if len(at.pages) < at.spread:
+            self._follow()
         changed = {key: at.values[key] for key in at.dirty}
         for page in self._all_pages(space, at):
             keys = [key for key in page if key not in changed]
@@ -192,9 +189,12 @@ class PagedStore:
     def flush(self) -> None:
         """Write what has changed."""
         puts: list[tuple[bytes, bytes]] = []
-        for space, at in list(self._spaces.items()):
-            if at.dirty:
-                self._settle(space, at, puts)
+        changed = [(space, at, _placed(at, at.dirty)) for space, at in self._spaces.items()]
+        self._fetch((space, at, set(places.values())) for space, at, places in changed)
+        self._inline = sum(at.size for _, at, _ in changed if at.page_count == 0)
+        for space, at, places in changed:
+            if places:
+                self._settle(space, at, places, puts)
         if self._root_changed:
             root = self._pack_root()
             if root is None:
@@ -211,15 +211,49 @@ class PagedStore:
 
     # --- reading -----------------------------------------------------------------------------
 
-    def _fetch(self, space: bytes, at: _Space, pages: Iterable[int]) -> None:
-        missing = [page for page in pages if page not in at.pages]
+    def _follow(self) -> None:
+        """Fetch what was hinted at, and decode it."""
+        hints, self._hints = self._hints, []
+        wanted: list[tuple[_Space, dict[bytes, int]]] = []
+        pages: list[tuple[bytes, _Space, Iterable[int]]] = []
+        for space, keys in hints:
+            at = self._spaces.get(space)
+            if at is None:  # dropped since
+                continue
+            if keys is None:
+                pages.append((space, at, range(at.spread)))
+                continue
+            places = _placed(at, (key for key in keys if key not in at.values))
+            pages.append((space, at, set(places.values())))
+            wanted.append((at, places))
+        self._fetch(pages)
+        for at, places in wanted:
+            found: list[bytes] = []
+            packed: list[bytes] = []
+            for key, place in places.items():
+                data = at.pages[place].get(key)
+                if data is None:
+                    at.values[key] = None
+                else:
+                    found.append(key)
+                    packed.append(data)
+            at.values.update(zip(found, _unpacked(packed), strict=True))
+
+    def _fetch(self, wanted: Iterable[tuple[bytes, _Space, Iterable[int]]]) -> None:
+        """Fetch pages of spaces, all at once."""
+        missing: dict[bytes, tuple[_Space, int]] = {}
+        for space, at, pages in wanted:
+            for page in pages:
+                if page in at.pages:
+                    continue
+                if at.page_count == 0:  # a new space, or an inline one that has page 0 already
+                    at.pages[page] = {}
+                else:
+                    missing[_page_key(space, page)] = at, page
         if not missing:
             return
-        if at.page_count == 0:  # a new space, or an inline one that has page 0 already
-            at.pages.update((page, {}) for page in missing)
-            return
-        found = self._backend.get_many([_page_key(space, page) for page in missing])
-        for page, data in zip(missing, found, strict=True):
+        found = self._backend.get_many(list(missing))
+        for (at, page), data in zip(missing.values(), found, strict=True):
             at.pages[page] = {} if data is None else _content(data)
 
     def _all_pages(self, space: bytes, at: _Space) -> Iterator[Page]:
@@ -227,7 +261,7 @@ class PagedStore:
         while some := list(islice(pages, _SCAN_PAGES)):
             held = {page: at.pages[page] for page in some if page in at.pages}
             missing = [page for page in some if page not in held]
-            if at.page_count:
+            if at.page_count and missing:
                 found = self._backend.get_many([_page_key(space, page) for page in missing])
                 held.update(
                     (page, _content(data))
@@ -238,12 +272,18 @@ class PagedStore:
 
     # --- writing -----------------------------------------------------------------------------
 
-    def _settle(self, space: bytes, at: _Space, puts: list[tuple[bytes, bytes]]) -> None:
+    def _settle(
+        self, space: bytes, at: _Space, places: dict[bytes, int], puts: list[tuple[bytes, bytes]]
+    ) -> None:
         """Bring a space's changed values into its pages, and its pages to their number."""
-        changed = self._apply(space, at)
         before = at.page_count
+        if before == 0:
+            self._inline -= at.size
+        changed = self._apply(at, places)
         wanted = at.wanted_pages()
-        if before == 0 and at.size <= INLINE_BYTES and self._root_has_room(at):
+        room = ROOT_BYTES - self._inline
+        if before == 0 and at.size <= min(INLINE_BYTES, room):
+            self._inline += at.size
             self._root_changed = True
             if at.entries == 0:
                 del self._spaces[space]
@@ -260,11 +300,8 @@ class PagedStore:
             elif page < before:
                 self._removed.append(_page_key(space, page))
 
-    def _apply(self, space: bytes, at: _Space) -> set[int]:
+    def _apply(self, at: _Space, places: dict[bytes, int]) -> set[int]:
         """Put the changed values into their pages; returns the pages."""
-        spread = at.spread
-        places = {key: page_of(key, spread) for key in at.dirty}
-        self._fetch(space, at, set(places.values()))
         entries, size = at.entries, at.size
         values, pages = at.values, at.pages
         for key, place in places.items():
@@ -290,7 +327,7 @@ class PagedStore:
         """Spread the entries over more pages; returns the pages that have changed."""
         before = at.spread
         sources = {_parent(page, before) for page in range(before, wanted)}
-        self._fetch(space, at, sources)
+        self._fetch([(space, at, sources)])
         moving = [item for page in sources for item in at.pages[page].items()]
         for page in sources:
             at.pages[page] = {}
@@ -305,12 +342,6 @@ class PagedStore:
         return changed
 
     # --- the root ----------------------------------------------------------------------------
-
-    def _root_has_room(self, extra: _Space) -> bool:
-        inline = sum(
-            at.size for at in self._spaces.values() if at.page_count == 0 and at is not extra
-        )
-        return inline + extra.size <= ROOT_BYTES
 
     def _read_root(self, content: list[list[Any]]) -> None:
         for space, page_count, entries, size, inline in content:
@@ -331,6 +362,12 @@ class PagedStore:
             if at.entries
         ]
         return _VERSION + pack(content) if content else None
+
+
+def _placed(at: _Space, keys: Iterable[bytes]) -> dict[bytes, int]:
+    """The pages of keys."""
+    spread = at.spread
+    return {key: page_of(key, spread) for key in keys}
 
 
 def _page_key(space: bytes, page: int) -> bytes:

@@ -60,7 +60,8 @@ def shape_of(query_id: str, plan: QueryPlan) -> Shape:
         "topics": ", ".join(sorted({source.topic for source in sources(plan.sink)})),
         "steps": ", ".join(steps) or "none",
     }
-    return shape | ({"buckets": str(plan.buckets)} if steps else {})
+    shape |= {"buckets": str(plan.buckets)} if steps else {}
+    return shape | ({"lanes": str(plan.lanes)} if plan.lanes else {})
 
 
 def adopt(query_id: str, checkpoint: Path, now: Shape) -> None:

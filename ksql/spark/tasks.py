@@ -92,9 +92,10 @@ class IngestTask:
         """Run one task."""
         now_ms = int(self.clock() * 1000)
         ahead = Ahead(now_ms + self.ship.ahead_ms) if self.ship.ahead_ms else None
-        ingest = self.ship.load().ingest(ahead)
-        context = TaskContext.get()
-        writer = ChunkWriter(len(self.ship.buckets), context.partitionId() if context else 0)
+        program = self.ship.load()
+        ingest, context = program.ingest(ahead), TaskContext.get()
+        sender = context.partitionId() if context else 0
+        writer = ChunkWriter(len(self.ship.buckets), sender, laned=program.laned)
         log, read = TaskLog(), _Read(counted=self.ship.reader is not None)
         unsent = 0
         with no_cycle_search(), last_words(self.ship):

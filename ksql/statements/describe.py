@@ -10,7 +10,7 @@ from ksql.base.errors import UnknownName
 from ksql.base.ident import near
 from ksql.base.ids import application_id
 from ksql.dataflow.starts import plan_of
-from ksql.dataflow.topology import changes_sent, stages, topology
+from ksql.dataflow.topology import changes_sent, stages, time_counted, topology
 from ksql.functions import describe as functions
 from ksql.plan.explain import explain as plan_text
 from ksql.plan.walk import sources as plan_sources
@@ -116,9 +116,13 @@ def _statistics(
 
 
 def _sending(writers: tuple[PersistentQuery, ...]) -> tuple[str, ...]:
-    """How each query sends the changes of a table that it aggregates."""
-    found = ((query.id, changes_sent(plan_of(query))) for query in writers)
-    return tuple(f"{query_id}: changes: {text}" for query_id, text in found if text)
+    """How each query counts stream time and sends the changes of a table that it aggregates."""
+    found: list[str] = []
+    for query in writers:
+        plan = plan_of(query)
+        for name, text in (("stream time", time_counted(plan)), ("changes", changes_sent(plan))):
+            found += [f"{query.id}: {name}: {text}"] if text else []
+    return tuple(found)
 
 
 def _kept(source: DataSource, request: Request) -> tuple[str, ...]:

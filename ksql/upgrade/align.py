@@ -28,7 +28,7 @@ from ksql.upgrade.naming import named_as
 
 
 def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
-    """Return the new plan with the old one's names, id, buckets and slots.
+    """Return the new plan with the old one's names, id, buckets, lanes and slots.
 
     Aggregates it adds get slots whose numbers no plan before it has; an attempt that failed may
     have used them, so they are of this attempt's ``generation``.
@@ -38,7 +38,7 @@ def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
     """
     sink = _aligned(named_as(new.sink, old.sink), old.sink, generation)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
-    aligned = replace(new, query_id=old.query_id, buckets=old.buckets, sink=sink)
+    aligned = replace(new, query_id=old.query_id, buckets=old.buckets, lanes=old.lanes, sink=sink)
     return with_leftovers(old, aligned)
 
 

@@ -60,6 +60,7 @@ def inherited(plan: QueryPlan, running: QueryPlan, stated: Collection[str]) -> Q
         plan,
         settings=tuple(settings.items()),
         buckets=plan.buckets if BUCKETS in spoken else running.buckets,
+        lanes=running.lanes,
         every_change=plan.every_change if CACHE in spoken else running.every_change,
     )
 

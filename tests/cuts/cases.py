@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Value = int | str | list[int] | None
+Key = int | str
 SINK = "OUT"
 """How the name of the result begins."""
 
@@ -57,7 +58,7 @@ class Event:
 
     topic: str
     partition: int
-    key: int | str | None
+    key: Key | None
     row: Mapping[str, Value] | None
     time: int
     window: int | None = None
@@ -81,7 +82,7 @@ class Event:
         """As it is written: the format KAFKA, behind it the start of the window."""
         if self.key is None:
             return None
-        key = self.key.encode() if isinstance(self.key, str) else struct.pack(">q", self.key)
+        key = key_bytes(self.key)
         return key if self.window is None else key + struct.pack(">q", self.window)
 
     @property
@@ -123,6 +124,11 @@ class Case:
     def statements(self) -> list[str]:
         """The declarations, then the query."""
         return [*(each.text(self.partitions) for each in self.sources), self.query]
+
+
+def key_bytes(key: Key) -> bytes:
+    """A key in the format KAFKA."""
+    return key.encode() if isinstance(key, str) else struct.pack(">q", key)
 
 
 def merged(events: Sequence[Event], topics: Sequence[str]) -> list[Event]:

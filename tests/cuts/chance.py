@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tests.cuts.cases import SINK, Case, Event, Source, Value
+from ksql.dataflow.murmur2 import partitions_of
+from tests.cuts.cases import SINK, Case, Event, Key, Source, Value, key_bytes
 
 Kind = Literal["STREAM", "TABLE"]
 KEYS: Mapping[str, tuple[int | str, ...]] = {"STRING": ("a", "b", "c"), "BIGINT": (1, 2, 300)}
@@ -261,7 +262,7 @@ class _Making:
     # --- records
 
     def _events(self, partitions: int) -> list[Event]:
-        """Records of all sources; a key is always in the same partition."""
+        """Records of all sources; a key is in the partition that Kafka's producers choose."""
         found = []
         for source in self.sources:
             now = self.start_ms + self.chance.randint(0, 30) * 1000
@@ -275,7 +276,7 @@ class _Making:
         chance = self.chance
         keys = KEYS[self.key_type]
         key = chance.choice(keys)
-        partition = keys.index(key) % partitions
+        partition = partition_of(key, partitions)
         window = None
         if source.window_s:
             window = self.start_ms + chance.choice((0, 1)) * source.window_s * 1000
@@ -302,6 +303,12 @@ class _Making:
         if type_ == self.key_type and (type_ == "STRING" or chance.random() < 0.5):
             return chance.choice(KEYS[type_])
         return chance.randint(-2, 6)
+
+
+def partition_of(key: Key, partitions: int) -> int:
+    """The partition of a key in the format KAFKA."""
+    [found] = partitions_of([key_bytes(key)], partitions)
+    return found
 
 
 SHAPES: dict[str, Callable[[_Making], str]] = {

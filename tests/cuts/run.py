@@ -11,6 +11,7 @@ from typing import Any
 from ksql.base.errors import KsqlError
 from ksql.base.records import OutRecord
 from ksql.catalog.model import PersistentQuery
+from ksql.dataflow.load import load
 from ksql.dataflow.program import Program, RawBatch
 from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.pages import PagedStore
@@ -52,13 +53,17 @@ class Results:
         self.errors.append((operator, message, row))
 
     def compared(self, in_order: bool) -> tuple[Any, Any]:
-        """Results, key by key where several buckets had them; errors have no order there."""
+        """Results, key by key where several buckets or lanes had them.
+
+        Errors have no order there, nor have results without a key, which may be of any lane.
+        """
         errors = sorted(map(repr, self.errors))
         if in_order:
             return self.records, errors
         found: dict[bytes | None, list[OutRecord]] = {}
         for record in self.records:
             found.setdefault(record[0], []).append(record)
+        found.get(None, []).sort(key=repr)
         return found, errors
 
 
@@ -88,7 +93,7 @@ def planned(made: Case) -> tuple[PersistentQuery, Program[OutRecord]]:
         error.add_note("\n".join(made.statements))
         raise
     query: PersistentQuery = world.query(made.sink)
-    return query, world.runner.running[query.id].program
+    return query, load(query.plan)
 
 
 def difference(made: Case, program: Program[OutRecord], tally: Tally | None = None) -> str:
@@ -100,7 +105,9 @@ def difference(made: Case, program: Program[OutRecord], tally: Tally | None = No
         tally.runs += 1
         tally.batches += len(parts)
         tally.results += len(whole.records)
-    in_order = made.buckets == 1 or not program.stages
+    # lanes are taken one after the other in each micro-batch: among them is no order
+    lanes = made.partitions if program.stages and program.laned else 1
+    in_order = not program.stages or made.buckets == lanes == 1
     for name, one, many in zip(
         ("results", "errors"), whole.compared(in_order), cut.compared(in_order), strict=True
     ):
@@ -142,7 +149,7 @@ def ingested(
     for sender, place in enumerate(sorted(set(places))):
         mine = [i for i, each in enumerate(places) if each == place]
         columns = (column and [column[i] for i in mine] for column in batch)
-        task, writer = program.ingest(), ChunkWriter(buckets, sender)
+        task, writer = program.ingest(), ChunkWriter(buckets, sender, laned=program.laned)
         yield from writer.add(task.add(RawBatch(*columns), results.log))
         yield from writer.add(task.finish())
         yield from writer.finish()
@@ -164,7 +171,7 @@ def staged(
         if stage == program.stages - 1:
             results.records += program.last_step(records, store, results.log)
         else:
-            writer = ChunkWriter(len(backends), bucket)
+            writer = ChunkWriter(len(backends), bucket, laned=program.laned)
             yield from writer.add(program.step(stage, records, store, results.log))
             yield from writer.finish()
         store.flush()

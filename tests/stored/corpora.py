@@ -12,6 +12,7 @@ from typing import Any, Final
 from tests.stored.memory import BASE_MS, SCRIPT, inputs
 
 V1: Final = Path(__file__).parent / "v1"
+V2: Final = Path(__file__).parent / "v2"
 Input = tuple[str, str | None, Any, int]
 """Topic, key, value and time of a record."""
 
@@ -116,10 +117,39 @@ def _store_inputs() -> tuple[Input, ...]:
     return tuple(("p", f"k{n % 5}", {"N": n}, BASE_MS + 100 * n) for n in range(12))
 
 
+_LANES: Final = """
+CREATE STREAM A (K STRING KEY, N INT, G STRING) WITH (KAFKA_TOPIC='a', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE STREAM B (K STRING KEY, N INT, G STRING) WITH (KAFKA_TOPIC='b', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE TABLE T (K STRING PRIMARY KEY, N INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1,
+  VALUE_FORMAT='JSON');
+CREATE TABLE L1 AS SELECT K, COUNT(*) AS C FROM A
+  WINDOW TUMBLING (SIZE 5 SECONDS, GRACE PERIOD 9 SECONDS) GROUP BY K;
+CREATE TABLE L2 AS SELECT G, SUM(N) AS S FROM A WINDOW SESSION (3 SECONDS) GROUP BY G EMIT FINAL;
+CREATE TABLE L3 AS SELECT K, SUM(N) AS S FROM A
+  WINDOW TUMBLING (SIZE 5 SECONDS, GRACE PERIOD 2 SECONDS) GROUP BY K EMIT FINAL;
+CREATE STREAM L4 AS SELECT ROWKEY AS K, A.N AS AN, B.N AS BN FROM A FULL JOIN B
+  WITHIN 3 SECONDS GRACE PERIOD 1 SECOND ON A.K = B.G;
+CREATE STREAM L5 AS SELECT A.K, A.N AS AN, B.N AS BN, T.N AS TN FROM A LEFT JOIN B
+  WITHIN 4 SECONDS ON A.K = B.K LEFT JOIN T ON A.K = T.K;
+"""
+
+
+def _lane_inputs() -> tuple[Input, ...]:
+    found: list[Input] = [("t", "k0", {"N": 1}, BASE_MS), ("t", "k1", {"N": 2}, BASE_MS)]
+    for n in range(36):
+        time = BASE_MS + 1_100 * n - (4_000 if n % 7 == 3 else 0)
+        row = {"N": n, "G": None if n % 11 == 5 else f"k{n % 5 % 3}"}
+        found.append(("ab"[n % 3 == 1], f"k{n % 4}", row, time))
+    return (*found, ("a", None, {"N": 90, "G": "k0"}, BASE_MS + 60_000))
+
+
 CORPORA: Final = {
     "first": FIRST,
     "streams": Corpus(V1 / "streams", _STREAMS, _stream_inputs(), 20),
     "windows": Corpus(V1 / "windows", _WINDOWS, _window_inputs(), 23),
     "tables": Corpus(V1 / "tables", _TABLES, _table_inputs(), 22),
     "stores": Corpus(V1 / "stores", _STORES, _store_inputs(), 6),
+    "lanes": Corpus(V2 / "lanes", _LANES, _lane_inputs(), 21),
 }

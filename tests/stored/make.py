@@ -35,7 +35,7 @@ from ksql.stores.disk import DiskStore
 from ksql.stores.kinds import open_store
 from ksql.stores.rocks import StoreBudget
 from ksql.types.windowed import session_key, window_key
-from tests.stored.corpora import CORPORA, FIRST, V1, Corpus
+from tests.stored.corpora import CORPORA, FIRST, V1, V2, Corpus
 from tests.stored.lines import add_lines, dumped, read_lines, write_lines
 from tests.stored.memory import BASE_MS, LATER, PagedRunner, Pages, catalog_text, feed
 from tests.stored.samples import forms, samples, stored_keys
@@ -57,7 +57,8 @@ def main() -> None:
     _missing(V1 / "schemas.jsonl", lambda: map(_schema_line, schema_changes()))
     _missing(V1 / "pages.jsonl", _paged)
     _missing(V1 / "values.jsonl", _values)
-    _missing(V1 / "exchange.jsonl", _exchanged)
+    _missing(V1 / "exchange.jsonl", lambda: _exchanged(exchanged_records()))
+    _missing(V2 / "exchange.jsonl", lambda: _exchanged(exchanged_lanes()))
     _small_files(V1 / "files")
     for corpus in CORPORA.values():
         if not (corpus.place / "commands.jsonl").exists():
@@ -125,10 +126,10 @@ def _more_commands(world: World) -> None:
 def _not_shown(form: Form, structs: Structs, lines: list[Any]) -> Iterator[Any]:
     """Samples of the alternatives that came after the others were frozen."""
     for key in stored_keys(form):
-        shown = {dumped(line[key]) for line in lines}
+        shown = {dumped(line.get(key)) for line in lines}
         for value in samples(form.cls, only=form.keys.get(key)):
             plain = structs.plain(value)
-            if dumped(plain[key]) not in shown:
+            if dumped(plain.get(key)) not in shown:
                 yield plain
 
 
@@ -241,8 +242,17 @@ def exchanged_records() -> dict[str, list[Record]]:
     }
 
 
-def _exchanged() -> Iterator[dict[str, str]]:
-    for name, some in exchanged_records().items():
+def exchanged_lanes() -> dict[str, list[Record]]:
+    """The same of records in lanes."""
+    return {
+        name: [record._replace(lane=3 if name == "rows" else place) for place, record in each]
+        for name, some in exchanged_records().items()
+        for each in [list(enumerate(some, start=1))]
+    }
+
+
+def _exchanged(records: dict[str, list[Record]]) -> Iterator[dict[str, str]]:
+    for name, some in records.items():
         stored = chunk.pack_records(some, 5, 6, changes=name != "rows")
         yield {"name": name, "stored": stored.hex()}
 

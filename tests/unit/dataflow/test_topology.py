@@ -25,8 +25,9 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
             "WINDOW TUMBLING (SIZE 1 HOUR, RETENTION 2 DAYS, GRACE PERIOD 1 HOUR) GROUP BY A + 1;",
             [
                 "source 0: topic s (STREAM S)",
+                "stream time: of each of 2 partitions, as in Kafka Streams",
                 "stage 0: AGGREGATE, over 2 buckets",
-                "  from source 0 by (A + 1)",
+                "  from source 0 by (A + 1), repartitioned",
                 "  state: slot 0 COUNT(), slot 1 SUM(A); windows are kept for 172800000 ms",
                 "sink: topic X, from stage 0, one change per key and micro-batch",
             ],
@@ -36,6 +37,7 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
             "WINDOW SESSION (1 HOUR) GROUP BY K EMIT FINAL;",
             [
                 "source 0: topic s (STREAM S)",
+                "stream time: of each of 2 partitions, as in Kafka Streams",
                 "stage 0: AGGREGATE, over 2 buckets",
                 "  from source 0 by K",
                 "  state: slot 0 COUNT(); sessions are kept for 3600000 ms",

@@ -16,6 +16,14 @@ def test_results_are_those_of_kafka_streams(each):
     assert plain(ours.results(each.case)) == plain(each.results)
 
 
+TIMED = [each for each in KEPT if ours.among_others(each.case) is not None]
+
+
+@pytest.mark.parametrize("each", TIMED, ids=lambda each: each.why)
+def test_other_partitions_change_nothing(each):
+    assert plain(ours.among_others(each.case)) == plain(each.results)
+
+
 def test_each_shape_is_kept():
     assert {each.case.given["shape"] for each in KEPT} == set(SHAPES)
 

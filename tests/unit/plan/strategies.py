@@ -130,4 +130,5 @@ query_plans = st.builds(
     buckets=st.integers(1, 8),
     every_change=st.booleans(),
     settings=tuples(st.tuples(names, names)),
+    lanes=st.integers(0, 8),
 )

@@ -35,7 +35,7 @@ def test_a_real_plan():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{"version": 3, "plan": {}}', "the plan has format 3, this version reads up to 2"),
+        ('{"version": 4, "plan": {}}', "the plan has format 4, this version reads up to 3"),
         ("{", "the stored plan is damaged"),
         ("{}", "the stored plan is damaged"),
         ("[]", "the stored plan is damaged"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ksql.processors.chain import Apart, ChainProcessor, Link
+from ksql.processors.apart import Apart
+from ksql.processors.chain import ChainProcessor, Link
 from ksql.processors.joins import JoinProcessor
 from ksql.processors.keys import pack
 from ksql.processors.memory import MemoryStore
@@ -65,15 +66,15 @@ def test_a_null_key_ends_at_an_inner_join():
 def test_the_joins_of_a_chain_keep_their_rows_apart():
     store = MemoryStore()
     for number in (1, 2):
-        part = Apart(store, number)
+        part = Apart(store, bytes([number]))
         part.load(b"t", [b"k"])
         assert part.get(b"t", b"k") is None
         part.put(b"t", b"k", [number])
-    assert list(Apart(store, 1).scan(b"t")) == [(b"k", [1])]
-    Apart(store, 1).delete(b"t", b"k")
-    assert Apart(store, 1).get(b"t", b"k") is None
-    Apart(store, 1).drop(b"t")
-    assert Apart(store, 2).get(b"t", b"k") == [2]
+    assert list(Apart(store, bytes([1])).scan(b"t")) == [(b"k", [1])]
+    Apart(store, bytes([1])).delete(b"t", b"k")
+    assert Apart(store, bytes([1])).get(b"t", b"k") is None
+    Apart(store, bytes([1])).drop(b"t")
+    assert Apart(store, bytes([2])).get(b"t", b"k") == [2]
 
 
 def test_rows_of_several_sources_grow_at_the_end_of_each_stretch():

@@ -21,6 +21,7 @@ class Numbering:
     stages = 2
     sink_topic = None
     changes: frozenset[int] = frozenset()
+    laned = False
 
     def step(self, stage, records, store, log):
         out = []

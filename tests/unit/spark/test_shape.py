@@ -52,6 +52,7 @@ def test_it_is_written_before_the_first_start(tmp_path):
             "topics": "s",
             "steps": "aggregate TUMBLING 60000 by 60000 ms",
             "buckets": str(plan_of(query).buckets),
+            "lanes": str(plan_of(query).lanes),
         },
     }
 

@@ -190,6 +190,7 @@ def test_what_the_state_holds():
         "messages-per-sec: 0\ntotal-messages: 2500000\n"
         "state-rows of CTAS_N_3 stage 0 AGGREGATE: 1234567\n"
         "state-bytes of CTAS_N_3 stage 0 AGGREGATE: 89000000\n"
+        "CTAS_N_3: stream time: of each of 2 partitions, as in Kafka Streams\n"
         "CTAS_N_3: store: rocksdb, 2 partitions"
     )
     assert "store of partition 1 is filled anew" in found.error_stats

@@ -49,8 +49,8 @@ def test_every_alternative_of_every_field_has_a_sample(tag):
     form, structs = FORMS[tag]
     known = [json.loads(line) for line in frozen(tag)]
     for key in stored_keys(form):
-        shown = {dumped(line[key]) for line in known}
-        assert {dumped(structs.plain(value)[key]) for value in samples(form.cls)} <= shown, key
+        shown = {dumped(line.get(key)) for line in known}  # a key that is spared is not there
+        assert {dumped(structs.plain(value).get(key)) for value in samples(form.cls)} <= shown, key
 
 
 @pytest.mark.parametrize("tag", FORMS)

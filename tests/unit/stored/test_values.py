@@ -25,7 +25,7 @@ from ksql.stores.rocks import StoreBudget
 from ksql.stores.txn import TxnStore
 from ksql.types.windowed import WindowedKeys
 from tests.stored import make
-from tests.stored.corpora import V1
+from tests.stored.corpora import V1, V2
 from tests.stored.lines import read_lines
 from tests.stored.memory import BASE_MS
 
@@ -109,9 +109,15 @@ def test_a_table_on_disk_as_each_type(name, kind, tmp_path):
     store.close()
 
 
-@pytest.mark.parametrize("line", read_lines(V1 / "exchange.jsonl"), ids=lambda line: line["name"])
-def test_records_in_an_exchange(line):
-    stored, expected = bytes.fromhex(line["stored"]), make.exchanged_records()[line["name"]]
+EXCHANGED = [
+    *((line, make.exchanged_records()) for line in read_lines(V1 / "exchange.jsonl")),
+    *((line, make.exchanged_lanes()) for line in read_lines(V2 / "exchange.jsonl")),
+]
+
+
+@pytest.mark.parametrize(("line", "records"), EXCHANGED, ids=lambda given: given.get("name", ""))
+def test_records_in_an_exchange(line, records):
+    stored, expected = bytes.fromhex(line["stored"]), records[line["name"]]
     assert unpack_chunks([stored]) == expected
     assert pack_records(expected, 5, 6, changes=line["name"] != "rows") == stored
 

@@ -9,7 +9,9 @@ import typing
 import pytest
 from hypothesis import given
 
+from ksql.engine.changes import PutQuery
 from ksql.engine.errors import UpgradeRefused
+from ksql.engine.ports import Command
 from ksql.functions.registry import BUILTINS
 from ksql.plan import codec
 from ksql.plan import nodes as n
@@ -325,6 +327,23 @@ def test_buckets_do_not_matter_to_a_query_that_keeps_nothing():
     assert verdict.classes == ("transparent",)
 
 
+def test_a_replacement_keeps_what_its_times_are_counted_for():
+    text = "CREATE TABLE X AS " + GRACE.format(10) + ";"
+    world = World(SCRIPT, text)
+    [put] = [each for each in world.log.commands[-1].changes if isinstance(each, PutQuery)]
+    assert codec.loads(put.query.plan).lanes == 4
+    old = codec.dumps(dataclasses.replace(codec.loads(put.query.plan), lanes=0))
+    running = dataclasses.replace(put.query, plan=old)
+    world.engine.replay(len(world.log.commands), Command("q", "", (PutQuery(running),)))
+    assert world.plan("X").lanes == 0
+    world.run("CREATE OR REPLACE TABLE X AS " + GRACE.format(20) + ";")
+    assert world.plan("X").lanes == 0
+    new = dataclasses.replace(world.plan("X"), lanes=4)
+    verdict, aligned = validate(world.plan("X"), new, BUILTINS)
+    assert [(change.kind, change.allowed) for change in verdict.changes] == [("scaling", False)]
+    assert aligned.lanes == 0
+
+
 def test_a_having_that_starts_empty_takes_back_what_does_not_pass():
     world = World(SCRIPT, "CREATE TABLE X AS SELECT K, COUNT(*) N FROM S GROUP BY K;")
     world.feed("s", ("k", {"A": 5}, 1), ("l", {"A": 5}, 2))
@@ -493,7 +512,7 @@ def test_a_plan_may_always_replace_itself(plan):
     assert verdict.classes == ("transparent",)
     assert verdict.accepted
     assert verdict.changes == ()
-    assert aligned.buckets == plan.buckets
+    assert (aligned.buckets, aligned.lanes) == (plan.buckets, plan.lanes)
 
 
 @given(query_plans)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ksql.dataflow.keyorder import key_order
+from ksql.dataflow.keybytes import key_order
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.plan.nodes import Aggregate
 from ksql.plan.walk import nodes

@@ -1,0 +1,47 @@
+"""A part of a store: of one join of a chain, or of one lane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from typing import Any
+
+    from ksql.processors.base import Store
+
+
+class Apart:
+    """The spaces of a store whose names begin alike."""
+
+    def __init__(self, store: Store, prefix: bytes) -> None:
+        self._store = store
+        self._prefix = prefix
+
+    def load(self, space: bytes, keys: Collection[bytes]) -> None:
+        """Fetch those keys together."""
+        self._store.load(self._prefix + space, keys)
+
+    def load_space(self, space: bytes) -> None:
+        """Fetch the whole space with them."""
+        self._store.load_space(self._prefix + space)
+
+    def get(self, space: bytes, key: bytes) -> Any:
+        """The value, or None."""
+        return self._store.get(self._prefix + space, key)
+
+    def put(self, space: bytes, key: bytes, value: Any) -> None:
+        """Set the value."""
+        self._store.put(self._prefix + space, key, value)
+
+    def delete(self, space: bytes, key: bytes) -> None:
+        """Forget the key."""
+        self._store.delete(self._prefix + space, key)
+
+    def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
+        """All entries of the space."""
+        return self._store.scan(self._prefix + space)
+
+    def drop(self, space: bytes) -> None:
+        """Forget the space."""
+        self._store.drop(self._prefix + space)
