@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from ksql.kafka.errors import error_of, is_retriable, is_unknown_topic
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ksql.base.records import Headers
     from ksql.kafka.settings import Config
@@ -60,6 +61,7 @@ _GONE: Final = frozenset(
         KafkaError.OFFSET_OUT_OF_RANGE,
     }
 )
+Note = Callable[[str], None]
 _UNKNOWN_PARTITION: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 
 
@@ -118,23 +120,24 @@ class RangeReader:
         self._trouble = ""
         self._consumer = Consumer({**config, "error_cb": self._note}, logger=CLIENT_LOG)
 
-    def read(self, wanted: Range, lost: Callable[[str], None] | None = None) -> Iterator[Block]:
+    def read(self, wanted: Range, note: Note, *, all_records: bool = True) -> Iterator[Block]:
         """Yield the records of a range, in their order.
 
-        ``lost`` is called with a sentence for records that are gone, which are left out then.
+        Without ``all_records``, those that are gone are left out, and ``note`` is given a sentence.
 
-        Raises: RecordsGone unless there is ``lost``, ReadFailed.
+        Raises: RecordsGone with ``all_records``, ReadFailed.
         """
         if wanted.start >= wanted.end:
             return
         progress = _Progress(wanted, self._clock)
+        lost = None if all_records else note
         self._trouble = ""
         try:
             self._assign(wanted, wanted.start)
             while progress.at < wanted.end:
                 self._check_patience(progress)
                 if got := self._records(progress, lost):
-                    yield block(got)
+                    yield block(got, note)
                     progress.resume()
         except KafkaException as problem:
             raise ReadFailed(wanted, progress.at, error_of(problem).str()) from problem
@@ -163,9 +166,7 @@ class RangeReader:
         wait_s = _FILL_S if left > _MOST else 0
         return [first, *self._consumer.consume(more, wait_s)] if more else [first]
 
-    def _records(
-        self, progress: _Progress, lost: Callable[[str], None] | None
-    ) -> Sequence[Message]:
+    def _records(self, progress: _Progress, lost: Note | None) -> Sequence[Message]:
         """The next records of the range, if any have come."""
         got = self._next(progress.wanted.end - progress.at)
         if not got:
@@ -177,9 +178,7 @@ class RangeReader:
             return self._sifted(got, progress, lost)
         return got
 
-    def _sifted(
-        self, got: list[Message], progress: _Progress, lost: Callable[[str], None] | None
-    ) -> list[Message]:
+    def _sifted(self, got: list[Message], progress: _Progress, lost: Note | None) -> list[Message]:
         """The records of the range among what has come; what else it is moves the reader on."""
         kept = []
         for message in got:
@@ -218,7 +217,7 @@ class RangeReader:
         except KafkaException as problem:
             progress.trouble = error_of(problem).str()
 
-    def _look(self, progress: _Progress, lost: Callable[[str], None] | None, why: str = "") -> None:
+    def _look(self, progress: _Progress, lost: Note | None, why: str = "") -> None:
         """Compare the rest of the range with what the broker has; ``why`` it was refused.
 
         Raises: RecordsGone.
@@ -311,12 +310,15 @@ class _Progress:
         return self._clock() - self._short_since < _SHRUNK_S
 
 
-def block(got: Sequence[Message]) -> Block:
+def block(got: Sequence[Message], note: Note) -> Block:
     """The records as columns."""
     first: int = got[0].offset()  # type: ignore[assignment] # a record has one
     last: int = got[-1].offset()  # type: ignore[assignment] # likewise
     dense = last - first + 1 == len(got)
-    headers: list[Any] = list(map(Message.headers, got))
+    try:
+        headers: list[Any] = list(map(Message.headers, got))
+    except SystemError:
+        headers = [_headers(message, note) for message in got]
     return Block(
         range(first, last + 1) if dense else list(map(Message.offset, got)),  # type: ignore[arg-type]
         [time for _, time in map(Message.timestamp, got)],
@@ -324,6 +326,16 @@ def block(got: Sequence[Message]) -> Block:
         list(map(Message.value, got)),
         headers if any(headers) else None,
     )
+
+
+def _headers(message: Message, note: Note) -> Any:
+    """The headers of a record; none if the client cannot make a text of a name's bytes."""
+    try:
+        return message.headers()
+    except SystemError:
+        place = f"{message.topic()}-{message.partition()}, offset {message.offset()}"
+        note(f"the headers of {place} are left out: a name is not UTF-8")
+        return None
 
 
 _readers: OrderedDict[tuple[tuple[str, str], ...], RangeReader] = OrderedDict()

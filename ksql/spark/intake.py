@@ -38,11 +38,11 @@ def portions(ship: Shipment, rows: Iterable[RecordBatch], log: TaskLog) -> Itera
             yield Portion(raw_batch(batch), partial(_arrow_bytes, batch))
         return
     reader = range_reader(ship.reader)
-    lost = None if ship.all_records else lambda text: log.note("source", text)
+    note = partial(log.note, "source")
     for batch in rows:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             wanted = Range(*row)
-            for block in reader.read(wanted, lost):
+            for block in reader.read(wanted, note, all_records=ship.all_records):
                 raw = _raw(wanted, block)
                 yield Portion(raw, partial(_bytes, raw))
 

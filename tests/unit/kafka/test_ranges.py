@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import KafkaError, Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 
 from ksql.kafka import ranges
 from ksql.kafka.ranges import READING, Range, RangeReader, ReadFailed, RecordsGone, range_reader
@@ -55,7 +55,7 @@ def offsets(blocks):
     ("start", "end"), [(0, COUNT), (0, 1), (COUNT - 1, COUNT), (17, 18), (5_000, 17_003)]
 )
 def test_all_of_a_range_is_read_and_nothing_else(reader, start, end):
-    blocks = list(reader.read(Range("many", 0, start, end)))
+    blocks = list(reader.read(Range("many", 0, start, end), pytest.fail))
     assert offsets(blocks) == list(range(start, end))
     assert [time for block in blocks for time in block.timestamps] == [*range(start + 1, end + 1)]
     assert [value for block in blocks for value in block.values] == [
@@ -65,11 +65,11 @@ def test_all_of_a_range_is_read_and_nothing_else(reader, start, end):
 
 
 def test_a_range_of_nothing_asks_for_nothing(reader):
-    assert list(reader.read(Range("no such topic", 0, 7, 7))) == []
+    assert list(reader.read(Range("no such topic", 0, 7, 7), pytest.fail)) == []
 
 
 def test_records_have_all_that_was_written(reader):
-    blocks = list(reader.read(Range("odd", 0, 0, 5)))
+    blocks = list(reader.read(Range("odd", 0, 0, 5), pytest.fail))
     assert [key for block in blocks for key in block.keys] == [b"k", None, b"k", b"", b"\xff"]
     assert [value for block in blocks for value in block.values] == [b"v", b"v", None, b"", b"\x00"]
     assert [time for block in blocks for time in block.timestamps] == [100, 99, 98, 97, 96]
@@ -85,23 +85,25 @@ def test_records_have_all_that_was_written(reader):
 
 def test_a_range_may_be_left_in_its_middle_and_read_again(reader):
     wanted = Range("many", 0, 0, COUNT)
-    some = next(reader.read(wanted))
+    some = next(reader.read(wanted, pytest.fail))
     assert list(some.offsets) == list(range(len(some.offsets)))
-    assert offsets(reader.read(Range("odd", 0, 1, 4))) == [1, 2, 3]
-    assert offsets(reader.read(wanted)) == list(range(COUNT))
+    assert offsets(reader.read(Range("odd", 0, 1, 4), pytest.fail)) == [1, 2, 3]
+    assert offsets(reader.read(wanted, pytest.fail)) == list(range(COUNT))
 
 
 @pytest.mark.parametrize("start", [COUNT + 5, COUNT - 2])
 def test_a_log_that_ends_before_its_range_has_lost_records(reader, monkeypatch, start):
     monkeypatch.setattr(ranges, "_SHRUNK_S", 0.2)
     with pytest.raises(RecordsGone, match=r"may have been lost. Reason: Cannot fetch offset 2500."):
-        list(reader.read(Range("many", 0, start, COUNT + 10)))
+        list(reader.read(Range("many", 0, start, COUNT + 10), pytest.fail))
 
 
 def test_what_is_lost_is_left_out_where_that_is_wanted(reader, monkeypatch):
     monkeypatch.setattr(ranges, "_SHRUNK_S", 0.2)
     told: list[str] = []
-    blocks = list(reader.read(Range("many", 0, COUNT - 2, COUNT + 10), told.append))
+    blocks = list(
+        reader.read(Range("many", 0, COUNT - 2, COUNT + 10), told.append, all_records=False)
+    )
     assert offsets(blocks) == [COUNT - 2, COUNT - 1]
     assert told == [
         f"the records of many-0 from offset {COUNT} to {COUNT + 10} are gone: "
@@ -115,7 +117,7 @@ def test_a_broker_that_does_not_answer_is_waited_for_and_then_an_error(monkeypat
     monkeypatch.setattr(ranges, "_ASK_S", 0.1)
     away = RangeReader(config("127.0.0.1:1"))
     with pytest.raises(ReadFailed, match=r"t-3 cannot be read at offset 4: .*onnect"):
-        list(away.read(Range("t", 3, 4, 9)))
+        list(away.read(Range("t", 3, 4, 9), pytest.fail))
     away.close()
 
 
@@ -123,30 +125,17 @@ def test_time_that_the_reader_of_blocks_takes_is_no_idle_time(bootstrap):
     now = [0.0]
     reader = RangeReader(config(bootstrap), clock=lambda: now[0])
     found: list[int] = []
-    for block in reader.read(Range("many", 0, 0, COUNT)):
+    for block in reader.read(Range("many", 0, 0, COUNT), pytest.fail):
         found += block.offsets
         now[0] += 1_000.0
     assert found == list(range(COUNT))
     reader.close()
 
 
-class Message:
-    """What the client hands over; ``error`` is the number of one."""
-
-    def __init__(self, offset, error=None, partition=0, *, value=b"v"):
-        self._all = ("t", partition, offset, None if error is None else KafkaError(error), value)
-
-    def topic(self):
-        return self._all[0]
-
-    def partition(self):
-        return self._all[1]
-
-    def offset(self):
-        return self._all[2]
-
-    def error(self):
-        return self._all[3]
+def message(offset, error=None, partition=0):
+    """What the client hands over: a record, or the error of that number."""
+    problem = None if error is None else KafkaError(error)
+    return Message(topic="t", partition=partition, offset=offset, value=b"v", error=problem)
 
 
 class Consumer:
@@ -177,18 +166,21 @@ class Consumer:
 
 @pytest.fixture
 def scripted(bootstrap, monkeypatch):
-    """A reader whose consumer hands over these portions; its blocks are offsets."""
-    monkeypatch.setattr(ranges, "block", lambda got: [message.offset() for message in got])
+    """A reader whose consumer hands over these portions."""
     monkeypatch.setattr(ranges, "_PAUSE_S", 0.0)
 
     def made(*portions, ends=(0, 100)):
         reader = RangeReader(config(bootstrap))
         reader._consumer.close()
         reader._consumer = cast(Any, Consumer(portions, ends))
-        monkeypatch.setattr(ranges, "Message", Message)
         return reader
 
     return made
+
+
+def read(reader, wanted, note=pytest.fail, *, all_records=True):
+    """The offsets of each block."""
+    return [list(block.offsets) for block in reader.read(wanted, note, all_records=all_records)]
 
 
 EOF = KafkaError._PARTITION_EOF
@@ -197,49 +189,49 @@ RESET = KafkaError._AUTO_OFFSET_RESET
 
 def test_a_range_ends_where_the_log_goes_on_behind_it(scripted):
     """Its last offsets are those of control records, or were compacted away."""
-    reader = scripted([Message(1), Message(2), Message(9)])
-    assert list(reader.read(Range("t", 0, 1, 5))) == [[1, 2]]
+    reader = scripted([message(1), message(2), message(9)])
+    assert read(reader, Range("t", 0, 1, 5)) == [[1, 2]]
     assert reader._consumer.assigned == [1, None]
 
 
 def test_a_range_ends_where_the_log_ends(scripted):
-    reader = scripted([Message(1), Message(2)], [Message(5, EOF)])
-    assert list(reader.read(Range("t", 0, 1, 5))) == [[1, 2]]
+    reader = scripted([message(1), message(2)], [message(5, EOF)])
+    assert read(reader, Range("t", 0, 1, 5)) == [[1, 2]]
 
 
 def test_a_log_that_ends_early_for_a_moment_goes_on(scripted):
-    reader = scripted([Message(1), Message(2, EOF)], [], [Message(2), Message(3), Message(4)])
-    assert list(reader.read(Range("t", 0, 1, 5))) == [[1], [2, 3, 4]]
+    reader = scripted([message(1), message(2, EOF)], [], [message(2), message(3), message(4)])
+    assert read(reader, Range("t", 0, 1, 5)) == [[1], [2, 3, 4]]
 
 
 def test_what_is_left_of_another_range_is_not_read(scripted):
     reader = scripted(
-        [Message(1, partition=1), Message(0), Message(1), Message(2, EOF, 1)], [Message(2)]
+        [message(1, partition=1), message(0), message(1), message(2, EOF, 1)], [message(2)]
     )
-    assert list(reader.read(Range("t", 0, 1, 3))) == [[1], [2]]
+    assert read(reader, Range("t", 0, 1, 3)) == [[1], [2]]
 
 
 def test_a_hiccup_of_a_broker_is_waited_out(scripted):
-    hiccup = Message(0, KafkaError.NOT_LEADER_FOR_PARTITION)
-    new = Message(0, KafkaError._UNKNOWN_PARTITION)
-    reader = scripted([hiccup], [new], [Message(0)])
-    assert list(reader.read(Range("t", 0, 0, 1))) == [[0]]
+    hiccup = message(0, KafkaError.NOT_LEADER_FOR_PARTITION)
+    new = message(0, KafkaError._UNKNOWN_PARTITION)
+    reader = scripted([hiccup], [new], [message(0)])
+    assert read(reader, Range("t", 0, 0, 1)) == [[0]]
 
 
 def test_a_record_that_came_damaged_is_not_left_out(scripted):
-    reader = scripted([Message(0), Message(1, KafkaError._BAD_MSG), Message(2)])
+    reader = scripted([message(0), message(1, KafkaError._BAD_MSG), message(2)])
     with pytest.raises(ReadFailed, match="t-0 cannot be read at offset 1"):
-        list(reader.read(Range("t", 0, 0, 3)))
+        read(reader, Range("t", 0, 0, 3))
     assert reader._consumer.assigned[-1] is None
 
 
 def test_offsets_that_are_gone_are_an_error_or_left_out(scripted):
     wanted = Range("t", 0, 3, 9)
     with pytest.raises(RecordsGone, match=r"fetch offset 3 of t-0: the broker has .* 7 to 100"):
-        list(scripted([Message(3, RESET)], ends=(7, 100)).read(wanted))
+        read(scripted([message(3, RESET)], ends=(7, 100)), wanted)
     told: list[str] = []
-    reader = scripted([Message(3, RESET)], [Message(7), Message(8)], ends=(7, 100))
-    assert list(reader.read(wanted, told.append)) == [[7, 8]]
+    reader = scripted([message(3, RESET)], [message(7), message(8)], ends=(7, 100))
+    assert read(reader, wanted, told.append, all_records=False) == [[7, 8]]
     assert reader._consumer.assigned == [3, 7, None]
     assert told == [
         "the records of t-0 from offset 3 to 7 are gone: the broker has the offsets from 7 to 100"
@@ -248,14 +240,14 @@ def test_offsets_that_are_gone_are_an_error_or_left_out(scripted):
 
 def test_a_whole_range_may_be_gone(scripted):
     told: list[str] = []
-    reader = scripted([Message(3, RESET)], ends=(50, 100))
-    assert list(reader.read(Range("t", 0, 3, 9), told.append)) == []
+    reader = scripted([message(3, RESET)], ends=(50, 100))
+    assert read(reader, Range("t", 0, 3, 9), told.append, all_records=False) == []
     assert len(told) == 1
 
 
 def test_an_offset_that_was_refused_and_is_there_is_asked_for_again(scripted):
-    reader = scripted([Message(3, RESET)], [Message(3)])
-    assert list(reader.read(Range("t", 0, 3, 4))) == [[3]]
+    reader = scripted([message(3, RESET)], [message(3)])
+    assert read(reader, Range("t", 0, 3, 4)) == [[3]]
     assert reader._consumer.assigned == [3, 3, None]
 
 
@@ -265,6 +257,6 @@ def test_a_process_has_few_readers_and_one_for_each_configuration(bootstrap):
     assert range_reader(made[0]) is first
     others = [range_reader(each) for each in made[1:]]
     with pytest.raises(RuntimeError, match="closed"):
-        list(first.read(Range("odd", 0, 0, 1)))
-    assert offsets(others[-1].read(Range("odd", 0, 0, 1))) == [0]
+        list(first.read(Range("odd", 0, 0, 1), pytest.fail))
+    assert offsets(others[-1].read(Range("odd", 0, 0, 1), pytest.fail)) == [0]
     assert range_reader(made[0]) is not first

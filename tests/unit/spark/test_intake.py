@@ -46,10 +46,10 @@ class Reader:
         self.time, self.n = time, n
         self.asked = []
 
-    def read(self, wanted, lost):
-        self.asked.append((tuple(wanted), lost is not None))
-        if lost is not None:
-            lost("some are gone")
+    def read(self, wanted, note, *, all_records):
+        self.asked.append((tuple(wanted), all_records))
+        if not all_records:
+            note("some are gone")
         for first in range(wanted.start, wanted.end, 2):
             offsets = range(first, min(first + 2, wanted.end))
             count = len(offsets)
@@ -102,9 +102,9 @@ def test_a_task_reads_the_ranges_that_it_is_given(counting, reading):
     found = list(portions(ship(counting), given, TaskLog()))
     assert configurations == [(("group.id", "g"),)]
     assert reader.asked == [
-        (("s", 3, 4, 7), False),
-        (("s", 0, 9, 10), False),
-        (("x", 1, 0, 2), False),
+        (("s", 3, 4, 7), True),
+        (("s", 0, 9, 10), True),
+        (("x", 1, 0, 2), True),
     ]
     values = [b'{"N": 1}']
     assert [portion.raw for portion in found] == [
