@@ -102,7 +102,8 @@ def test_a_stream_that_is_reset_ends_its_query_only():
     ("headers", "status"),
     [({"authority": "evil.example"}, "421"), ({"origin": "https://evil.example"}, "403")],
 )
-def test_foreign_pages_are_refused_before_the_body_is_read(headers, status):
+def test_foreign_pages_are_refused_before_the_body_is_read(headers, status, monkeypatch):
+    monkeypatch.setattr("ksql.web.stream._LINGER_S", 0.1)
     service = FakeService()
     with serving(service) as (url, _), connected(url) as client:
         number = client.request("/ksql", method="POST", end=False, **headers)

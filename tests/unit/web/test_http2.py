@@ -177,7 +177,8 @@ def test_a_body_that_is_not_read_is_not_credited():
         assert client.whole(number) == str(WINDOW + 4).encode()
 
 
-def test_an_answer_before_the_request_has_ended_ends_it():
+def test_an_answer_before_the_request_has_ended_ends_it(monkeypatch):
+    monkeypatch.setattr("ksql.web.stream._LINGER_S", 0.1)
     with hosted(big(3)) as port, Frames(port) as client:
         number = client.request("/", method="POST", end=False)
         client.until(lambda: bool(client.of(h2.events.StreamReset, number)))
