@@ -249,7 +249,7 @@ BAD_QUERIES = {
     "SELECT * FROM {orders}S EMIT CHANGES;": (40001, "Did you mean {orders}?"),
     "SELECT AMUNT FROM {orders} EMIT CHANGES;": (40001, "Did you mean AMOUNT?"),
     "SELECT * FROM {counts} WHERE C = 'x';": (40001, "Cannot compare"),
-    "SELECT K, COUNT(*) FROM {counts} GROUP BY K;": (40001, "GROUP BY"),
+    "SELECT * FROM {counts} PARTITION BY K;": (40001, "PARTITION BY"),
     "PRINT '{orders}S';": (40001, "Could not find topic"),
     "SHOW STREAMS;": (40001, "/ksql"),
     "SELECT 1": (40001, "line 1:9"),
