@@ -25,10 +25,11 @@ STATE_MIB = 1024
 _NOTE_BYTES = 1000
 _RECORDS_PER_BATCH = 50_000
 _TOUCHED = 1_000
+_REPORT_S = 30.0
 _SOURCE = "CREATE STREAM noted (k BIGINT KEY, note STRING) WITH (KAFKA_TOPIC='noted', \
-VALUE_FORMAT='KAFKA', PARTITIONS=4);"
+VALUE_FORMAT='JSON', PARTITIONS=4);"
 _KEPT = "CREATE TABLE kept WITH (KAFKA_TOPIC='kept') AS SELECT k, COUNT(*) AS notes, \
-LEN(LATEST_BY_OFFSET(note)) AS size FROM noted GROUP BY k;"
+LEN(LATEST_BY_OFFSET(note)) AS letters FROM noted GROUP BY k;"
 _PROPERTIES = {**EARLIEST, "ksql.query.max.records.per.batch": str(_RECORDS_PER_BATCH)}
 _STATE_FILES = {"*.changelog": "changelogs", "*.zip": "snapshots", "*.sst": "SST files"}
 _LOADING = {
@@ -66,8 +67,9 @@ class Restart:
         site.await_end("kept", "noted")
         seconds = time.monotonic() - began
         query_id = site.query_of("kept")
-        held = site.service.runner.running[query_id].held()
-        size = sum(stage.size_bytes for stage in held)
+        running = site.service.runner.running[query_id]
+        running.totals()  # counts the last batch
+        size = sum(stage.size_bytes for stage in running.held())
         if size < self.state_mib << 20:
             raise WrongState(f"{size >> 20} MiB of state instead of {self.state_mib}")
         site.execute(f"PAUSE {query_id};")
@@ -92,17 +94,23 @@ class Restart:
     def _spent(self, site: Site, query_id: QueryId) -> str:
         """Return what Spark says of the batch: its steps, and the tasks' work on their stores."""
         query = site.service.runner.running[query_id]._query
-        batch = next(b for b in batches_after(query, "") if b["numInputRows"])
+        deadline = time.monotonic() + _REPORT_S
+        while not (found := [b for b in batches_after(query, "") if b["numInputRows"]]):
+            if time.monotonic() > deadline:
+                raise Stuck(f"{query_id}: no report of its batch")
+            time.sleep(0.1)
+        batch = found[0]
         steps = ", ".join(f"{k} {v}" for k, v in batch["durationMs"].items() if v)
         return f"ms: {steps}; in tasks: {_loading(batch)}"
 
 
 def _loading(batch: Mapping[str, Any]) -> str:
+    """Return what Spark counts of the loading, summed over the tasks; -1: it does not say."""
     (operator,) = batch["stateOperators"]
-    found = operator["customMetrics"]
-    parts = [f"{told} {found[name]}" for name, told in _LOADING.items()]
-    copied, replayed = found["rocksdbBytesCopied"], found["rocksdbNumReplayChangelogFiles"]
-    return ", ".join([*parts, f"{replayed} changelogs replayed, {copied >> 20} MiB copied"])
+    found = operator.get("customMetrics") or {}
+    parts = [f"{told} {found.get(name, -1)}" for name, told in _LOADING.items()]
+    replayed = found.get("rocksdbNumReplayChangelogFiles", -1)
+    return ", ".join([*parts, f"changelogs replayed {replayed}"])
 
 
 def _shuffled(notes: int) -> Iterator[int]:
@@ -116,7 +124,7 @@ def _produce(site: Site, keys: Iterator[int]) -> None:
     chance = random.Random(2)
     producer = site.producer(**{"linger.ms": 20})
     for key in keys:
-        note = chance.randbytes(_NOTE_BYTES // 2).hex().encode()
+        note = f'{{"NOTE":"{chance.randbytes(_NOTE_BYTES // 2).hex()}"}}'.encode()
         while True:
             try:
                 producer.produce("noted", note, key.to_bytes(8, "big"))
