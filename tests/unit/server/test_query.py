@@ -248,6 +248,23 @@ def test_a_client_that_leaves_before_the_first_row_ends_a_pull_query() -> None:
         assert stream.ended.wait(5)
 
 
+class Scanning(FakeStream):
+    """A pull query with rows without end, and chunks without rows between them."""
+
+    def batches(self) -> Iterator[list[ResultRow]]:
+        while not self.ended.is_set():
+            yield DATA
+            yield []
+
+
+def test_a_client_that_leaves_in_mid_scan_ends_a_pull_query() -> None:
+    stream = Scanning(kind="pull")
+    with serving(FakeService(stream=lambda: stream)) as (url, _app):
+        with httpx.stream("POST", f"{url}/query-stream", json={"sql": "SELECT;"}) as answer:
+            assert next(answer.iter_bytes())
+        assert stream.ended.wait(5)
+
+
 def test_the_header_comes_before_any_row_and_a_client_that_leaves_ends_the_query() -> None:
     stream = FakeStream()
     with serving(FakeService(stream=lambda: stream)) as (url, app):
