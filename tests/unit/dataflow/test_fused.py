@@ -15,6 +15,7 @@ from ksql.dataflow.ingest import CombinedIngest
 from ksql.dataflow.program import RawBatch
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
+from tests.examples import examples
 from tests.fuzz.mutate import damaged
 from tests.unit.processors.support import Log
 from tests.unit.world import World
@@ -250,7 +251,7 @@ def test_every_odd_key_alone(program):
 def test_lists_of_values_that_fuzzers_make(program, seed):
     chance = random.Random(seed)
     (topic,) = program.topics
-    for _ in range(60):
+    for _ in range(examples(60)):
         count = range(chance.randrange(1, 8))
         keys = [FIT[topic] if chance.random() < 0.9 else chance.choice(KEYS) for _ in count]
         times = [chance.choice((0, 1, 1 << 41)) if chance.random() < 0.97 else -1 for _ in count]
@@ -347,7 +348,7 @@ def test_rows_that_are_combined(query):
             (FIT[topic] if chance.random() < 0.9 else chance.choice(KEYS), any_value(topic, chance))
             for _ in range(chance.randrange(1, 8))
         ]
-        for _ in range(300)
+        for _ in range(examples(300))
     ]
     for records in lists:
         given = batch(topic, records)
