@@ -129,7 +129,7 @@ class TxnStore(Store):
         with self._lock:
             self._applying, self._batch = self._batch, Ordered()
         try:
-            self._rocks.write(self._applying.changes(), numbers)
+            self._rocks.write(self._applying.between(None, None), numbers)  # in order: cheaper
         except BaseException:
             with self._lock:
                 self._batch, self._applying = self._applying, None
