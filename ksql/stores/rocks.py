@@ -159,12 +159,12 @@ class Rocks:
         """Rows with ``lo <= key < hi`` in order."""
         reading = ReadOptions()
         reading.set_iterate_upper_bound(_AFTER_ROWS if hi is None else _ROW + hi)
-        start = _ROW + (lo or b"")
         try:
-            items = self._db.items(from_key=start, read_opt=reading)
+            found = self._db.iter(reading)
+            found.seek(_ROW + (lo or b""))
         except Exception as error:
             raise self._failure(error) from error
-        return self._rows(items, start, reading)
+        return self._rows(found, reading)
 
     def number(self, name: str) -> int | None:
         """Return one of the store's own numbers."""
@@ -242,20 +242,17 @@ class Rocks:
         except Exception as error:
             raise self._failure(error) from error
 
-    def _rows(
-        self, items: Iterable[tuple[Any, Any]], last: bytes, reading: ReadOptions
-    ) -> Iterator[StoredRow]:
+    def _rows(self, found: Any, _held: ReadOptions) -> Iterator[StoredRow]:
         """Read an iterator of RocksDB, which points into the options' bounds without owning them.
 
-        It ends at damage as at the end of the rows; only the state of another one shows which.
+        It ends at damage as at the end of the rows; its status shows which.
         """
-        unpack = values.unpack
+        unpack, key, value, move = values.unpack, found.key, found.value, found.next
         try:
-            for last, data in items:
-                yield StoredRow(last[1:], *unpack(data))
-            there = self._db.iter(reading)
-            there.seek(last + b"\x00")
-            there.status()
+            while found.valid():
+                yield StoredRow(key()[1:], *unpack(value()))
+                move()
+            found.status()
         except Exception as error:
             raise self._failure(error) from error
 
