@@ -315,10 +315,7 @@ def block(got: Sequence[Message], note: Note) -> Block:
     first: int = got[0].offset()  # type: ignore[assignment] # a record has one
     last: int = got[-1].offset()  # type: ignore[assignment] # likewise
     dense = last - first + 1 == len(got)
-    try:
-        headers: list[Any] = list(map(Message.headers, got))
-    except SystemError:
-        headers = [_headers(message, note) for message in got]
+    headers = _headers(got, note)
     return Block(
         range(first, last + 1) if dense else list(map(Message.offset, got)),  # type: ignore[arg-type]
         [time for _, time in map(Message.timestamp, got)],
@@ -328,14 +325,23 @@ def block(got: Sequence[Message], note: Note) -> Block:
     )
 
 
-def _headers(message: Message, note: Note) -> Any:
-    """The headers of a record; none if the client cannot make a text of a name's bytes."""
-    try:
-        return message.headers()
-    except SystemError:
-        place = f"{message.topic()}-{message.partition()}, offset {message.offset()}"
-        note(f"the headers of {place} are left out: a name is not UTF-8")
-        return None
+def _headers(got: Sequence[Message], note: Note) -> list[Any]:
+    """The headers of each record; none where the client cannot make a text of a name's bytes.
+
+    It fails once with such a record, whose headers must never be asked for again: their second
+    answer is a tuple with a hole.
+    """
+    found: list[Any] = []
+    each = map(Message.headers, got)
+    while len(found) < len(got):
+        try:
+            found.extend(each)
+        except SystemError:
+            bad = got[len(found)]
+            place = f"{bad.topic()}-{bad.partition()}, offset {bad.offset()}"
+            note(f"the headers of {place} are left out: a name is not UTF-8")
+            found.append(None)
+    return found
 
 
 _readers: OrderedDict[tuple[tuple[str, str], ...], RangeReader] = OrderedDict()

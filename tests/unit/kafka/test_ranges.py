@@ -260,3 +260,26 @@ def test_a_process_has_few_readers_and_one_for_each_configuration(bootstrap):
         list(first.read(Range("odd", 0, 0, 1), pytest.fail))
     assert offsets(others[-1].read(Range("odd", 0, 0, 1), pytest.fail)) == [0]
     assert range_reader(made[0]) is not first
+
+
+def test_headers_that_the_client_cannot_read_are_asked_for_once_and_left_out(monkeypatch):
+    """Its second answer has a hole that ends the process when it is looked at."""
+
+    class Record(Message):
+        asked = False
+
+        def headers(self):
+            assert not self.asked
+            self.asked = True
+            if self.offset() in (1, 2, 4):
+                raise SystemError("returned a result with an exception set")
+            return [("h", str(self.offset()).encode())]
+
+    got = [Record(topic="t", partition=3, offset=n) for n in range(5)]
+    monkeypatch.setattr(ranges, "Message", Record)
+    noted: list[str] = []
+    found = ranges._headers(got, noted.append)
+    assert found == [[("h", b"0")], None, None, [("h", b"3")], None]
+    assert noted == [
+        f"the headers of t-3, offset {n} are left out: a name is not UTF-8" for n in (1, 2, 4)
+    ]

@@ -361,9 +361,9 @@ def test_a_server_that_is_no_longer_in_charge_ends_its_queries_and_starts_none(d
     assert len(desk.runtime.started) == 1
 
 
-@pytest.mark.parametrize(("said", "read"), [(None, False), ("spark", False), ("workers", True)])
+@pytest.mark.parametrize(("said", "read"), [("spark", False), ("workers", True)])
 def test_the_workers_read_where_the_server_is_set_so(tmp_path, query, said, read):
-    settings = {} if said is None else {"ksql.spark.source.reader": said}
+    settings = {"ksql.spark.source.reader": said}
     desk = Desk(tmp_path, settings=settings, reader={"bootstrap.servers": "b:1"})
     desk.runner.start(query)
     found = desk.runtime.started[0].reader
