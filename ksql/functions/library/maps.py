@@ -7,6 +7,7 @@ from typing import Any
 
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
+from ksql.types.hashorder import entries
 
 Map = dict[Any, Any]
 
@@ -31,6 +32,16 @@ def split_to_map(text: str, entry_delimiter: str, value_delimiter: str) -> Map |
     return {pair[0]: pair[1] for pair in pairs if len(pair) > 1}
 
 
+def keys(value: Map) -> list[Any]:
+    """The keys, in Java's order."""
+    return [key for key, _ in entries(value)]
+
+
+def values(value: Map) -> list[Any]:
+    """The values, in Java's order of their keys."""
+    return [each for _, each in entries(value)]
+
+
 MAPS = family(
     "MAP",
     {
@@ -40,16 +51,11 @@ MAPS = family(
         ),
         "map_keys": (
             "The keys of a map.",
-            Scalar(("MAP<STRING, T> input",), "ARRAY<STRING>", list, "list({0})"),
+            Scalar(("MAP<STRING, T> input",), "ARRAY<STRING>", keys),
         ),
         "map_values": (
             "The values of a map.",
-            Scalar(
-                ("MAP<STRING, T> input",),
-                "ARRAY<T>",
-                lambda value: list(value.values()),
-                "list(({0}).values())",
-            ),
+            Scalar(("MAP<STRING, T> input",), "ARRAY<T>", values),
         ),
         "map_union": (
             "The entries of two maps in one; those of the second win.",

@@ -87,7 +87,9 @@ CASES = [
     ("AS_MAP", "ARRAY<STRING>; ARRAY<INT>", (["a", "a"], [1, 2, 3]), {"a": 2}),
     ("AS_MAP", "ARRAY<STRING>; ARRAY<INT>", (None, [1]), None),
     ("MAP_KEYS", "MAP<STRING, INT>", ({"a": 1, "b": None},), ["a", "b"]),
+    ("MAP_KEYS", "MAP<STRING, INT>", ({"d": 1, "c": 2, "a": 3},), ["d", "a", "c"]),
     ("MAP_VALUES", "MAP<STRING, INT>", ({"a": 1, "b": None},), [1, None]),
+    ("MAP_VALUES", "MAP<STRING, INT>", ({"d": 1, "c": 2, "a": 3},), [1, 3, 2]),
     ("MAP_VALUES", "MAP<STRING, INT>", (None,), None),
     (
         "MAP_UNION",
