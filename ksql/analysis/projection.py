@@ -83,11 +83,11 @@ def _item(
 
 
 def _check_alias(alias: str, expr: ex.Expr, *, persistent: bool) -> None:
-    """Refuse a system column's name as an alias, unless it is the one of ``source.column`` itself.
+    """Refuse a system column's name as an alias, unless it is the column's own name.
 
     Even that cannot be stored.
     """
-    if not isinstance(expr, ex.Ref) or expr.source is None or expr.name != alias:
+    if not isinstance(expr, ex.Ref) or expr.name != alias:
         raise ReservedName(
             f"`{alias}` is a reserved column name. You cannot use it as an alias for a column."
         )

@@ -105,6 +105,10 @@ REFUSED = [
     ("SELECT WINDOWSTART, COUNT(*) AS C FROM W GROUP BY WINDOWSTART",
      "Reserved column name in select: `WINDOWSTART`. Please remove or alias the column."),
     ("SELECT K, COUNT(*) AS C, WINDOWEND AS WINDOWEND FROM W GROUP BY K, WINDOWEND",
+     "Reserved column name in select: `WINDOWEND`. Please remove or alias the column."),
+    ("SELECT K, ROWTIME AS ROWTIME FROM S",
+     "Reserved column name in select: `ROWTIME`. Please remove or alias the column."),
+    ("SELECT K, WINDOWSTART AS WINDOWEND, COUNT(*) AS C FROM W GROUP BY K, WINDOWSTART",
      "`WINDOWEND` is a reserved column name. You cannot use it as an alias for a column."),
     ("SELECT * FROM WT", "KSQL does not support persistent queries on windowed tables."),
     # SELECT
