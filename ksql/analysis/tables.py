@@ -101,7 +101,7 @@ def _refuse_nested(outer: ex.Call, functions: Functions) -> None:
     inner = _first_below(outer, functions)
     if inner is not None:
         raise MisplacedTableFunction(
-            f"Table functions can not be nested: {outer.name}({inner.name}())", span=inner.span
+            f"Table functions cannot be nested: {outer.name}({inner.name}())", span=inner.span
         )
 
 

@@ -31,6 +31,10 @@ JSON_SR_CONVERTER: Final = "ksql.json_sr.converter.deserializer.enabled"
 ROWKEY: Final = "ROWKEY"
 ROWVAL: Final = "ROWVAL"
 _ROLES: Final[dict[Side, Role]] = {"key": Role.KEY, "value": Role.VALUE}
+_ANONYMOUS: Final = (
+    "Schema returned from schema registry is anonymous type. To use this schema with ksqlDB, "
+    "set 'WRAP_SINGLE_VALUE=false' in the WITH clause properties."
+)
 
 
 class UnknownKind(KsqlError):
@@ -214,7 +218,7 @@ def columns_of(found: ConnectType, side: Side, *, alone: bool, upper: bool) -> C
         name = ROWKEY if side == "key" else ROWVAL
         return (Column(name, sql_type(found, upper=upper), role),)
     if not isinstance(found, Group):
-        raise NotInferable("Its top level is not a record")
+        raise NotInferable(_ANONYMOUS)
     return tuple(
         Column(
             member.name.upper() if upper else member.name, sql_type(member.type, upper=upper), role

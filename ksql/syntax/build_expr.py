@@ -75,9 +75,7 @@ def escape(span: Span, token: Token) -> str:
     """The one character that takes a wildcard's meaning away."""
     character = string_value(token)
     if len(character) != 1:
-        raise ParseError(
-            f"Expected a single escape character but got '{character}'", span=token.span
-        )
+        raise ParseError(f"Expected single character escape but got: {character}", span=token.span)
     return character
 
 

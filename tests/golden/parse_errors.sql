@@ -119,7 +119,7 @@ select cast(a int) from s;
 --> Expecting 'AS'
 
 select a like 'x' escape 'xy' from s;
---> line 1:26: Expected a single escape character but got 'xy'
+--> line 1:26: Expected single character escape but got: xy
 
 select a at time zone 'UTC' from s;
 --> line 1:8: AT TIME ZONE is not supported yet

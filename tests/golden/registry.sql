@@ -68,7 +68,7 @@ CREATE STREAM X (V INT) WITH (KAFKA_TOPIC='wide', FORMAT='PROTOBUF');
 
 CREATE STREAM X (K INT KEY) WITH (KAFKA_TOPIC='bare', VALUE_FORMAT='JSON_SR');
 --> Unable to verify if the value schema for topic: bare is compatible with ksqlDB.
---> Reason: Its top level is not a record
+--> Reason: Schema returned from schema registry is anonymous type. To use this schema with ksqlDB, set 'WRAP_SINGLE_VALUE=false' in the WITH clause properties.
 --> Schema: {"type":"integer"}
 --> Declare the columns that are to be read.
 

@@ -96,7 +96,7 @@ def test_one_that_fails_is_logged_and_gives_nothing():
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("STREAM X AS SELECT K, EXPLODE(EXPLODE(ST)) FROM S", "can not be nested: EXPLODE(EXPLODE"),
+        ("STREAM X AS SELECT K, EXPLODE(EXPLODE(ST)) FROM S", "cannot be nested: EXPLODE(EXPLODE"),
         ("STREAM X AS SELECT K, EXPLODE(N) FROM S", "Function 'explode' does not accept"),
         (
             "STREAM X AS SELECT K, EXPLODE(COLLECT_LIST(N)) FROM S GROUP BY K",
