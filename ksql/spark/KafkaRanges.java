@@ -19,6 +19,7 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReadMaxRows;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
@@ -32,12 +33,17 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Spark's Kafka source, but for the reading: each range of a partition is one row that names it.
+ * Spark's Kafka source, but for two things, each an option of its own.
  *
- * <p>Which offsets there are, how many a batch takes, what a checkpoint says and whether records
- * were lost before the batch was planned is all decided by Spark's own stream.
+ * <p>{@code ksql.ranges}: its rows are not records; each range of a partition is one row that names
+ * it. {@code ksql.sources}, the topics in their order: a query that is behind takes micro-batches
+ * that end at one time in all partitions, see {@link TimeCut}.
+ *
+ * <p>Which offsets there are, what a checkpoint says and whether records were lost before the batch
+ * was planned is all decided by Spark's own stream.
  */
 public class KafkaRanges implements TableProvider {
+    static final String RANGES = "ksql.ranges";
     static final StructType SCHEMA = new StructType()
         .add("topic", DataTypes.StringType)
         .add("partition", DataTypes.IntegerType)
@@ -46,20 +52,26 @@ public class KafkaRanges implements TableProvider {
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
-        return SCHEMA;
+        return options.getBoolean(RANGES, false) ? SCHEMA : kafka(options).schema();
     }
 
     @Override
     public Table getTable(StructType schema, Transform[] parts, Map<String, String> properties) {
         CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(properties);
-        return new RangeTable((SupportsRead) new KafkaSourceProvider().getTable(options));
+        return new RangeTable(kafka(options), options.getBoolean(RANGES, false));
+    }
+
+    private static SupportsRead kafka(CaseInsensitiveStringMap options) {
+        return (SupportsRead) new KafkaSourceProvider().getTable(options);
     }
 
     static class RangeTable implements Table, SupportsRead {
         private final SupportsRead kafka;
+        private final boolean ranges;
 
-        RangeTable(SupportsRead kafka) {
+        RangeTable(SupportsRead kafka, boolean ranges) {
             this.kafka = kafka;
+            this.ranges = ranges;
         }
 
         @Override
@@ -69,7 +81,7 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public StructType schema() {
-            return SCHEMA;
+            return ranges ? SCHEMA : kafka.schema();
         }
 
         @Override
@@ -80,20 +92,24 @@ public class KafkaRanges implements TableProvider {
         @Override
         public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
             Scan scan = kafka.newScanBuilder(options).build();
-            return () -> new RangeScan(scan);
+            return () -> new RangeScan(scan, ranges, TimeCut.of(options));
         }
     }
 
     static class RangeScan implements Scan {
         private final Scan kafka;
+        private final boolean ranges;
+        private final TimeCut cut;
 
-        RangeScan(Scan kafka) {
+        RangeScan(Scan kafka, boolean ranges, TimeCut cut) {
             this.kafka = kafka;
+            this.ranges = ranges;
+            this.cut = cut;
         }
 
         @Override
         public StructType readSchema() {
-            return SCHEMA;
+            return ranges ? SCHEMA : kafka.readSchema();
         }
 
         @Override
@@ -103,16 +119,20 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public MicroBatchStream toMicroBatchStream(String checkpoint) {
-            return new RangeStream((KafkaMicroBatchStream) kafka.toMicroBatchStream(checkpoint));
+            return new RangeStream((KafkaMicroBatchStream) kafka.toMicroBatchStream(checkpoint), ranges, cut);
         }
     }
 
     static class RangeStream
         implements MicroBatchStream, SupportsAdmissionControl, SupportsTriggerAvailableNow, ReportsSourceMetrics {
         private final KafkaMicroBatchStream kafka;
+        private final boolean ranges;
+        private final TimeCut cut;
 
-        RangeStream(KafkaMicroBatchStream kafka) {
+        RangeStream(KafkaMicroBatchStream kafka, boolean ranges, TimeCut cut) {
             this.kafka = kafka;
+            this.ranges = ranges;
+            this.cut = cut;
         }
 
         @Override
@@ -132,7 +152,13 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public Offset latestOffset(Offset start, ReadLimit limit) {
-            return kafka.latestOffset(start, limit);
+            Offset end = kafka.latestOffset(start, limit);
+            Offset latest = kafka.reportLatestOffset();
+            if (cut == null || !(limit instanceof ReadMaxRows) || end == null || end.equals(latest)) {
+                return end;
+            }
+            long most = ((ReadMaxRows) limit).maxRows();
+            return kafka.deserializeOffset(cut.end(start.json(), latest.json(), most));
         }
 
         @Override
@@ -162,23 +188,32 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public void stop() {
-            kafka.stop();
+            try {
+                kafka.stop();
+            } finally {
+                if (cut != null) {
+                    cut.close();
+                }
+            }
         }
 
         @Override
         public InputPartition[] planInputPartitions(Offset start, Offset end) {
             InputPartition[] found = kafka.planInputPartitions(start, end);
-            InputPartition[] ranges = new InputPartition[found.length];
+            if (!ranges) {
+                return found;
+            }
+            InputPartition[] rows = new InputPartition[found.length];
             for (int i = 0; i < found.length; i++) {
                 KafkaOffsetRange range = ((KafkaBatchInputPartition) found[i]).offsetRange();
-                ranges[i] = new Range(range.topic(), range.partition(), range.fromOffset(), range.untilOffset());
+                rows[i] = new Range(range.topic(), range.partition(), range.fromOffset(), range.untilOffset());
             }
-            return ranges;
+            return rows;
         }
 
         @Override
         public PartitionReaderFactory createReaderFactory() {
-            return new Factory();
+            return ranges ? new Factory() : kafka.createReaderFactory();
         }
 
         @Override

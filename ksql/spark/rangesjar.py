@@ -1,7 +1,7 @@
-"""Compiles ``ksql/spark/KafkaRanges.java`` into the jar next to it.
+"""Compiles the Java files of ``ksql/spark`` into the jar next to them.
 
-For maintainers, after that file was changed: ``python -m ksql.spark.rangesjar``; it needs a JDK.
-The service needs none: it has the jar, which holds the source's checksum, and a test compares.
+For maintainers, after one was changed: ``python -m ksql.spark.rangesjar``; it needs a JDK.
+The service needs none: it has the jar, which holds the sources' checksums, and a test compares.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 import pyspark
 
 from ksql.base.jars import jars, sha256
-from ksql.spark.source import RANGES_CODE, RANGES_JAR
+from ksql.spark.source import SOURCE_CODE, SOURCE_JAR
 
-DIGEST = "ksql/KafkaRanges.java.sha256"
+DIGEST = "ksql/{}.sha256"
 _MANIFEST = "META-INF/MANIFEST.MF"
 _STAMP = (1980, 1, 1, 0, 0, 0)
 _JAVA = "17"  # the oldest that this Spark runs on
@@ -28,11 +28,13 @@ def main() -> None:
     path = ":".join([f"{spark}/*", *map(str, jars("spark"))])
     with tempfile.TemporaryDirectory() as folder:
         compiler = ("javac", "--release", _JAVA, "-g:none", "-cp", path, "-d", folder)
-        subprocess.run((*compiler, str(RANGES_CODE)), check=True)  # noqa: S603 - our own command
+        subprocess.run((*compiler, *map(str, SOURCE_CODE)), check=True)  # noqa: S603 - our own command
         classes = sorted(Path(folder).rglob("*.class"))
-        with zipfile.ZipFile(RANGES_JAR, "w") as out:
+        with zipfile.ZipFile(SOURCE_JAR, "w") as out:
             out.writestr(zipfile.ZipInfo(_MANIFEST, _STAMP), "Manifest-Version: 1.0\n\n")
-            out.writestr(zipfile.ZipInfo(DIGEST, _STAMP), f"{sha256(RANGES_CODE)}\n")
+            for code in SOURCE_CODE:
+                entry = zipfile.ZipInfo(DIGEST.format(code.name), _STAMP)
+                out.writestr(entry, f"{sha256(code)}\n")
             for file in classes:
                 name = str(file.relative_to(folder))
                 entry = zipfile.ZipInfo(name, _STAMP)

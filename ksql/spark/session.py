@@ -21,7 +21,7 @@ from ksql.base.child import Child
 from ksql.spark.jvm import SparkSettings, SparkUnavailable, connect, is_local, launch, quiet_py4j
 from ksql.spark.localfiles import local_files_conf
 from ksql.spark.shipping import package_zip
-from ksql.spark.source import RANGES_JAR
+from ksql.spark.source import SOURCE_JAR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,7 +184,7 @@ def _conf(settings: SparkSettings) -> dict[str, str]:
                 *JVM_OPTIONS,
             )
         ),
-        "spark.jars": ",".join(map(str, (*settings.jars, RANGES_JAR))),
+        "spark.jars": ",".join(map(str, (*settings.jars, SOURCE_JAR))),
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.pyspark.python": settings.python,

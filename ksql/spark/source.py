@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _ENDS = {"earliest": -2, "latest": -1}
 
-RANGES = "ksql.KafkaRanges"
-RANGES_CODE = Path(__file__).with_name("KafkaRanges.java")
-RANGES_JAR = Path(__file__).with_name("kafka-ranges.jar")
+SOURCE = "ksql.KafkaRanges"
+SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in ("KafkaRanges", "TimeCut"))
+SOURCE_JAR = Path(__file__).with_name("kafka-source.jar")
 """The source compiled, as a Java runtime brings no compiler (``rangesjar``)."""
 
 ISOLATION = "isolation.level"
@@ -84,9 +84,11 @@ def kafka_source(
         "groupIdPrefix": spec.application,
     }
     if spec.reader is not None:
-        return session.readStream.format(RANGES).options(**options).load()
-    source = session.readStream.format("kafka").options(**options).load()
-    return source.selectExpr(*SOURCE_COLUMNS)
+        options["ksql.ranges"] = "true"
+    if spec.stages:  # the order of records counts
+        options["ksql.sources"] = ",".join(spec.topics)
+    source = session.readStream.format(SOURCE).options(**options).load()
+    return source if spec.reader is not None else source.selectExpr(*SOURCE_COLUMNS)
 
 
 def starting_offsets(topics: Mapping[str, StartAt], partitions: Callable[[str], int]) -> str:

@@ -4,70 +4,83 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from ksql.base.records import OutRecord
-from ksql.catalog.topic import Topic
-from ksql.dataflow.load import load
-from tests.cuts.cases import merged, pieces
+from tests.cuts.cases import Case, Event, Source, merged, pieces
 from tests.cuts.chance import cases
 from tests.cuts.run import planned, run
-
-pytestmark = pytest.mark.proof
+from tests.spark.cuts import difference, ready, write
 
 RUNS, FIRST = 50, 30_000
+BEHIND = range(60_000, 60_040)
 HOUR_MS = 3_600_000
 
 
-def per_key(records: Iterable[OutRecord], *, ordered: bool) -> dict[bytes | None, list[Any]]:
-    """The results of each key; partitions of a result have no order among them."""
-    found: dict[bytes | None, list[Any]] = {}
-    for key, value, timestamp, _ in records:
-        found.setdefault(key, []).append((timestamp, value or b""))
-    for key, results in found.items():
-        if key is None or not ordered:
-            results.sort()
-    return found
+def case_of(seed):
+    """A query over topics of its own; its records are of the last hour but one."""
+    tag, start_ms = uuid.uuid4().hex[:8].upper(), int(time.time() * 1000) // HOUR_MS * HOUR_MS
+    (made,) = cases(seed, 1, tag=tag, start_ms=start_ms - HOUR_MS, densities=(0.05, 0.1))
+    return made
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + RUNS))
 def test_steps_on_spark_give_the_results_of_one_batch(desk, start, seed):
     """The query rests while a step is written, so that each batch is all of a step."""
-    tag, start_ms = uuid.uuid4().hex[:8].upper(), int(time.time() * 1000) // HOUR_MS * HOUR_MS
-    (made,) = cases(seed, 1, tag=tag, start_ms=start_ms - HOUR_MS, densities=(0.05, 0.1))
+    made = case_of(seed)
     query, program = planned(made)
-    for name in (*program.topics, made.sink):
-        desk.admin.create(Topic(name, made.partitions))
-    spec = replace(
-        desk.spec("copy", program.topics, made.sink),
-        plan_json=query.plan,
-        stages=program.stages,
-        partitions=made.buckets,
-        sink_topic=made.sink,
-        loader=load,
-    )
+    spec = ready(desk, made, query, program)
     events = merged(made.events, program.topics)
     for piece in pieces(events):
-        for event in piece:
-            desk.sender.send(
-                event.topic,
-                event.key_bytes,
-                event.value_bytes,
-                timestamp=event.timestamp,
-                partition=event.partition,
-            )
-        desk.sender.flush()
+        write(desk, piece)
         running = start(spec)
         assert running.await_idle(desk.ends(*program.topics)), running.status()
         running.stop(graceful=True)
     wanted = run(program, [events], made.buckets).records
-    # tasks that read several partitions side by side write under other keys in any order
-    ordered = made.shape != "moved"
-    found = [(each.key, each.value, each.timestamp, None) for each in desk.read(made.sink)]
-    assert per_key(found, ordered=ordered) == per_key(wanted, ordered=ordered), "\n".join(
-        [f"seed {seed}", *made.statements, *map(str, events)]
+    assert difference(desk, made, wanted, events) is None
+
+
+def behind(desk, start, made, most):
+    """Write all its records, then run the query in batches of at most so many."""
+    plain = [e for e in made.events if e.written is None and not (e.broken or e.timeless)]
+    query, program = planned(made)
+    spec = ready(desk, made, query, program, max_records=most)
+    events = merged(plain, program.topics)
+    write(desk, events)
+    running = start(spec)
+    assert running.await_idle(desk.ends(*program.topics)), running.status()
+    running.stop(graceful=True)
+    wanted = run(program, [events], made.buckets).records
+    assert difference(desk, made, wanted, events) is None
+    return spec
+
+
+@pytest.mark.parametrize(
+    "seed", [*BEHIND[:6], *(pytest.param(seed, marks=pytest.mark.proof) for seed in BEHIND[6:])]
+)
+def test_small_batches_give_the_results_of_one(desk, start, seed):
+    behind(desk, start, case_of(seed), (3, 10, 25)[seed % 3])
+
+
+@pytest.mark.parametrize("apart_ms", [1, 0])
+def test_a_stream_that_is_behind_meets_all_rows_that_are_older(desk, start, apart_ms):
+    """The table's are read first, also if all records of a topic have one time."""
+    tag, start_ms = uuid.uuid4().hex[:8].upper(), int(time.time() * 1000) - HOUR_MS
+    left = Source(f"L{tag}", "STREAM", "K", "BIGINT", {"V": "INT"})
+    right = Source(f"R{tag}", "TABLE", "K", "BIGINT", {"W": "INT"})
+    query = (
+        f"CREATE STREAM OUT{tag} AS SELECT L.K, V, W "
+        f"FROM {left.name} L JOIN {right.name} R ON L.K = R.K;"
     )
+    rows = [(left.name, "V", n % 20, 100 + n * apart_ms) for n in range(400)]
+    rows += [(right.name, "W", n % 20, n * apart_ms) for n in range(40)]
+    events = tuple(
+        Event(topic, key % 2, key, {column: n}, start_ms + time_ms)
+        for n, (topic, column, key, time_ms) in enumerate(rows)
+    )
+    made = Case("catching-up", (left, right), query, events, partitions=2, tag=tag)
+    spec = behind(desk, start, made, 30)
+    assert len(desk.read(made.sink)) == 400
+    last = max(int(file.name) for file in (spec.checkpoint / "commits").glob("[0-9]*"))
+    assert last >= 440 // 30

@@ -8,7 +8,7 @@ import pytest
 from ksql.base.jars import sha256
 from ksql.spark.compile import shipment
 from ksql.spark.rangesjar import DIGEST
-from ksql.spark.source import RANGES_CODE, RANGES_JAR, kafka_source
+from ksql.spark.source import SOURCE, SOURCE_CODE, SOURCE_JAR, kafka_source
 from ksql.spark.spec import QuerySpec
 
 
@@ -72,11 +72,12 @@ def test_neither_do_the_workers(exactly_once, asked, level):
     assert dict(shipment(spec).reader or ())["isolation.level"] == level
 
 
-@pytest.mark.parametrize(("reader", "form"), [(None, "kafka"), ({"a": "b"}, "ksql.KafkaRanges")])
-def test_the_records_are_read_or_the_ranges_in_which_they_are_named(reader, form):
+@pytest.mark.parametrize(("reader", "ranges"), [(None, None), ({"a": "b"}, "true")])
+def test_the_records_are_read_or_the_ranges_in_which_they_are_named(reader, ranges):
     session = Session()
     kafka_source(session, spec_with({}, reader=reader), lambda _topic: 1)
-    assert session.form == form
+    assert session.form == SOURCE
+    assert session.told.get("ksql.ranges") == ranges
     assert session.told["maxOffsetsPerTrigger"] == "500000"
     assert shipment(spec_with({}, reader=reader)).reader == (reader and (("a", "b"),))
 
@@ -86,7 +87,15 @@ def test_whether_all_records_must_be_there_travels_with_the_query(wanted):
     assert shipment(spec_with({}, fail_on_data_loss=wanted)).all_records is wanted
 
 
-def test_the_jar_is_made_of_the_source_next_to_it():
-    with zipfile.ZipFile(RANGES_JAR) as jar:
-        assert jar.read(DIGEST).decode().strip() == sha256(RANGES_CODE)
-        assert "ksql/KafkaRanges.class" in jar.namelist()
+@pytest.mark.parametrize(("stages", "sources"), [(0, None), (1, "t")])
+def test_with_state_a_query_that_is_behind_takes_its_records_by_time(stages, sources):
+    session = Session()
+    kafka_source(session, spec_with({}, stages=stages), lambda _topic: 1)
+    assert session.told.get("ksql.sources") == sources
+
+
+def test_the_jar_is_made_of_the_sources_next_to_it():
+    with zipfile.ZipFile(SOURCE_JAR) as jar:
+        for code in SOURCE_CODE:
+            assert jar.read(DIGEST.format(code.name)).decode().strip() == sha256(code)
+            assert f"ksql/{code.stem}.class" in jar.namelist()

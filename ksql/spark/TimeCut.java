@@ -1,0 +1,206 @@
+package ksql;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.InterruptException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Cuts what a query is behind into micro-batches by time instead of by number.
+ *
+ * <p>A batch takes from each partition all records before the first one that is later than the cut:
+ * so no record of it has its turn after one of the next batch, and a stream's record meets the rows
+ * of a table that are older, however many records a batch may have. Of records of one time as many
+ * are taken as there may be, in the order in which the query takes them: by topic, then partition.
+ *
+ * <p>Source: Kafka Streams' choice of the next record among a task's partitions (KIP-695).
+ */
+final class TimeCut implements AutoCloseable {
+    private static final String CLIENT = "kafka.";
+    private static final long FIRST_STEP_MS = 1_000;
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final Map<String, Object> client;
+    private final Comparator<TopicPartition> order;
+    private KafkaConsumer<byte[], byte[]> consumer;
+    private long last;
+
+    /** Reads the options of a source; null if its batches are cut by number. */
+    static TimeCut of(CaseInsensitiveStringMap options) {
+        String topics = options.get("ksql.sources");
+        if (topics == null) {
+            return null;
+        }
+        Map<String, Object> client = new HashMap<>();
+        options.asCaseSensitiveMap().forEach((name, value) -> {
+            if (name.startsWith(CLIENT)) {
+                client.put(name.substring(CLIENT.length()), value);
+            }
+        });
+        return new TimeCut(client, List.of(topics.split(",")));
+    }
+
+    /** @param topics in the order of the query's sources */
+    TimeCut(Map<String, Object> client, List<String> topics) {
+        this.client = client;
+        order = Comparator.<TopicPartition>comparingInt(place -> topics.indexOf(place.topic()))
+            .thenComparingInt(TopicPartition::partition);
+    }
+
+    /** Returns the end of a batch of at most so many records, all as Spark writes offsets. */
+    String end(String start, String latest, long most) {
+        Map<TopicPartition, Long> from = parse(start);
+        Map<TopicPartition, Long> to = parse(latest);
+        Map<TopicPartition, Long> found = new TreeMap<>(order);
+        cut(from, to, most).forEach((place, offset) -> {
+            if (from.containsKey(place) || offset > 0) { // a new partition is not begun at 0 in vain
+                found.put(place, offset);
+            }
+        });
+        return print(found);
+    }
+
+    private Map<TopicPartition, Long> cut(
+            Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, long most) {
+        Behind behind = new Behind(from, to);
+        if (behind.count(to) <= most) {
+            return to;
+        }
+        long low = behind.count(behind.before(last)) == 0 ? last : 0;
+        long step = FIRST_STEP_MS;
+        Map<TopicPartition, Long> best = behind.before(low);
+        Map<TopicPartition, Long> over = behind.before(low + step);
+        while (behind.count(over) <= most) {
+            best = over;
+            low += step;
+            step *= 2;
+            over = behind.before(low + step);
+        }
+        long high = low + step;
+        while (high - low > 1 && behind.count(best) < most / 2) {
+            long middle = low + (high - low) / 2;
+            Map<TopicPartition, Long> tried = behind.before(middle);
+            if (behind.count(tried) <= most) {
+                low = middle;
+                best = tried;
+            } else {
+                high = middle;
+                over = tried;
+            }
+        }
+        last = low;
+        long count = behind.count(best);
+        return count > most ? behind.some(best, most) : count > 0 ? best : behind.some(over, most);
+    }
+
+    @Override
+    public void close() {
+        if (consumer != null) {
+            consumer.close();
+            consumer = null;
+        }
+    }
+
+    private KafkaConsumer<byte[], byte[]> consumer() {
+        if (consumer == null) {
+            consumer = new KafkaConsumer<>(client, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        }
+        return consumer;
+    }
+
+    /** What there is to read. */
+    private final class Behind {
+        private final Map<TopicPartition, Long> from;
+        private final Map<TopicPartition, Long> to;
+
+        Behind(Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
+            this.from = from;
+            this.to = to;
+        }
+
+        /** How many records are before the ends. */
+        long count(Map<TopicPartition, Long> ends) {
+            long count = 0;
+            for (Map.Entry<TopicPartition, Long> end : ends.entrySet()) {
+                count += end.getValue() - start(end.getKey());
+            }
+            return count;
+        }
+
+        /** The ends before the first record of each partition at this time or later. */
+        Map<TopicPartition, Long> before(long time) {
+            Map<TopicPartition, Long> times = new HashMap<>();
+            to.keySet().forEach(place -> times.put(place, time));
+            Map<TopicPartition, OffsetAndTimestamp> found;
+            try {
+                found = consumer().offsetsForTimes(times);
+            } catch (InterruptException end) { // as Spark expects it of a query that is stopped
+                throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
+            }
+            Map<TopicPartition, Long> ends = new HashMap<>();
+            to.forEach((place, latest) -> {
+                OffsetAndTimestamp first = found.get(place);
+                long end = first == null ? latest : Math.min(first.offset(), latest);
+                ends.put(place, Math.max(end, start(place)));
+            });
+            return ends;
+        }
+
+        /** As many of the records before these ends as a batch may have, partition by partition. */
+        Map<TopicPartition, Long> some(Map<TopicPartition, Long> ends, long most) {
+            List<TopicPartition> places = new ArrayList<>(ends.keySet());
+            places.sort(order);
+            Map<TopicPartition, Long> found = new HashMap<>();
+            long left = most;
+            for (TopicPartition place : places) {
+                long taken = Math.min(left, ends.get(place) - start(place));
+                found.put(place, start(place) + taken);
+                left -= taken;
+            }
+            return found;
+        }
+
+        private long start(TopicPartition place) {
+            return from.getOrDefault(place, 0L);
+        }
+    }
+
+    private static Map<TopicPartition, Long> parse(String offsets) {
+        Map<TopicPartition, Long> found = new HashMap<>();
+        try {
+            JsonNode topics = JSON.readTree(offsets);
+            topics.properties().forEach(topic -> topic.getValue().properties().forEach(each ->
+                found.put(
+                    new TopicPartition(topic.getKey(), Integer.parseInt(each.getKey())),
+                    each.getValue().asLong())));
+        } catch (JsonProcessingException problem) {
+            throw new IllegalArgumentException(offsets, problem);
+        }
+        return found;
+    }
+
+    private static String print(Map<TopicPartition, Long> offsets) {
+        Map<String, Map<String, Long>> topics = new TreeMap<>();
+        offsets.forEach((place, offset) -> topics.computeIfAbsent(place.topic(), name -> new TreeMap<>())
+            .put(String.valueOf(place.partition()), offset));
+        try {
+            return JSON.writeValueAsString(topics);
+        } catch (JsonProcessingException problem) {
+            throw new IllegalStateException(problem);
+        }
+    }
+}

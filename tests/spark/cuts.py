@@ -1,0 +1,75 @@
+"""A random query of ``tests.cuts`` on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ksql.base.records import OutRecord
+from ksql.catalog.topic import Topic
+from ksql.dataflow.load import load
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import PersistentQuery
+    from ksql.dataflow.program import Program
+    from ksql.spark.spec import QuerySpec
+    from tests.cuts.cases import Case, Event
+    from tests.spark.conftest import Desk
+
+
+def ready(
+    desk: Desk, made: Case, query: PersistentQuery, program: Program[OutRecord], **more: Any
+) -> QuerySpec:
+    """The query, to be started; its topics exist."""
+    for name in (*program.topics, made.sink):
+        desk.admin.create(Topic(name, made.partitions))
+    spec: QuerySpec = desk.spec("copy", program.topics, made.sink)
+    return replace(
+        spec,
+        plan_json=query.plan,
+        stages=program.stages,
+        partitions=made.buckets,
+        sink_topic=made.sink,
+        loader=load,
+        **more,
+    )
+
+
+def write(desk: Desk, events: Iterable[Event]) -> None:
+    """Write them to their partitions, in their order."""
+    for event in events:
+        desk.sender.send(
+            event.topic,
+            event.key_bytes,
+            event.value_bytes,
+            timestamp=event.timestamp,
+            partition=event.partition,
+        )
+    desk.sender.flush()
+
+
+def difference(
+    desk: Desk, made: Case, wanted: Iterable[OutRecord], events: Sequence[Event]
+) -> str | None:
+    """What to look at if the results of a key are others than these."""
+    found = [(each.key, each.value, each.timestamp, None) for each in desk.read(made.sink)]
+    # tasks that read several partitions side by side write under other keys in any order
+    ordered = made.shape != "moved"
+    mine, theirs = (_per_key(each, ordered=ordered) for each in (found, wanted))
+    if mine == theirs:
+        return None
+    keys = [key for key in {**mine, **theirs} if mine.get(key) != theirs.get(key)]
+    unlike = [f"{key!r}: {mine.get(key)} instead of {theirs.get(key)}" for key in keys]
+    return "\n".join([*made.statements, *map(str, events), *unlike])
+
+
+def _per_key(records: Iterable[OutRecord], *, ordered: bool) -> dict[bytes | None, list[Any]]:
+    """The results of each key; partitions of a result have no order among them."""
+    found: dict[bytes | None, list[Any]] = {}
+    for key, value, timestamp, _ in records:
+        found.setdefault(key, []).append((timestamp, value or b""))
+    for key, results in found.items():
+        if key is None or not ordered:
+            results.sort()
+    return found
