@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 class Apart:
     """The spaces of a store whose names begin alike."""
 
+    __slots__ = ("_get", "_prefix", "_put", "_store")
+
     def __init__(self, store: Store, prefix: bytes) -> None:
         self._store = store
         self._prefix = prefix
+        # bound once: they are called for every group
+        self._get, self._put = store.get, store.put
 
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
         """Fetch those keys together."""
@@ -28,11 +32,11 @@ class Apart:
 
     def get(self, space: bytes, key: bytes) -> Any:
         """The value, or None."""
-        return self._store.get(self._prefix + space, key)
+        return self._get(self._prefix + space, key)
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
         """Set the value."""
-        self._store.put(self._prefix + space, key, value)
+        self._put(self._prefix + space, key, value)
 
     def delete(self, space: bytes, key: bytes) -> None:
         """Forget the key."""
