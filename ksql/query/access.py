@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import bound as b
 from ksql.stores.base import after
+from ksql.types.format import capabilities
 from ksql.types.model import BYTES, STRING
 from ksql.types.schema import WINDOWEND, WINDOWSTART
 
@@ -151,7 +152,8 @@ def _lookups(alternative: Iterable[Bound], key: Sequence[Column]) -> list[tuple[
 def _in_order_of_bytes(source: DataSource) -> bool:
     """Whether the keys' bytes are in the order of their values."""
     key = source.schema.key
-    return len(key) == 1 and key[0].type in (STRING, BYTES) and source.key_format.name == "KAFKA"
+    plain = capabilities(source.key_format.name).plain_texts
+    return plain and len(key) == 1 and key[0].type in (STRING, BYTES)
 
 
 _EVERYTHING = ((None, None), (b"", None))

@@ -56,6 +56,7 @@ class Capabilities:
     unwraps: bool = True  # a single column can stand alone
     wraps_by_default: bool = True  # a single value column without WRAP_SINGLE_VALUE
     unwraps_keys: bool = True  # a single key column stands alone
+    plain_texts: bool = False  # a text is its own bytes, so that bytes are in the order of texts
     most_columns: int | None = None
     fixed_columns: bool = False  # its readers refuse records with columns more or fewer
     properties: frozenset[str] = frozenset()
@@ -91,7 +92,12 @@ CAPABILITIES: Final[dict[str, Capabilities]] = {
             properties=frozenset({"delimiter"}),
         ),
         Capabilities(
-            "KAFKA", joins_and_groups=False, wraps=False, wraps_by_default=False, most_columns=1
+            "KAFKA",
+            joins_and_groups=False,
+            wraps=False,
+            wraps_by_default=False,
+            plain_texts=True,
+            most_columns=1,
         ),
         Capabilities("NONE", wraps=False, unwraps=False, wraps_by_default=False, most_columns=0),
     )
