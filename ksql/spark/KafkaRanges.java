@@ -35,15 +35,15 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * Spark's Kafka source, but for two things, each an option of its own.
  *
- * <p>{@code ksql.ranges}: its rows are not records; each range of a partition is one row that names
- * it. {@code ksql.sources}, the topics in their order: a query that is behind takes micro-batches
+ * <p>{@code rangesOnly}: its rows are not records; each range of a partition is one row that names
+ * it. {@code topicOrder}, the topics in their order: a query that is behind takes micro-batches
  * that end at one time in all partitions, see {@link TimeCut}.
  *
  * <p>Which offsets there are, what a checkpoint says and whether records were lost before the batch
  * was planned is all decided by Spark's own stream.
  */
 public class KafkaRanges implements TableProvider {
-    static final String RANGES = "ksql.ranges";
+    static final String RANGES = "rangesOnly";
     static final StructType SCHEMA = new StructType()
         .add("topic", DataTypes.StringType)
         .add("partition", DataTypes.IntegerType)

@@ -41,7 +41,7 @@ final class TimeCut implements AutoCloseable {
 
     /** Reads the options of a source; null if its batches are cut by number. */
     static TimeCut of(CaseInsensitiveStringMap options) {
-        String topics = options.get("ksql.sources");
+        String topics = options.get("topicOrder");
         if (topics == null) {
             return null;
         }

@@ -84,9 +84,9 @@ def kafka_source(
         "groupIdPrefix": spec.application,
     }
     if spec.reader is not None:
-        options["ksql.ranges"] = "true"
+        options["rangesOnly"] = "true"
     if spec.stages:  # the order of records counts
-        options["ksql.sources"] = ",".join(spec.topics)
+        options["topicOrder"] = ",".join(spec.topics)
     source = session.readStream.format(SOURCE).options(**options).load()
     return source if spec.reader is not None else source.selectExpr(*SOURCE_COLUMNS)
 

@@ -77,7 +77,7 @@ def test_the_records_are_read_or_the_ranges_in_which_they_are_named(reader, rang
     session = Session()
     kafka_source(session, spec_with({}, reader=reader), lambda _topic: 1)
     assert session.form == SOURCE
-    assert session.told.get("ksql.ranges") == ranges
+    assert session.told.get("rangesOnly") == ranges
     assert session.told["maxOffsetsPerTrigger"] == "500000"
     assert shipment(spec_with({}, reader=reader)).reader == (reader and (("a", "b"),))
 
@@ -91,7 +91,7 @@ def test_whether_all_records_must_be_there_travels_with_the_query(wanted):
 def test_with_state_a_query_that_is_behind_takes_its_records_by_time(stages, sources):
     session = Session()
     kafka_source(session, spec_with({}, stages=stages), lambda _topic: 1)
-    assert session.told.get("ksql.sources") == sources
+    assert session.told.get("topicOrder") == sources
 
 
 def test_the_jar_is_made_of_the_sources_next_to_it():
