@@ -112,12 +112,12 @@ def test_a_push_query_over_a_websocket(server, http):
 @pytest.mark.parametrize(
     ("sql", "last", "code"),
     [
-        (f"SELECT K, C FROM {T} WHERE K='k3';", "row", 1000),
+        ("SELECT K, C FROM {} WHERE K='k3';", "row", 1000),
         ("SELECT * FROM NOTHING_THERE;", "error_code", 1003),
     ],
 )
 def test_a_pull_query_over_a_websocket_and_one_that_is_wrong(http, sql, last, code):
-    request = quote(json.dumps({"ksql": sql}))
+    request = quote(json.dumps({"ksql": sql.format(T)}))
     url = http.url.replace("http:", "ws:") + f"/ws/query?request={request}"
     frames = []
     with connect(url, proxy=None) as web, contextlib.suppress(ConnectionClosed):
