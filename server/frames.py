@@ -66,7 +66,7 @@ async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> N
     try:
         if request.command_sequence_number is not None:
             await door.call(door.service.await_command, request.command_sequence_number)
-        stream = await door.call(
+        stream = await door.begin(
             door.service.query,
             request.ksql,
             request.streams_properties,

@@ -108,7 +108,7 @@ async def _answer(
     made: Callable[[ResultStream], Form] = form
     if properties["request"].get(DEBUG, "").lower() == "true" and issubclass(form, StreamedRows):
         made = partial(form, source_host=door.service.host)
-    stream = await door.call(
+    stream = await door.begin(
         door.service.query,
         text,
         properties["session"],

@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,21 @@ def test_a_websocket_lives_so_long() -> None:
         frames, code, reason = heard(web)
         assert stream.ended.wait(30)
     assert (len(frames), code, reason) == (3, 1001, "open for longer than 0.2 s")
+
+
+def test_a_client_that_leaves_before_its_query_has_begun_ends_it() -> None:
+    stream, go = FakeStream([DATA]), threading.Event()
+
+    def slow() -> FakeStream:
+        assert go.wait(30)
+        return stream
+
+    with serving(FakeService(stream=slow), longest_s=0.2) as (place, app):
+        with opened(place) as web:
+            assert heard(web)[:2] == ([], 1001)
+        go.set()
+        assert stream.ended.wait(30)
+        assert app.state.door.running == 0
 
 
 @pytest.mark.parametrize(
