@@ -6,7 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
@@ -91,7 +91,6 @@ class RunningQuery:
         self._over = False
         self._batch_at_start: int | None = None
         self._origins: Mapping[str, str] = {}
-        self._bound = 0
 
     @property
     def query_id(self) -> str:
@@ -156,7 +155,6 @@ class RunningQuery:
         query = self._hands.launch(self._spec)
         with self._changed:
             self._batch_at_start = batch
-            self._bound = self._spec.first_records or self._spec.max_records
             self._origins = {topic: known.get(topic, "") for topic in self._spec.topics}
             self.tally.begin(self._spec.incarnation)
             self._query = query
@@ -430,9 +428,10 @@ class RunningQuery:
         if spec is None or not spec.max_bytes or not self.tally.record_bytes:
             return
         wanted = records_within(spec, self.tally.record_bytes)
-        if not wanted <= self._bound * _FITS <= wanted * _FITS**2:
+        bound = spec.first_records or spec.max_records
+        if not wanted <= bound * _FITS <= wanted * _FITS**2:
             self._hands.bound(query, wanted)
-            self._bound = wanted
+            self._spec = replace(spec, first_records=wanted)  # the next launch begins with it
 
     def wake(self) -> None:
         """If it rests, have it tried again at the next look, as if it had not failed before."""

@@ -55,7 +55,7 @@ class Tally:
     def __init__(self) -> None:
         self._life: str | None = None
         self.record_bytes = 0.0
-        """The mean size of the records of the last batch that had any; 0 if none is known."""
+        """The mean size of the records of this launch's last batch that had any; 0: none had."""
         self._clear()
 
     def begin(self, life: str | None) -> None:
@@ -63,6 +63,7 @@ class Tally:
         if self._life not in (None, life):
             self._clear()
         self._life = life
+        self.record_bytes = 0.0  # what waited for the launch has set its own bound
 
     def _clear(self) -> None:
         self.totals = Totals()

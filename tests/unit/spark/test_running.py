@@ -411,3 +411,27 @@ def test_its_batches_are_bound_anew_when_their_records_change_much(desk):
         tally.record_bytes = size
         query.supervise()
     assert bound == [10, 1000, 1]
+
+
+def test_a_query_that_failed_is_launched_with_the_bound_that_it_had(desk):
+    """What has come meanwhile is as large as what came before; the first launch found nothing."""
+    launched = []
+    desk.query()
+    spec = replace(desk.spec, max_records=1000, max_bytes=10_000)
+    tally = Sized()
+
+    def launch(spec):
+        launched.append(spec.first_records)
+        return desk._launch(spec)
+
+    hands = Hands(lambda: spec, launch, desk._finish)
+    retry = RetryPolicy(initial_ms=0, max_ms=0)
+    query = RunningQuery(spec.place, hands, retry, tally, desk._note)
+    query.start()
+    tally.record_bytes = 100.0
+    query.supervise()
+    desk.lives[-1].fail("the broker went away")
+    while len(launched) < 2:
+        query.supervise()
+        query.await_tried(1)
+    assert launched == [None, 100]

@@ -62,6 +62,13 @@ def test_the_size_of_a_record_is_that_of_the_last_batch_that_had_any(monkeypatch
     assert made.record_bytes == 12.0
 
 
+def test_a_launch_goes_by_no_size_from_before_it(monkeypatch):
+    """Its own bound is by what waits for it."""
+    made = tallied(monkeypatch, batch(1, ingest={"errors": 0, "ahead": None, "bytes": 50}))
+    made.begin(None)
+    assert made.record_bytes == 0.0
+
+
 def test_a_query_without_state_holds_nothing(monkeypatch):
     assert tallied(monkeypatch, batch(1, tally={"produced": 6, "errors": 0})).held() == ()
 
