@@ -86,7 +86,7 @@ def surroundings(
         directory=state.queries,
         consumer=java_client(kafka),
         producer={k: str(v) for k, v in kafka.producer().items()},
-        reader={k: str(v) for k, v in kafka.consumer(**READING).items()},
+        reader=range_client(kafka),
         log_topic=log_topic,
         functions=functions,
         limits=limits(settings),
@@ -104,11 +104,24 @@ def java_client(kafka: KafkaSettings) -> dict[str, str]:
         for name, value in kafka.properties.items()
         if name.split(".")[0] in ("security", "sasl", "ssl")
     }
+    return found | _isolation(kafka) | {"bootstrap.servers": kafka.bootstrap}
+
+
+def range_client(kafka: KafkaSettings) -> dict[str, str]:
+    """Return the client properties of the workers' consumers, under librdkafka's names."""
+    found = kafka.consumer(**READING) | _isolation(kafka)
+    return {name: str(value) for name, value in found.items()}
+
+
+def _isolation(kafka: KafkaSettings) -> dict[str, str]:
+    """Return the level at which queries read, if one is set; the server's own readers have theirs.
+
+    Records are read at the level at which Spark has planned a batch: that says where it ends.
+    """
     for scope in ("ksql.streams.consumer.", "ksql.streams.", ""):
         if level := kafka.properties.get(f"{scope}{ISOLATION}"):
-            found[ISOLATION] = level
-            break
-    return found | {"bootstrap.servers": kafka.bootstrap}
+            return {ISOLATION: level}
+    return {}
 
 
 def failure_log(kafka: KafkaSettings, topic: str | None) -> FailureLog | None:

@@ -21,9 +21,16 @@ def test_the_java_client_gets_the_address_and_what_opens_the_door() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "ksql.streams.", "ksql.streams.consumer."])
-def test_the_java_client_reads_at_the_level_that_was_set(prefix: str) -> None:
-    found = client({f"{prefix}isolation.level": "read_uncommitted"})
-    assert found["isolation.level"] == "read_uncommitted"
+def test_queries_read_at_the_level_that_was_set_whoever_reads(prefix: str) -> None:
+    given = {"bootstrap.servers": "kafka:9092", f"{prefix}isolation.level": "read_uncommitted"}
+    kafka = KafkaSettings.from_properties(given)
+    for found in (compose.java_client(kafka), compose.range_client(kafka)):
+        assert found["isolation.level"] == "read_uncommitted"
+
+
+def test_workers_read_what_is_committed_if_nothing_else_was_set() -> None:
+    found = compose.range_client(KafkaSettings("kafka:9092"))
+    assert found["isolation.level"] == "read_committed"
 
 
 def test_a_file_that_does_not_load_is_told_and_the_others_count(
