@@ -181,7 +181,7 @@ class Engine:
                 self._replacements.release(query_id)
                 if carrying.cancelled_by and not self._ended:
                     self._unlike.add(query_id)  # a step back may have started it once more
-                    self._tidy()
+                    self._tidy_or_try_again()
 
     def _count(self, carrying: Carrying, work: Callable[[], None]) -> None:
         """Do the work that ends with the command in the log, and what follows from that."""
@@ -240,10 +240,13 @@ class Engine:
                 case _:
                     continue
         self._promises.add(carrying.offset, changes)
+        self._tidy_or_try_again()
+        self._tell(carrying, "SUCCESS", carrying.prepared.message)
+
+    def _tidy_or_try_again(self) -> None:
         self._tidy()
         if not self.settled:
             self.on_doubt()
-        self._tell(carrying, "SUCCESS", carrying.prepared.message)
 
     def _tidy(self) -> None:
         """Bring what runs, and the topics, to what the catalog says; what fails is left for later.

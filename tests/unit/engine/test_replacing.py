@@ -101,6 +101,18 @@ def test_what_ends_its_query_ends_it(it, text):
     assert it.again().runner.running == {}
 
 
+def test_what_could_not_be_ended_behind_it_is_tried_again(it):
+    woken = []
+    with replacing(it) as future:
+        it.world.execute("TERMINATE CTAS_N_1;")
+        it.world.engine.on_doubt = lambda: woken.append(1)
+        it.strikes.at = {"forget": ServerError("Kafka is away")}
+    assert isinstance(lost(future), ReplacementCancelled)
+    assert woken
+    it.world.engine.settle()
+    assert it.world.engine.settled
+
+
 def test_a_pause_leaves_the_old_plan_for_its_resumption(it):
     with replacing(it) as future:
         it.world.execute("PAUSE CTAS_N_1;")
