@@ -11,10 +11,12 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis import bound as b
 from ksql.stores.base import after
+from ksql.types import decimals, model
 from ksql.types.format import capabilities
 from ksql.types.model import BYTES, STRING
 from ksql.types.schema import WINDOWEND, WINDOWSTART
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from ksql.analysis.bound import Bound
     from ksql.catalog.model import DataSource
+    from ksql.types.model import SqlType
     from ksql.types.schema import Column
 
 _MOST_LOOKUPS = 1000
@@ -129,14 +132,16 @@ def alternatives(expr: Bound) -> list[list[Bound]] | None:
 
 def _lookups(alternative: Iterable[Bound], key: Sequence[Column]) -> list[tuple[Any, ...]] | None:
     choices: dict[str, list[Any]] = {}
+    types = {column.name: column.type for column in key}
     for part in alternative:
         match part:
             case b.Compare("=", b.Column(name), b.Const(value)) | b.Compare(
                 "=", b.Const(value), b.Column(name)
             ):
-                choices.setdefault(name, [value])
+                choices.setdefault(name, _equal_keys(value, types.get(name)))
             case b.In(b.Column(name), options) if all(isinstance(o, b.Const) for o in options):
-                values = [o.value for o in options if isinstance(o, b.Const)]
+                consts = (o.value for o in options if isinstance(o, b.Const))
+                values = (v for c in consts for v in _equal_keys(c, types.get(name)))
                 choices.setdefault(name, list(dict.fromkeys(values)))
             case _:
                 continue
@@ -144,6 +149,21 @@ def _lookups(alternative: Iterable[Bound], key: Sequence[Column]) -> list[tuple[
         return None
     product = itertools.product(*(choices[column.name] for column in key))
     return list(itertools.islice(product, _MOST_LOOKUPS + 1))
+
+
+def _equal_keys(value: Any, type_: SqlType | None) -> list[Any]:
+    """The keys that equal a constant, as their type has them: 1.50 for 1.5, 1 for 1.0."""
+    try:
+        match type_:
+            case model.Decimal() if value is not None:
+                number = decimals.exact_double(value) if isinstance(value, float) else value
+                return [decimals.fitter(type_, exact=True)(Decimal(number))]
+            case model.INTEGER | model.BIGINT if isinstance(value, Decimal):
+                return [int(value)] if value == value.to_integral_value() else []
+            case _:
+                return [value]
+    except ArithmeticError:  # it has more digits than such a key
+        return []
 
 
 # --- ranges

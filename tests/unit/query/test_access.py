@@ -88,3 +88,47 @@ def test_sessions_of_a_key_are_in_the_order_of_their_ends():
 def test_alternatives_give_what_either_allows():
     assert Windows(5, 9) | Windows(1, 7, 3, 4) == Windows(1, 9, 0, 2**63 - 1)
     assert Windows(first_start=5, last_start=4).ends(10) == (5, 4)
+
+
+NUMBERS = World(
+    """
+CREATE STREAM D (P DECIMAL(5, 2), I INT, X DOUBLE) WITH (KAFKA_TOPIC='d', PARTITIONS=1);
+CREATE TABLE BY_P WITH (KEY_FORMAT='JSON') AS SELECT P AS K, COUNT(*) AS C FROM D GROUP BY P;
+CREATE TABLE BY_I WITH (KEY_FORMAT='JSON') AS SELECT I AS K, COUNT(*) AS C FROM D GROUP BY I;
+CREATE TABLE BY_J WITH (KEY_FORMAT='JSON') AS SELECT I AS K, COUNT(*) AS C FROM D GROUP BY I;
+CREATE TABLE BY_X WITH (KEY_FORMAT='JSON') AS SELECT X AS K, COUNT(*) AS C FROM D GROUP BY X;
+"""
+)
+NUMBERS.feed("d", *((None, {"P": n, "I": n, "X": n}, 1) for n in range(3)))
+NUMBERS.feed("d", (None, {"P": 1.5, "I": None, "X": 1.5}, 2))
+
+
+@pytest.mark.parametrize(
+    ("table", "literal", "found"),
+    [
+        ("BY_P", "1.5", ["1.50"]),
+        ("BY_P", "1.500", ["1.50"]),
+        ("BY_P", "1.50e0", ["1.50"]),
+        ("BY_P", "1.501", []),
+        ("BY_P", "1000", []),
+        ("BY_P", "2", ["2.00"]),
+        ("BY_P", "-0.0", ["0.00"]),
+        ("BY_I", "1.0", ["1"]),
+        ("BY_I", "1.5", []),
+        ("BY_I", "9999999999", []),
+        ("BY_X", "1", ["1.0"]),
+        ("BY_X", "1.50", ["1.5"]),
+    ],
+)
+def test_a_number_is_looked_up_as_its_column_has_it(table, literal, found):
+    text = f"SELECT K FROM {table} WHERE K = {literal} AND C + 1 > 0;"
+    query, tables = bound(text, NUMBERS)
+    assert [str(row.values[0]) for batch in query.batches() for row in batch] == found
+    assert (tables.ranges, tables.scans) == ([], 0)
+
+
+def test_a_number_is_looked_up_as_its_column_has_it_in_a_join():
+    text = "SELECT a.K FROM BY_I a JOIN BY_J b ON a.K = b.K WHERE b.K = 1.0;"
+    query, tables = bound(text, NUMBERS)
+    assert [row.values for batch in query.batches() for row in batch] == [(1,)]
+    assert tables.scans == 0
