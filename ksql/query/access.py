@@ -218,6 +218,8 @@ def _limits(alternative: Iterable[Bound], name: str) -> Iterator[tuple[str, Any]
     """The comparisons of a column with constants, the column on the left, and how it begins."""
     for part in alternative:
         match part:
+            case b.Compare(_, b.Const(None), _) | b.Compare(_, _, b.Const(None)):
+                continue  # as good as false
             case b.Compare(op, b.Column(column), b.Const(value)) if column == name:
                 yield op, value
             case b.Compare(op, b.Const(value), b.Column(column)) if column == name:

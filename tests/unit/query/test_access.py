@@ -132,3 +132,16 @@ def test_a_number_is_looked_up_as_its_column_has_it_in_a_join():
     query, tables = bound(text, NUMBERS)
     assert [row.values for batch in query.batches() for row in batch] == [(1,)]
     assert tables.scans == 0
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "K <= CAST(NULL AS STRING)",
+        "K >= 'a' AND K >= CAST(NULL AS STRING)",
+        "K = CAST(NULL AS STRING) OR K > 'c'",
+        "K BETWEEN CAST(NULL AS STRING) AND 'b'",
+    ],
+)
+def test_nothing_is_compared_with_null(condition):
+    assert answer(f"SELECT K FROM N WHERE {condition};", WORLD) == []
