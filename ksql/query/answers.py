@@ -19,13 +19,16 @@ from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.projection import Namer, check_unique, items
 from ksql.base.errors import StatementError
 from ksql.compile.compile import Projection, compile_projection
+from ksql.formats.implementation import within
+from ksql.formats.table import MapInKey
 from ksql.query.grouped import Groups
 from ksql.query.ordering import NotOrderable, Room, SortKey, in_order, orderable
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import collect
+from ksql.types import model
 from ksql.types.model import BIGINT, BOOLEAN, INTEGER
-from ksql.types.schema import ROWTIME
+from ksql.types.schema import ROWTIME, Column, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -131,6 +134,8 @@ class _Binder:
                 shown = describe(self.scope.named(expr))
                 raise StatementError(f"Duplicate GROUP BY expression: {shown}")
             name = each.name if isinstance(each, b.Column) else namer.name(expr)
+            if any(isinstance(type_, model.Map) for type_ in within(type_of(each))):
+                raise MapInKey(Column(name, type_of(each), Role.KEY))
             found.append(Named(name, each))
         return tuple(found)
 

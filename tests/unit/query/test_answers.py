@@ -121,6 +121,8 @@ def test_the_groups_are_the_key_of_the_result():
         ("SELECT COUNT(*) FROM R GROUP BY BIKE, BIKE;", "Duplicate GROUP BY expression: BIKE"),
         ("SELECT COUNT(*) FROM R GROUP BY COUNT(*);",
          "GROUP BY does not support aggregate functions"),
+        ("SELECT COUNT(*) FROM R GROUP BY MAP('a' := DOCK);",
+         "Map keys, including types that contain maps, are not supported"),
         ("SELECT COUNT(*) FROM R GROUP BY BIKE HAVING BIKE;", "Type error in HAVING expression"),
         ("SELECT ID, BIKE AS ID FROM R ORDER BY ID;", "Duplicate value columns"),
     ],
