@@ -34,6 +34,7 @@ _ENTRY: Final = re.compile(r"([\w.-]+)\s*\{([^}]*)\}\s*;")
 _FILE: Final = re.compile(r"""\bfile\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;]+))""")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _MD5: Final = "MD5:"
+_DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
 _OTHER_HASHES: Final = ("OBF:", "CRYPT:")
 
 
@@ -129,7 +130,7 @@ def _users(path: str) -> dict[str, tuple[str, frozenset[str]]]:
     found = {}
     for name, line in parse_properties(_text(path)).items():
         password, *roles = (part.strip() for part in line.split(","))
-        if not password or password.startswith(_OTHER_HASHES):
+        if not password or password.startswith(_OTHER_HASHES) or _is_no_digest(password):
             raise BadUsers(
                 f"the password of {name} in {path} cannot be read",
                 hint=f"Write it as it is, or as {_MD5} and its digest in hexadecimal.",
@@ -138,6 +139,10 @@ def _users(path: str) -> dict[str, tuple[str, frozenset[str]]]:
     if not found:
         raise BadUsers(f"the file {path} names no users")
     return found
+
+
+def _is_no_digest(password: str) -> bool:
+    return password.startswith(_MD5) and _DIGEST.fullmatch(password, len(_MD5)) is None
 
 
 def _text(path: str) -> str:

@@ -117,6 +117,8 @@ def test_a_jaas_file_that_leads_nowhere(
         ("", "names no users"),
         ("ada: CRYPT:x", "password of ada"),
         ("ada: OBF:x", "password of ada"),
+        ("ada: MD5:sesame", "password of ada"),
+        ("ada: MD5:ä", "password of ada"),
         ("ada:", "password of ada"),
         ("ada: ,admin", "password of ada"),
     ],
