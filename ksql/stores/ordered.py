@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 _ENTRY_BYTES = 150
 """What Python keeps for an entry besides its bytes: a tuple, two headers, a slot, a key's place."""
+
+_FEW = 64
+"""So many new keys are put in their places one by one: no look at all the others is needed."""
 
 
 class Ordered:
@@ -48,8 +52,13 @@ class Ordered:
     def between(self, lo: bytes | None, hi: bytes | None) -> list[Change]:
         """Return the changes of the keys ``lo <= key < hi`` in order."""
         last, order = self._last, self._order
-        if len(order) < len(last):
-            order += list(last)[len(order) :]
+        fresh = len(last) - len(order)
+        new = islice(reversed(last), fresh)
+        if fresh <= _FEW:
+            for key in new:
+                insort(order, key)
+        else:
+            order += new
             order.sort()  # the front is in order already, so this merges what is new into it
         start = 0 if lo is None else bisect_left(order, lo)
         stop = len(order) if hi is None else bisect_left(order, hi)
