@@ -12,6 +12,7 @@ from ksql.base.jars import jars
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader, Sender
+from ksql.kafka.ranges import READING
 from ksql.kafka.settings import KafkaSettings
 from ksql.spark.jvm import SparkSettings
 from ksql.spark.runtime import SparkRuntime
@@ -83,11 +84,17 @@ class Desk:
     def values(self, topic):
         return [json.loads(record.value) for record in self.read(topic)]
 
+    @property
+    def by_workers(self):
+        """The configuration with which the workers read, as they do by default."""
+        return {name: str(value) for name, value in self.kafka.consumer(**READING).items()}
+
     def spec(self, kind, source, sink, *, name="q", **plan_and_spec):
         fields = {k: plan_and_spec.pop(k) for k in list(plan_and_spec) if k in SPEC_FIELDS}
         plan = {"kind": kind, "sink": sink, "id": name, **plan_and_spec}
         sources = [source] if isinstance(source, str) else list(source)
         java = {"bootstrap.servers": self.kafka.bootstrap}
+        fields.setdefault("reader", self.by_workers)
         return QuerySpec(
             query_id=f"{name}_{self.folder.name}",
             plan_json=json.dumps(plan),

@@ -12,7 +12,6 @@ from confluent_kafka.admin import AdminClient
 from ksql.catalog.topic import Topic
 from ksql.kafka import epoch
 from ksql.kafka.client import Sender, TransactionalSender
-from ksql.kafka.ranges import READING
 from ksql.spark.spec import State
 from tests.spark.test_failures import await_state
 
@@ -30,7 +29,7 @@ def _closed():
 @pytest.fixture
 def by_workers(desk):
     """What a specification says of the workers' clients."""
-    return {name: str(value) for name, value in desk.kafka.consumer(**READING).items()}
+    return desk.by_workers
 
 
 def odd_records(desk, topic):
@@ -85,7 +84,7 @@ def test_both_roads_give_the_same_records(desk, start, by_workers, most):
     transactions(desk, two)
     odd_records(desk, appended)
     topics = one, two, appended
-    expected = told(desk, start, topics, name="spark")
+    expected = told(desk, start, topics, name="spark", reader=None)
     found = told(desk, start, topics, name="workers", reader=by_workers, max_records=most)
     assert found == expected
     assert {each["topic"] for each in found} == set(topics)
@@ -98,7 +97,7 @@ def test_what_was_never_committed_is_read_where_that_is_asked_for(desk, start, b
     transactions(desk, topic)
     level = {"isolation.level": "read_uncommitted"}
     java = {"bootstrap.servers": desk.kafka.bootstrap} | level
-    expected = told(desk, start, [topic], name="spark", consumer=java)
+    expected = told(desk, start, [topic], name="spark", reader=None, consumer=java)
     more = {"consumer": java, "reader": by_workers | level}
     assert told(desk, start, [topic], name="workers", **more) == expected
     assert len(expected) == 25
