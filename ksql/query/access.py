@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ksql.types.schema import Column
 
 _MOST_LOOKUPS = 1000
-_MOST_ALTERNATIVES = 100
+_MOST_ALTERNATIVES = 1000  # as many as ``where`` takes for look-ups
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _LATEST = 2**63 - 1
 _NO_TEXT = re.compile(r"[%_\\]")

@@ -145,3 +145,15 @@ def test_a_number_is_looked_up_as_its_column_has_it_in_a_join():
 )
 def test_nothing_is_compared_with_null(condition):
     assert answer(f"SELECT K FROM N WHERE {condition};", WORLD) == []
+
+
+@pytest.mark.parametrize(("keys", "counts", "scans"), [(101, 1, 0), (25, 40, 0), (26, 40, 1)])
+def test_as_many_alternatives_are_looked_up_as_need_no_scan(keys, counts, scans):
+    condition = " OR ".join(f"K = '{number}'" for number in range(keys - 1))
+    allowed = " OR ".join(f"C = {number + 10}" for number in range(counts))
+    text = f"SELECT K FROM N WHERE ({condition} OR K = 'b') AND ({allowed});"
+    query, tables = bound(text, WORLD)
+    assert [row.values for batch in query.batches() for row in batch] == [("b",)]
+    assert tables.scans == scans
+    if not scans:
+        bound(text, WORLD, **{"ksql.query.pull.table.scan.enabled": "false"})
