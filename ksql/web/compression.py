@@ -7,6 +7,7 @@ Source: RFC 9110, section 12.5.3.
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 _LEVEL: Final = 4
+_QUALITY: Final = re.compile(r"[01](\.[0-9]*)?")
 _LEAST_BYTES: Final = 500  # of an answer that is whole; a shorter one fits into a packet anyway
 
 
@@ -63,10 +65,7 @@ def coding(accepted: str) -> str | None:
     for part in accepted.lower().split(","):
         name, *parameters = (piece.strip() for piece in part.split(";"))
         quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
-        try:
-            wishes[name] = float(quality)
-        except ValueError:
-            wishes[name] = 0.0
+        wishes[name] = float(quality) if _QUALITY.fullmatch(quality) else 0.0
     other = wishes.get("*", 0.0)
     gzip, deflate = wishes.get("gzip", other), wishes.get("deflate", other)
     if max(gzip, deflate) <= 0:

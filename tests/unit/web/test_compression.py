@@ -29,6 +29,8 @@ LONG = b"a row of a table " * 100
         ("*", "gzip"),
         ("*;q=0", None),
         ("gzip;q=x", None),
+        ("gzip;q=nan", None),
+        ("gzip;q=inf, deflate", "deflate"),
     ],
 )
 def test_the_client_chooses(accepted, found):
