@@ -81,17 +81,18 @@ final class TimeCut implements AutoCloseable {
             return to;
         }
         long low = behind.count(behind.before(last)) == 0 ? last : 0;
+        long high = low;
         long step = FIRST_STEP_MS;
-        Map<TopicPartition, Long> best = behind.before(low);
-        Map<TopicPartition, Long> over = behind.before(low + step);
-        while (behind.count(over) <= most) {
+        Map<TopicPartition, Long> best;
+        Map<TopicPartition, Long> over = behind.before(low);
+        do {
             best = over;
-            low += step;
+            low = high;
+            high = low > Long.MAX_VALUE - step ? Long.MAX_VALUE : low + step;
             step *= 2;
-            over = behind.before(low + step);
-        }
-        long high = low + step;
-        while (high - low > 1 && behind.count(best) < most / 2) {
+            over = behind.before(high);
+        } while (behind.count(over) <= most);
+        while (high - low > 1 && 2 * behind.count(best) < most) {
             long middle = low + (high - low) / 2;
             Map<TopicPartition, Long> tried = behind.before(middle);
             if (behind.count(tried) <= most) {
@@ -103,8 +104,7 @@ final class TimeCut implements AutoCloseable {
             }
         }
         last = low;
-        long count = behind.count(best);
-        return count > most ? behind.some(best, most) : count > 0 ? best : behind.some(over, most);
+        return high - low > 1 ? best : behind.some(best, over, most);
     }
 
     @Override
@@ -141,8 +141,16 @@ final class TimeCut implements AutoCloseable {
             return count;
         }
 
-        /** The ends before the first record of each partition at this time or later. */
+        /**
+         * The ends before the first record of each partition at this time or later.
+         *
+         * <p>Brokers look at the whole partition: behind a record that is far ahead, all wait with it,
+         * also when it was taken long ago.
+         */
         Map<TopicPartition, Long> before(long time) {
+            if (time == Long.MAX_VALUE) {
+                return to;
+            }
             Map<TopicPartition, Long> times = new HashMap<>();
             to.keySet().forEach(place -> times.put(place, time));
             Map<TopicPartition, OffsetAndTimestamp> found;
@@ -160,15 +168,16 @@ final class TimeCut implements AutoCloseable {
             return ends;
         }
 
-        /** As many of the records before these ends as a batch may have, partition by partition. */
-        Map<TopicPartition, Long> some(Map<TopicPartition, Long> ends, long most) {
-            List<TopicPartition> places = new ArrayList<>(ends.keySet());
+        /** All before the first ends; then of those before the others as many as a batch may have. */
+        Map<TopicPartition, Long> some(
+                Map<TopicPartition, Long> all, Map<TopicPartition, Long> others, long most) {
+            List<TopicPartition> places = new ArrayList<>(others.keySet());
             places.sort(order);
             Map<TopicPartition, Long> found = new HashMap<>();
-            long left = most;
+            long left = Math.max(0, most - count(all));
             for (TopicPartition place : places) {
-                long taken = Math.min(left, ends.get(place) - start(place));
-                found.put(place, start(place) + taken);
+                long taken = Math.min(left, others.get(place) - all.get(place));
+                found.put(place, all.get(place) + taken);
                 left -= taken;
             }
             return found;
