@@ -5,6 +5,8 @@ QTT_CORPUS ?= ../shared/qtt
 RUN := .venv/bin/python
 PYTEST := $(RUN) -m pytest
 JOBS ?= 2
+# Of unit tests: more than cores, as many of them wait for threads, sockets and processes.
+PROCESSES ?= 4
 # Hashes for every platform and Python; no index is named, so any mirror serves.
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	--no-annotate -q
@@ -38,11 +40,11 @@ test: setup ## everything that CI runs
 	@$(MAKE) --no-print-directory kafka
 	@$(MAKE) --no-print-directory qtt
 
-check: setup ## the fast part: no JVM; on JOBS cores
+check: setup ## the fast part: no JVM
 	@$(MAKE) --no-print-directory -j2 fast lint types layers docs
 
 fast: setup
-	@KSQL_QUICK_TESTS=1 $(RUN) -m tests.parallel -j $(JOBS) tests/unit tests/golden
+	@KSQL_QUICK_TESTS=1 $(RUN) -m tests.parallel -j $(PROCESSES) tests/unit tests/golden
 
 fmt: setup ## format and fix what can be fixed
 	@$(RUN) -m ruff format .
@@ -63,7 +65,7 @@ docs: setup ## the documents as a site in build/docs; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 unit: setup ## no JVM
-	$(RUN) -m tests.parallel -j $(JOBS) tests/unit
+	$(RUN) -m tests.parallel -j $(PROCESSES) tests/unit
 
 golden: setup ## statement and expected text
 	$(PYTEST) -q tests/golden
@@ -72,7 +74,7 @@ spark: setup ## one Spark session
 	$(PYTEST) -q -m "not proof" tests/spark
 
 kafka: setup ## broker, server, CLI, replay
-	$(PYTEST) -q -n $(JOBS) --dist loadfile -m "not proof" tests/kafka
+	$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not proof" tests/kafka
 
 proof-crash: setup ## kills at every write of statements and batches; restarts, bad surroundings, standalone: long
 	$(PYTEST) -q -m proof tests/spark tests/kafka

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import re
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from qtt.driver import Drivers
     from qtt.model import Case, Result
 
+_ERRORS = 2
+_SILENCE_S = 900.0  # no case takes that long: it waits for something that never comes
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the cases; 0 only if nothing failed that is not listed as a gap."""
@@ -31,10 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.sample is not None:
         cases = stratified(cases, args.sample)
     results = []
-    for result in _results(args.driver, cases, args.jobs):
+    for result in _watched(_results(args.driver, cases, args.jobs)):
         results.append(result)
         if args.verbose or result.status == "failed":
             _say(f"{result.status:11} {result.seconds:7.2f} s  {result.id}")
+        if args.verbose and result.reason:
+            _say(f"    {result.reason}")
     if args.report is not None:
         report.write(args.report, args.driver, results)
     problems = report.judge(args.driver, results)
@@ -57,7 +64,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--sample", type=_positive, metavar="N", help="N cases, spread over the files"
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write a JSON report")
-    parser.add_argument("--verbose", action="store_true", help="a line for every case")
+    parser.add_argument(
+        "--verbose", action="store_true", help="a line for every case, its reason with it"
+    )
     return parser.parse_args(argv)
 
 
@@ -99,6 +108,18 @@ def stratified(cases: Sequence[Case], count: int) -> list[Case]:
         return list(cases)
     step = len(cases) / count
     return [cases[int(index * step)] for index in range(count)]
+
+
+def _watched(results: Iterator[Result]) -> Iterator[Result]:
+    """Pass the results on; when none comes for long, show every thread's stack and end."""
+    renew = partial(faulthandler.dump_traceback_later, _SILENCE_S, exit=True, file=_ERRORS)
+    try:
+        renew()
+        for result in results:
+            renew()
+            yield result
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _results(driver: str, cases: Sequence[Case], jobs: int) -> Iterator[Result]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.base.records import Headers
 
@@ -53,6 +53,26 @@ class Bench(Protocol):
 
     def records(self, topic: str) -> list[Actual]:
         """The log of a topic."""
+
+
+class Served(Bench, Protocol):
+    """The same with a server in front of it, for REST cases."""
+
+    url: str
+    patience_s: float
+    """How long an answer may be wrong because its table is still filling."""
+    timeout_s: float
+    """How long nothing may come."""
+
+
+SERVED: Final = {
+    "auto.offset.reset": "earliest",
+    "cache.max.bytes.buffering": "0",
+    "ksql.query.push.v2.enabled": "true",
+    "ksql.query.pull.table.scan.enabled": "true",
+    "ksql.headers.columns.enabled": "true",
+}
+"""The configuration of such a server."""
 
 
 class Arrived:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import TYPE_CHECKING, Final
 
+from ksql.base.config import Settings
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
 from ksql.formats.schema_registry import MemoryRegistry, Reference, subject_name
 from ksql.local.driver import MemoryRunner, MemoryTopics
 from ksql.statements.services import QueryHealth, Request, Services
 from ksql.statements.table import HANDLERS
+from qtt import rest
 from qtt.compare import Actual
-from qtt.driver import Arrived
+from qtt.driver import SERVED, Arrived
 from qtt.extensions import FUNCTIONS
-from qtt.model import Unsupported
+from qtt.memory import MemoryService, hosted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from ksql.base.config import Settings
     from ksql.catalog.catalog import Catalog
     from ksql.catalog.topic import Topic
     from ksql.formats.schema_registry import Registered, Registry, Schema
@@ -37,7 +39,7 @@ class LocalDriver:
     Each query runs to its end in its turn.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
         self._topics = MemoryTopics()
         self._registry = MemoryRegistry()
         self._runner = MemoryRunner(self._topics, FUNCTIONS, self._registry)
@@ -50,7 +52,7 @@ class LocalDriver:
         )
         self._references = itertools.count(_REFERENCES)
         self._services = Services(
-            engine=self._engine, monitor=NoMonitor(), writer=self, now_ms=lambda: 0
+            engine=self._engine, monitor=NoMonitor(), writer=self, now_ms=now_ms
         )
 
     @property
@@ -115,6 +117,31 @@ class LocalDriver:
         """Nothing outlives the object."""
 
 
+class LocalServed(LocalDriver):
+    """The same behind HTTP: what INSERT VALUES writes passes through the queries at once."""
+
+    patience_s = 0.0
+    timeout_s = 120.0
+
+    def __init__(self) -> None:
+        super().__init__(now_ms=lambda: int(time.time() * 1000))
+        self.url = ""
+        self.service = MemoryService(self._engine, self._topics, self._services, Settings(SERVED))
+
+    def begin(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: object = None,
+    ) -> Arrived:
+        """Write a record of INSERT VALUES, and let every query process it."""
+        found = super().begin(topic, key, value, timestamp, headers)
+        self.feed([])
+        return found
+
+
 class NoMonitor:
     """A monitor of a service that has no running parts."""
 
@@ -164,9 +191,13 @@ class LocalDrivers:
         return LocalDriver()
 
     def serve(self, case: Case) -> None:
-        """There is no server in memory."""
-        del case
-        raise Unsupported("a case for a running server's REST interface")
+        """Run a REST case on a server of its own, in memory.
+
+        Raises: Unsupported, Mismatch.
+        """
+        driver = LocalServed()
+        with hosted(driver.service) as driver.url:
+            rest.play(case, driver)
 
     def close(self) -> None:
         """Nothing is shared."""

@@ -21,27 +21,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ksql.syntax.parser import RawStatement
+    from qtt.driver import Served
     from qtt.model import Case, RestPart
-    from qtt.served import ServedDriver
 
-_PATIENCE_S: Final = 30.0
 _REST_S: Final = 0.1
-_TIMEOUT_S: Final = 60.0
 _STARTS_WITH: Final = "|starts_with"
 _ACCEPT: Final = {"query": V1_JSON, "queryProto": V1_PROTOBUF}
 _NOT_YET: Final = "is not supported yet"
 
 
-def play(case: Case, driver: ServedDriver) -> None:
+def play(case: Case, driver: Served) -> None:
     """Send the case's requests and compare the answers.
 
     Raises: Mismatch, Unsupported.
     """
     part = case.rest
     assert part is not None  # noqa: S101 - narrows the type for the only caller
-    topics.prepare(case, driver, Settings(), partitions=1)
-    with httpx.Client(base_url=driver.url, timeout=_TIMEOUT_S) as http:
-        talk = _Talk(http, part.properties)
+    topics.prepare(case, driver, Settings(), _partitions(case))
+    with httpx.Client(base_url=driver.url, timeout=driver.timeout_s) as http:
+        talk = _Talk(http, part.properties, driver.patience_s)
         try:
             answers = _answers(case, part, driver, talk)
         except Refused as error:
@@ -54,6 +52,14 @@ def play(case: Case, driver: ServedDriver) -> None:
         check_answer(f"answer {index}", want, got, ordered=part.ordered)
     if len(answers) < len(part.responses):
         raise Mismatch(f"{len(part.responses)} answers expected, {len(answers)} came")
+
+
+def _partitions(case: Case) -> int:
+    """How many partitions a topic has for which the case names no number.
+
+    One, so that all records have an order; but as many as a listed topic: it may be joined with it.
+    """
+    return max((topic.partitions for topic in case.topics), default=1)
 
 
 # --- requests
@@ -73,6 +79,7 @@ class Refused(Exception):
 class _Talk:
     http: httpx.Client
     properties: Mapping[str, Any]
+    patience_s: float
 
     def admin(self, sql: str) -> list[Any]:
         answer = self.http.post("/ksql", json=self._body(sql))
@@ -105,7 +112,7 @@ class _Talk:
         return body
 
 
-def _answers(case: Case, part: RestPart, driver: ServedDriver, talk: _Talk) -> list[Any]:
+def _answers(case: Case, part: RestPart, driver: Served, talk: _Talk) -> list[Any]:
     admin, queries = requests(case)
     answers = [{"admin": entity} for entity in talk.admin(admin)] if admin else []
     inputs = [wire.raw(record, driver) for step in case.steps for record in step.inputs]
@@ -141,7 +148,7 @@ def _asked(
     talk: _Talk, kind: str, query: RawStatement, want: Any, *, ordered: bool
 ) -> dict[str, list[Any]]:
     """A query's answer; tables may still be filling, so a pull query is asked again."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + talk.patience_s
     while True:
         found = {kind: talk.query(query.text, accept=_ACCEPT[kind])}
         if want is None or _is_push(query) or time.monotonic() > deadline:
@@ -241,11 +248,11 @@ def _check_part(where: str, want: Any, got: Any) -> None:
                 raise Mismatch(f"{where}: {tokens.dump(want)} expected, {tokens.dump(got)} found")
 
 
-def _check_outputs(case: Case, driver: ServedDriver) -> None:
+def _check_outputs(case: Case, driver: Served) -> None:
     """The first records of each topic; there may be more."""
     for topic in dict.fromkeys(record.topic for record in case.outputs):
         expected = [record for record in case.outputs if record.topic == topic]
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + driver.patience_s
         while len(found := driver.records(topic)) < len(expected):
             if time.monotonic() > deadline:
                 break

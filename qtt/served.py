@@ -10,7 +10,9 @@ from ksql.app.service import KsqlService
 from ksql.base.config import Settings
 from ksql.formats.schema_registry import subject_name
 from ksql.kafka.topics import KafkaTopics
+from qtt.driver import SERVED
 from qtt.kafka import await_queries, read_topic, register_import
+from qtt.memory import ANYWHERE_FREE
 from server.hosting import behind_http
 from server.listeners import bind, parse_listeners, url_of
 
@@ -26,20 +28,18 @@ if TYPE_CHECKING:
     from qtt.driver import RawInput
     from qtt.spark import SparkDrivers
 
-_ANYWHERE_FREE: Final = "http://127.0.0.1:0"
 _SETTINGS: Final = {
-    "auto.offset.reset": "earliest",
-    "cache.max.bytes.buffering": "0",
+    **SERVED,
     "ksql.query.trigger.interval.ms": "10",
-    "ksql.query.push.v2.enabled": "true",
-    "ksql.query.pull.table.scan.enabled": "true",
-    "ksql.headers.columns.enabled": "true",
     "ksql.logging.processing.topic.auto.create": "false",
 }
 
 
 class ServedDriver:
     """The requirements of a REST case besides the server's own interface."""
+
+    patience_s = 90.0
+    timeout_s = 180.0
 
     def __init__(self, shared: SparkDrivers, service: KsqlService, url: str) -> None:
         self.url = url
@@ -106,7 +106,7 @@ def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[Serve
     made: set[str] = set()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        sockets = bind(parse_listeners(_ANYWHERE_FREE))
+        sockets = bind(parse_listeners(ANYWHERE_FREE))
         for sock in sockets:
             stack.callback(sock.close)
         service = KsqlService(

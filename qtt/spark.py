@@ -31,8 +31,9 @@ from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topics import KafkaTopics
 from ksql.registry.errors import ReferenceExists
 from ksql.spark.jvm import SparkSettings
-from ksql.spark.runner import SparkRunner, Surroundings
+from ksql.spark.runner import SparkRunner
 from ksql.spark.runtime import SparkRuntime
+from ksql.spark.surroundings import Surroundings
 from ksql.statements.services import Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from qtt.model import Case
 
 _IDS = frozenset({"KEY_SCHEMA_ID", "VALUE_SCHEMA_ID"})
+_ANSWER_S = 30.0
 _SETTINGS = {"ksql.query.trigger.interval.ms": "10"}
 
 
@@ -117,7 +119,7 @@ def _compare_nothing(url: str) -> None:
         {"Content-Type": "application/json"},
         method="PUT",
     )
-    with urllib.request.urlopen(request):  # noqa: S310 - our own server
+    with urllib.request.urlopen(request, timeout=_ANSWER_S):  # noqa: S310 - our own server
         pass
 
 

@@ -12,7 +12,19 @@ from ksql.web.compression import Compression
 from ksql.web.guarded import guard
 from server import description, errors
 from server.context import Door
-from server.routes import cluster, health, info, inserts, ksql, query, status, websocket
+from server.often import Often
+from server.routes import (
+    cluster,
+    health,
+    info,
+    inserts,
+    ksql,
+    query,
+    reports,
+    status,
+    stores,
+    websocket,
+)
 from server.signin import SignIn
 
 if TYPE_CHECKING:
@@ -28,6 +40,8 @@ ROUTERS = (
     info.router,
     health.router,
     cluster.router,
+    stores.router,
+    reports.router,
 )
 
 
@@ -65,6 +79,7 @@ def create_app(
     errors.install(app)
     access = access or Access()
     app.state.max_line_bytes = access.max_body_bytes
+    app.add_middleware(Often, answers=query.OFTEN)
     app.add_middleware(Compression)
     if users is not None:
         app.add_middleware(SignIn, users=users)

@@ -6,17 +6,22 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 
 from ksql.base.errors import KsqlError, NotReady, StatementError
 from ksql.functions.user.watch import Overrun
-from ksql.statements.answers import Health
+from ksql.query.pull import TableNotReady
+from ksql.query.results import is_quick
+from ksql.statements.answers import Health, RequestFailed
 from server.errors import ClusterTerminated, ShuttingDown
+from server.whole import Whole
 
 if TYPE_CHECKING:
     from ksql.app.service import KsqlService
+    from ksql.query.replicated import Caller
+    from ksql.query.results import ResultStream, TextStream
 
 log = logging.getLogger(__name__)
 
@@ -26,9 +31,12 @@ C = TypeVar("C", bound="Closeable")
 State = Literal["INITIALIZING", "READY", "TERMINATING", "TERMINATED"]
 
 STATEMENT_THREADS = 32
+PEER_THREADS = 16  # they wait for stores only
 STREAM_THREADS = 160  # one waits for each running query; the limit of push queries is 100
 HEALTH_AGE_S = 5.0
 _LOOK_S = 0.05
+_FIRST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 0.5
 
 
 class Closeable(Protocol):
@@ -60,16 +68,28 @@ class Door:
     ) -> None:
         """``health_age_s``: how long a verdict on the service's health is given again."""
         self._service = service
-        self.state = state
+        self._state = state
         self._health_age_s = health_age_s
         self._calls = 0
         self._ending_soon: set[Closeable] = set()
         self._cut: set[Closeable] = set()
         self._statements = ThreadPoolExecutor(STATEMENT_THREADS, "statement")
         self._streams = ThreadPoolExecutor(STREAM_THREADS, "stream")
+        self._peers = ThreadPoolExecutor(PEER_THREADS, "peer")
         self._running: set[Closeable] = set()
         self._lock = threading.Lock()
         self._health: tuple[float, Health] | None = None
+
+    @property
+    def state(self) -> State:
+        """Return what the door does; a service that was terminated elsewhere answers no more."""
+        if self._state == "READY" and self._service.terminated:
+            self._state = "TERMINATED"
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state = state
 
     @property
     def service(self) -> KsqlService:
@@ -102,6 +122,64 @@ class Door:
             starting.add_done_callback(self._unwanted)
             raise
 
+    async def query(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        left: Callable[[], Awaitable[bool]],
+        asked: Caller,
+        tombstones: bool = True,
+    ) -> ResultStream | TextStream:
+        """Start a query of the service; wait without a thread for a table that is not ready.
+
+        ``left`` says whether the client is still there to wait. A quick query is run to its end,
+        one that waits for nothing without any other thread.
+        Raises: RequestFailed.
+        """
+        began = time.monotonic()
+        while True:
+            try:
+                found = self.service.at_once(text, properties, asked)
+                if found is not None:
+                    return _ended(found)
+                return await self.begin(
+                    _begun,
+                    self.service.query,
+                    text,
+                    properties,
+                    variables,
+                    tombstones=tombstones,
+                    asked=asked,
+                )
+            except RequestFailed as failed:
+                trouble = failed.error
+                if not isinstance(trouble, TableNotReady):
+                    raise
+                if not await self._becomes_ready(trouble, began + trouble.patience_s, left):
+                    raise
+
+    async def _becomes_ready(
+        self, trouble: TableNotReady, deadline: float, left: Callable[[], Awaitable[bool]]
+    ) -> bool:
+        """Ask now and then whether a table is ready; False if it is not in time.
+
+        Raises: ShuttingDown.
+        """
+        pause_s = _FIRST_PAUSE_S
+        self._calls += 1
+        try:
+            while time.monotonic() < deadline and not await left():
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+                _ = self.service  # raises while it ends
+                if await self.call(trouble.is_ready):
+                    return True
+        finally:
+            self._calls -= 1
+        return False
+
     def _unwanted(self, started: asyncio.Future[C]) -> None:
         if not started.cancelled() and started.exception() is None:
             self._close(started.result())
@@ -109,6 +187,10 @@ class Door:
     async def wait(self, work: Callable[[], T]) -> T:
         """Run one step of a stream in a thread; such steps may block long and are many."""
         return await asyncio.get_running_loop().run_in_executor(self._streams, lambda: _told(work))
+
+    async def peer(self, work: Callable[[], T]) -> T:
+        """Run a step of another server's request, in threads that wait for no other server."""
+        return await asyncio.get_running_loop().run_in_executor(self._peers, work)
 
     def opened(self, stream: Closeable, *, ends_soon: bool = False) -> None:
         """Remember a running query; one that ends soon by itself may do so when the server ends."""
@@ -170,6 +252,7 @@ class Door:
         """Give the threads back; the last thing that happens."""
         self._statements.shutdown(wait=False)
         self._streams.shutdown(wait=False)
+        self._peers.shutdown(wait=False)
 
     async def health(self) -> Health:
         """Return the service's health, asked for once in a while."""
@@ -187,6 +270,18 @@ class UserFunctionEnded(StatementError):
             what,
             hint="Mend the function, or raise ksql.udf.timeout.ms or ksql.udf.memory.max.bytes.",
         )
+
+
+def _begun(
+    query: Callable[P, ResultStream | TextStream], *args: P.args, **kwargs: P.kwargs
+) -> ResultStream | TextStream:
+    """Start a query; to take the rows of a quick one at once saves three changes of threads."""
+    return _ended(query(*args, **kwargs))
+
+
+def _ended(stream: ResultStream | TextStream) -> ResultStream | TextStream:
+    """Take the rows of a query if they are there at once."""
+    return Whole.of(stream) if is_quick(stream) else stream
 
 
 def _told(work: Callable[[], T]) -> T:

@@ -111,8 +111,12 @@ async def _told(_request: Request, error: Exception) -> Response:
 
 
 async def _plain(_request: Request, error: Exception) -> Response:
-    """Paths, methods and media types that are not there: HTTP's own words, as plain text."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
+    return plain_response(error)
+
+
+def plain_response(error: HTTPException) -> Response:
+    """Return HTTP's own words, as plain text: for paths and media types that are not there."""
     return PlainTextResponse(
         HTTPStatus(error.status_code).phrase, status_code=error.status_code, headers=error.headers
     )

@@ -13,11 +13,14 @@ from typing import Any, Final
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect
 
-from ksql.query.results import ResultStream, TextStream
+from ksql.query.replicated import Caller
+from ksql.query.results import ResultStream, TextStream, token_of
+from ksql.replicas.token import asked
 from ksql.statements.entities import FieldInfo
 from server.context import Door
 from server.errors import ShuttingDown, streamed_body
-from server.rows import StreamedRows
+from server.rows import StreamedRows, token_object
+from server.signin import authorization
 from server.streaming import counter
 from server.values import dumps
 from server.wire import KsqlRequest, to_wire
@@ -66,11 +69,15 @@ async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> N
     try:
         if request.command_sequence_number is not None:
             await door.call(door.service.await_command, request.command_sequence_number)
-        stream = await door.begin(
-            door.service.query,
+        stream = await door.query(
             request.ksql,
             request.streams_properties,
             request.session_variables,
+            left=_stays,
+            asked=Caller(
+                credentials=authorization(websocket.scope),
+                token=asked(request.request_properties),
+            ),
         )
         pull = stream.kind == "pull"
         door.opened(stream, ends_soon=pull)
@@ -90,6 +97,11 @@ async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> N
     await _close(websocket, DONE, "done")
 
 
+async def _stays() -> bool:
+    """Return False: the work for a client that leaves its websocket is cancelled."""
+    return False
+
+
 async def _frames(door: Door, stream: ResultStream | TextStream) -> AsyncIterator[str]:
     if stream.kind == "print":
         lines = stream.lines()
@@ -105,6 +117,9 @@ async def _frames(door: Door, stream: ResultStream | TextStream) -> AsyncIterato
             found = form.row(row)
             sent(len(found))
             yield found.decode()
+    if (made := token_of(stream)) is not None and not door.has_cut(stream):
+        token = await door.wait(made)
+        yield token_object(token.text()).decode()
 
 
 async def _until_left(websocket: WebSocket) -> None:

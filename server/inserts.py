@@ -13,6 +13,7 @@ from fastapi import Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from ksql.replicas.token import Token
 from ksql.statements.answers import UnknownField
 from ksql.statements.inserts import RowWriter
 from ksql.statements.services import Delivery
@@ -87,7 +88,9 @@ class InsertsResponse(Response):
         more: AsyncIterator[list[bytes]],
         form: AckForm,
         media_type: str,
+        token: Token | None = None,
     ) -> None:
+        """``token``: what the client has seen before; with it acknowledgements have tokens, too."""
         super().__init__(media_type=media_type)
         del self.headers["content-length"]
         self._door = door
@@ -95,6 +98,7 @@ class InsertsResponse(Response):
         self._first = first
         self._more = more
         self._form = form
+        self._token = token
         self._sequence = 0
         self._ended = False
 
@@ -155,15 +159,18 @@ class InsertsResponse(Response):
     def _ack(self, begun: Delivery | dict[str, Any]) -> dict[str, Any]:
         told = begun if isinstance(begun, dict) else self._outcome(begun)
         sequence, self._sequence = self._sequence, self._sequence + 1
-        status = "error" if told else "ok"
+        status = "error" if "error_code" in told else "ok"
         return {"status": status, "seq": sequence, **told}
 
     def _outcome(self, delivery: Delivery) -> dict[str, Any]:
         try:
-            delivery.wait()
+            written = delivery.wait()
         except Exception as error:  # noqa: BLE001 - as above
             return self._told(error)
-        return {}
+        if self._token is None or written is None:
+            return {}
+        self._token = self._token.with_({(written.topic, written.partition): written.end})
+        return {"consistencyToken": self._token.text()}
 
     def _told(self, error: Exception) -> dict[str, Any]:
         body = streamed_body(error)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
+from ksql.base.garbage import settle
 from ksql.web.access import Access
 from server.app import create_app
 from server.context import Door
@@ -48,9 +49,10 @@ def build_service(configuration: Mapping[str, str]) -> KsqlService:
     return service
 
 
-def run_server(configuration: Mapping[str, str], build: Build = build_service) -> None:
+def run_server(configuration: Mapping[str, str], build: Build = build_service) -> bool:
     """Run until SIGTERM, SIGINT or SIGHUP; returns after a graceful stop.
 
+    Returns: whether it ended to be started anew: another server has taken over from this one.
     Raises: StartError, before anything was started (a port in use) or after everything was stopped.
     """
     began = time.monotonic()
@@ -58,11 +60,13 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     doors = open_doors(configuration)
     sys.stderr.write("ksql is starting: Kafka, Spark and the queries take 10 seconds or more\n")
     last = LastResort()
+    service = build(configuration)
     try:
-        asyncio.run(_serve(build(configuration), doors, users, configuration, began, last))
+        asyncio.run(_serve(service, doors, users, configuration, began, last))
     finally:
         last.disarm()
         doors.close()
+    return service.again
 
 
 async def _serve(
@@ -89,6 +93,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop_or_die, stop, last)
+    service.on_lost = lambda: loop.call_soon_threadsafe(stop.set)
     answering = asyncio.gather(*(each.serve() for each in servers))
     try:
         ready = functools.partial(_say_ready, service, doors.urls, reach, known, began)
@@ -148,6 +153,7 @@ async def _run(
             log.info("start_given_up", extra={"reason": str(starting.exception())})
         return
     await starting
+    settle()
     door.state = "READY"
     await asyncio.to_thread(ready)
     await stop.wait()
@@ -197,7 +203,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         configuration = read_configuration(arguments.config, arguments.override)
         for odd in odd_properties(configuration):
             sys.stderr.write(f"ksql server: warning: {odd}\n")
-        run_server(configuration)
+        if run_server(configuration):
+            sys.stderr.write("ksql server: another server has taken over; this one begins anew\n")
+            sys.stderr.flush()
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
     except KsqlError as error:
         sys.stderr.write(f"ksql server: {error.text()}\n")
         return 1

@@ -8,11 +8,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Protocol
 
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
 from ksql.query.results import ResultRow, ResultStream
+from ksql.replicas.asking import standing_form
+from ksql.replicas.routed import Freshness
 from ksql.types.format import Format
 from ksql.types.schema import Column, Role
 from server.values import dumps, row_converter
@@ -39,8 +42,27 @@ class Form(Protocol):
     def error(self, body: dict[str, Any]) -> bytes:
         """Return an error after the header; ``footer`` still follows."""
 
+    def consistency(self, info: list[dict[str, Any]]) -> bytes:
+        """Return which copies of tables the rows are of; behind the last row."""
+
+    def token(self, text: str) -> bytes:
+        """Return the token that names what was read; behind the last row."""
+
     def footer(self, final_message: str | None) -> bytes:
         """Return the bytes after the last row."""
+
+
+def copies_form(found: Iterable[Freshness]) -> list[dict[str, Any]]:
+    """Return the copies that an answer is of as JSON has them."""
+    return [
+        {
+            "table": each.table,
+            "partition": each.partition,
+            "host": each.host,
+            **standing_form(each.standing),
+        }
+        for each in found
+    ]
 
 
 def schema_text(columns: Sequence[Column], *, keys: bool) -> str:
@@ -49,8 +71,17 @@ def schema_text(columns: Sequence[Column], *, keys: bool) -> str:
     return ", ".join(map(str, shown))
 
 
-def _values(columns: Sequence[Column]) -> Values:
+@lru_cache(maxsize=256)
+def _values(columns: tuple[Column, ...]) -> Values:
     return row_converter([column.type for column in columns]) or (lambda values: values)
+
+
+@lru_cache(maxsize=256)
+def _described(columns: tuple[Column, ...]) -> dict[str, list[str]]:
+    return {
+        "columnNames": [column.name for column in columns],
+        "columnTypes": [str(column.type) for column in columns],
+    }
 
 
 class Delimited:
@@ -60,12 +91,8 @@ class Delimited:
     first, before, after, last = b"", b"", b"\n", b""
 
     def __init__(self, stream: ResultStream) -> None:
-        self._values = _values(stream.columns)
-        self._header = {
-            "queryId": stream.query_id,
-            "columnNames": [column.name for column in stream.columns],
-            "columnTypes": [str(column.type) for column in stream.columns],
-        }
+        self._values = _values(tuple(stream.columns))
+        self._header = {"queryId": stream.query_id, **_described(tuple(stream.columns))}
 
     def header(self) -> bytes:
         """Return the header object."""
@@ -80,6 +107,14 @@ class Delimited:
     def error(self, body: dict[str, Any]) -> bytes:
         """Return the error object as one more value."""
         return self.before + dumps(body) + self.after
+
+    def consistency(self, info: list[dict[str, Any]]) -> bytes:
+        """Return an object as one more value."""
+        return self.before + dumps({"consistencyInfo": info}) + self.after
+
+    def token(self, text: str) -> bytes:
+        """Return an object as one more value."""
+        return self.before + dumps({"consistencyToken": text}) + self.after
 
     def footer(self, final_message: str | None) -> bytes:
         """Return the end of the array, if it is one."""
@@ -101,7 +136,7 @@ class StreamedRows:
         """``source_host``: which server the rows are of, for clients that ask for it."""
         schema = schema_text(stream.columns, keys=stream.kind == "pull")
         self._header = {"queryId": stream.query_id, "schema": schema}
-        self._values = _values(stream.columns)
+        self._values = _values(tuple(stream.columns))
         self._after = _source(source_host) if source_host and stream.kind == "pull" else b"}"
 
     def header(self) -> bytes:
@@ -124,6 +159,14 @@ class StreamedRows:
         """Return an errorMessage object."""
         return b",\n" + dumps({"errorMessage": body})
 
+    def consistency(self, info: list[dict[str, Any]]) -> bytes:
+        """Return a consistencyInfo object."""
+        return b",\n" + dumps({"consistencyInfo": info})
+
+    def token(self, text: str) -> bytes:
+        """Return a consistencyToken object."""
+        return b",\n" + token_object(text)
+
     def footer(self, final_message: str | None) -> bytes:
         """Return the end; a query that reads records says why it ended."""
         if final_message:
@@ -144,6 +187,11 @@ class ProtobufRows(StreamedRows):
 
     def _content(self, values: tuple[Any, ...]) -> bytes:
         return b'"protobufBytes":"' + base64.b64encode(self._message(values)) + b'"'
+
+
+def token_object(text: str) -> bytes:
+    """Return a token as an object among those of rows."""
+    return dumps({"consistencyToken": {"consistencyToken": text}})
 
 
 def _source(host: str) -> bytes:

@@ -67,6 +67,14 @@ class SignIn:
         await send({"type": f"{of}.body", "body": body})
 
 
+def authorization(scope: Scope) -> str:
+    """Return a request's credentials as the header that carries them; empty without any."""
+    found = credentials(scope)
+    if found is None:
+        return ""
+    return f"Basic {base64.b64encode(':'.join(found).encode()).decode()}"
+
+
 def credentials(scope: Scope) -> tuple[str, str] | None:
     """Return the user and password of a request; None without any that can be read."""
     scheme, _, token = next(

@@ -9,14 +9,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
+from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ksql.query.results import ResultRow, ResultStream, TextStream, is_counted
+from ksql.query.results import (
+    ResultRow,
+    ResultStream,
+    TextStream,
+    freshness_of,
+    is_counted,
+    is_dated,
+    token_of,
+)
 from server.context import Door
 from server.errors import ShuttingDown, streamed_body
-from server.rows import Form
+from server.rows import Form, copies_form
 from server.values import dumps
+from server.whole import Whole
 from server.wire import DELIMITED
 
 PLAIN = "text/plain; charset=utf-8"
@@ -45,6 +55,24 @@ class QueryResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._door.closed(self._stream)
+
+
+def whole_response(
+    whole: Whole, form_of: Callable[[ResultStream], Form], media_type: str, scope: Scope
+) -> Response:
+    """Return the rows of a query that has ended, in one piece where the protocol allows it."""
+    scope.setdefault("state", {})["query_id"] = whole.query_id
+    form = form_of(whole)
+    body = form.header() + form.rows(whole.rows) + form.footer(whole.final_message)
+    whole.sent(len(body))
+    if scope.get("http_version") == "2" and media_type == DELIMITED:
+        return StreamingResponse(_line_by_line(_pieces(body)), media_type=media_type)
+    return Response(body, media_type=media_type)
+
+
+async def _pieces(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 def counter(stream: ResultStream) -> Callable[[int], None]:
@@ -118,6 +146,12 @@ async def _row_chunks(
                 yield chunk
         if door.has_cut(stream):
             raise ShuttingDown
+        if is_dated(stream):
+            told = await door.wait(lambda: freshness_of(stream))
+            yield form.consistency(copies_form(told))
+        if (made := token_of(stream)) is not None:
+            token = await door.wait(made)
+            yield form.token(token.text())
     except Exception as error:  # noqa: BLE001 - the status is sent: the stream must report it
         yield form.error(streamed_body(error))
     yield form.footer(stream.final_message)

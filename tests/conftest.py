@@ -7,13 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from tests import bounds, reaper
+
 _HERE = Path(__file__).parent
 _RINGS = ("spark", "kafka")
+_REAPER = pytest.StashKey[object]()
 
 
-def pytest_configure():
+def pytest_configure(config):
     # a shell's background jobs ignore it, and so would every process that tests interrupt
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return  # all is done by the workers
+    longest_s = config.getoption("timeout") or config.getini("timeout")
+    config.pluginmanager.register(bounds.Watch(float(longest_s)))
+    config.stash[_REAPER] = reaper.start_reaper()
 
 
 def pytest_collection_modifyitems(items):
@@ -21,6 +29,7 @@ def pytest_collection_modifyitems(items):
         ring = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
         if ring in _RINGS:
             item.add_marker(ring)
+    bounds.limit_proofs(items)
 
 
 @pytest.fixture(scope="session")

@@ -139,7 +139,7 @@ class _Step:
             raise InvalidJoin(f"Invalid join condition: types don't match. Got {self._typed()}.")
         foreign = kind == "TABLE" and not self._on_left_key(left, left_expr)
         if foreign:
-            self._check_foreign()
+            self._check_foreign(left)
         equal, options = ((), ()) if foreign else self._key(left, left_expr, right_expr)
         return BoundJoin(
             kind=self.join.kind,
@@ -171,8 +171,9 @@ class _Step:
         homes = [self._home(expr, side) for expr, side in zip(exprs, sides, strict=True)]
         if homes[0].alias == homes[1].alias:
             raise InvalidJoin(
-                "Invalid join condition: both sides reference the same source. "
-                f"Got {describe(criteria)}."
+                "Each side of the join must reference exactly one source and not the same source. "
+                f"Left side references `{homes[0].alias}` and right references "
+                f"`{homes[1].alias}`: {describe(criteria)}"
             )
         if homes[0].alias == self.new.alias:
             return homes[1], exprs[1], exprs[0]
@@ -249,14 +250,19 @@ class _Step:
         )
         raise InvalidJoin(f"Invalid join condition: {what}. Got {self._qualified()}.")
 
-    def _check_foreign(self) -> None:
+    def _check_foreign(self, left: FromSource) -> None:
         if self.before is not None:
             raise InvalidJoin(
                 "Invalid join condition: foreign-key table-table joins are not supported as part "
                 f"of n-way joins. Got {self._qualified()}."
             )
-        if self.join.kind in ("RIGHT", "FULL"):
-            raise InvalidJoin(f"{self.join.kind} OUTER JOIN on a foreign key is not supported")
+        if self.join.kind == "RIGHT":
+            raise InvalidJoin("RIGHT OUTER JOIN on a foreign key is not supported")
+        if self.join.kind == "FULL":
+            raise InvalidJoin(
+                "Invalid join type: full-outer join not supported for foreign-key table-table "
+                f"join. Got {left.source.name} {kind_of(self.join)} {self.new.source.name}."
+            )
 
     def _on_left_key(self, left: FromSource, expr: Bound) -> bool:
         if self.before is None:

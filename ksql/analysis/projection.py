@@ -138,7 +138,7 @@ def _star(
     if term.source is None:
         yield from (Item(name, ex.Ref(name, span=term.span)) for name in relation.scope.extras)
     for each in chosen:
-        for name in _star_columns(each, persistent=persistent):
+        for name in _star_columns(each, bounds=joined or not persistent):
             shown = joined_name(each.alias, name) if joined else name
             yield Item(shown, ex.Ref(name, each.alias, span=term.span))
 
@@ -177,10 +177,14 @@ def _rekeyed_join(relation: Relation, rekeyed: Sequence[Item]) -> Iterator[Item]
     yield from (Item(name, ex.Ref(name)) for name in loose)
 
 
-def _star_columns(each: FromSource, *, persistent: bool) -> Iterator[str]:
+def _star_columns(each: FromSource, *, bounds: bool) -> Iterator[str]:
+    """Yield the names of a source's columns; ``bounds``: those of its window are columns, too.
+
+    Behind a join they are: the key of the result has one window, its sources had one each.
+    """
     schema = each.source.schema
     yield from (column.name for column in schema.key)
-    if each.source.window is not None and not persistent:
+    if each.source.window is not None and bounds:
         yield from (WINDOWSTART, WINDOWEND)
     yield from (column.name for column in schema.columns if column not in schema.key)
 

@@ -26,6 +26,26 @@ class TooManyWindows(StatementError):
         )
 
 
+class ShortRetention(StatementError):
+    """A retention that would drop windows to which records may still come."""
+
+    def __init__(
+        self, kind: str, size: int, grace: int, retention: int, *, span: Span | None
+    ) -> None:
+        store, size_, got = (
+            ("session", "the session inactivity gap", "gap")
+            if kind == "SESSION"
+            else ("window", "its window size", "size")
+        )
+        super().__init__(
+            f"The retention period of the {store} store Aggregate-Aggregate-Materialize must be no "
+            f"smaller than {size_} plus the grace period. "
+            f"Got {got}=[{size}], grace=[{grace}], retention=[{retention}]",
+            hint="Without GRACE PERIOD it is what the window is shorter than a day.",
+            span=span,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """A window clause; ``advance_ms`` equals the size of TUMBLING and is 0 for SESSION."""
@@ -47,23 +67,28 @@ def sizes(window: ast.Window, *, final: bool = False) -> Sizes:
     """
     size = window.size.ms
     advance = window.advance.ms if window.advance else (0 if window.kind == "SESSION" else size)
-    if size <= 0 or (window.kind == "HOPPING" and advance <= 0):
-        raise StatementError(
-            "A window's size and advance must be larger than zero.", span=window.span
-        )
-    if advance > size:
-        raise StatementError("A window cannot advance by more than its size.", span=window.span)
+    _check_size(window, size, advance)
     grace = window.grace.ms if window.grace else 0 if final else max(DAY_MS - size, 0)
     retention = window.retention.ms if window.retention else size + grace
     if retention < size + grace:
-        raise StatementError(
-            f"The retention of a window must not be shorter than its size and grace period: "
-            f"{retention} ms < {size + grace} ms.",
-            span=window.span,
-        )
+        raise ShortRetention(window.kind, size, grace, retention, span=window.span)
     return Sizes(
         kind=window.kind, size_ms=size, advance_ms=advance, grace_ms=grace, retention_ms=retention
     )
+
+
+def _check_size(window: ast.Window, size: int, advance: int) -> None:
+    """Refuse windows and gaps of no length, and windows that leave times out."""
+    if size <= 0 and window.kind == "SESSION":
+        raise StatementError("Gap time cannot be zero or negative.", span=window.span)
+    if size <= 0:
+        raise StatementError("Window size (sizeMs) must be larger than zero.", span=window.span)
+    if window.kind == "HOPPING" and not 0 < advance <= size:
+        raise StatementError(
+            "Window advancement interval should be more than zero and less than window duration "
+            f"which is {size} ms, but given advancement interval is: {advance} ms",
+            span=window.span,
+        )
 
 
 def check_overlap(window: ast.Window | None, most: int) -> None:

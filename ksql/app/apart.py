@@ -14,7 +14,7 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from queue import LifoQueue
+from queue import Empty, LifoQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.functions.spec import (
@@ -113,8 +113,9 @@ class Apart:
     def close(self) -> None:
         """End the processes that rest."""
         self._closed = True
-        while not self._idle.empty():
-            self._idle.get_nowait().end()
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait().end()
 
     def call(self, name: str, place: bytes, values: tuple[Any, ...]) -> Any:
         """Call a function.
@@ -129,10 +130,9 @@ class Apart:
             if isinstance(answer, Failed) and answer.fatal:
                 servant.end()
                 raise _told(name, answer.message)
+            self._idle.put(servant)
             if self._closed:
-                servant.end()
-            else:
-                self._idle.put(servant)
+                self.close()
         finally:
             self._free.release()
         if isinstance(answer, Failed):
@@ -140,9 +140,10 @@ class Apart:
         return answer
 
     def _taken(self) -> Servant:
-        if self._idle.empty():
+        try:
+            return self._idle.get_nowait()  # another caller may have taken the last one
+        except Empty:
             return Servant(self._sources, self._limits)
-        return self._idle.get()
 
     def _function(self, one: Function) -> Function:
         overloads = enumerate(one.overloads)

@@ -2,23 +2,145 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from ksql.app import belonging
+from ksql.app.cluster import own_host, own_server
+from ksql.app.monitor import Elsewhere
 from ksql.app.tenure import Tenure
+from ksql.base import lease
 from ksql.base.aside import Aside
+from ksql.base.errors import StartError
+from ksql.cluster.group import GroupMembers, group_name, member_name
+from ksql.cluster.members import Server
 from ksql.commands.log import topic_name
 from ksql.kafka.claims import Claim, KafkaClaims
+from ksql.kafka.claims import topic_name as claims_topic
+from ksql.kafka.membership import GroupMember
+from ksql.stores import formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from ksql.app.state import StateDir
     from ksql.base.config import Settings
     from ksql.kafka.admin import Admin
     from ksql.kafka.settings import KafkaSettings
+
+_log = logging.getLogger(__name__)
+_LOOKS: Final = 60
+_LOOK_S: Final = 0.25  # for longer than file systems keep what they know of a directory
+
+
+class NotShared(StartError):
+    """A server that would stand by without the checkpoints of the one in charge."""
+
+    def __init__(self, root: Path, other: Claim, what: str = "another directory") -> None:
+        super().__init__(
+            f"the state directory {root} is not the one of the server in charge",
+            detail=f"That one, on host {other.host}, uses {other.state_dir}, which is {what}. "
+            "Here the checkpoints would be missing when it ends.",
+            hint="Give all servers of the service one ksql.state.dir on a file system that they "
+            "share, and ksql.state.shared; or choose another ksql.service.id.",
+        )
+
+
+def share(
+    state: StateDir,
+    other: Claim,
+    claims: Callable[[], int],
+    sleep: Callable[[float], object] = time.sleep,
+) -> None:
+    """Check that the server in charge uses the same state directory, wherever it is mounted.
+
+    It renews its right to write in that directory with each claim. Where that is not seen, the
+    directory here is a copy. ``claims`` grows with each claim.
+
+    Raises: NotShared, KafkaUnreachable.
+    """
+    if other.state_id not in ("", state.identity.state_id):
+        raise NotShared(state.root, other)
+    if not other.state_id:
+        return
+    begun, first = claims(), state.lease_of(other.state_dir)
+    for _ in range(_LOOKS):
+        sleep(_LOOK_S)
+        if state.lease_of(other.state_dir) != first:
+            return
+    if claims() > begun:  # else it has ended meanwhile
+        raise NotShared(state.root, other, "the original of a copy here")
+
+
+def place(root: Path) -> str:
+    """Return what no copy of a directory has: the machine, as it runs now, and the file."""
+    found = root.stat()
+    return f"{lease.boot_id()}:{found.st_dev}:{found.st_ino}"
+
+
+def fit(
+    settings: Settings, kafka: KafkaSettings, admin: Admin, state: StateDir, aside: Aside
+) -> None:
+    """Check that the state and what is in Kafka belong together.
+
+    Raises: StateInDanger, KafkaUnreachable, KafkaDenied.
+    """
+    topic = topic_name(state.identity.service_id)
+    found = belonging.look(admin, kafka.bootstrap, admin.cluster_id(), topic)
+    belonging.check(state, found, settings.text("ksql.state.adopt"), aside)
+
+
+def settle(
+    settings: Settings,
+    kafka: KafkaSettings,
+    admin: Admin,
+    state: StateDir,
+    tenure: Tenure,
+    now_ms: Callable[[], int],
+) -> Path:
+    """Have the checkpoints of a shared directory for this server alone; return where they are.
+
+    Raises: StateInDanger, NotInCharge, StartError, KafkaUnreachable, KafkaDenied.
+    """
+    aside = Aside(state.aside, now_ms)
+    state.look_again()
+    fit(settings, kafka, admin, state, aside)
+    found = state.claim(tenure.confirm)
+    for ghost in state.ghosts():
+        aside.take(ghost, "checkpoint", "written by a server that had been replaced")
+    return found
+
+
+def fit_stores(admin: Admin, state: StateDir, now_ms: Callable[[], int]) -> None:
+    """Move this server's stores aside if they are of a service that was terminated since.
+
+    Query ids begin anew with the command topic, so that another table could be taken for its own.
+
+    Raises: KafkaUnreachable, StartError.
+    """
+    topic_id = admin.topic_id(topic_name(state.identity.service_id)) or ""
+    known = state.stores_of()
+    if known not in ("", topic_id) and state.stores.is_dir():
+        aside = Aside(state.aside, now_ms)
+        for place in sorted(state.stores.iterdir()):
+            aside.take(place, "store", "the command topic was made anew")
+    if topic_id != known:
+        state.stores_belong_to(topic_id)
+
+
+def has_ended(admin: Admin, state: StateDir) -> bool:
+    """Return whether another server has terminated the service: its command topic is gone.
+
+    Raises: KafkaUnreachable, StartError.
+    """
+    if admin.topic_id(topic_name(state.identity.service_id)) is not None:
+        return False
+    state.look_again()
+    return state.identity.ended
 
 
 def prepare(
@@ -36,18 +158,19 @@ def prepare(
     Raises: StateInDanger, KafkaUnreachable, KafkaDenied, KafkaRefused.
     """
     aside = Aside(state.aside, now_ms)
-    topic = topic_name(state.identity.service_id)
-    found = belonging.look(admin, kafka.bootstrap, admin.cluster_id(), topic)
-    belonging.check(state, found, settings.text("ksql.state.adopt"), aside)
+    if not state.shared:  # else the one that takes charge looks
+        fit(settings, kafka, admin, state, aside)
     keep_ms = settings.number("ksql.state.aside.retention.ms")
     identity = state.identity
     me = Claim(
         id=random_name(),
         host=platform.node(),
         pid=os.getpid(),
-        state_dir=str(state.root),
+        state_dir=str(state.own),
         state_id=identity.state_id,
         since_ms=now_ms(),
+        listener=own_host(settings),
+        place=place(state.root),
     )
     replicas = settings.number("ksql.internal.topic.replicas")
     claims = KafkaClaims(kafka, identity.service_id, replicas)
@@ -58,5 +181,42 @@ def prepare(
         identity.service_id,
         state.lease,
         on_lost=on_lost,
-        chore=lambda: aside.expire(keep_ms),
+        chore=lambda: _tidy(state, aside, keep_ms, now_ms()),
     )
+
+
+def _tidy(state: StateDir, aside: Aside, keep_ms: int, now_ms: int) -> None:
+    aside.expire(keep_ms)
+    try:
+        state.expire_places(aside, keep_ms, now_ms)
+    except OSError as problem:  # the next time will do
+        _log.warning("places_left", extra={"reason": str(problem)})
+
+
+def join(
+    settings: Settings, kafka: KafkaSettings, tenure: Tenure
+) -> tuple[GroupMembers, Callable[[], None]]:
+    """Join the servers of the service; return them, and the way to leave them."""
+    service_id, me = settings.text("ksql.service.id"), own_server(settings)
+    name = member_name(me, formats.KNOWN.newest)
+    member = GroupMember(kafka, group_name(service_id), claims_topic(service_id), name)
+
+    def in_charge() -> Server | None:
+        holder = tenure.holder()
+        return None if holder is None else Server.parse(holder.listener)
+
+    member.start()
+    return GroupMembers(me, member, in_charge), member.close
+
+
+def elsewhere(tenure: Tenure, me: Server) -> Elsewhere:
+    """Return what a server that is not in charge sees of the one that is."""
+    holder = tenure.holder()
+    if holder is None:
+        return Elsewhere(str(me), silent=True, troubled={})
+    return Elsewhere(holder.listener, not tenure.responsive(), dict(holder.troubled))
+
+
+def rank(members: GroupMembers) -> Callable[[Claim | None], int]:
+    """Return a server's place among those that could replace the holder of a claim."""
+    return lambda gone: members.rank(None if gone is None else Server.parse(gone.listener))

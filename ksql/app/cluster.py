@@ -1,7 +1,7 @@
 """The servers of the service as one of them knows them: who lives, and how far their stores are.
 
-A server alone knows itself. The reports of others over /heartbeat and /lag are kept and shown
-along with it.
+Reports over /heartbeat and /lag are kept of servers that are members, about stores that there are;
+which partitions a server holds follows from where they are placed.
 Source: KIP-535; ksqlDB developer guide, REST API, endpoint /clusterStatus.
 """
 
@@ -10,9 +10,11 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ksql.base.errors import NotFound
+from ksql.cluster.members import Server
+from ksql.query.storeroom import home_of
 from ksql.statements.cluster import (
     ActiveStandby,
     ClusterStatus,
@@ -22,21 +24,21 @@ from ksql.statements.cluster import (
     StateStoreLags,
 )
 from ksql.statements.entities import TopicPartition
+from ksql.web.access import ADVERTISED
+from ksql.web.tls import client_context
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
     from ksql.base.config import Settings
-    from ksql.catalog.catalog import Catalog
-    from ksql.catalog.model import DataSource
-    from ksql.kafka.admin import Admin
     from ksql.query.materialize import Materialized, Materializer
+    from ksql.query.shelf import Shelf
+    from ksql.replicas.holdings import Holdings
 
 ENABLED: Final = "ksql.heartbeat.enable"
 WINDOW: Final = "ksql.heartbeat.window.ms"
-ADVERTISED: Final = "ksql.advertised.listener"
 _DEFAULT_PORT: Final = 8088
-_MOST_OTHERS: Final = 1_000
 
 
 class HeartbeatsOff(NotFound):
@@ -55,102 +57,184 @@ class _Other:
 
 
 class Cluster:
-    """This server and those that have reported to it."""
+    """This server and the other members."""
 
     def __init__(
-        self, settings: Settings, admin: Admin, tables: Materializer, now_ms: Callable[[], int]
+        self,
+        settings: Settings,
+        holdings: Holdings,
+        shelf: Shelf,
+        tables: Materializer,
+        now_ms: Callable[[], int],
     ) -> None:
         self._enabled = settings.flag(ENABLED)
         self._window_ms = settings.number(WINDOW)
-        self.host = own_host(settings)
-        self._admin = admin
+        self.host = str(holdings.me)
+        self._holdings = holdings
+        self._shelf = shelf
         self._tables = tables
         self._now_ms = now_ms
-        self._others: dict[str, _Other] = {}
+        self._others: dict[Server, _Other] = {}
         self._lock = threading.Lock()
 
-    def status(self, catalog: Catalog) -> ClusterStatus:
-        """Return every server's status.
+    def status(self) -> ClusterStatus:
+        """Return every server's status; asks Kafka how far this server's topics are.
 
         Raises: HeartbeatsOff.
         """
         self._check()
-        now_ms = self._now_ms()
-        found = {self.host: self._own(catalog, now_ms)}
-        with self._lock:
-            others = dict(self._others)
-        for host, other in others.items():
-            alive = now_ms - other.heard_ms <= self._window_ms
-            found[host] = HostStatus(alive, other.heard_ms, {}, other.lags)
+        self._shelf.look()
+        now_ms, me = self._now_ms(), self._holdings.me
+        found = {str(me): HostStatus(True, now_ms, self._held(me), self.own_lags())}
+        for server in self._members():
+            other = self._known(server)
+            found[str(server)] = HostStatus(
+                now_ms - other.heard_ms <= self._window_ms,
+                other.heard_ms,
+                self._held(server),
+                other.lags,
+            )
         return ClusterStatus(found)
 
+    def own_lags(self) -> HostStoreLags:
+        """Return how far the stores of this server are, by the last look at their topics."""
+        found: dict[str, dict[str, LagInfo]] = {}
+        for (home, partition), standing in self._shelf.standings().items():
+            lag, table = standing.offset_lag, self._tables.of_home(home)
+            if lag is not None and table is not None:
+                info = LagInfo(standing.position, standing.position + lag, lag)
+                found.setdefault(_store(table), {})[str(partition)] = info
+        return HostStoreLags(
+            {name: StateStoreLags(lags) for name, lags in found.items()}, self._now_ms()
+        )
+
     def heard(self, host: str) -> None:
-        """Note that another server lives.
+        """Note that another server lives; one that is no member is not noted.
 
         Raises: HeartbeatsOff.
         """
         self._check()
-        with self._lock:
-            self._note(host, replace(self._known(host), heard_ms=self._now_ms()))
+        self._note(host, lambda known: replace(known, heard_ms=self._now_ms()))
 
     def reported(self, host: str, lags: HostStoreLags) -> None:
-        """Note how far another server's stores are.
+        """Note how far another member's stores are, those that there are.
 
         Raises: HeartbeatsOff.
         """
         self._check()
+        counts = {_store(table): table.count for table in self._tables.tables()}
+        kept = {
+            name: StateStoreLags(
+                {
+                    partition: lag
+                    for partition, lag in found.lag_by_partition.items()
+                    if partition.isdecimal() and int(partition) < counts[name]
+                }
+            )
+            for name, found in lags.state_store_lags.items()
+            if name in counts
+        }
+        told = HostStoreLags(kept, lags.update_time_ms)
+        self._note(host, lambda known: replace(known, lags=told))
+
+    # --- what reads want to know
+
+    def silent(self, server: Server) -> str:
+        """Return why a server is not worth asking, or nothing: it has stopped its heartbeats."""
+        if not self._enabled:
+            return ""
+        heard_ms = self._known(server).heard_ms
+        age_ms = self._now_ms() - heard_ms
+        if heard_ms == 0 or age_ms <= self._window_ms:
+            return ""
+        return f"its last heartbeat was {age_ms} ms ago"
+
+    def lags(self, home: str, partition: int) -> dict[Server, int]:
+        """Return how many offsets members' copies of a partition lack, as they have reported."""
+        table = self._tables.of_home(home)
+        if table is None:
+            return {}
+        name, number = _store(table), str(partition)
         with self._lock:
-            self._note(host, replace(self._known(host), lags=lags))
+            others = dict(self._others)
+        return {
+            server: found.lag_by_partition[number].offset_lag
+            for server, other in others.items()
+            if (found := other.lags.state_store_lags.get(name)) is not None
+            and number in found.lag_by_partition
+        }
 
     def _check(self) -> None:
         if not self._enabled:
             raise HeartbeatsOff
 
-    def _known(self, host: str) -> _Other:
-        return self._others.get(host) or _Other(0)
+    def _members(self) -> list[Server]:
+        """The other members."""
+        me = self._holdings.me
+        return [each for each in self._holdings.placement().servers if each != me]
 
-    def _note(self, host: str, other: _Other) -> None:
-        """Keep it, in place of the one that was silent longest when there are too many."""
-        if host == self.host:
-            return
-        self._others[host] = other
-        if len(self._others) > _MOST_OTHERS:
-            del self._others[min(self._others, key=lambda name: self._others[name].heard_ms)]
+    def _known(self, server: Server) -> _Other:
+        with self._lock:
+            return self._others.get(server) or _Other(0)
 
-    def _own(self, catalog: Catalog, now_ms: int) -> HostStatus:
-        tables = self._followed(catalog)
-        ends = self._admin.end_offsets(sorted({source.topic for source, _ in tables}))
-        queries = {str(source.created_by): _active(source, table) for source, table in tables}
-        lags = {
-            f"{source.created_by}#{source.name}": StateStoreLags(
-                {
-                    str(partition): _lag(part.reached, ends[part.place])
-                    for partition, part in sorted(table.parts.items())
-                }
-            )
-            for source, table in tables
-        }
-        return HostStatus(True, now_ms, queries, HostStoreLags(lags, now_ms))
+    def _note(self, host: str, change: Callable[[_Other], _Other]) -> None:
+        """Change what is known of a member; what is known of servers that left is forgotten."""
+        members = self._members()
+        with self._lock:
+            self._others = {each: self._others[each] for each in members if each in self._others}
+            for server in members:
+                if str(server) == host:
+                    self._others[server] = change(self._others.get(server) or _Other(0))
 
-    def _followed(self, catalog: Catalog) -> list[tuple[DataSource, Materialized]]:
-        stored = (source.queryable() for source in catalog.sources.values())
-        found = ((source, self._tables.table(source)) for source in stored if source is not None)
-        return [(source, table) for source, table in found if table is not None]
+    def _held(self, server: Server) -> dict[str, ActiveStandby]:
+        """The stores that are placed with a server, by query."""
+        placement = self._holdings.placement()
+        found: dict[str, ActiveStandby] = {}
+        for table in self._tables.tables():
+            source = table.source
+            roles: dict[str, tuple[TopicPartition, ...]] = {"ACTIVE": (), "STANDBY": ()}
+            for partition in range(table.count):
+                role = placement.role(server, source.topic, partition)
+                if role != "NONE":
+                    roles[role] += (TopicPartition(source.topic, partition),)
+            if any(roles.values()):
+                found[home_of(source)] = ActiveStandby(
+                    active_stores=(source.name,) if roles["ACTIVE"] else (),
+                    active_partitions=roles["ACTIVE"],
+                    stand_by_stores=(source.name,) if roles["STANDBY"] else (),
+                    stand_by_partitions=roles["STANDBY"],
+                )
+        return found
 
 
-def _active(source: DataSource, table: Materialized) -> ActiveStandby:
-    partitions = tuple(TopicPartition(source.topic, number) for number in sorted(table.parts))
-    return ActiveStandby(active_stores=(source.name,), active_partitions=partitions)
+def _store(table: Materialized) -> str:
+    """Return a table's name in lags: ``query#store``."""
+    return f"{home_of(table.source)}#{table.source.name}"
 
 
-def _lag(position: int, end: int) -> LagInfo:
-    return LagInfo(position, end, max(0, end - position))
+def own_scheme(settings: Settings) -> str:
+    """Return how servers of the service speak to each other: as others reach this one."""
+    return _own_url(settings).scheme or "http"
+
+
+def _own_url(settings: Settings) -> SplitResult:
+    return urlsplit(settings.text(ADVERTISED) or next(iter(settings.parts("listeners")), ""))
+
+
+def own_server(settings: Settings) -> Server:
+    """Return the address of this server for others."""
+    url = _own_url(settings)
+    return Server(url.hostname or "localhost", _DEFAULT_PORT if url.port is None else url.port)
+
+
+def own_tls(settings: Settings) -> ssl.SSLContext | None:
+    """Return with which keys and trust they do; None where they speak http.
+
+    Raises: NoPemStore, BadKeyStore, BadTrustStore.
+    """
+    return client_context(settings.server) if own_scheme(settings) == "https" else None
 
 
 def own_host(settings: Settings) -> str:
-    """Return the address of this server for others, as ``host:port``."""
-    listener = next(iter(settings.parts("listeners")), "")
-    url = urlsplit(settings.text(ADVERTISED) or listener)
-    host = url.hostname or "localhost"
-    port = _DEFAULT_PORT if url.port is None else url.port
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    """Return that address as ``host:port``."""
+    return str(own_server(settings))

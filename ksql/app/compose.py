@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ksql.app.cluster import ENABLED, own_scheme
+from ksql.app.configuration import SHARED
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
 from ksql.base.jars import jars
+from ksql.cluster.heart import Heart
+from ksql.cluster.members import Alone
 from ksql.functions.udf import load_sources
 from ksql.functions.user.watch import Limits
 from ksql.kafka.client import Sender
 from ksql.kafka.ranges import READING
 from ksql.spark.jvm import SparkSettings
-from ksql.spark.runner import Surroundings
 from ksql.spark.source import ISOLATION
 from ksql.spark.spec import RetryPolicy
+from ksql.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
     from pathlib import Path
 
     from ksql.app.state import StateDir
     from ksql.base.config import Settings
     from ksql.base.lease import Lease
+    from ksql.cluster.members import Members
     from ksql.functions.spec import Function
     from ksql.kafka.registry_client import RegistrySettings
     from ksql.kafka.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
+_WAIT: Final = "delivery.timeout.ms"  # librdkafka takes it for its own message.timeout.ms
+_SHORT_MS: Final = 10_000
 
 
 def spark_settings(settings: Settings, root: Path) -> SparkSettings:
@@ -85,7 +93,7 @@ def surroundings(
         settings=settings,
         directory=state.queries,
         consumer=java_client(kafka),
-        producer={k: str(v) for k, v in kafka.producer().items()},
+        producer=worker_producer(settings, kafka),
         reader=range_client(kafka),
         log_topic=log_topic,
         functions=functions,
@@ -105,6 +113,18 @@ def java_client(kafka: KafkaSettings) -> dict[str, str]:
         if name.split(".")[0] in ("security", "sasl", "ssl")
     }
     return found | _isolation(kafka) | {"bootstrap.servers": kafka.bootstrap}
+
+
+def worker_producer(settings: Settings, kafka: KafkaSettings) -> dict[str, str]:
+    """Return the client properties of the workers' producers.
+
+    Where another server may take over, records do not wait in a worker for longer than it takes
+    until then: one that was paused throws them away when it continues, and does not send them late.
+    """
+    found = {name: str(value) for name, value in kafka.producer().items()}
+    if settings.flag(SHARED) and _WAIT not in found:
+        found[_WAIT] = str(_SHORT_MS)
+    return found
 
 
 def range_client(kafka: KafkaSettings) -> dict[str, str]:
@@ -127,3 +147,23 @@ def _isolation(kafka: KafkaSettings) -> dict[str, str]:
 def failure_log(kafka: KafkaSettings, topic: str | None) -> FailureLog | None:
     """Return the log of failed queries; None if its topic is switched off."""
     return None if topic is None else FailureLog(Sender(kafka), topic)
+
+
+def heart(
+    settings: Settings,
+    members: Members,
+    credentials: str = "",
+    tls: ssl.SSLContext | None = None,
+) -> Heart:
+    """Return what sends heartbeats; where they are off or there is one server, it has no others.
+
+    ``credentials``: the header Authorization with which it sends them.
+    """
+    alone: Members = Alone(members.me)
+    return Heart(
+        members if settings.flag(ENABLED) else alone,
+        settings.number("ksql.heartbeat.send.interval.ms") / 1000,
+        own_scheme(settings),
+        credentials=credentials,
+        tls=tls,
+    )

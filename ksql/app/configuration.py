@@ -5,24 +5,65 @@ Types and bounds of single properties are checked where the configuration is rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
+from ksql.app.cluster import own_server
 from ksql.app.registry import check_listener
+from ksql.base.errors import StartError
 from ksql.commands.quarantine import SKIP, offsets_of
 from ksql.dataflow import rights
 from ksql.kafka.check import check_clients
+from ksql.web.access import ADVERTISED
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
 
 
+SHARED: Final = "ksql.state.shared"
+_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - what a listener may be, not an address
+
+
+class CannotShare(StartError):
+    """A server that the others of its service could not find, or that would be alone."""
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(f"{SHARED} is set, but {reason}", hint=hint)
+
+
+def place_name(settings: Settings) -> str:
+    """Return the name of this server's own place in a shared state directory."""
+    server = own_server(settings)
+    return re.sub(r"[^\w.-]", "_", f"{server.host}_{server.port}")
+
+
 def check_configuration(settings: Settings) -> None:
     """Refuse values that some part of the service could not use.
 
-    Raises: BadTopicPattern, BadSkip, BadRegistryListener, BadClientProperty and the other errors of
-        Kafka's settings.
+    Raises: BadTopicPattern, BadSkip, BadRegistryListener, CannotShare, BadClientProperty and the
+        other errors of Kafka's settings.
     """
+    if settings.flag(SHARED):
+        _check_shared(settings)
     rights.check_patterns(settings)
     offsets_of(settings.text(SKIP))
     check_listener(settings)
     check_clients(settings.server)
+
+
+def _check_shared(settings: Settings) -> None:
+    if not settings.text("bootstrap.servers"):
+        raise CannotShare(
+            "bootstrap.servers is not", "The embedded broker would be this server's alone."
+        )
+    server = own_server(settings)
+    if server.host in _ANY_ADDRESS:
+        raise CannotShare(
+            f"{server.host} is no address by which the other servers could reach this one",
+            f"Name it in {ADVERTISED}, such as http://10.0.0.7:8088.",
+        )
+    if server.port == 0:
+        raise CannotShare(
+            "the other servers cannot know this one's port",
+            f"Name it in listeners or in {ADVERTISED}, such as http://10.0.0.7:8088.",
+        )

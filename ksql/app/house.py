@@ -8,26 +8,36 @@ import secrets
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ksql.app import charge, compose
 from ksql.app.apart import Apart
 from ksql.app.book import LedgerBook
-from ksql.app.cluster import Cluster
-from ksql.app.configuration import check_configuration
+from ksql.app.cluster import own_server
+from ksql.app.configuration import SHARED, check_configuration, place_name
+from ksql.app.copies import STANDBYS, Copies
 from ksql.app.ending import end
-from ksql.app.logtopic import open_log_topic
+from ksql.app.hosts import Hosts
+from ksql.app.logtopic import declare, open_log_topic
 from ksql.app.mark import FileMark
 from ksql.app.monitor import SparkMonitor
+from ksql.app.progress import AllEnds, Progress
 from ksql.app.reads import Reads
 from ksql.app.registry import URL as REGISTRY_URL
 from ksql.app.registry import kafka_log, open_registry
 from ksql.app.settler import Settler
+from ksql.app.standby import ServiceEnded, Standby
 from ksql.app.state import StateDir
+from ksql.app.tables import TableReads
+from ksql.app.tenure import AnotherServer
 from ksql.app.watch import Watch, impatient, kafka_answers
+from ksql.base import garbage
 from ksql.base.aside import Aside
 from ksql.base.config import Settings
+from ksql.base.errors import KsqlError
 from ksql.base.lease import NotInCharge
+from ksql.cluster.members import Alone
 from ksql.commands.log import KafkaCommandLog
 from ksql.commands.quarantine import SKIP, offsets_of
 from ksql.engine.engine import Engine
@@ -36,27 +46,32 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.broker import EmbeddedBroker
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.kafka.groups import GroupOffsets, delete_groups
-from ksql.kafka.processing_log import stream_statement, topic_name
+from ksql.kafka.processing_log import topic_name
 from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
 from ksql.kafka.topics import KafkaTopics
 from ksql.ledger.database import default_url
 from ksql.ledger.resilient import ResilientLedger
+from ksql.query.feed import TopicFeed
+from ksql.query.following import Following
 from ksql.query.limits import UNLIMITED, Limits
 from ksql.query.materialize import Materializer
+from ksql.replicas.holdings import Holdings
 from ksql.spark.bounds import Bounds
 from ksql.spark.lookout import Lookout
 from ksql.spark.runner import SparkRunner
 from ksql.spark.running import unheard
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.vetting import Vetting
-from ksql.statements import execute as requests
 from ksql.statements.services import CommandRate, Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ksql.app.monitor import Elsewhere
+    from ksql.cluster.group import GroupMembers
+    from ksql.cluster.members import Members
     from ksql.engine.ports import Command
     from ksql.functions.registry import Functions
     from ksql.ledger.entries import UpgradeEntry
@@ -101,6 +116,14 @@ class House:
         self._stop_lock = threading.Lock()
         self._replaying = True
         self._lost = ""
+        self.on_lost: Callable[[], object] = lambda: None
+        """Called when this server, one of several, is to begin anew; see ``again``."""
+        self.again = False
+        """Whether it is to be started anew once it has been stopped."""
+        self.terminated = False
+        """Whether this standby has found that the service was terminated at another server."""
+        self._standby: Standby | None = None
+        self._peers: GroupMembers | None = None
         self._addresses: dict[str, str] = {}
 
     def start(self) -> None:
@@ -108,16 +131,20 @@ class House:
 
         Raises: StartError and other KsqlErrors; what was started is stopped again.
         """
+        garbage.spare()
         try:
             self._start()
-        except BaseException:
+        except BaseException as problem:
+            if isinstance(problem, NotInCharge) and not self._lost:
+                self._abandon(problem.text())
             self.stop()
             raise
         self._ready.set()
 
     def _start(self) -> None:
         check_configuration(self.settings)
-        self._state = state = StateDir.open(self.settings, self._random_name)
+        shared = place_name(self.settings) if self.settings.flag(SHARED) else None
+        self._state = state = StateDir.open(self.settings, self._random_name, shared)
         self._closers.append(state.close)
         with ThreadPoolExecutor(1) as pool:
             spark = pool.submit(self._open_spark, state)
@@ -127,10 +154,45 @@ class House:
         self._watch = self._open_watch()
         self._compose(state)
         self._progress("replaying the command topic")
-        self.log.open()
-        state.belongs_to(self._cluster_id, self.admin.topic_id(self.log.topic) or "")
+        if self._standby is None:
+            self._settle(state)
+            self.log.open()
+        else:
+            self.log.follow()
         self._replaying = False
+        if state.shared:
+            charge.fit_stores(self.admin, state, self._now_ms)
         self.materializer.start()
+        self.copies.start()
+        if self._standby is None:
+            self._take_charge(state)
+        else:
+            self._closers.append(self._standby.close)
+            self._standby.start()
+
+    def _settle(self, state: StateDir) -> None:
+        """Find the checkpoints where this server alone has them."""
+        if state.shared:
+            self.runner.settle(
+                charge.settle(
+                    self.settings, self.kafka, self.admin, state, self._tenure, self._now_ms
+                )
+            )
+
+    def _promote(self, state: StateDir) -> None:
+        """Take charge in place of another server, whose commands were followed so far."""
+        _log.warning("takes_charge", extra={"server": str(self.members.me)})
+        self._tenure.start()
+        self._check_ended()
+        self._settle(state)
+        with self.engine.exclusive():
+            self.log.take()
+            self._take_charge(state)
+        self._standby = None
+
+    def _take_charge(self, state: StateDir) -> None:
+        """Start the queries that the command topic knows."""
+        state.belongs_to(self._cluster_id, self.admin.topic_id(self.log.topic) or "")
         self.book.rebuild()
         found = self.log.quarantine
         if found is None:  # else a later command may know of what is not known here
@@ -142,14 +204,14 @@ class House:
         if self._lost:
             raise NotInCharge(self._lost)
         if found is None:
-            self._declare_processing_log()
+            declare(self.log_topic, self.services, self.settings, self.admin)
 
     def _open_spark(self, state: StateDir) -> SparkRuntime:
         if self._given_runtime is not None:
             return self._given_runtime
         self._progress("starting Spark")
         runtime = SparkRuntime(
-            compose.spark_settings(self.settings, state.root),
+            compose.spark_settings(self.settings, state.own),
             lambda: self.admin,
             compose.retries(self.settings),
         )
@@ -190,9 +252,55 @@ class House:
             on_lost=self._abandon,
         )
         self._closers.append(self._tenure.close)
-        self._tenure.acquire()
-        self._tenure.start()
+        if state.shared:
+            self._join(found, state)
+        else:
+            self.members: Members = Alone(own_server(self.settings))
+            self._tenure.acquire()
+        if self._standby is None:
+            self._tenure.start()
         return found
+
+    def _join(self, kafka: KafkaSettings, state: StateDir) -> None:
+        """Become one of several servers: in charge if nobody else is, else a standby."""
+        members, leave = charge.join(self.settings, kafka, self._tenure)
+        self.members = self._peers = members
+        self._closers.append(leave)
+        try:
+            self._tenure.acquire()
+        except AnotherServer as other:
+            charge.share(state, other.claim, self._tenure.claims_end)
+            _log.info("stands_by", extra={"in_charge": other.claim.listener})
+            self._standby = Standby(
+                self._follow,
+                lambda stop: self._tenure.await_turn(stop, charge.rank(members)),
+                lambda: self._promote(state),
+                self._abandon,
+            )
+
+    def _elsewhere(self) -> Elsewhere | None:
+        """Return the server that runs the queries, if it is another one."""
+        if self._standby is None:
+            return None
+        return charge.elsewhere(self._tenure, self.members.me)
+
+    def _follow(self) -> None:
+        try:
+            with self.engine.exclusive():
+                self.log.catch_up()
+        except KsqlError:
+            self._check_ended()
+            raise
+
+    def _check_ended(self) -> None:
+        if self._state is not None and charge.has_ended(self.admin, self._state):
+            self.terminated = True
+            raise ServiceEnded
+
+    @property
+    def standing_by(self) -> bool:
+        """Whether another server is in charge, or is to be, and this one follows it."""
+        return self._standby is not None
 
     def _abandon(self, why: str) -> None:
         """Another server is in charge."""
@@ -200,6 +308,9 @@ class House:
         self._lost = why
         if hasattr(self, "runner"):  # else nothing runs yet
             self.runner.abandon(why)
+        self.again = self.settings.flag(SHARED)
+        if self.again:
+            self.on_lost()
 
     def _compose(self, state: StateDir) -> None:
         service_id = self.settings.text("ksql.service.id")
@@ -212,15 +323,24 @@ class House:
         self._closers.append(apart.close)
         aside = Aside(state.aside, self._now_ms)
         self._open_runner(state, sources, aside)
+        holdings = Holdings(self.members, self.settings.number(STANDBYS))
         self.materializer = Materializer(
-            self.kafka, state.stores, aside, self.settings, self._now_ms
+            self.kafka,
+            state.stores,
+            aside,
+            self.settings,
+            self._now_ms,
+            self._peers,
+            holdings,
         )
         self._closers.append(self.materializer.close)
+        self.copies = Copies(self.settings, holdings, self.materializer, self.admin, self._now_ms)
+        self._closers.append(self.copies.close)
         self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
         self._open_services()
 
     def _open_ledger(self, state: StateDir, service_id: str) -> None:
-        url = self.settings.text("ksql.ledger.url") or default_url(state.root)
+        url = self.settings.text("ksql.ledger.url") or default_url(state.own)
         upgrades: list[UpgradeEntry] = []
         self.ledger = ResilientLedger.open(url, replay=lambda: tuple(upgrades))
         self._closers.append(self.ledger.close)
@@ -276,7 +396,7 @@ class House:
             parallelism=max(2, os.cpu_count() or 2),
             registry=self.registry,
             on_change=self.materializer.follow,
-            mark=FileMark(state.root / service_id / "carried_out.json"),
+            mark=FileMark(state.carried_out),
         )
         self._closers.append(self._stop_queries)
         settler = Settler(self.engine)
@@ -293,24 +413,27 @@ class House:
             self._trouble,
             self._now_ms,
             self.materializer,
+            self._elsewhere,
         )
-        self.reads = Reads(
-            self.engine,
-            self.kafka,
-            self.admin,
-            self.materializer,
-            self._now_ms,
-            self.runner.await_first_batch,
-            Limits(self.settings, _steady_ms),
-        )
-        self.cluster = Cluster(self.settings, self.admin, self.materializer, self._now_ms)
+        self._tenure.troubled = lambda: self._monitor.troubled
+        self.hosts = Hosts(self.settings, self.members, self.copies.peers, self._elsewhere)
+        self._closers.append(self.hosts.close)
+        processed = Progress(self._monitor, self.members, self.copies.peers).offsets
+        following = Following(lambda: self.engine.catalog, processed, AllEnds(self.admin))
+        has_begun, feeds = self.runner.has_begun, partial(TopicFeed, self.kafka)
+        tables = TableReads(self.materializer, self.admin, has_begun, self.copies, following)
+        limits = Limits(self.settings, _steady_ms)
+        self.reads = Reads(self.engine, feeds, self.admin, tables, self._now_ms, limits)
+        heart = compose.heart(self.settings, self.members, self.copies.credentials, self.copies.tls)
+        self._closers.append(heart.close)
+        heart.start()
         rate = self.settings.number("ksql.server.command.topic.rate.limit")
         self.services = Services(
             engine=self.engine,
             monitor=self._monitor,
             writer=writer,
             now_ms=self._now_ms,
-            host=self.cluster.host,
+            host=self.copies.host,
             close_push=self.reads.close,
             pushes=self.reads.pushes,
             last_upgrade=self.book.last,
@@ -328,7 +451,7 @@ class House:
 
     def _open_registry(self, state: StateDir) -> None:
         found = open_registry(
-            self.settings, state.root, lambda: kafka_log(self.settings, self.kafka)
+            self.settings, state.own, lambda: kafka_log(self.settings, self.kafka)
         )
         self._closers.append(found.close)
         self.registry, self.registry_settings = found.registry, found.settings
@@ -347,19 +470,6 @@ class House:
     def _stop_queries(self) -> None:
         if not self._replaying:
             self.engine.stop()
-
-    def _declare_processing_log(self) -> None:
-        """Declare the processing log as a stream, so that a user can query it."""
-        name = self.settings.text("ksql.logging.processing.stream.name")
-        wanted = self.settings.flag("ksql.logging.processing.stream.auto.create")
-        if (
-            wanted
-            and name not in self.engine.catalog.sources
-            and self.log_topic in self.admin.topics()
-        ):
-            requests.run(
-                stream_statement(self.log_topic, name), self.services, self.settings, {}, {}
-            )
 
     def stop(self) -> None:
         """End everything, the last started first; a second call does nothing.

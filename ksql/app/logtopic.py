@@ -1,14 +1,17 @@
-"""The processing log's topic."""
+"""The processing log's topic, and the stream over it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ksql.catalog.topic import Topic
+from ksql.kafka.processing_log import stream_statement
+from ksql.statements import execute as requests
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
     from ksql.kafka.admin import Admin
+    from ksql.statements.services import Services
 
 
 def open_log_topic(name: str, settings: Settings, admin: Admin) -> str | None:
@@ -21,3 +24,11 @@ def open_log_topic(name: str, settings: Settings, admin: Admin) -> str | None:
     replicas = settings.number("ksql.logging.processing.topic.replication.factor")
     admin.create(Topic(name, count, replicas))
     return name
+
+
+def declare(topic: str, services: Services, settings: Settings, admin: Admin) -> None:
+    """Declare the processing log as a stream, so that a user can query it."""
+    name = settings.text("ksql.logging.processing.stream.name")
+    wanted = settings.flag("ksql.logging.processing.stream.auto.create")
+    if wanted and name not in services.engine.catalog.sources and topic in admin.topics():
+        requests.run(stream_statement(topic, name), services, settings, {}, {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.app.ahead import ahead_warnings
@@ -12,13 +14,26 @@ from ksql.spark.spec import State
 from ksql.statements.services import Offsets, QueryHealth, StageState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from ksql.engine.engine import Engine
     from ksql.kafka.admin import Admin
     from ksql.query.materialize import Materializer
     from ksql.spark.runner import SparkRunner
     from ksql.spark.running import RunningQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The server in charge as another one sees it; silent if it has not been heard for a while."""
+
+    host: str
+    silent: bool
+    troubled: Mapping[str, str]
+
+    def state(self, query_id: str) -> str:
+        """Return the state of a query there."""
+        return "UNRESPONSIVE" if self.silent else self.troubled.get(query_id, "RUNNING")
 
 
 class SparkMonitor:
@@ -32,8 +47,15 @@ class SparkMonitor:
         trouble: Callable[[], str],
         now_ms: Callable[[], int],
         materializer: Materializer,
+        elsewhere: Callable[[], Elsewhere | None] = lambda: None,
     ) -> None:
-        """Take ``trouble``, which names the reason if no query can work, as Kafka's absence."""
+        """Take ``trouble``, which names the reason if no query can work, as Kafka's absence.
+
+        ``elsewhere`` is the server that runs the queries, if it is another one.
+        """
+        self._elsewhere = elsewhere
+        self.troubled: Mapping[str, str] = {}
+        """The queries that are here and did not run at the last look, with their states."""
         self._runner = runner
         self._admin = admin
         self._engine = engine
@@ -51,12 +73,19 @@ class SparkMonitor:
         """See whether queries handle what they read; about once a second."""
         for query_id, running in list(self._runner.running.items()):
             self._skipping.look(query_id, running.tally.totals, self._now_ms())
+        found = dict(self._runner.running)
+        ill = [q for q, each in found.items() if each.status().state is not State.RUNNING]
+        self.troubled = dict.fromkeys((*ill, *self._held), "ERROR")
 
     def health(self, query_id: str) -> QueryHealth:
         """Return how the query does."""
         query = self._engine.catalog.query(query_id)
+        other = self._elsewhere()
         if query is not None and query.paused:
-            return QueryHealth(state="PAUSED")
+            return QueryHealth(state="PAUSED", host="" if other is None else other.host)
+        if other is not None:
+            store = self._materializer.summary(query_id)
+            return QueryHealth(state=other.state(query_id), host=other.host, store=store)
         if self._runner.abandoned:
             return QueryHealth(
                 state="ERROR", errors=((0, NotInCharge(self._runner.abandoned).text()),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.analysis.relation import sources_of
@@ -14,19 +15,21 @@ from ksql.dataflow import rights
 from ksql.dataflow.starts import read_topics
 from ksql.engine.plan_queries import transient_plan
 from ksql.processors.bounded import SETTING
+from ksql.query import lookups
 from ksql.query.clauses import check_clauses, check_stream
 from ksql.query.limits import unlimited
+from ksql.query.lookups import Lookups, lookup_of
 from ksql.query.printing import PrintQuery
 from ksql.query.pull import (
-    PullQuery,
-    TableNotReady,
-    bind_pull,
     bind_stream_pull,
+    bound_pull,
     needs_all_rows,
     raw_query,
 )
 from ksql.query.push import PushQuery, TooManyPushQueries, check_limit
+from ksql.query.replicated import Caller
 from ksql.query.scalable import is_scalable
+from ksql.replicas.token import merged
 from ksql.statements.answers import RequestFailed
 from ksql.statements.execute import parsed_one, session
 from ksql.statements.services import RunningPush
@@ -36,21 +39,17 @@ from ksql.syntax.parser import split
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ksql.app.tables import AllTables, Extents
     from ksql.base.config import Settings
     from ksql.catalog.model import DataSource
     from ksql.engine.engine import Engine
-    from ksql.kafka.admin import Admin
-    from ksql.kafka.settings import KafkaSettings
     from ksql.plan.nodes import QueryPlan
+    from ksql.query.feed import Feeds
     from ksql.query.limits import Limits
-    from ksql.query.materialize import Materialized, Materializer
+    from ksql.query.lookups import Lookup
+    from ksql.query.pull import BoundPull
     from ksql.query.results import ResultStream, TextStream
     from ksql.statements.services import Request, Services
-    from ksql.stores.base import Rows
-
-_READY_S = 10.0
-_ISOLATION = "ksql.query.pull.isolation.level"
-_LAG = "ksql.query.pull.max.allowed.offset.lag"
 
 
 class _Open(NamedTuple):
@@ -66,22 +65,19 @@ class Reads:
     def __init__(
         self,
         engine: Engine,
-        kafka: KafkaSettings,
-        admin: Admin,
-        materializer: Materializer,
+        feeds: Feeds,
+        extents: Extents,
+        tables: AllTables,
         now_ms: Callable[[], int],
-        await_first_batch: Callable[[str, float], bool] = lambda _query_id, _timeout_s: True,
         limits: Limits | None = None,
     ) -> None:
-        """``await_first_batch``: whether the query has looked at its sources, after so long."""
         self._limits = limits or unlimited()
-        self._await_first_batch = await_first_batch
-        self._begun: set[str] = set()
+        self._tables = tables
         self._engine = engine
-        self._kafka = kafka
-        self._admin = admin
-        self._materializer = materializer
+        self._feeds = feeds
+        self._extents = extents
         self._now_ms = now_ms
+        self._lookups = Lookups()
         self._open: dict[str, _Open] = {}
         self._lock = threading.Lock()
 
@@ -94,12 +90,29 @@ class Reads:
         variables: Mapping[str, str],
         *,
         tombstones: bool = True,
+        asked: Caller | None = None,
     ) -> ResultStream | TextStream:
         """Start the one query of the text; a push query with or without tombstones.
+
+        ``asked``: what the request says of the copies of tables that it is answered from.
 
         Raises: RequestFailed.
         """
         shown = text
+        wanted, caller = lookups.asked(text), asked or Caller()
+        made_of = (self._engine.catalog, self._engine.functions, settings)
+        if wanted is not None:
+            found = self._lookups.find(wanted, properties, made_of)
+            if found is not None:
+                return self._looked_up(found, wanted.value, text, caller)
+
+        def bound(plan: BoundPull) -> None:
+            if wanted is None:
+                return
+            lookup = lookup_of(wanted, raw[0], plan, self._engine.functions, request.settings)
+            if lookup is not None:
+                self._lookups.keep(wanted, properties, made_of, lookup)
+
         request = session(services, settings, properties, variables)
         try:
             raw = split(text)
@@ -111,7 +124,7 @@ class Reads:
             parsed = parsed_one(raw[0], request)
             match parsed.statement:
                 case ast.Query(emit=None) as query:
-                    return self._limits.pull(lambda: self._pull(query, request))
+                    return self._limits.pull(lambda: self._pull(query, request, bound, caller))
                 case ast.Query() as query:
                     return self._limits.push(
                         lambda: self._push(query, request, parsed.text, tombstones=tombstones)
@@ -124,6 +137,25 @@ class Reads:
                     )
         except KsqlError as error:
             raise RequestFailed(error, shown) from error
+
+    def at_once(
+        self, text: str, settings: Settings, properties: Mapping[str, str], caller: Caller
+    ) -> ResultStream | None:
+        """Start a query that waits for nothing; None for any other, which ``open`` starts.
+
+        It is a look-up by key that is planned already, in stores of this server.
+        Raises: RequestFailed.
+        """
+        wanted = lookups.asked(text)
+        if wanted is None or caller.info or caller.token is not None:
+            return None
+        made_of = (self._engine.catalog, self._engine.functions, settings)
+        found = self._lookups.find(wanted, properties, made_of)
+        if found is None or not found.plain:
+            return None
+        if not self._tables.at_hand(found.table.source, found.settings):
+            return None
+        return self._looked_up(found, wanted.value, text, caller)
 
     def close(self, query_id: str) -> bool:
         """End a push query of this server."""
@@ -150,49 +182,14 @@ class Reads:
 
     # --- pull
 
-    def stores(self, source: DataSource, settings: Settings) -> Mapping[int, Rows]:
-        """Return a table's partitions as a request with these settings reads them.
-
-        Raises: TableNotReady.
-        """
-        committed = settings.text(_ISOLATION).lower() == "read_committed"
-        found = self._ready(source, settings.number(_LAG), committed=committed)
-        return found.rows(committed=committed)
-
-    def _ready(self, source: DataSource, lag: int, *, committed: bool) -> Materialized:
-        """Return a table that lacks so many records at most.
-
-        Raises: TableNotReady.
-        """
-        query_id = str(source.created_by)
-        if query_id not in self._begun:
-            return self._first_answer(source, query_id, lag, committed=committed)
-        found = self._materializer.filled(source, lag, committed=committed)
-        if found is None:
-            found = self._materializer.await_table(source, {}, _READY_S, lag, committed=committed)
-        if found is None:
-            raise self._not_ready(source)
-        return found
-
-    def _first_answer(
-        self, source: DataSource, query_id: str, lag: int, *, committed: bool
-    ) -> Materialized:
-        """For a table that was just made, no answer is better than an empty one."""
-        if not self._await_first_batch(query_id, _READY_S):
-            raise TableNotReady(source.name, reason="its query has not finished its first batch")
-        ends = self._admin.end_offsets([source.topic])
-        found = self._materializer.await_table(source, ends, _READY_S, lag, committed=committed)
-        if found is None:
-            raise self._not_ready(source)
-        if lag == 0:
-            self._begun.add(query_id)
-        return found
-
-    def _not_ready(self, source: DataSource) -> TableNotReady:
-        found = self._materializer
-        return TableNotReady(source.name, found.missing(source), found.problem)
-
-    def _pull(self, query: ast.Query, request: Request) -> ResultStream:
+    def _pull(
+        self,
+        query: ast.Query,
+        request: Request,
+        bound: Callable[[BoundPull], None],
+        caller: Caller,
+    ) -> ResultStream:
+        """Return a query over tables, after its plan was given to ``bound``, or over a stream."""
         query_id = f"query_{self._now_ms()}"
         source = query.source
         name = source.name if isinstance(source, ast.SourceRef) else ""
@@ -200,45 +197,82 @@ class Reads:
         if found is not None and found.kind == "STREAM":
             check_clauses(query, self._engine.catalog, request.settings, self._engine.functions)
             check_stream(request.settings)
-            return self._pull_stream(query, found, query_id, request)
+            return self._pull_stream(query, found, query_id, request, caller)
         for each in sources_of(source, self._engine.catalog):
             rights.check_read(each.source.topic)
-        pull: PullQuery = bind_pull(
-            query,
-            self._engine.catalog,
+        plan = bound_pull(query, self._engine.catalog, self._engine.functions, request.settings)
+        tables = self._tables.opened(request.settings, caller)
+        pull = plan.opened(
             self._engine.functions,
             request.settings,
-            _Tables(self, request.settings),
+            tables,
             query_id,
             self._engine.registry,
         )
+        pull.told = tables.freshness if caller.info else None
+        pull.token = None if caller.token is None else tables.token
+        bound(plan)
         return pull
 
+    def _looked_up(
+        self, lookup: Lookup, value: str | int, text: str, caller: Caller
+    ) -> ResultStream:
+        """Start a query that is planned already.
+
+        Raises: RequestFailed.
+        """
+        source = lookup.table.source
+
+        def start() -> ResultStream:
+            tables = self._tables.opened(lookup.settings, caller)
+            stores = tables.stores(source)
+            pull = lookup.query(value, stores, f"query_{self._now_ms()}")
+            pull.told = tables.freshness if caller.info else None
+            pull.token = None if caller.token is None else tables.token
+            pull.quick = pull.quick and not (tables.far or pull.told or pull.token)
+            return pull
+
+        try:
+            return self._limits.pull(start)
+        except KsqlError as error:
+            raise RequestFailed(error, text[lookup.begin :].rstrip()) from error
+
     def _pull_stream(
-        self, query: ast.Query, source: DataSource, query_id: str, request: Request
+        self,
+        query: ast.Query,
+        source: DataSource,
+        query_id: str,
+        request: Request,
+        caller: Caller,
     ) -> ResultStream:
         """Return the stream's rows, behind them the clauses that need all rows first."""
         if not needs_all_rows(query, self._engine.functions):
-            return self._rows_of(query, query_id, request)
+            return self._rows_of(query, query_id, request, caller)
         over = bind_stream_pull(
             query, self._engine.catalog, self._engine.functions, request.settings, query_id
         )
-        return over(self._rows_of(raw_query(query, source), query_id, request))
+        return over(self._rows_of(raw_query(query, source), query_id, request, caller))
 
-    def _rows_of(self, query: ast.Query, query_id: str, request: Request) -> PushQuery:
+    def _rows_of(
+        self, query: ast.Query, query_id: str, request: Request, caller: Caller
+    ) -> PushQuery:
         context = self._engine.context(request.settings)
         plan = transient_plan(query_id, query, context)
         topics = sorted(read_topics(plan))
-        return PushQuery(
+        asked = self._tables.opened(request.settings, caller)
+        until = merged((asked.demands(topics), self._extents.end_offsets(topics)))
+        found = PushQuery(
             plan,
             self._engine.functions,
-            self._kafka,
-            self._admin.begin_offsets(topics),
-            until=self._admin.end_offsets(topics),
+            lambda: self._feeds(self._extents.begin_offsets(topics), _unlisted),
+            until=until,
             limit=query.limit,
             registry=self._engine.registry,
             state_bytes=request.settings.number(SETTING),
         )
+        if caller.token is not None:
+            found.token = partial(caller.token.with_, until)
+        return found
 
     # --- push
 
@@ -263,11 +297,9 @@ class Reads:
         push = PushQuery(
             plan,
             self._engine.functions,
-            self._kafka,
-            start,
-            present=lambda: self._admin.end_offsets(topics) if len(start) > 1 else {},
+            lambda: self._feeds(start, lambda: self._ended(query_id)),
+            present=lambda: self._extents.end_offsets(topics) if len(start) > 1 else {},
             limit=query.limit,
-            on_end=self._ended,
             registry=self._engine.registry,
             state_bytes=request.settings.number(SETTING),
             keyed=scalable and bool(self._engine.catalog.source(source.name).schema.key),
@@ -285,14 +317,14 @@ class Reads:
         wanted = read_topics(plan)
         early = [topic for topic, start in wanted.items() if start == "earliest"]
         late = [topic for topic, start in wanted.items() if start == "latest"]
-        found = self._admin.begin_offsets(early) if early else {}
-        return found | (self._admin.end_offsets(late) if late else {})
+        found = dict(self._extents.begin_offsets(early)) if early else {}
+        return found | dict(self._extents.end_offsets(late) if late else {})
 
     # --- PRINT
 
     def _print(self, stmt: ast.PrintTopic) -> TextStream:
         rights.check_read(stmt.topic, "print")
-        known = self._admin.topics()
+        known = self._extents.topics()
         if stmt.topic not in known:
             raise UnknownName(
                 f"Could not find topic '{stmt.topic}', or the KSQL user does not have permissions "
@@ -300,26 +332,14 @@ class Reads:
                 similar(stmt.topic, known, count=3),
                 span=stmt.span,
             )
-        ask = self._admin.begin_offsets if stmt.from_beginning else self._admin.end_offsets
+        ask = self._extents.begin_offsets if stmt.from_beginning else self._extents.end_offsets
         return PrintQuery(
-            self._kafka,
-            ask([stmt.topic]),
+            self._feeds(ask([stmt.topic]), _unlisted),
             interval=stmt.interval,
             limit=stmt.limit,
             registry=self._engine.registry,
         )
 
 
-class _Tables:
-    """The tables as one request reads them."""
-
-    def __init__(self, reads: Reads, settings: Settings) -> None:
-        self._reads = reads
-        self._settings = settings
-
-    def stores(self, source: DataSource) -> Mapping[int, Rows]:
-        """Return a table's partitions.
-
-        Raises: TableNotReady.
-        """
-        return self._reads.stores(source, self._settings)
+def _unlisted() -> None:
+    """These queries are in no list that they would have to leave."""

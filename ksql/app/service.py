@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from importlib import metadata
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from ksql.app.cluster import own_scheme
 from ksql.app.house import House
 from ksql.app.teardown import end_cluster
 from ksql.base.config import check
@@ -15,17 +16,39 @@ from ksql.commands.quarantine import CommandTrouble
 from ksql.kafka.topics import KafkaTopics
 from ksql.statements import entities as e
 from ksql.statements import execute as requests
+from ksql.statements import reports
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
 from ksql.statements.inserts import RowWriter
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping, Sequence
 
+    from ksql.cluster.members import Server
     from ksql.engine.progress import CommandStatus
+    from ksql.query.replicated import Caller
     from ksql.query.results import ResultStream, TextStream
+    from ksql.replicas.asking import Ask
+    from ksql.replicas.copies import Reading
+    from ksql.replicas.standing import Standing
+    from ksql.replicas.token import Token
     from ksql.statements.cluster import ClusterStatus, HostStoreLags
+    from ksql.statements.services import Offsets
 
 _COMMAND_PAUSE_S = 0.05
+
+
+class NotInChargeYet(NotReady):
+    """A statement that changes something came to a server that may not carry it out."""
+
+    def __init__(self, in_charge: Server | None) -> None:
+        super().__init__(
+            "this server is not in charge of the service"
+            if in_charge
+            else "no server is in charge of the service at the moment",
+            detail=f"{in_charge} is." if in_charge else "",
+            hint="Send it again in some seconds: when a server dies, another one takes over.",
+        )
 
 
 def version() -> str:
@@ -46,11 +69,15 @@ class KsqlService(House):
         properties: Mapping[str, str],
         variables: Mapping[str, str],
         command_sequence_number: int | None,
+        credentials: str = "",
+        token: Token | None = None,
     ) -> list[e.Entity]:
         """Run one or more statements; return the entities of those that answer with one, in order.
 
         ``properties`` and ``variables`` hold for this request. With a sequence number the service
-        first waits until it has replayed the command topic up to it.
+        first waits until it has replayed the command topic up to it. ``credentials`` is the
+        client's header Authorization, with which other servers are asked. With a ``token`` the last
+        entity names the records of INSERT VALUES as well, if there are any.
 
         Raises: RequestFailed for the first statement that fails; CommandTimeout.
         """
@@ -58,9 +85,61 @@ class KsqlService(House):
             raise RequestFailed(NotInCharge(self._lost), text)
         if command_sequence_number is not None:
             self.await_command(command_sequence_number)
-        done = requests.run(text, self.services, self.settings, properties, variables)
+        if self.standing_by and self._changes_something(text, properties, variables):
+            raise RequestFailed(NotInChargeYet(self.members.in_charge()), text)
+        services = self.hosts.asked_by(credentials, self.services)
+        done = requests.run(text, services, self.settings, properties, variables, token)
         found = self.log.quarantine
         return done if found is None else [e.warned(each, found.trouble.text()) for each in done]
+
+    def elsewhere(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        command_sequence_number: int | None,
+    ) -> Server | None:
+        """Return the server that a request of statements is to be passed on to; None: this one.
+
+        Raises: NotInChargeYet, if no server is in charge at the moment; CommandTimeout.
+        """
+        if not self.standing_by:
+            return None
+        if command_sequence_number is not None:
+            self.await_command(command_sequence_number)
+        if not self._changes_something(text, properties, variables):
+            return None
+        return self.in_charge()
+
+    def in_charge(self) -> Server:
+        """Return the other server that is in charge.
+
+        Raises: NotInChargeYet, if there is none at the moment, or it has fallen silent.
+        """
+        found = self.members.in_charge()
+        if found is None or found == self.members.me or not self._tenure.responsive():
+            raise NotInChargeYet(None)
+        return found
+
+    @property
+    def scheme(self) -> str:
+        """How the servers of the service speak to each other: http or https."""
+        return own_scheme(self.settings)
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """With which keys and trust they do over https."""
+        return self.copies.tls
+
+    def has_charge(self, server: Server) -> bool:
+        """Return whether that other server is in charge, and has been heard lately."""
+        return self._tenure.responsive() and self.members.in_charge() == server
+
+    def _changes_something(
+        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+    ) -> bool:
+        request = requests.session(self.services, self.settings, properties, variables)
+        return requests.is_distributed(text, request)
 
     def await_command(self, offset: int) -> None:
         """Wait until the command topic has been replayed up to there; at once if it is negative.
@@ -99,17 +178,36 @@ class KsqlService(House):
         variables: Mapping[str, str],
         *,
         tombstones: bool = True,
+        asked: Caller | None = None,
     ) -> ResultStream | TextStream:
         """Start one query or PRINT; the caller closes the stream.
 
+        ``asked``: what the request says of the copies of tables that it is answered from.
         Without ``tombstones`` the deletions of a table are no rows: LIMIT does not count them.
         Raises: RequestFailed, also for a text that is not a single query.
         """
         if not self._ready.is_set():
             raise RequestFailed(NotReady("The service is starting."), text)
         return self.reads.open(
-            text, self.services, self.settings, properties, variables, tombstones=tombstones
+            text,
+            self.services,
+            self.settings,
+            properties,
+            variables,
+            tombstones=tombstones,
+            asked=asked,
         )
+
+    def at_once(
+        self, text: str, properties: Mapping[str, str], asked: Caller
+    ) -> ResultStream | None:
+        """Start a query that waits for nothing; None for any other, which ``query`` starts.
+
+        Raises: RequestFailed.
+        """
+        if not self._ready.is_set():
+            return None
+        return self.reads.at_once(text, self.settings, properties, asked)
 
     def close_query(self, query_id: str) -> bool:
         """End a push query of this server; False when there is none of that id."""
@@ -143,7 +241,7 @@ class KsqlService(House):
         reasons = {
             "kafka": self._watch.kafka,
             "spark": self.runtime.problem(),
-            "stores": self.materializer.problem,
+            "stores": self.materializer.hindrance(),
             "inCharge": self._lost,
         }
         runner = not self._replaying and self.log.sound
@@ -152,6 +250,7 @@ class KsqlService(House):
             reasons["commandRunner"] = found.trouble.text()
         details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
         details |= {part: not reasons[part] for part in ("spark", "stores", "inCharge")}
+        reasons["stores"] = reasons["stores"] or self.materializer.upgrading()  # which is no fault
         state: Literal["READY", "INITIALIZING"] = (
             "READY" if self._ready.is_set() else "INITIALIZING"
         )
@@ -160,28 +259,54 @@ class KsqlService(House):
     @property
     def host(self) -> str:
         """The address of this server for others, as ``host:port``."""
-        return self.cluster.host
+        return self.copies.host
 
     def cluster_status(self) -> ClusterStatus:
         """Return the servers that are known, and how far their stores are; asks Kafka.
 
         Raises: HeartbeatsOff.
         """
-        return self.cluster.status(self.engine.catalog)
+        return self.copies.cluster.status()
 
     def heard(self, host: str) -> None:
         """Note that another server lives.
 
         Raises: HeartbeatsOff.
         """
-        self.cluster.heard(host)
+        self.copies.cluster.heard(host)
 
     def reported(self, host: str, lags: HostStoreLags) -> None:
         """Note how far another server's stores are.
 
         Raises: HeartbeatsOff.
         """
-        self.cluster.reported(host, lags)
+        self.copies.cluster.reported(host, lags)
+
+    def read_copy(self, ask: Ask) -> Reading:
+        """Read one of this server's copies for another server, which answers a query from it.
+
+        Raises: Turned, Unreachable.
+        """
+        return self.copies.read(ask)
+
+    def report(self, queries: Sequence[str]) -> bytes:
+        """Report the queries of this server to another one: those in detail, or all in short."""
+        return reports.form(reports.report(self.services, queries))
+
+    def standings(self) -> dict[tuple[str, int], Standing]:
+        """Return how far every copy of this server is, by query and partition; asks Kafka."""
+        return self.copies.standings()
+
+    def processed(self, query_id: str) -> Offsets:
+        """Return up to where a query that this server runs has processed its sources for good."""
+        return self._monitor.committed(query_id)
+
+    def holders(self, table: str, key: list[Any] | None) -> list[dict[str, Any]]:
+        """Return which servers hold a table's partitions, on request only the one of a key.
+
+        Raises: UnknownName, NotQueryable, BadKey.
+        """
+        return self.copies.hosts(self.engine.catalog, table, key, self.registry)
 
     def statuses(self) -> Mapping[str, CommandStatus]:
         """Return the status of every distributed statement, by command id."""
@@ -207,6 +332,8 @@ class KsqlService(House):
 
         Raises: BadPattern, RequestFailed.
         """
+        if self.standing_by:
+            raise RequestFailed(NotInChargeYet(self.members.in_charge()))
         topics = KafkaTopics(self.admin)
         ended = self._state.end if self._state is not None else lambda: None
         return end_cluster(

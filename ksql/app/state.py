@@ -1,9 +1,15 @@
-"""The state directory: whose it is, and where everything lies in it."""
+"""The state directory: whose it is, and where everything lies in it.
+
+Servers that share it have each a place of their own in it. The checkpoints are shared, and are
+renamed by each server that takes charge of them: the server that had them before, and does not
+know yet, writes where nobody looks.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,11 +17,12 @@ from typing import TYPE_CHECKING, Final
 from ksql.base import stored
 from ksql.base.errors import StartError
 from ksql.base.files import write_whole
-from ksql.base.lock import FileLock
+from ksql.base.lock import DirectoryBusy, FileLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from ksql.base.aside import Aside
     from ksql.base.config import Settings
 
 FORMAT: Final = 2
@@ -78,31 +85,86 @@ class Identity:
 
 @dataclass
 class StateDir:
-    """The directory of one service, held by one process at a time."""
+    """The directory of one service, held by one process, or shared by several servers.
+
+    ``own`` is the place of this server alone; without sharing it is the directory itself.
+    """
 
     root: Path
     identity: Identity
-    lock: FileLock
+    locks: tuple[FileLock, ...]
+    own: Path
 
     @classmethod
-    def open(cls, settings: Settings, random_name: Callable[[], str]) -> StateDir:
-        """Take the directory, making it if it is new.
+    def open(
+        cls, settings: Settings, random_name: Callable[[], str], name: str | None = None
+    ) -> StateDir:
+        """Take the directory, making it if it is new; with a ``name``, share it under that one.
 
         Raises: ForeignState, NewerState, DirectoryBusy, StartError if it cannot be written.
         """
         root = directory(settings)
         service_id = settings.text("ksql.service.id")
-        lock = FileLock(root / "service.lock")
+        own = root if name is None else root / _PLACES / name
+        locks = [FileLock(root / "service.lock", shared=name is not None)]
+        if name is not None:
+            locks.append(FileLock(own / _LOCK))
         try:
-            root.mkdir(parents=True, exist_ok=True)
-            lock.acquire(patience_seconds=5.0)
+            for lock in locks:
+                lock.acquire(_PATIENCE_S)
+            with _alone(root):  # servers that share it may be new at the same time
+                identity = _identity(root, service_id, random_name)
+            (own / service_id).mkdir(exist_ok=True)
+            (own / _GONE).unlink(missing_ok=True)
+            found = cls(root, identity, tuple(locks), own)
+            if name is None:
+                found._unite()
         except OSError as error:
+            _release(locks)
             raise _unusable(root, error) from error
-        try:
-            return cls(root, _identity(root, service_id, random_name), lock)
         except BaseException:
-            lock.release()
+            _release(locks)
             raise
+        return found
+
+    def expire_places(self, aside: Aside, keep_ms: int, now_ms: int) -> None:
+        """Move the places of servers aside that have been gone for that long; below 0: none.
+
+        The first look that finds a place without its server dates it there. Its lock is held
+        meanwhile, so that a server that comes back waits, and has its place or a new one.
+
+        Raises: OSError.
+        """
+        if keep_ms < 0 or not self.shared:
+            return
+        for place in sorted(self._places.iterdir()):
+            if place != self.own and (place / _LOCK).is_file():
+                self._expire(place, aside, keep_ms, now_ms)
+
+    def _expire(self, place: Path, aside: Aside, keep_ms: int, now_ms: int) -> None:
+        lock = FileLock(place / _LOCK)
+        try:
+            lock.acquire()
+        except DirectoryBusy:
+            return
+        try:
+            gone = place / _GONE
+            since = gone.read_bytes() if gone.exists() else b""
+            if not since.isdigit():
+                gone.write_text(str(now_ms), encoding="ascii")
+            elif now_ms - int(since) > keep_ms:
+                aside.take(place, "server", "its server has been gone for long")
+        finally:
+            lock.release()
+
+    @property
+    def _places(self) -> Path:
+        return self.root / _PLACES
+
+    @property
+    def shared(self) -> bool:
+        """Whether other servers may use the directory at the same time."""
+        return self.own != self.root
 
     @property
     def _home(self) -> Path:
@@ -110,23 +172,111 @@ class StateDir:
 
     @property
     def queries(self) -> Path:
-        """Checkpoints, one directory per query id."""
-        return self._home / "queries"
+        """Checkpoints, one directory per query id; where the last server in charge has them."""
+        return max(self._lives(), default=(0, self._home / _QUERIES))[1]
+
+    def claim(self, confirm: Callable[[], object]) -> Path:
+        """Rename the checkpoints' directory, so that no other server finds it; return it.
+
+        ``confirm`` raises if this server is not in charge. As it is asked between the look at
+        the names and the renaming, a server that was replaced meanwhile renames nothing.
+
+        Raises: StartError, and what ``confirm`` does.
+        """
+        while True:
+            number, found = max(self._lives(), default=(0, None))
+            confirm()
+            target = self._home / f"{_QUERIES}-{number + 1}"
+            try:
+                if found is None:
+                    target.mkdir()
+                else:
+                    found.rename(target)
+            except FileNotFoundError:  # by the server that this one has replaced
+                continue
+            except OSError as error:
+                raise _unusable(self.root, error) from error
+            return target
+
+    def look_again(self) -> None:
+        """Read whose state it is once more: another server may have noted it meanwhile.
+
+        Raises: StartError.
+        """
+        text = (self.root / _MARKER).read_text(encoding="utf-8")
+        self.identity = _parsed(self.root / _MARKER, text, self.identity.service_id)
+
+    def ghosts(self) -> list[Path]:
+        """Return former directories of the checkpoints: what servers wrote after their end."""
+        return [place for _, place in sorted(self._lives())[:-1]]
+
+    def _lives(self) -> list[tuple[int, Path]]:
+        """Return the directories that hold or held the checkpoints, with their numbers."""
+        found = []
+        for place in self._home.glob(f"{_QUERIES}*"):
+            number = place.name.removeprefix(_QUERIES).removeprefix("-") or "0"
+            if number.isdecimal() and place.is_dir():
+                found.append((int(number), place))
+        return found
+
+    def _unite(self) -> None:
+        """Take back the plain name of the checkpoints when the directory is shared no more."""
+        lives = self._lives()
+        if len(lives) == 1 and lives[0][0]:  # of several, the number says which counts
+            lives[0][1].rename(self._home / _QUERIES)
+
+    @property
+    def carried_out(self) -> Path:
+        """Where it is noted how far the commands have been carried out."""
+        return self._home / "carried_out.json"
 
     @property
     def stores(self) -> Path:
         """Materialised tables."""
-        return self._home / "stores"
+        return self.own / self.identity.service_id / "stores"
 
     @property
     def aside(self) -> Path:
         """Return the directory of entries that were moved aside instead of being deleted."""
         return self._home / "aside"
 
+    def stores_of(self) -> str:
+        """Return the id of the command topic that this server's stores were filled under."""
+        try:
+            _, found = stored.read(self._stores_note.read_text(encoding="utf-8"), _NOTE_VERSIONS)
+            return stored.text_of(found, "command.topic.id")
+        except FileNotFoundError:
+            return ""
+        except (OSError, ValueError, stored.NewerVersion) as error:
+            raise _unusable(self._stores_note, error) from error
+
+    def stores_belong_to(self, command_topic_id: str) -> None:
+        """Note that id.
+
+        Raises: StartError.
+        """
+        text = json.dumps({"version": 1, "command.topic.id": command_topic_id})
+        try:
+            write_whole(self._stores_note, text)
+        except OSError as error:
+            raise _unusable(self.root, error) from error
+
+    @property
+    def _stores_note(self) -> Path:
+        return self.own / self.identity.service_id / "stores.json"
+
     @property
     def lease(self) -> Path:
         """Where tasks see whether they may write."""
-        return self._home / "lease.json"
+        return self.own / self.identity.service_id / _LEASE
+
+    def lease_of(self, own: str) -> bytes:
+        """Return the file with the right of another server, whose own place has that path there."""
+        name = Path(own).name
+        try:
+            return (self._places / name / self.identity.service_id / _LEASE).read_bytes()
+        except OSError:
+            return b""
 
     @property
     def broker(self) -> Path:
@@ -156,7 +306,7 @@ class StateDir:
 
     def close(self) -> None:
         """Give the directory free."""
-        self.lock.release()
+        _release(self.locks)
 
     def _remember(self, identity: Identity) -> None:
         if identity == self.identity:
@@ -169,6 +319,28 @@ class StateDir:
 
 
 _MARKER = "service.json"
+_NOTE_VERSIONS: Final[stored.Fields] = {1: frozenset({"command.topic.id"})}
+_QUERIES = "queries"
+_PLACES = "servers"
+_LEASE = "lease.json"
+_LOCK = "server.lock"
+_GONE = "gone"
+_PATIENCE_S = 5.0
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    lock = FileLock(root / "identity.lock")
+    lock.acquire(_PATIENCE_S)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _release(locks: Iterable[FileLock]) -> None:
+    for lock in locks:
+        lock.release()
 
 
 def directory(settings: Settings) -> Path:

@@ -12,15 +12,16 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.base import lease
 from ksql.base.errors import KsqlError, StartError
+from ksql.base.lease import NotInCharge
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ksql.kafka.claims import Claim
@@ -32,6 +33,8 @@ BEAT_S: Final = 1.0
 LEASE_S: Final = 8.0
 SILENCE_S: Final = 10.0  # longer than a lease: who is silent that long does not write
 _POLL_S: Final = 0.25
+_STEP_S: Final = 2.0  # between two that could take over: the second one sees the first one's claim
+_LATE_S: Final = 3.0
 _TRIES: Final = 3
 _PATIENCE_S: Final = 30.0
 _END_S: Final = 5.0
@@ -63,13 +66,15 @@ class Claims(Protocol):
 class AnotherServer(StartError):
     """A server of the service runs already."""
 
-    def __init__(self, service_id: str, other: Claim) -> None:
+    def __init__(self, service_id: str, other: Claim, *, copied: bool = False) -> None:
+        self.claim = other
+        copy = " The directory here is a copy of that one." if copied else ""
         since = datetime.fromtimestamp(other.since_ms / 1000, UTC).isoformat(" ", "seconds")
         super().__init__(
             f'another server is in charge of the service "{service_id}"',
             detail=f"It runs on host {other.host} as process {other.pid}, with the state directory "
             f"{other.state_dir}, since {since}. Two servers would both run every query, and write "
-            "every result twice.",
+            f"every result twice.{copy}",
             hint="Stop the other one (a server that was killed elsewhere counts as gone after "
             f"{SILENCE_S:.0f} s), or choose another ksql.service.id.",
         )
@@ -117,6 +122,12 @@ class Tenure:
         self._began = 0.0
         self._told = False
         self._closing = Event()
+        self._lock = Lock()
+        self.seen: Claim | None = None
+        """The last claim that was seen while this server waited for its turn."""
+        self._seen_s = 0.0
+        self.troubled: Callable[[], Mapping[str, str]] = dict
+        """The queries that do not run as they should, and their states, for others to see."""
         self._thread = Thread(target=self._run, name="tenure", daemon=True)
         self.lease = lease.Lease(str(file), me.id)
 
@@ -130,21 +141,85 @@ class Tenure:
             end, found = self._claims.end(), self._claims.last()
             if found is not None and self._may_live(found):
                 end = self._await_silence(end)
-            self._take()
-            found = self._claims.last()
-            raced = self._claims.end() != end and found is not None and self._may_live(found)
-            try:
-                self._first_beat()
-                if raced:  # it is shut out, but its tasks may write until their right runs out
-                    self._sleep(LEASE_S)
-                    self._first_beat()
-            except ProducerFenced:
-                self._await_silence(self._claims.end())
-                continue
-            self._held = True
-            return
+            if self._contend(end):
+                return
+            self._await_silence(self._claims.end())
         found = self._claims.last()
-        raise AnotherServer(self._service_id, found or self._me)
+        raise self._refusal(found or self._me)
+
+    def await_turn(self, stop: Event, rank: Callable[[Claim | None], int]) -> bool:
+        """Take charge once nobody else is; False if ``stop`` was set before.
+
+        A server that gives the service free is followed at once, one that falls silent after
+        ``SILENCE_S``. ``rank`` is how many others are to try before this one.
+        """
+        end, since = -1, self._now_s()
+        while not stop.wait(_POLL_S):
+            try:
+                now, found = self._claims.end(), self._claims.last()
+            except KsqlError:  # nothing is known of the other meanwhile
+                since = self._now_s()
+                continue
+            self.seen = found
+            if now != end:
+                end, since = now, self._now_s()
+                self._seen_s = since
+            free = found is None or not self._may_live(found)
+            wait_s = (0.0 if free else SILENCE_S) + _STEP_S * rank(found)
+            if self._now_s() - since < wait_s:
+                continue
+            try:
+                self._await_orphans()
+                if self._contend(end):
+                    return True
+            except KafkaUnreachable as problem:
+                _log.warning("claim_not_taken", extra={"reason": str(problem)})
+            end = -1
+        return False
+
+    def holder(self) -> Claim | None:
+        """Return the claim of the server in charge, as far as is known; None if nobody is."""
+        if self._held:
+            return self._me
+        silent = self._now_s() - self._seen_s >= SILENCE_S
+        return None if silent or self.seen is None or self.seen.released else self.seen
+
+    def claims_end(self) -> int:
+        """Return a number that grows with each claim of any server.
+
+        Raises: KafkaUnreachable.
+        """
+        return self._claims.end()
+
+    def responsive(self) -> bool:
+        """Return whether the server in charge has repeated its claim lately."""
+        return self._held or self._now_s() - self._seen_s < _LATE_S
+
+    def confirm(self) -> None:
+        """Return if this server is in charge at this moment.
+
+        Raises: NotInCharge, KafkaUnreachable.
+        """
+        try:
+            with self._lock:
+                self._claims.append(self._me)
+        except ProducerFenced as problem:
+            raise NotInCharge(_words(None)) from problem
+
+    def _contend(self, end: int) -> bool:
+        """Shut the others out; False if another one has done the same to this one since."""
+        self._take()
+        found = self._claims.last()
+        raced = self._claims.end() != end and found is not None and self._may_live(found)
+        try:
+            self._first_beat()
+            if raced:  # it is shut out, but its tasks may write until their right runs out
+                self._sleep(LEASE_S)
+                self._first_beat()
+        except ProducerFenced:
+            return False
+        self._held = True
+        return True
 
     def start(self) -> None:
         """Repeat the claim from now on."""
@@ -154,13 +229,14 @@ class Tenure:
         """Repeat the claim once; call ``on_lost`` if another server has taken over."""
         if not self._held:
             return
-        try:
-            self._beat()
-            self._told = False
-        except ProducerFenced:
-            self._settle()
-        except (KsqlError, OSError) as problem:  # the right runs out if this continues
-            self._tell(problem)
+        with self._lock:
+            try:
+                self._beat()
+                self._told = False
+            except ProducerFenced:
+                self._settle()
+            except (KsqlError, OSError) as problem:  # the right runs out if this continues
+                self._tell(problem)
 
     def close(self) -> None:
         """Give the service free; what runs must have been stopped."""
@@ -190,7 +266,7 @@ class Tenure:
     def _beat(self) -> None:
         # A claim that is tried again may have counted at its first try: the right counts from there
         began = self._began = self._began or self._now_s()
-        self._claims.append(self._me)
+        self._claims.append(replace(self._me, troubled=tuple(sorted(self.troubled().items()))))
         self._began = 0.0
         lease.write(self._file, self._me.id, began + LEASE_S)
 
@@ -245,8 +321,12 @@ class Tenure:
 
     def _may_live(self, claim: Claim) -> bool:
         """A claim on our own directory, whose lock we hold, is one of the dead."""
-        ours = (self._me.host, self._me.state_dir, self._me.state_id)
-        return not claim.released and (claim.host, claim.state_dir, claim.state_id) != ours
+        me = self._me
+        ours = (me.host, me.state_dir, me.state_id)
+        same = (claim.host, claim.state_dir, claim.state_id) == ours
+        if same and me.place and claim.place:  # else machines of one name could have copies of it
+            same = claim.place == me.place
+        return not claim.released and not same
 
     def _await_silence(self, end: int) -> int:
         """Wait until a claim is void.
@@ -259,10 +339,14 @@ class Tenure:
             found = self._claims.last() if now != end else None
             if found is not None:
                 if self._may_live(found):
-                    raise AnotherServer(self._service_id, found)
+                    raise self._refusal(found)
                 return now
             self._sleep(_POLL_S)
         return end
+
+    def _refusal(self, found: Claim) -> AnotherServer:
+        copied = found.id != self._me.id and found.state_id == self._me.state_id != ""
+        return AnotherServer(self._service_id, found, copied=copied)
 
     def _await_orphans(self) -> None:
         """Tasks of a server that was killed over this directory may write until its right ends."""

@@ -124,6 +124,11 @@ def cached(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
+def tuple_of(values: Sequence[str]) -> str:
+    """The code of a tuple."""
+    return f"({', '.join(values)}{',' if len(values) == 1 else ''})"
+
+
 def indent(lines: Sequence[str], depth: int = 1) -> list[str]:
     """Return the lines, so many levels deeper."""
     return [INDENT * depth + line for line in lines]

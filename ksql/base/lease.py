@@ -16,8 +16,9 @@ from typing import Final
 
 from ksql.base.errors import ServerError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 _POLL_S: Final = 0.1
+_LOOK_S: Final = 1.0
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -30,8 +31,8 @@ class NotInCharge(ServerError):
         super().__init__(
             "this server is not in charge of the service any more",
             detail=why,
-            hint="Several servers with one ksql.service.id are not supported. Stop one of them; "
-            "a server that was replaced must be started again to take part.",
+            hint="Send it to the server that has taken over. A server that was replaced takes part "
+            "again once it is started anew, which it does by itself with ksql.state.shared.",
         )
 
 
@@ -47,27 +48,57 @@ class Lease:
 
         Raises: NotInCharge.
         """
-        if now_s() < _known.get(self, 0.0):
-            return
-        while True:
-            found = read(Path(self.file))
-            if found is None or found.claim != self.claim or found.lost:
-                raise NotInCharge("Another server has taken over, or this one has been stopped.")
-            left = found.left_s()
-            if left > 0:
-                _known[self] = now_s() + left
-                return
+        while not self._holds():
             time.sleep(_POLL_S)
+
+    def _holds(self) -> bool:
+        now, until = now_s(), _known.get(self, 0.0)
+        last = _looks.get(self)
+        if now < until and (last is None or now - last.at_s < _LOOK_S):
+            return True
+        found = read(Path(self.file))
+        if found is None or found.claim != self.claim or found.lost:
+            raise NotInCharge("Another server has taken over, or this one has been stopped.")
+        _known[self] = max(until, _end(self, found))
+        return now_s() < _known[self]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look at the file of a server on another machine: its end, and the time of the look."""
+
+    until_s: float
+    at_s: float
+    end_s: float = 0.0
+
+
+def _end(held: Lease, found: Entry) -> float:
+    """Return until when the right surely holds, by this machine's clock.
+
+    Another machine's clocks say nothing here. But a renewal that is seen was made after the look
+    before, and its right lasts for a known time from then on. So the first look gives none.
+    """
+    now = now_s()
+    if found.written_s is None or (found.boot and found.boot == boot_id()):
+        return now + found.left_s()
+    last = _looks.get(held, _Look(found.until_s, now))
+    renewed = found.until_s != last.until_s
+    end = last.at_s + found.until_s - found.written_s if renewed else last.end_s
+    _looks[held] = _Look(found.until_s, now, end)
+    return end
 
 
 _known: dict[Lease, float] = {}
 """Until when each lease is known to hold; kept by the worker, so that few batches read the file."""
+_looks: dict[Lease, _Look] = {}
+"""The last looks at leases of servers on other machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """The content of the file: its end, by the clock since the machine's start and by wall time.
 
+    ``written_s`` is when it was written, by the first of them; None in files of version 1.
     ``lost``: nobody may write under this claim any more.
     """
 
@@ -76,6 +107,7 @@ class Entry:
     until_s: float
     until_ms: int
     lost: bool
+    written_s: float | None = None
 
     def left_s(self) -> float:
         """Return how long the right still holds."""
@@ -96,6 +128,7 @@ def read(file: Path) -> Entry | None:
             until_s=float(found["until.s"]),
             until_ms=int(found["until.ms"]),
             lost=bool(found["lost"]),
+            written_s=float(found["written.s"]) if "written.s" in found else None,
         )
     except (OSError, KeyError, TypeError, ValueError):
         return None
@@ -106,7 +139,8 @@ def write(file: Path, claim: str, until_s: float, *, lost: bool = False) -> None
 
     Raises: OSError.
     """
-    until_ms = int((time.time() + until_s - now_s()) * 1000)
+    now = now_s()
+    until_ms = int((time.time() + until_s - now) * 1000)
     text = json.dumps(
         {
             "format": FORMAT,
@@ -115,6 +149,7 @@ def write(file: Path, claim: str, until_s: float, *, lost: bool = False) -> None
             "until.s": until_s,
             "until.ms": until_ms,
             "lost": lost,
+            "written.s": now,
         }
     )
     temporary = file.with_name(f".{file.name}.new")  # not synced: it is worthless after a crash

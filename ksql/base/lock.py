@@ -32,8 +32,10 @@ class FileLock:
     The operating system holds it, so a file left behind by a crash locks nobody out.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
+        """A ``shared`` lock may have several holders at once, if all of them share it."""
         self.path = path
+        self._shared = shared
         self._fd = -1
 
     @property
@@ -50,8 +52,9 @@ class FileLock:
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._wait(fd, time.monotonic() + patience_seconds)
-            os.ftruncate(fd, 0)
-            os.write(fd, str(os.getpid()).encode())
+            if not self._shared:
+                os.ftruncate(fd, 0)
+                os.write(fd, str(os.getpid()).encode())
         except BaseException:
             os.close(fd)
             raise
@@ -71,9 +74,10 @@ class FileLock:
         self.release()
 
     def _wait(self, fd: int, deadline: float) -> None:
+        kind = fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX
         while True:
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(fd, kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     holder = os.pread(fd, 32, 0).decode(errors="replace")

@@ -26,6 +26,14 @@ class RawRecord(NamedTuple):
     headers: Headers | None = None
 
 
+class Written(NamedTuple):
+    """The place of a record that was written; ``end`` is the offset behind it."""
+
+    topic: str
+    partition: int
+    end: int
+
+
 OutRecord = tuple[bytes | None, bytes | None, int, Headers | None]
 """A record to be written: key, value, timestamp in milliseconds, headers.
 

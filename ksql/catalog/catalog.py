@@ -21,11 +21,16 @@ class UnknownSource(UnknownName):
 
 @dataclass(frozen=True)
 class Catalog:
-    """A snapshot; keeping an old one costs nothing, so a sandbox is just a variable."""
+    """A snapshot; keeping an old one costs nothing, so a sandbox is just a variable.
+
+    ``scattered`` are the topics to which a query of an earlier version has written windowed keys:
+    there the windows of one key lie in several partitions, whatever has become of the query.
+    """
 
     sources: Mapping[str, DataSource] = field(default_factory=dict)
     types: Mapping[str, SqlType] = field(default_factory=dict)
     queries: Mapping[QueryId, PersistentQuery] = field(default_factory=dict)
+    scattered: frozenset[str] = frozenset()
 
     def source(self, name: str) -> DataSource:
         """Return the source of that exact name.
@@ -60,6 +65,14 @@ class Catalog:
     def without_query(self, query_id: QueryId) -> Catalog:
         """Forget a query."""
         return replace(self, queries={k: v for k, v in self.queries.items() if k != query_id})
+
+    def with_scattered(self, topic: str) -> Catalog:
+        """Remember that the windows of a key lie anywhere in a topic."""
+        return replace(self, scattered=self.scattered | {topic})
+
+    def without_topic(self, topic: str) -> Catalog:
+        """Forget a topic that is deleted."""
+        return replace(self, scattered=self.scattered - {topic})
 
     def query(self, query_id: str) -> PersistentQuery | None:
         """Return the query of that id; ids compare without case."""

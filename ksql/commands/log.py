@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ from ksql.kafka.client import (
     TransactionalSender,
     settled_end,
 )
-from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced, TopicExists
 
 if TYPE_CHECKING:
     from ksql.base.records import RawRecord
@@ -50,6 +50,13 @@ def topic_name(service_id: str) -> str:
 
 class CommandTopicBroken(ServerError):
     """The command topic does not look as this service left it."""
+
+
+class CommandTopicAnew(CommandTopicBroken):
+    """The topic that was followed is gone: its commands count no more."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"the command topic {topic} was deleted and made anew")
 
 
 class NotCommitted(ServerError):
@@ -120,6 +127,8 @@ class KafkaCommandLog:
         self._reader = Reader(settings)
         self._known = 0
         self._doubt: _Doubt | None = None
+        self._writing = False
+        self._followed = ""
         self._skip = skip
         self.quarantine: Quarantine | None = None
         """The command that could not be taken in, if there is one."""
@@ -135,17 +144,56 @@ class KafkaCommandLog:
         As far as its commands can be taken in: ``quarantine`` says where it ended, if it did.
         Raises: CommandTopicBroken, KafkaUnreachable.
         """
+        if self._found():
+            self._mend()
+        self._sender.start()
+        self._writing = True
+        self._reader.assign({(self.topic, 0): 0})
+        self._replay()
+
+    def follow(self) -> None:
+        """Replay the topic, made if it is missing, without taking over its writing.
+
+        Raises: as ``open`` does.
+        """
+        self._found()
+        self._followed = self._admin.topic_id(self.topic) or ""
+        self._reader.assign({(self.topic, 0): 0})
+        self._replay()
+
+    def take(self) -> None:
+        """Take over the writing of a topic that was followed; replay what is behind.
+
+        Raises: as ``open`` does, CommandTopicAnew.
+        """
+        self._check_followed()
+        self._mend()
+        self._sender.start()
+        self._writing = True
+        self._replay()
+
+    def _check_followed(self) -> None:
+        """Look whether the topic is still the one that was followed.
+
+        Raises: CommandTopicAnew.
+        """
+        found = self._admin.topic_id(self.topic) or ""
+        if self._followed and found not in ("", self._followed):
+            raise CommandTopicAnew(self.topic)
+
+    def _found(self) -> bool:
+        """Return whether the topic was there; make it otherwise."""
         found = self._admin.topics().get(self.topic)
         if found is None:
-            self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
+            with suppress(TopicExists):  # by a server that starts at the same time
+                self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
         elif found.partitions != 1:
             raise CommandTopicBroken(
                 f"the command topic {self.topic} has {found.partitions} partitions, not 1"
             )
-        else:
-            self._mend()
-        self._sender.start()
-        self._reader.assign({(self.topic, 0): 0})
+        return found is not None
+
+    def _replay(self) -> None:
         try:
             self.catch_up()
         except CommandTrouble as trouble:
@@ -169,10 +217,13 @@ class KafkaCommandLog:
         """
         if self._doubt is not None:
             raise CommandInDoubt(self._doubt.name, "")
-        self._sender.recover()
+        if self._writing:
+            self._sender.recover()
         end = self._settled_end()
         if end == self._known:
             return end
+        if not self._writing:
+            self._check_followed()
         if self._known > self._reader.positions[self.topic, 0]:
             self._reader.assign({(self.topic, 0): self._known})
         while not self._read_on():
@@ -219,7 +270,7 @@ class KafkaCommandLog:
         place, behind = (self.topic, 0), record.offset + 1
         self._reader.assign({place: behind})
         later = [c for batch in self._reader.read_to_end() for c in map(_readable, batch) if c]
-        if record.offset in self._skip - stepped_over(later):
+        if self._writing and record.offset in self._skip - stepped_over(later):
             _log.warning("command_stepped_over", extra={"offset": record.offset})
             key, value = encode(stepping_over(record.offset))
             with self._sender.transaction():
@@ -235,8 +286,12 @@ class KafkaCommandLog:
     def _settled_end(self) -> int:
         """The topic's end, once the markers of all transactions are there.
 
+        A follower takes what is committed: a transaction of the writer may be open at any time.
+
         Raises: CommandTopicBroken.
         """
+        if not self._writing:
+            return self._admin.end_offsets([self.topic])[self.topic, 0]
         try:
             return settled_end(self._admin, (self.topic, 0), self._settings.timeout_s)
         except OpenTransaction as problem:

@@ -27,9 +27,13 @@ class Ahead:
         self.count = 0
         self.latest_ms: int | None = None
 
+    def is_far(self, times: Sequence[int]) -> bool:
+        """Whether one of the times is worth a word."""
+        return max(times, default=0) > self._bound
+
     def see(self, batch: RawBatch, times: Sequence[int], places: Sequence[int]) -> None:
         """Look at the times of the records that stand at those places of a batch."""
-        if max(times, default=0) <= self._bound:
+        if not self.is_far(times):
             return
         far = [pair for pair in zip(times, places, strict=True) if pair[0] > self._bound]
         self.count += len(far)

@@ -95,6 +95,8 @@ class KeyedArm:
         #: Whether of records that are dropped the time passes.
         self.ticks = arm.ticks and moves is None
         self.lanes = lanes
+        #: Whether rows change their lanes.
+        self.moving = moves is not None
         self._moves = moves
         projection = code.projection(arm.flow, (*arm.key, *arm.carried), "PreProject")
         self._run, self._batch = projection.run, projection.batch
@@ -156,11 +158,14 @@ class KeyedArm:
                     found[place] = before[place] % count
         return found
 
+    def lanes_of_packed(self, packed: Sequence[bytes], before: Sequence[int]) -> Sequence[int]:
+        """The same, of rows of which only the packed keys are there."""
+        keys = [] if self._moves is None else [tuple(unpack(key)) for key in packed]
+        return self.lanes_of(packed, keys, before)
+
     def laned(self, records: list[Record], before: Sequence[int]) -> list[Record]:
         """The records in the lanes that they have at this arm's stage; see ``lanes_of``."""
-        packed = [record.key for record in records]
-        keys = [] if self._moves is None else [tuple(unpack(key)) for key in packed]
-        lanes = self.lanes_of(packed, keys, before)
+        lanes = self.lanes_of_packed([record.key for record in records], before)
         return [
             record if record.lane == lane else record._replace(lane=lane)
             for record, lane in zip(records, lanes, strict=True)

@@ -6,23 +6,36 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from ksql.dataflow import exits
+from ksql.dataflow.aggregated import aggregated
 from ksql.dataflow.arms import Code, Encoder, ExitArm, KeyedArm
-from ksql.dataflow.fused import Fused, FusedRows, fused, fused_rows
+from ksql.dataflow.folding import group_folding, pane_folding
+from ksql.dataflow.fused import Fused, fused
 from ksql.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
+from ksql.dataflow.joined import joined
+from ksql.dataflow.keying import keying
 from ksql.dataflow.lanes import moves
 from ksql.dataflow.layout import layout
+from ksql.dataflow.narrowing import narrowed
+from ksql.dataflow.paired import paired
 from ksql.dataflow.program import Out
 from ksql.dataflow.reading import Reader
 from ksql.dataflow.regroup import regrouped, regroups, upgrade_from
 from ksql.dataflow.results import Result, Results
 from ksql.dataflow.stages import CompiledStage
+from ksql.dataflow.windowed import WindowedIngest
+from ksql.processors.joins import JoinProcessor
 from ksql.processors.lanes import each_lane
 from ksql.processors.order import in_order
+from ksql.processors.streams import StreamJoinProcessor
+from ksql.types.windowed import WindowedKeys
 
 if TYPE_CHECKING:
     from ksql.base.records import OutRecord
+    from ksql.dataflow.aggregated import Aggregated
     from ksql.dataflow.ahead import Ahead
+    from ksql.dataflow.joined import Joined
     from ksql.dataflow.layout import Arm, Layout
+    from ksql.dataflow.paired import Paired
     from ksql.dataflow.program import Ingest, RawBatch
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
@@ -46,8 +59,9 @@ class Compiled(Generic[Out]):
         self.plan = plan
         self.query_id = plan.query_id
         self.sink_topic = plan.sink.topic
+        self.window_bytes = _window_bytes(plan.sink)
         code = Code(functions, dict(plan.settings))
-        cut = layout(plan.sink)
+        cut = narrowed(layout(plan.sink))
         self.stages = len(cut.stages)
         self._readers = [Reader(source, registry, code.settings) for source in cut.sources]
         self._by_topic: dict[str, list[int]] = {}
@@ -68,7 +82,23 @@ class Compiled(Generic[Out]):
             CompiledStage(cut, number, plan, code, keep_old=self._exit.filtered)
             for number in range(self.stages)
         ]
-        self._combine = self._operators[0].combine(self._arms[0]) if self._operators else None
+        self._joined: Joined | Paired | None = None
+        self._aggregated: Aggregated | None = None
+        if isinstance(finish, Encoder) and cut.stages:
+            last = self._operators[-1]
+            match last.processor:
+                case StreamJoinProcessor() as streams:
+                    self._joined = paired(cut, streams, plan.sink, finish, code, laned=self.laned)
+                case JoinProcessor() as table if not self.laned:
+                    self._joined = joined(cut, table, plan.sink, finish, code)
+                case _ if not self.laned:
+                    self._aggregated = aggregated(cut, last, plan.sink, finish, code)
+                case _:
+                    pass
+        first = self._operators[0] if self._operators else None
+        self._combine = None if first is None else first.combine(self._arms[0])
+        self._panes = None if first is None else first.panes(self._arms[0])
+        self.combined_windows = self._panes is not None
         self._stage_of = [arm.stage for arm in cut.arms]
         self._apart = upgrade_from(plan) is not None
         self.changes = frozenset(
@@ -79,13 +109,8 @@ class Compiled(Generic[Out]):
             None if stage in handing else self._arm_from("stage", stage)
             for stage in range(self.stages - 1)
         ]
-        combined = cut.arms[0] if self._combine is not None else None
-        fast = [
-            None if combined is None else fused_rows(reader, combined, code)
-            for reader in self._readers
-        ]
         self._sources = {
-            topic: [self._source_ingest(topic, index, fast[index]) for index in indices]
+            topic: [self._source_ingest(topic, i, cut, code) for i in indices]
             for topic, indices in (self._by_topic.items() if self.stages else ())
         }
 
@@ -106,6 +131,8 @@ class Compiled(Generic[Out]):
         """A fresh ingest for one task."""
         if self._combine is not None:
             return CombinedIngest(self._sources, self._combine)  # has no windows: forgets nothing
+        if self._panes is not None:
+            return WindowedIngest(self._sources, self._panes, ahead)
         return KeyedIngest(self._sources, ahead)
 
     def step(
@@ -121,21 +148,34 @@ class Compiled(Generic[Out]):
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
         """The last stage."""
+        fast = self._joined or self._aggregated
+        if fast is not None:
+            made: Any = fast.records(self._in_order(self.stages - 1, records), store, log)
+            if made is not None:
+                return made  # type: ignore[no-any-return] # what an Encoder makes
+        return self._last_stepwise(records, store, log)
+
+    def _last_stepwise(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> Sequence[Out]:
         results = list(self._processed(self.stages - 1, records, store, log))
         return self._finish(exits.of_stage(self._exit, results, log))
 
     def _processed(
         self, stage: int, records: Sequence[Record], store: Store, log: LogError
     ) -> Iterable[Record]:
+        records, processor = self._in_order(stage, records), self._operators[stage].processor
+        if self.laned:
+            return each_lane(processor, records, store, log)
+        return processor.process(records, store, log)
+
+    def _in_order(self, stage: int, records: Sequence[Record]) -> Sequence[Record]:
+        """The records of a stage in processing order."""
         if self.stages > 1:
             stage_of = self._stage_of
             records = [record for record in records if stage_of[record.port] == stage]
-        operator = self._operators[stage]
-        if not operator.combined:  # a partial state stands for many records, in no order
-            records = in_order(records)
-        if self.laned:
-            return each_lane(operator.processor, records, store, log)
-        return operator.processor.process(records, store, log)
+        # a partial state stands for many records, in no order
+        return records if self._operators[stage].combined else in_order(records)
 
     def _keyed(self, arm: Arm, cut: Layout, code: Code) -> KeyedArm:
         lanes = self.plan.lanes
@@ -146,9 +186,18 @@ class Compiled(Generic[Out]):
         """The arm that starts at a source or behind a stage."""
         return next(a for a in self._arms if (a.entry.kind, a.entry.index) == (kind, index))
 
-    def _source_ingest(self, topic: str, index: int, fast: FusedRows | None) -> SourceIngest:
-        arm, number = self._arm_from("source", index), self.topic_numbers[topic]
-        return SourceIngest(self._readers[index], number, arm, fast)
+    def _source_ingest(self, topic: str, index: int, cut: Layout, code: Code) -> SourceIngest:
+        reader, arm = self._readers[index], self._arm_from("source", index)
+        number, first = self.topic_numbers[topic], self._operators[0]
+        if self._combine is not None:
+            folding = group_folding(reader, arm, cut.arms[0], first.slots, code)
+            return SourceIngest(reader, number, arm, folding=folding)
+        keyed = keying(reader, arm, cut.arms[arm.port], number, code)
+        if self._panes is None:
+            return SourceIngest(reader, number, arm, keyed)
+        windows = self._panes.windows
+        paning = pane_folding(reader, arm, cut.arms[0], first.slots, windows, code)
+        return SourceIngest(reader, number, arm, keyed, paning=paning)
 
 
 def writing(
@@ -163,6 +212,12 @@ def answering(
 ) -> Compiled[Result]:
     """The program of a plan that answers a client: its results are rows."""
     return Compiled(plan, functions, registry, _as_they_are)
+
+
+def _window_bytes(sink: Sink) -> int:
+    if sink.window is None or not sink.gathered:
+        return 0
+    return WindowedKeys(sink.window.size_ms).suffix_bytes
 
 
 def _encoded(sink: Sink, registry: Registry | None) -> Finish[OutRecord]:

@@ -15,7 +15,7 @@ from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.analysis import bound as b
-from ksql.base.codegen import indent
+from ksql.base.codegen import indent, tuple_of
 from ksql.compile.compile import Body, compile_body
 from ksql.dataflow.arms import NULL_KEY
 from ksql.dataflow.flow import conjunction
@@ -47,7 +47,7 @@ def run(values, keys, key_rows, times, partitions, offsets, log):
 {lines}
     return out_values, {result}
 """
-_COLUMNS = {
+COLUMNS = {
     "v": "values",
     "k": "keys",
     "q": "key_rows",
@@ -169,21 +169,23 @@ class Fused:
 def fused(reader: Reader, exit_: Exit, sink: Sink, encoder: Encoder, code: Code) -> Fused | None:
     """The loop for an exit that begins at a source; None if it needs the other road."""
     source = reader.source
-    if not _is_ordinary(source, exit_.flow) or sink.window or sink.timestamp:
+    if not is_ordinary(source, exit_.flow) or sink.window or sink.timestamp:
         return None
     passing = _passes(source, exit_, sink, reader)
-    cells = _cells(source)
+    cells = cells_of(reader)
     outputs = exit_.value if passing else (*exit_.key, *exit_.value)
-    body = _body(cells, exit_.flow, outputs, code)
+    body = body_of(cells, exit_.flow, outputs, code)
     run = _compiled(body, cells, exit_, encoder, passing=passing)
-    return Fused(Intake(reader, key_rows=_reads_key(body, cells)), run, encoder, passing=passing)
+    return Fused(Intake(reader, key_rows=reads_key(body, cells)), run, encoder, passing=passing)
 
 
-def _reads_key(body: Body, cells: Sequence[str]) -> bool:
+def reads_key(body: Body, cells: Sequence[str]) -> bool:
+    """Whether the statements read a column of the decoded key."""
     return any(cells[place].startswith("q") for place in body.columns)
 
 
-def _is_ordinary(source: Source, flow: Flow) -> bool:
+def is_ordinary(source: Source, flow: Flow) -> bool:
+    """Whether a stretch from a source needs nothing that a loop does not do."""
     return (
         source.window is None
         and source.timestamp is None
@@ -208,8 +210,9 @@ def _is_key(origin: object) -> bool:
     return getattr(origin, "role", None) is Role.KEY
 
 
-def _cells(source: Source) -> list[str]:
+def cells_of(reader: Reader) -> list[str]:
     """The code of each column of the source's rows inside the loop."""
+    source, plain = reader.source, reader.keys.plain
     counts = {Role.KEY: 0, Role.VALUE: 0}
     sides = {Role.KEY: "q", Role.VALUE: "v"}
     cells = []
@@ -218,15 +221,19 @@ def _cells(source: Source) -> list[str]:
             cells.append(_PSEUDO[cell.origin])
             continue
         role = cell.origin.role
-        cells.append(f"{sides[role]}[{counts[role]}]")
+        code = f"{sides[role]}[{counts[role]}]"
+        cells.append(plain.format("k") if plain and role is Role.KEY else code)
         counts[role] += 1
     return cells
 
 
-def _body(cells: Sequence[str], flow: Flow, outputs: Sequence[Bound], code: Code) -> Body:
+def body_of(
+    cells: Sequence[str], flow: Flow, outputs: Sequence[Bound], code: Code, row: str = "i"
+) -> Body:
+    """The statements for a row of a flow's entry whose columns have that code."""
     columns = list(zip(flow.entry.shape.names, cells, strict=True))
     where = conjunction(flow.wheres)
-    return compile_body(columns, "i", where, outputs, code.functions, code.settings)
+    return compile_body(columns, row, where, outputs, code.functions, code.settings)
 
 
 def _compiled(
@@ -234,14 +241,14 @@ def _compiled(
 ) -> Callable[..., tuple[list[Any], Any, Any]]:
     """Write the loop: only what a condition may drop is collected anew."""
     width = 0 if passing else len(exit_.key)
-    lines, document, known = _document(body.values[width:], encoder)
+    lines, document, known = document_of(body.values[width:], encoder)
     lines.append(f"add_value({document})")
     needed = {"v", *(cells[place][0] for place in body.columns)}
     if body.reports:
         needed.add("i")
     keys, times = "keys", "times"
     if not passing:
-        lines.append(f"add_key({_tuple(body.values[:width])})")
+        lines.append(f"add_key({tuple_of(body.values[:width])})")
         keys = "out_keys"
     if exit_.flow.wheres:
         lines.append("add_time(t)")
@@ -251,74 +258,72 @@ def _compiled(
             lines.append("add_key(k)")
             needed.add("k")
             keys = "out_keys"
-    return _loop(body, lines, needed, f"{keys}, {times}", _LABEL, known)
+    return _loop(body, ["continue"], lines, needed, f"{keys}, {times}", _LABEL, known)
 
 
 def _loop(
     body: Body,
+    drop: Sequence[str],
     keep: Sequence[str],
     needed: set[str],
     result: str,
     label: str,
     known: Mapping[str, Any],
-) -> Callable[..., tuple[list[Any], Any, Any]]:
-    """Write the loop that does these statements for a row that is kept."""
+) -> Callable[..., Any]:
+    """Write the loop that does these statements for a row that is dropped, or kept."""
     first, *rest = keep
     text = _LOOP.format(
         variables=", ".join(sorted(needed)),
-        columns=", ".join(_COLUMNS[name] for name in sorted(needed)),
-        lines="\n".join(indent([*body.lines(["continue"], first), *rest], 2)),
+        columns=", ".join(COLUMNS[name] for name in sorted(needed)),
+        lines="\n".join(indent([*body.lines(drop, first), *rest], 2)),
         result=result,
     )
     source = [*body.code.prologue, *text.splitlines()]
-    run: Callable[..., tuple[list[Any], Any, Any]] = body.executed(source, label, known)["run"]
+    run: Callable[..., Any] = body.executed(source, label, known)["run"]
     return run
 
 
 class FusedRows:
-    """The rows that an aggregate combines, from a stream's batch."""
+    """The rows that an aggregate combines, from a stream's batch that is decoded."""
 
-    def __init__(self, intake: Intake, run: Callable[..., tuple[list[Any], Any, Any]]) -> None:
+    def __init__(self, intake: Intake, run: Callable[..., tuple[list[Any], list[int]]]) -> None:
         self._intake = intake
         self._run = run
 
-    def rows(self, batch: RawBatch, log: LogError) -> tuple[list[Any], Sequence[int]] | None:
-        """Key columns, then what is carried, and times; None if the batch is not ordinary."""
-        found = self._intake.decoded(batch, log)
-        if found is None:
-            return None
+    def rows(self, found: Decoded, log: LogError) -> list[Any]:
+        """Key columns, then what is carried, for each decoded record; None for no row."""
         log_row = self._intake.row_logger(found, log)
-        rows, without_key, times = self._run(*found, log_row)
+        rows, without_key = self._run(*found, log_row)
         for place in without_key:
             log_row("groupby", NULL_KEY, place)
-        return rows, times
+        return rows
 
 
 def fused_rows(reader: Reader, arm: Arm, code: Code) -> FusedRows | None:
     """The loop for an arm that begins at a source; None if it needs the other road."""
-    if not _is_ordinary(reader.source, arm.flow) or arm.null_keys:
+    if not is_ordinary(reader.source, arm.flow) or arm.null_keys:
         return None
-    cells = _cells(reader.source)
-    body = _body(cells, arm.flow, (*arm.key, *arm.carried), code)
+    cells = cells_of(reader)
+    body = body_of(cells, arm.flow, (*arm.key, *arm.carried), code)
     tests = [f"{v} is None" for v in body.values[: len(arm.key)] if v.isidentifier()]
-    keep = [f"add_value({_tuple(body.values)})", "add_time(t)"]
+    keep = [f"add_value({tuple_of(body.values)})"]
     if tests:
-        keep = [f"if {' or '.join(tests)}:", "    add_key(i)", "else:", *indent(keep)]
-    needed = {"v", "t", "i", *(cells[place][0] for place in body.columns)}
-    run = _loop(body, keep, needed, "out_keys, out_times", "PreProject", {})
-    return FusedRows(Intake(reader, key_rows=_reads_key(body, cells)), run)
+        without = indent(["add_key(i)", "add_value(None)"])
+        keep = [f"if {' or '.join(tests)}:", *without, "else:", *indent(keep)]
+    needed = {"v", "i", *(cells[place][0] for place in body.columns)}
+    drop = ["add_value(None)", "continue"]
+    run = _loop(body, drop, keep, needed, "out_keys", "PreProject", {})
+    return FusedRows(Intake(reader, key_rows=reads_key(body, cells)), run)
 
 
-def _document(values: Sequence[str], encoder: Encoder) -> tuple[list[str], str, Mapping[str, Any]]:
+def document_of(
+    values: Sequence[str], encoder: Encoder
+) -> tuple[list[str], str, Mapping[str, Any]]:
     """Statements, the code of what is encoded at the end, and what both name."""
     printing = encoder.values.printing
     if printing is None:
-        return [], _tuple(values), {}
+        return [], tuple_of(values), {}
     held = [value if value.isidentifier() else f"_x{n}" for n, value in enumerate(values)]
     spilled = [f"{a} = {b}" for a, b in zip(held, values, strict=True) if a != b]
     lines, document = printing.document(held)
     return [*spilled, *lines], document, printing.names
-
-
-def _tuple(values: Sequence[str]) -> str:
-    return f"({', '.join(values)}{',' if len(values) == 1 else ''})"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import chain, repeat
-from typing import TYPE_CHECKING, TypeVar
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ksql.dataflow.program import RawBatch
 from ksql.processors.base import Record
 from ksql.processors.combine import Combiner
+from ksql.processors.keyed import Parts
 from ksql.processors.keys import pack
 from ksql.processors.order import Turns
 
@@ -17,30 +18,60 @@ if TYPE_CHECKING:
     from ksql.base.records import Row
     from ksql.dataflow.ahead import Ahead
     from ksql.dataflow.arms import KeyedArm
-    from ksql.dataflow.fused import FusedRows
+    from ksql.dataflow.folding import GroupFolding, PaneFolding
+    from ksql.dataflow.keying import Keying
     from ksql.dataflow.reading import Arrivals, Reader
     from ksql.processors.base import LogError
     from ksql.processors.combine import Combine
+    from ksql.processors.keyed import Keyed
 
 Item = TypeVar("Item")
 _new = tuple.__new__
+
+
+class Placed(NamedTuple):
+    """Key columns, then what is carried, of records that are no deletions; None for no row.
+
+    ``turns`` are those of the records that Kafka has, see ``processors.order``.
+    """
+
+    rows: list[Row | None]
+    times: Sequence[int]
+    partitions: Sequence[int]
+    offsets: Sequence[int]
+    turns: Sequence[int]
 
 
 class SourceIngest:
     """A source of a program with stages: its reader, its topic's number, its way to a stage."""
 
     def __init__(
-        self, reader: Reader, topic: int, arm: KeyedArm, fused: FusedRows | None = None
+        self,
+        reader: Reader,
+        topic: int,
+        arm: KeyedArm,
+        keying: Keying | None = None,
+        folding: GroupFolding | None = None,
+        paning: PaneFolding | None = None,
     ) -> None:
         self.reader = reader
         self.arm = arm
-        self.fused = fused
-        self._topic = topic
+        self.keying = keying
+        self.folding = folding
+        self.paning = paning
+        self.topic = topic
 
     def keyed(
         self, batch: RawBatch, turns: Turns, log: LogError, ahead: Ahead | None
-    ) -> Iterable[Record]:
+    ) -> Keyed | Sequence[Record]:
         """The batch's records on their way to the stage."""
+        fast = None if self.keying is None else self.keying.keyed(batch, turns, log, ahead)
+        return self.keyed_stepwise(batch, turns, log, ahead) if fast is None else fast
+
+    def keyed_stepwise(
+        self, batch: RawBatch, turns: Turns, log: LogError, ahead: Ahead | None
+    ) -> Sequence[Record]:
+        """The same, each step by itself."""
         arm, found = self.arm, self.reader.read(batch, log)
         found.turns = turns.of(arm.port, picked(batch.partitions, found.places), found.times)
         if arm.table:
@@ -68,7 +99,7 @@ class SourceIngest:
             packed,
             [row[width:] for row in rows if row],
             found.times,
-            repeat(self._topic),
+            repeat(self.topic),
             partitions,
             picked(batch.offsets, places),
             picked(batch.headers, places) if batch.headers else repeat(None),
@@ -77,7 +108,7 @@ class SourceIngest:
             lanes,
         )
         # the tuple's own constructor: the records are built without a Python-level call each
-        return chain(map(_new, repeat(Record), columns), ticks)
+        return [*map(_new, repeat(Record), columns), *ticks]
 
     def _ticks(
         self, found: Arrivals, passed: set[int], batch: RawBatch, log: LogError
@@ -86,26 +117,35 @@ class SourceIngest:
         arm, out = self.arm, []
         for (i, row, time, _, _), turn in zip(found.each(), found.turns, strict=True):
             if i not in passed:
-                place = self._topic, batch.partitions[i], batch.offsets[i]
+                place = self.topic, batch.partitions[i], batch.offsets[i]
                 key = arm.tick_key(row, log)
                 out.append(Record(arm.port, key, None, time, *place, turn=turn))
         return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
 
     def rows(self, batch: RawBatch, log: LogError) -> tuple[Sequence[Row | None], Sequence[int]]:
-        """Key columns, then what is carried, and times, of records that are no deletions."""
-        rows = None if self.fused is None else self.fused.rows(batch, log)
-        return self.rows_stepwise(batch, log) if rows is None else rows
+        """Key columns, then what is carried, and times, of records that are no deletions.
 
-    def rows_stepwise(
-        self, batch: RawBatch, log: LogError
-    ) -> tuple[Sequence[Row | None], Sequence[int]]:
-        """The same, each step by itself; None for a row that goes nowhere."""
+        None for a row that goes nowhere.
+        """
         found = self.reader.read(batch, log).alive()
         return self.arm.projected(found.rows, log), found.times
 
+    def placed(self, batch: RawBatch, turns: Turns, log: LogError) -> Placed:
+        """The same rows, and what puts their records in order."""
+        arm, found = self.arm, self.reader.read(batch, log)
+        found.turns = turns.of(arm.port, picked(batch.partitions, found.places), found.times)
+        found = found.alive()
+        return Placed(
+            arm.projected(found.rows, log),
+            found.times,
+            picked(batch.partitions, found.places),
+            picked(batch.offsets, found.places),
+            found.turns,
+        )
+
     def _keyed_changes(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
         """A table's records, deletions among them, in their order."""
-        arm, port, topic = self.arm, self.arm.port, self._topic
+        arm, port, topic = self.arm, self.arm.port, self.topic
         headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
         out = []
         each = zip(found.each(), found.turns, strict=True)
@@ -127,17 +167,19 @@ class KeyedIngest:
     def __init__(
         self, sources: Mapping[str, Sequence[SourceIngest]], ahead: Ahead | None = None
     ) -> None:
-        self._sources = sources
+        self.sources = sources
         self._turns = Turns()
         self._ahead = ahead
 
-    def add(self, batch: RawBatch, log: LogError) -> list[Record]:
+    def add(self, batch: RawBatch, log: LogError) -> Parts:
         """The records of a batch, keyed."""
-        out: list[Record] = []
-        for topic, part in by_topic(batch):
-            for source in self._sources.get(topic, ()):
-                out += source.keyed(part, self._turns, log, self._ahead)
-        return out
+        return Parts(
+            [
+                source.keyed(part, self._turns, log, self._ahead)
+                for topic, part in by_topic(batch)
+                for source in self.sources.get(topic, ())
+            ]
+        )
 
     def finish(self) -> list[Record]:
         """Nothing is held back."""
@@ -155,12 +197,14 @@ class CombinedIngest:
         """Fold a batch; nothing leaves yet."""
         for topic, part in by_topic(batch):
             for source in self.sources.get(topic, ()):
-                self._combiner.add(*source.rows(part, log), log)
+                fast = source.folding
+                if fast is None or not fast.fold(part, self._combiner.states, log):
+                    self._combiner.add(*source.rows(part, log), log)
         return []
 
-    def finish(self) -> list[Record]:
+    def finish(self) -> Parts:
         """A record per group."""
-        return self._combiner.finish()
+        return Parts([self._combiner.finish()])
 
 
 def picked(column: Sequence[Item], places: Sequence[int]) -> Sequence[Item]:

@@ -1,7 +1,8 @@
 """Which partition of Kafka Streams' a record is in at a stage: its lane.
 
-Rows that keep their key stay in the partition that they come from. Rows that get another one go
-where a repartition topic would have them: by the bytes of the key. Stream time is counted per lane.
+Rows that keep their key stay in the partition that they come from, unless their source's topic has
+the windows of a key in several. Other rows go where a repartition topic would have them: by the
+bytes of the key. Stream time is counted per lane.
 Source: Kafka Streams' tasks; docs/sql/windows.md#time.
 """
 
@@ -65,6 +66,9 @@ def join_order(cut: Layout, stage: Stage) -> KeyBytes:
 
 
 def _stays(cut: Layout, stage: Stage, arm: Arm, wanted: Format) -> bool:
+    entry = arm.flow.entry
+    if entry.kind == "source" and cut.sources[entry.index].scattered:
+        return False
     own = _format_of(cut, arm)
     same = (own.name, own.delimiter) == (wanted.name, wanted.delimiter)
     return same and keeps_key(stage, arm)

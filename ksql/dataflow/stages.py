@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.bound import type_of
+from ksql.dataflow.combining import combining, is_final
 from ksql.dataflow.foreign import ForeignStep, foreign_step
 from ksql.dataflow.joining import joining
 from ksql.dataflow.keybytes import key_order
@@ -12,18 +13,18 @@ from ksql.dataflow.lanes import join_order
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.plan.nodes import (
     Aggregate,
-    EmitFinal,
     QueryPlan,
     Source,
     StreamStreamJoin,
     StreamTableJoin,
     TableTableJoin,
 )
-from ksql.plan.walk import generations, nodes
+from ksql.plan.walk import generations
 from ksql.processors.aggregate import AggregateProcessor
 from ksql.processors.combine import Combine, compile_combine
 from ksql.processors.final import FinalProcessor
 from ksql.processors.folds import Folds, Slot, compile_folds
+from ksql.processors.panes import PaneFold, compile_panes
 from ksql.processors.sessions import SessionProcessor
 from ksql.processors.sessionstate import SessionWindows
 from ksql.processors.table import TableProcessor
@@ -42,23 +43,24 @@ class CompiledStage:
         self, cut: Layout, number: int, plan: QueryPlan, code: Code, *, keep_old: bool
     ) -> None:
         stage = cut.stages[number]
-        self._slots: list[Slot] = []
+        self.slots: list[Slot] = []
+        #: Whether all records that come here stand for those that were combined, in no order.
         self.combined = False
+        #: Whether some do so, each for records of one group and the same windows.
+        self.by_window = False
         self.processor: Processor
         match stage.node:
             case Aggregate() as node:
-                self._slots = _slots(node, code)
-                folds = compile_folds(self._slots, generations(node))
-                self.combined = (
-                    number == 0
-                    and not plan.every_change
-                    and node.window is None
-                    and folds.merge is not None
-                )
-                if any(isinstance(each, EmitFinal) for each in nodes(plan.sink)):
+                self.slots = slots_of(node, code)
+                folds = compile_folds(self.slots, generations(node))
+                if number == 0:
+                    how = combining(plan, node, self.slots)
+                    self.combined, self.by_window = how.by_group, how.by_window
+                partial = self.combined or self.by_window
+                if is_final(plan):
                     self.processor = _final(node, folds, key_order(node, plan.sink))
                 else:
-                    self.processor = _aggregate(node, folds, plan, self.combined, keep_old)
+                    self.processor = _aggregate(node, folds, plan, partial, keep_old)
             case Source():
                 self.processor = TableProcessor(len(stage.shape.columns))
             case StreamTableJoin() | StreamStreamJoin() | TableTableJoin():
@@ -70,7 +72,17 @@ class CompiledStage:
         """How states are combined before the exchange, where the plan allows it."""
         if not self.combined:
             return None
-        return compile_combine(self._slots, arm.width, plain=arm.plain_key)
+        return compile_combine(self.slots, arm.width, plain=arm.plain_key)
+
+    def panes(self, arm: KeyedArm) -> PaneFold | None:
+        """How states of windows are combined before the exchange, where the plan allows it."""
+        if not self.by_window:
+            return None
+        match self.processor:
+            case AggregateProcessor(windows=Windows() as windows) | FinalProcessor(windows=windows):
+                return compile_panes(self.slots, arm.width, windows, plain=arm.plain_key)
+            case other:
+                raise AssertionError(f"{other} has no windows")
 
 
 def _aggregate(
@@ -103,7 +115,11 @@ def _windows(node: Aggregate) -> Windows | SessionWindows | None:
     return Windows(window.size_ms, window.advance_ms, window.grace_ms, window.retention_ms)
 
 
-def _slots(node: Aggregate, code: Code) -> list[Slot]:
+def slots_of(node: Aggregate, code: Code) -> list[Slot]:
+    """The aggregates' functions and their places.
+
+    Raises: UnknownFunction and OverloadGone.
+    """
     slots, place = [], 0
     for fold in node.folds:
         function = instantiate_aggregate(

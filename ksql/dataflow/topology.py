@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.show import show
+from ksql.dataflow.arms import Code
+from ksql.dataflow.combining import combining
 from ksql.dataflow.foreign import ForeignStep
 from ksql.dataflow.lanes import moves
 from ksql.dataflow.layout import Layout, Stage, Stateful, layout
 from ksql.dataflow.regroup import regroups, sending
+from ksql.dataflow.stages import slots_of
+from ksql.functions.errors import OverloadGone, UnknownFunction
 from ksql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -22,18 +26,19 @@ from ksql.plan.walk import follows_time, nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ksql.functions.registry import Functions
     from ksql.plan.nodes import QueryPlan
 
 
-def topology(plan: QueryPlan) -> str:
+def topology(plan: QueryPlan, functions: Functions) -> str:
     """The steps of a plan on Spark, a line each; below a stage what flows in and what it keeps.
 
     Example:
         stage 0: AGGREGATE, over 2 buckets
-          from source 0 by K
+          from source 0 by K, combined by group before the exchange
           state: slot 0 COUNT()
     """
-    return "\n".join(_lines(plan, layout(plan.sink)))
+    return "\n".join(_lines(plan, layout(plan.sink), functions))
 
 
 def changes_sent(plan: QueryPlan) -> str | None:
@@ -54,7 +59,7 @@ def stages(plan: QueryPlan) -> list[str]:
     return [_steps(stage) for stage in layout(plan.sink).stages]
 
 
-def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
+def _lines(plan: QueryPlan, cut: Layout, functions: Functions) -> Iterator[str]:
     for number, source in enumerate(cut.sources):
         yield f"source {number}: topic {source.topic} ({source.kind} {source.name})"
     counted = time_counted(plan)
@@ -67,12 +72,28 @@ def _lines(plan: QueryPlan, cut: Layout) -> Iterator[str]:
             more = f"; {sending(plan)}" if regroups(stage, arm) else ""
             if plan.lanes and moves(cut, stage, arm) is not None:
                 more += ", repartitioned"
+            if entry.kind == "source":
+                more += _combining(plan, stage, functions)
             yield f"  from {entry.kind} {entry.index} by {key}{more}"
         for step in (*stage.before, stage.node):
             yield f"  state: {_state(step)}"
     entry = cut.exit.flow.entry
     target = f"topic {plan.sink.topic}" if plan.sink.topic else "the client"
     yield f"sink: {target}, from {entry.kind} {entry.index}{_emission(plan, cut)}"
+    if plan.sink.topic and plan.sink.window is not None and not plan.sink.gathered:
+        yield "  the windows of a key lie in several partitions, as an earlier version placed them"
+
+
+def _combining(plan: QueryPlan, stage: Stage, functions: Functions) -> str:
+    """Whether records of a source are combined; nothing where no aggregate takes them."""
+    node = stage.node
+    if not isinstance(node, Aggregate):
+        return ""
+    try:
+        slots = slots_of(node, Code(functions, dict(plan.settings)))
+    except (UnknownFunction, OverloadGone):  # such a query does not run
+        return ""
+    return f", {combining(plan, node, slots).words}"
 
 
 def _steps(stage: Stage) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ksql.base.ids import QueryId
 from ksql.catalog.model import DataSource, PersistentQuery
+from ksql.plan import codec
 from ksql.types.model import SqlType
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
         case RemoveSource(name):
             return catalog.without_source(name)
         case PutQuery(query):
-            return catalog.with_query(query)
+            return _with_query(catalog, query)
         case EndQuery(query_id):
             return catalog.without_query(query_id)
         case PauseQuery(query_id, paused):
@@ -120,5 +121,14 @@ def applied(catalog: Catalog, change: Change) -> Catalog:
             return catalog.with_type(name, type_)
         case RemoveType(name):
             return catalog.without_type(name)
-        case DeleteTopic() | DeleteSubject() | StepOver():
+        case DeleteTopic(name, _):
+            return catalog.without_topic(name)
+        case DeleteSubject() | StepOver():
             return catalog
+
+
+def _with_query(catalog: Catalog, query: PersistentQuery) -> Catalog:
+    sink = codec.loads(query.plan).sink
+    if sink.topic is not None and sink.window is not None and not sink.gathered:
+        catalog = catalog.with_scattered(sink.topic)
+    return catalog.with_query(query)

@@ -22,13 +22,13 @@ from ksql.engine.properties import with_configured_wrap
 from ksql.formats.table import validate
 from ksql.plan.build import Built, build
 from ksql.plan.nodes import Aggregate, QueryPlan, Sink
-from ksql.plan.walk import follows_time, nodes
+from ksql.plan.walk import follows_time, nodes, with_sources
 from ksql.types.format import Format, capabilities
 from ksql.types.schema import Column, Role, Schema
 from ksql.upgrade.settings import LISTED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ksql.catalog.topic import Topic
     from ksql.engine.context import Moment
@@ -146,6 +146,7 @@ def query_plan(
     Raises: PartitionsDiffer; InternalTopic for a source that may not be read.
     """
     check_partitions(sink, {source.name: source.partitions for source in sources})
+    sink = _placed(sink, moment.catalog.scattered)
     settings = moment.settings
     wanted = settings.number("ksql.query.shuffle.partitions")
     most = max(source.partitions for source in sources)
@@ -160,6 +161,16 @@ def query_plan(
         + tuple(sorted(settings.functions())),
         lanes=most if follows_time(sink) else 0,
     )
+
+
+def _placed(sink: Sink, scattered: Collection[str]) -> Sink:
+    """State where the windows of a key lie: as Kafka Streams has them, but in those topics."""
+    below = with_sources(
+        sink.source,
+        lambda each: replace(each, scattered=each.window is not None and each.topic in scattered),
+    )
+    gathered = sink.window is not None and sink.topic is not None and sink.topic not in scattered
+    return replace(sink, source=below, gathered=gathered)
 
 
 def _built(resolved: ResolvedQuery, moment: Moment) -> Built:

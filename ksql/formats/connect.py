@@ -63,9 +63,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A record, a message, an object."""
+    """A record, a message, an object; ``one_of``: what is written is the value of one member."""
 
     members: tuple[Member, ...]
+    one_of: bool = False
 
 
 @dataclass(frozen=True, slots=True)

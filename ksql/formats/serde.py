@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from ksql.base.errors import KsqlError
 from ksql.base.records import Row
@@ -37,6 +37,21 @@ class EncodeError(KsqlError):
     def __init__(self, message: str, index: int = 0) -> None:
         super().__init__(message)
         self.index = index
+
+
+class NullKey(EncodeError):
+    """A map with NULL among its keys, for a format whose maps have no such key."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'Invalid key: null used as a key of the map "{name}"')
+
+
+def no_key(name: str) -> NoReturn:
+    """Refuse the key of an entry of that field's map.
+
+    Raises: NullKey.
+    """
+    raise NullKey(name)
 
 
 class Skip:
@@ -72,7 +87,9 @@ class Serde:
     ``SKIP`` in its place; what ``failed`` raises goes through.
 
     ``keeps``: whether all these bytes decode, to rows without NULL, and would be encoded the same
-    again; None: nobody knows. ``printing`` means the same as ``encode_many``, where there is one.
+    again; None: nobody knows. ``plain`` is the code of the only column's value in such bytes, where
+    that is simple; ``texts`` says that the column is a text and the bytes its UTF-8. ``printing``
+    means the same as ``encode_many``, where there is one.
     """
 
     decode: Callable[[bytes | None], Row | None]
@@ -81,12 +98,17 @@ class Serde:
     encode_many: Callable[[Sequence[Row | None]], list[bytes | None]]
     keeps: Callable[[Sequence[bytes]], bool] | None = None
     printing: Printing | None = None
+    plain: str | None = None
+    texts: bool = False
 
 
 def serde_of(
     decode: Callable[[bytes], Row | None],
     encode: Callable[[Row], bytes | None],
     keeps: Callable[[Sequence[bytes]], bool] | None = None,
+    plain: str | None = None,
+    *,
+    texts: bool = False,
 ) -> Serde:
     """Make a serde of two functions that know nothing of nulls and batches."""
 
@@ -116,6 +138,8 @@ def serde_of(
         decode_many=decode_many,
         encode_many=encode_many,
         keeps=keeps,
+        plain=plain,
+        texts=texts,
     )
 
 

@@ -19,7 +19,14 @@ from confluent_kafka import KafkaException, Producer
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import BEGINNING, Reader
-from ksql.kafka.errors import FENCED, KafkaUnreachable, ProducerFenced, TopicExists, error_of
+from ksql.kafka.errors import (
+    FENCED,
+    KafkaUnreachable,
+    OffsetsGone,
+    ProducerFenced,
+    TopicExists,
+    error_of,
+)
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
@@ -44,7 +51,9 @@ def topic_name(service_id: str) -> str:
 class Claim:
     """A server that says that it is in charge.
 
-    ``id`` is one start of it, ``state_id`` its state directory, wherever that lies.
+    ``id`` is one start of it, ``state_id`` its state directory, wherever that lies, ``listener``
+    where other servers reach it, ``troubled`` the queries that do not run there, with their states.
+    ``place`` is what no copy of that directory has at the same time.
     """
 
     id: str
@@ -54,10 +63,13 @@ class Claim:
     state_id: str
     since_ms: int
     released: bool = False
+    listener: str = ""
+    troubled: tuple[tuple[str, str], ...] = ()
+    place: str = ""
 
     def encode(self) -> bytes:
         """As it is stored."""
-        text = {
+        text: dict[str, object] = {
             "format": FORMAT,
             "id": self.id,
             "host": self.host,
@@ -67,6 +79,12 @@ class Claim:
             "since.ms": self.since_ms,
             "released": self.released,
         }
+        if self.listener:  # servers before these fields wrote none, and read none
+            text["listener"] = self.listener
+        if self.troubled:
+            text["troubled"] = dict(self.troubled)
+        if self.place:
+            text["place"] = self.place
         return json.dumps(text).encode()
 
 
@@ -82,6 +100,9 @@ def decode(value: bytes | None) -> Claim:
             state_id=str(found["state.id"]),
             since_ms=int(found["since.ms"]),
             released=bool(found["released"]),
+            listener=str(found.get("listener", "")),
+            troubled=tuple(sorted(dict(found.get("troubled", {})).items())),
+            place=str(found.get("place", "")),
         )
     except (KeyError, TypeError, ValueError):
         return Claim(id="", host="unknown", pid=0, state_dir="unknown", state_id="", since_ms=0)
@@ -96,6 +117,8 @@ class KafkaClaims:
         self._replicas = replicas
         self._admin = Admin(settings)
         self._producer: Producer | None = None
+        self._tail: Reader | None = None
+        self._last: Claim | None = None
         self._open = False
         self._broken = False
 
@@ -120,13 +143,28 @@ class KafkaClaims:
 
         Raises: KafkaUnreachable, UnknownTopic.
         """
-        found = None
-        with Reader(self._settings) as reader:
-            reader.assign({(self.topic, 0): BEGINNING})
-            for batch in reader.read_to_end():
-                for record in batch:
-                    found = record.value
-        return None if found is None else decode(found)
+        try:
+            self._read_on()
+        except OffsetsGone:  # the topic was made anew
+            self._end_tail()
+            self._read_on()
+        except BaseException:
+            self._end_tail()
+            raise
+        return self._last
+
+    def _read_on(self) -> None:
+        if self._tail is None:
+            self._last = None
+            self._tail = Reader(self._settings)
+            self._tail.assign({(self.topic, 0): BEGINNING})
+        for batch in self._tail.read_to_end():
+            self._last = decode(batch[-1].value)
+
+    def _end_tail(self) -> None:
+        tail, self._tail = self._tail, None
+        if tail is not None:
+            tail.close()
 
     def take(self) -> None:
         """Shut out every other writer of claims.
@@ -168,9 +206,11 @@ class KafkaClaims:
             self._open = False
         except KafkaException as problem:
             raise self._failure(problem) from problem
+        self._end_tail()  # who writes need not read
 
     def close(self) -> None:
-        """Let go of the connection; what is open is left to the brokers."""
+        """Let go of the connections; what is open is left to the brokers."""
+        self._end_tail()
         self._producer = None
         self._open = self._broken = False
 

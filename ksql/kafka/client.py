@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from ksql.base.errors import KsqlError, ServerError
 from ksql.base.records import RawRecord
@@ -26,18 +26,15 @@ from ksql.kafka.errors import (
     retrying,
     translated,
 )
+from ksql.kafka.last import LastMessages, LastRecords, contents, take_last
 from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.versions import check_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from confluent_kafka import Message
-
     from ksql.base.records import Headers
     from ksql.kafka.settings import KafkaSettings
-
-LastRecord = tuple[bytes, bytes | None, int]
-"""Key, value and timestamp."""
 
 BEGINNING: Final = -2
 END: Final = -1
@@ -45,6 +42,7 @@ END: Final = -1
 _FULL_WAIT_S: Final = 0.05
 _STEP_S: Final = 0.1
 _BATCH: Final = 5000
+_MOST_LAST: Final = 10_000
 _SETTLE_S: Final = 0.005
 
 
@@ -351,7 +349,7 @@ class Reader:
     def poll(self, most: int = _BATCH, timeout_s: float = 1.0) -> list[RawRecord]:
         """Up to ``most`` records, as soon as there are any; empty when the time is over.
 
-        Raises: OffsetsGone, UnknownTopic, KafkaDenied.
+        Raises: OffsetsGone, UnknownTopic, KafkaDenied, NewerRecord.
         """
         first = self._consumer.poll(timeout_s)
         if first is None:
@@ -360,31 +358,28 @@ class Reader:
         return [self._record(message) for message in (first, *more) if self._is_record(message)]
 
     def poll_last(
-        self, most: int = _BATCH, timeout_s: float = 1.0
-    ) -> dict[Partition, dict[bytes, LastRecord]]:
+        self, most: int = _MOST_LAST, timeout_s: float = 1.0, gather_s: float = 0.0
+    ) -> LastRecords:
         """Poll; return the last record of each key by partition, none of those without a key.
 
-        For readers that a key's last record is enough for: cheaper than ``poll``.
+        For readers that a key's last record is enough for: cheaper than ``poll``. ``gather_s`` is
+        how long to wait for more records behind the first: many at once cost less.
         Raises: OffsetsGone, UnknownTopic, KafkaDenied.
         """
-        found: dict[Partition, dict[bytes, LastRecord]] = {}
         first = self._consumer.poll(timeout_s)
         if first is None:
-            return found
-        for message in (first, *self._consumer.consume(most - 1, 0)):
-            if message.error() is not None and not self._is_record(message):
-                continue
-            place: Any = (message.topic(), message.partition())
-            offset: Any = message.offset()
-            self._positions[place] = offset + 1
-            key: Any = message.key()
-            if key is not None:
-                value: Any = message.value()
-                kept = found.get(place)
-                if kept is None:
-                    kept = found[place] = {}
-                kept[key] = (key, value, message.timestamp()[1])
-        return found
+            return {}
+        got = [first, *self._consumer.consume(most - 1, gather_s)] if most > 1 else [first]
+        found: LastMessages = {}
+        begin = 0
+        for at, error in enumerate(map(Message.error, got)):
+            if error is not None:  # in order: both move the position
+                take_last(got[begin:at], self._positions, found)
+                self._is_record(got[at])
+                begin = at + 1
+        take_last(got[begin:], self._positions, found)
+        check_versions(found)
+        return contents(found)
 
     def read_to_end(self, timeout_s: float | None = None) -> Iterator[list[RawRecord]]:
         """Batches up to where the partitions end now (as far as it is committed).

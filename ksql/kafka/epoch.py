@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ksql.base.records import Written
 from ksql.kafka.errors import WriteFailed
 
 if TYPE_CHECKING:
@@ -57,23 +58,33 @@ def send_at_epoch(
     key: bytes | None,
     value: bytes | None,
     headers: Headers | None,
-) -> None:
+    partition: int | None = None,
+) -> Written:
     """Write one record with the timestamp 0 and wait for its acknowledgement.
 
+    Without a ``partition`` the key decides it.
+
+    Returns: where it is.
     Raises: EpochTooLarge, WriteFailed.
     """
     errors = importlib.import_module("kafka.errors")
     known = tuple(sorted((ours, str(config[n])) for n, ours in _NAMES.items() if n in config))
     try:
         sent = _producer(known).send(
-            topic, value=_Value(value), key=key, headers=_filled(headers), timestamp_ms=0
+            topic,
+            value=_Value(value),
+            key=key,
+            headers=_filled(headers),
+            partition=partition,
+            timestamp_ms=0,
         )
-        sent.get(timeout=_TIMEOUT_S)
+        told = sent.get(timeout=_TIMEOUT_S)
     except errors.KafkaError as error:
         _producers.pop(known).close(timeout=0)  # it takes nothing more after an error
         if isinstance(error, errors.MessageSizeTooLargeError):
             raise EpochTooLarge(topic, _TOO_LARGE) from error
         raise WriteFailed(topic, str(error)) from error
+    return Written(topic, told.partition, told.offset + 1)
 
 
 def _filled(headers: Headers | None) -> Headers:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -36,8 +37,25 @@ DEFAULTS: Mapping[str, str | int | bool] = {
     "log_level": 0,
 }
 
+BY_KEY: Final = -1
+"""The client chooses a record's partition, by its key."""
+
 _FULL_WAIT_S = 0.05
 _FLUSH_STEP_S = 5.0
+_COUNT_S: Final = 300.0  # as old as a client's own knowledge of a topic may be
+_ASK_S: Final = 30.0
+
+
+class Place(NamedTuple):
+    """Where records go."""
+
+    topic: str
+    partition: int
+
+    @property
+    def given(self) -> int | None:
+        """The partition, unless the client chooses it."""
+        return None if self.partition == BY_KEY else self.partition
 
 
 _TOPIC_BYTES = 1_048_588  # Kafka's default for a topic
@@ -90,52 +108,86 @@ class WorkerProducer:
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._failed: list[tuple[str, str]] = []
+        self._counts: dict[str, tuple[int, float]] = {}
         self._rejected: list[str] = []
         self._config = dict(config)
         self._producer = Producer(
             {**DEFAULTS, **config, "on_delivery": self._report}, logger=CLIENT_LOG
         )
 
-    def send(self, topic: str, records: Iterable[OutRecord], rejected: Rejected) -> int:
+    def send(
+        self,
+        topic: str,
+        records: Iterable[OutRecord],
+        rejected: Rejected,
+        partition: int = BY_KEY,
+    ) -> int:
         """Hand over the records; returns how many were accepted."""
         produce = self._producer.produce
+        place = Place(topic, partition)
         count = 0
         for key, value, timestamp, headers in records:
             if timestamp == 0:
-                count += self._at_epoch(topic, (key, value, timestamp, headers), rejected)
+                count += self._at_epoch(place, (key, value, timestamp, headers), rejected)
                 continue
             try:
                 if headers is None:  # by position: names would cost a quarter of the call
-                    produce(topic, value, key, -1, None, None, timestamp)
+                    produce(topic, value, key, partition, None, None, timestamp)
                 else:
-                    produce(topic, value, key, timestamp=timestamp, headers=list(headers))
+                    produce(
+                        topic, value, key, partition, timestamp=timestamp, headers=list(headers)
+                    )
             except (BufferError, KafkaException) as problem:
-                if not self._retry(problem, topic, (key, value, timestamp, headers), rejected):
+                if not self._retry(problem, place, (key, value, timestamp, headers), rejected):
                     continue
             count += 1
         self._producer.poll(0)
         return count
 
-    def _at_epoch(self, topic: str, record: OutRecord, rejected: Rejected) -> bool:
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions a topic has; it is asked for as often as a client asks.
+
+        Raises:
+            DeliveryFailed: The broker does not say.
+        """
+        count, until = self._counts.get(topic, (0, 0.0))
+        if time.monotonic() >= until:
+            count = self._counted(topic)
+            self._counts[topic] = count, time.monotonic() + _COUNT_S
+        return count
+
+    def _counted(self, topic: str) -> int:
+        try:
+            found = self._producer.list_topics(topic, _ASK_S).topics[topic]
+        except KafkaException as problem:
+            raise DeliveryFailed(topic, problem.args[0].str()) from problem
+        if found.error is not None or not found.partitions:
+            raise DeliveryFailed(topic, str(found.error))
+        return len(found.partitions)
+
+    def _at_epoch(self, place: Place, record: OutRecord, rejected: Rejected) -> bool:
         """After what is under way already, so that the order stays; False if it never can be."""
         key, value, _, headers = record
         if len(self._producer):
             self._producer.flush()
         try:
-            send_at_epoch(self._config, topic, key, value, headers)
+            send_at_epoch(self._config, place.topic, key, value, headers, place.given)
         except EpochTooLarge as error:
             rejected(error.detail)
             return False
         return True
 
-    def _retry(self, problem: Exception, topic: str, record: OutRecord, rejected: Rejected) -> bool:
+    def _retry(
+        self, problem: Exception, place: Place, record: OutRecord, rejected: Rejected
+    ) -> bool:
         """Wait for room in the queue; False if the record can never be sent."""
         key, value, timestamp, headers = record
+        topic, partition = place
         while isinstance(problem, BufferError):
             self._producer.poll(_FULL_WAIT_S)
             try:
                 self._producer.produce(
-                    topic, value, key, timestamp=timestamp, headers=list(headers or ())
+                    topic, value, key, partition, timestamp=timestamp, headers=list(headers or ())
                 )
             except (BufferError, KafkaException) as again:
                 problem = again

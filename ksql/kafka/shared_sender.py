@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from ksql.base.records import Written
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import not_written
 from ksql.kafka.epoch import send_at_epoch
@@ -82,7 +83,7 @@ class SharedSender:
         value: bytes | None,
         timestamp: int | None,
         headers: Headers | None = None,
-    ) -> OneDelivery:
+    ) -> OneDelivery | Arrived:
         """Hand a record over; waits while the queue is full.
 
         Records of one thread keep their order.
@@ -96,7 +97,8 @@ class SharedSender:
 
     def _begin(self, record: _Record) -> OneDelivery:
         fit = self._fit(record.topic)
-        delivery = OneDelivery(self._patience_s, partial(self._failed, record, fit))
+        failed = partial(self._failed, record, fit)
+        delivery = OneDelivery(self._patience_s, failed, partial(self._end, record.topic))
         end = time.monotonic() + self._settings.timeout_s
         while True:
             line = self._line(fit)
@@ -156,25 +158,26 @@ class SharedSender:
 
     def _at_epoch(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers | None
-    ) -> OneDelivery:
+    ) -> Arrived:
         if missing := self._missing(topic):  # the other library would look for it a whole minute
             raise missing
-        send_at_epoch(self._settings.producer(), topic, key, value, headers)
-        delivery = OneDelivery(self._patience_s, lambda _error: None)
-        delivery.report(None, None)
-        return delivery
+        written = send_at_epoch(self._settings.producer(), topic, key, value, headers)
+        return Arrived(written)
 
-    def _failed(self, record: _Record, fit: Fit, error: KafkaError) -> None:
+    def _failed(self, record: _Record, fit: Fit, error: KafkaError) -> Written:
         """Send again the records that failed only with their batch; report why others failed."""
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             with self._lock:
                 self._fits.pop(record.topic, None)
             if self._fit(record.topic) != fit:
-                self._begin(record).wait()
-                return
+                return self._begin(record).wait()
         raise self._missing(record.topic) or not_written(
             self._settings.bootstrap, record.topic, error
         )
+
+    def _end(self, topic: str, partition: int) -> int:
+        """The end of a partition: an offset behind a record of which none was reported."""
+        return self._admin.end_offsets([topic], committed=False)[topic, partition]
 
     def _missing(self, topic: str) -> UnknownTopic | None:
         """A topic that is not there is not a Kafka that is not there."""
@@ -188,14 +191,21 @@ class SharedSender:
 class OneDelivery:
     """A record under way."""
 
-    def __init__(self, patience_s: float, failed: Callable[[KafkaError], None]) -> None:
+    def __init__(
+        self,
+        patience_s: float,
+        failed: Callable[[KafkaError], Written],
+        end: Callable[[int], int],
+    ) -> None:
         self._patience_s = patience_s
         self._failed = failed
+        self._end = end
         self._settled = threading.Event()
         self._error: KafkaError | None = None
+        self._place: tuple[str, int, int] = "", 0, -1
 
-    def wait(self) -> None:
-        """Return once this record is acknowledged.
+    def wait(self) -> Written:
+        """Return, once this record is acknowledged, where it is.
 
         Raises: WriteFailed, UnknownTopic, KafkaUnreachable; of these only the last leaves it open
             whether the record was written.
@@ -203,12 +213,33 @@ class OneDelivery:
         in_time = self._settled.wait(self._patience_s)
         error = self._error if in_time else KafkaError(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
         if error is not None:
-            self._failed(error)
+            return self._failed(error)
+        topic, partition, offset = self._place
+        # one that was there already, when it was sent a second time, is reported without an offset
+        return Written(topic, partition, self._end(partition) if offset < 0 else offset + 1)
 
-    def report(self, error: KafkaError | None, _message: Message | None) -> None:
+    def report(self, error: KafkaError | None, message: Message) -> None:
         """Take the client's report on the outcome of a record."""
         self._error = error
+        if error is None:
+            offset = message.offset()
+            self._place = (
+                message.topic() or "",
+                message.partition() or 0,
+                -1 if offset is None else offset,
+            )
         self._settled.set()
+
+
+class Arrived:
+    """A record that was waited for already."""
+
+    def __init__(self, written: Written) -> None:
+        self._written = written
+
+    def wait(self) -> Written:
+        """Return where it is."""
+        return self._written
 
 
 class _Line:

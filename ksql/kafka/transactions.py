@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.base.records import OutRecord
-    from ksql.kafka.producer import Rejected
+    from ksql.kafka.producer import Place, Rejected
 
 T = TypeVar("T")
 
@@ -112,16 +112,22 @@ class TaskTransactions(WorkerProducer):
         except KafkaException as problem:
             raise self._failure(problem) from problem
 
-    def _at_epoch(self, topic: str, record: OutRecord, rejected: Rejected) -> bool:
+    def _at_epoch(self, place: Place, record: OutRecord, rejected: Rejected) -> bool:
         """One millisecond later: the client that can write 0 knows nothing of the transaction."""
         key, value, _, headers = record
+        topic, partition = place
         later = (key, value, _AFTER_EPOCH_MS, headers)
         try:
             self._producer.produce(
-                topic, value, key, timestamp=_AFTER_EPOCH_MS, headers=list(headers or ())
+                topic,
+                value,
+                key,
+                partition,
+                timestamp=_AFTER_EPOCH_MS,
+                headers=list(headers or ()),
             )
         except (BufferError, KafkaException) as problem:
-            if not self._retry(problem, topic, later, rejected):
+            if not self._retry(problem, place, later, rejected):
                 return False
         self.moved += 1
         return True

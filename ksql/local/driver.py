@@ -7,6 +7,7 @@ to any topic, so that a query over several topics sees them in the order of the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from threading import Condition
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.base.records import OutRecord
@@ -41,10 +42,11 @@ class Stored(NamedTuple):
 
 @dataclass
 class MemoryTopics:
-    """Topics and their records."""
+    """Topics and their records; ``written`` wakes those that wait for more of them."""
 
     known: dict[str, Topic] = field(default_factory=dict)
     records: dict[str, list[Stored]] = field(default_factory=dict)
+    written: Condition = field(default_factory=Condition)
     _sequence: int = 0
     _made: dict[str, int] = field(default_factory=dict)
 
@@ -79,9 +81,11 @@ class MemoryTopics:
         headers: Headers | None = None,
     ) -> None:
         """Write a record."""
-        self._sequence += 1
-        log = self.records.setdefault(topic, [])
-        log.append(Stored(key, value, timestamp, headers, self._sequence))
+        with self.written:
+            self._sequence += 1
+            log = self.records.setdefault(topic, [])
+            log.append(Stored(key, value, timestamp, headers, self._sequence))
+            self.written.notify_all()
 
 
 @dataclass

@@ -359,7 +359,7 @@ class _Builder:
     def _check_undo(self, grouping: Grouping) -> None:
         """On a table the old row is taken back first; not every function can."""
         if self.query.window is not None:
-            raise StatementError("WINDOW clause is only supported for stream sources, not tables.")
+            raise StatementError("Windowing not supported for table aggregations.")
         names = list(dict.fromkeys(c.function for c in grouping.calls if not self._undoes(c)))
         if names:
             plural = "s" if len(names) > 1 else ""

@@ -16,6 +16,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.plan import nodes
 from ksql.plan.forms import EXPRESSIONS, NODES
 from ksql.plan.upcast import UPCASTERS, upcast
+from ksql.plan.walk import sources
 from ksql.types.forms import FORMS as TYPES
 
 if TYPE_CHECKING:
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 FORMAT_VERSION = max(UPCASTERS) + 1
 """1: overloads are numbers. 2: overloads are signatures; aggregates' slots have generations.
 
-3: plans that go by time have lanes. The others are stored as before.
+3: plans that go by time have lanes. 4: plans say where the windows of a key lie. Whatever needs no
+later format is stored as before.
 """
+_LANES: Final = 3
 _LANELESS: Final = 2
 _BODY: Final = frozenset({"plan"})
 _VERSIONS: Final[stored.Fields] = dict.fromkeys(range(1, FORMAT_VERSION + 1), _BODY)
@@ -48,9 +51,15 @@ class UnreadablePlan(KsqlError):
 
 def dumps(plan: nodes.QueryPlan) -> str:
     """The plan as JSON text; the same plan always gives the same text."""
-    version = FORMAT_VERSION if plan.lanes else _LANELESS
-    body = {"version": version, "plan": STRUCTS.plain(plan)}
+    body = {"version": _version(plan), "plan": STRUCTS.plain(plan)}
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def _version(plan: nodes.QueryPlan) -> int:
+    """The oldest format that can hold the plan."""
+    if plan.sink.gathered or any(source.scattered for source in sources(plan.sink)):
+        return FORMAT_VERSION
+    return _LANES if plan.lanes else _LANELESS
 
 
 def loads(text: str, functions: Functions = BUILTINS) -> nodes.QueryPlan:

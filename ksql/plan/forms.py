@@ -36,7 +36,7 @@ NODES: Final[tuple[Form, ...]] = (
     form(
         "nodes.Source",
         nodes.Source,
-        "name kind topic prefix columns key_format value_format timestamp window",
+        "name kind topic prefix columns key_format value_format timestamp window scattered?",
     ),
     form("nodes.Filter", nodes.Filter, "source predicate clause leftovers"),
     form("nodes.Rekey", nodes.Rekey, "source keys"),
@@ -67,7 +67,7 @@ NODES: Final[tuple[Form, ...]] = (
     form(
         "nodes.Sink",
         nodes.Sink,
-        "source name kind topic key value key_format value_format timestamp window",
+        "source name kind topic key value key_format value_format timestamp window gathered?",
     ),
     form("nodes.QueryPlan", nodes.QueryPlan, "query_id sink buckets every_change settings lanes?"),
 )

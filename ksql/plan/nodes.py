@@ -51,7 +51,11 @@ def on_upgrade(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The records of a topic, decoded."""
+    """The records of a topic, decoded.
+
+    ``scattered``: the windows of one key may lie in several partitions, so that rows which are to
+    meet under the key have to be moved. Plans of earlier versions do not move them.
+    """
 
     name: str = on_upgrade("match", "source modifying", "FROM")
     kind: SourceKind = on_upgrade("match", "source modifying", "FROM")
@@ -64,6 +68,7 @@ class Source:
         "match", "source modifying", "TIMESTAMP of the source"
     )
     window: KeyWindow | None = on_upgrade("match", "source modifying", "WINDOW_TYPE of the source")
+    scattered: bool = on_upgrade("derived", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +240,12 @@ class EmitFinal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """The topic that the query writes; ``topic`` None for transient queries."""
+    """The topic that the query writes; ``topic`` None for transient queries.
+
+    ``gathered``: all windows of a key go to the partition of the key without its window, as in
+    Kafka Streams. Earlier versions chose it by the key with its window, and so it stays for the
+    topics that they have written to.
+    """
 
     source: Plan = on_upgrade("child")
     name: str = on_upgrade("match", "unsupported", "the name")
@@ -247,6 +257,7 @@ class Sink:
     value_format: Format = on_upgrade("match", "unsupported", "VALUE_FORMAT")
     timestamp: TimestampColumn | None = on_upgrade("match", "unsupported", "TIMESTAMP")
     window: KeyWindow | None = on_upgrade("derived")
+    gathered: bool = on_upgrade("derived", default=False)
 
 
 Join = StreamTableJoin | StreamStreamJoin | TableTableJoin | ForeignKeyJoin

@@ -67,5 +67,15 @@ def _without_lanes(plan: Any, functions: Functions) -> Any:
     return plan
 
 
-UPCASTERS: Final[Mapping[int, Callable[[Any, Functions], Any]]] = {1: _signed, 2: _without_lanes}
+def _by_whole_keys(plan: Any, functions: Functions) -> Any:
+    """Format 3 to 4: a sink says where the windows of a key go; one that does not goes as ever."""
+    del functions
+    return plan
+
+
+UPCASTERS: Final[Mapping[int, Callable[[Any, Functions], Any]]] = {
+    1: _signed,
+    2: _without_lanes,
+    3: _by_whole_keys,
+}
 """By the version that they read; each gives the next one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.plan.nodes import (
@@ -21,7 +22,7 @@ from ksql.plan.nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ksql.syntax.ast import SourceKind
 
@@ -56,6 +57,18 @@ def follows_time(plan: Plan) -> bool:
 def sources(plan: Plan) -> tuple[Source, ...]:
     """The sources in the order of the text."""
     return tuple(node for node in nodes(plan) if isinstance(node, Source))
+
+
+def with_sources(plan: Plan, changed: Callable[[Source], Source]) -> Plan:
+    """Return the plan with each source as the function gives it."""
+    match plan:
+        case Source():
+            return changed(plan)
+        case Filter() | Rekey() | Explode() | Select() | Aggregate() | EmitFinal() | Sink():
+            return replace(plan, source=with_sources(plan.source, changed))
+        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            left, right = (with_sources(side, changed) for side in (plan.left, plan.right))
+            return replace(plan, left=left, right=right)
 
 
 def result_kind(plan: Plan) -> SourceKind:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from ksql.processors import keys
 from ksql.processors.base import LogError, Paused, Record, Steps, Store
 from ksql.processors.folds import Folds, State, log_failure, logged_before
+from ksql.processors.panes import log_late
 from ksql.processors.windows import Clock, Windows
 from ksql.types.windowed import window_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ksql.base.records import Row
 
@@ -34,8 +35,9 @@ class AggregateProcessor(Paused):
     """The stateful operator.
 
     ``every_change`` emits for each record, else once per group and call. ``combined`` says that
-    records carry partial states instead of arguments (see ``combine``). ``keep_old`` asks for the
-    replaced row (HAVING and table consumers need it).
+    records carry partial states instead of arguments (see ``combine``), with windows that some do
+    so in ``old`` (see ``panes``). ``keep_old`` asks for the replaced row (HAVING and table
+    consumers need it).
     """
 
     folds: Folds
@@ -63,6 +65,21 @@ class AggregateProcessor(Paused):
         yield
         return self._timed(places, clock, store, log)
 
+    def states(self, packed: Collection[bytes], store: Store) -> list[State]:
+        """The states of groups without window, as copies."""
+        init, complete = self.folds.init, self.folds.complete
+        return [
+            init() if stored is None else [*complete(stored)]
+            for stored in store.get_all(GROUPS, packed)
+        ]
+
+    def keep(self, states: Mapping[bytes, State], store: Store) -> None:
+        """Store the states of groups without window."""
+        mark = self.folds.mark
+        if mark is not None:
+            states = {key: [mark, *state] for key, state in states.items()}
+        store.put_all(GROUPS, states)
+
     def _timed(
         self, places: Iterable[Place], clock: Clock, store: Store, log: LogError
     ) -> Iterator[Record]:
@@ -81,7 +98,7 @@ class AggregateProcessor(Paused):
                 latest, closed = time, windows.last_closed(time)
             for start in starts(time):
                 if start <= closed:
-                    log("aggregate", f"late record for the window starting at {start}", record.row)
+                    log_late(record, start, starts(time), closed, log)
                     continue
                 place = found.get(start)
                 if place is None:
@@ -121,10 +138,12 @@ class AggregateProcessor(Paused):
         folds = self.folds
         _, _, row, time, _, _, _, _, old, _, _ = record
         try:
-            if self.combined and row is not None:
-                assert folds.merge is not None  # noqa: S101 - combined plans have mergeable folds only
-                folds.merge(state, row)
-                return True
+            if self.combined:
+                partial = row if self.windows is None else old
+                if partial is not None:
+                    assert folds.merge is not None  # noqa: S101 - combined plans have it
+                    folds.merge(state, partial)
+                    return True
             if old is None or folds.undo is None or folds.swap is None:
                 if row is not None:
                     folds.step(state, row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
     from typing import Any
 
     from ksql.processors.base import Store
@@ -33,6 +33,14 @@ class Apart:
     def get(self, space: bytes, key: bytes) -> Any:
         """The value, or None."""
         return self._get(self._prefix + space, key)
+
+    def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
+        """The values of all keys."""
+        return self._store.get_all(self._prefix + space, keys)
+
+    def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
+        """Set the values."""
+        self._store.put_all(self._prefix + space, values)
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
         """Set the value."""

@@ -5,7 +5,7 @@ No Spark, no Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ class Store(Protocol):
 
     def get(self, space: bytes, key: bytes) -> Any:
         """The value, or None."""
+
+    def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
+        """The values of all keys, in their order."""
+
+    def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
+        """Set the values."""
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
         """Set the value."""

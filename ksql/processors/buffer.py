@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.base.records import Row
     from ksql.processors.base import Store
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 CHUNK_RECORDS = 64
 Place = tuple[bytes, int]
 """A packed key and the number of a slice."""
+Line = tuple[list[int], list["Row"]]
+"""Times and rows of records, by time."""
+_NOTHING: Line = [], []
 _SLICE = struct.Struct(">q")
 _CHUNK = struct.Struct(">qi")
 _SHORTEST_SLICE_MS = 1_000
@@ -45,51 +48,24 @@ class Slices:
 
 
 class Slice:
-    """One key's records of a slice; ``waits``: some may be waiting for a first match."""
+    """One key's records of a slice: so many sealed chunks, and the newest ones."""
 
-    __slots__ = ("changed", "fresh", "rows", "sealed", "times", "waits")
+    __slots__ = ("changed", "fresh", "sealed")
 
-    def __init__(self, sealed: int, waits: bool, fresh: list[Any]) -> None:
+    def __init__(self, sealed: int, fresh: list[Any]) -> None:
         self.sealed = sealed
-        self.waits = waits
         self.fresh = fresh
         self.changed = False
-        self.times: list[int] | None = None
-        self.rows: list[Row] = []
-
-    def add(self, time: int, row: Row, stored: list[Any]) -> None:
-        """Keep a record, behind those of the same time."""
-        self.fresh.append([time, stored])
-        self.changed = True
-        if self.times is not None:
-            place = bisect_right(self.times, time)
-            self.times.insert(place, time)
-            self.rows.insert(place, row)
-
-    def show(self, chunks: Iterable[list[Any]], side: Side) -> None:
-        """Lay out all records by time, those of one time in the order in which they came."""
-        records = [record for chunk in chunks for record in chunk]
-        records += self.fresh
-        records.sort(key=_time)
-        self.times = [time for time, _ in records]
-        self.rows = [side.row(stored) for _, stored in records]
-
-    def between(self, first: int, last: int) -> tuple[list[int], list[Row]]:
-        """Return the times and rows of the records in that stretch, both ends included."""
-        times = self.times
-        if not times:
-            return [], []
-        if first <= times[0] and times[-1] <= last:
-            return times, self.rows
-        start, end = bisect_left(times, first), bisect_right(times, last)
-        return times[start:end], self.rows[start:end]
 
 
 class Buffer:
     """The records of a side during one call.
 
     ``observed`` is the highest time among its records, ``segments`` those that have any. What is
-    older than ``retention_ms`` before that time is not found any more, kept or not.
+    older than ``retention_ms`` before that time is not found any more, kept or not. ``lines`` has
+    the times and the rows of each key's records, by time, those of one time in the order in which
+    they came: of the slices that are looked into all of them. ``waits`` are the slices of which
+    some may be waiting for a first match.
     """
 
     def __init__(
@@ -99,15 +75,26 @@ class Buffer:
         self.observed: int
         self.observed, segments = stored
         self.segments = set(segments)
+        self.lines: dict[bytes, Line] = {}
+        self.waits: set[Place] = set()
         self._heads, self._chunks = name, name.upper()
         self._cut = slices
         self._retention_ms = retention_ms
         self._slices: dict[Place, Slice] = {}
+        self._added: list[tuple[bytes, int, Row]] = []
 
     @property
     def stored(self) -> list[Any]:
         """Return the facts that are remembered besides the records."""
         return [self.observed, sorted(self.segments)]
+
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """The times of the segments that are stored, the end excluded."""
+        if not self.segments:
+            return 0, 0
+        length = self._cut.length_ms * self._cut.per_segment
+        return min(self.segments) * length, (max(self.segments) + 1) * length
 
     def load_heads(self, places: set[Place], store: Store) -> list[Place]:
         """Fetch slices: those that get records, and those that are looked into."""
@@ -120,50 +107,84 @@ class Buffer:
         for place in wanted:
             head = store.get(self._space(self._heads, place), _head(place))
             if head is not None:
-                self._slices[place] = Slice(*head)
-        seen = [(place, at) for place in probed if (at := self._slices.get(place)) is not None]
-        chunks = [(place, key) for place, at in seen for key in _sealed(place, at)]
+                self._slices[place] = Slice(head[0], head[2])
+                if head[1]:
+                    self.waits.add(place)
+        seen = [place for place in probed if place in self._slices]
+        chunks = [(place, key) for place in seen for key in _sealed(place, self._slices[place])]
         self._fetch(store, self._chunks, chunks)
 
     def show(self, probed: set[Place], store: Store) -> None:
         """Lay out those that are looked into."""
-        for place in probed:
-            at = self._slices.get(place)
-            if at is not None:
-                space = self._space(self._chunks, place)
-                at.show((store.get(space, key) for key in _sealed(place, at)), self.side)
+        for place in sorted(place for place in probed if place in self._slices):
+            at, space = self._slices[place], self._space(self._chunks, place)
+            records = [each for key in _sealed(place, at) for each in store.get(space, key)]
+            records += at.fresh
+            records.sort(key=_time)
+            times, rows = self.lines.setdefault(place[0], ([], []))
+            times += [time for time, _ in records]
+            rows += self.side.rows(stored for _, stored in records)
 
-    def find(self, key: bytes, first: int, last: int) -> Iterator[tuple[Slice, int, int]]:
-        """Yield the slices of a key with records in that stretch which are not forgotten yet."""
+    def between(self, key: bytes, first: int, last: int) -> Sequence[int]:
+        """The times of a key's records in that stretch, both ends included, that are found yet."""
+        times, _ = self.lines.get(key) or _NOTHING
         first = max(first, self.observed - self._retention_ms + 1)
-        length = self._cut.length_ms
-        for number in range(first // length, last // length + 1):
-            at = self._slices.get((key, number))
-            if at is not None and at.times is not None:
-                yield at, first, last
+        return times[bisect_left(times, first) : bisect_right(times, last)]
 
-    def add(self, key: bytes, time: int, row: Row) -> Slice | None:
-        """Keep a record; None if it is too old to be found by any other."""
-        self.observed = max(self.observed, time)
+    def waiting(self, key: bytes, times: Iterable[int]) -> Iterator[int]:
+        """Those of a key's times at which a record may be waiting for a first match."""
+        length = self._cut.length_ms
+        return (time for time in times if (key, time // length) in self.waits)
+
+    def add(self, key: bytes, time: int, row: Row) -> bool:
+        """Keep a record; False if it is too old to be found by any other."""
+        if time > self.observed:
+            self.observed = time
         if time <= self.observed - self._retention_ms:
-            return None
-        place = (key, time // self._cut.length_ms)
-        at = self._slices.get(place)
-        if at is None:
-            at = self._slices[place] = Slice(0, False, [])
-            at.show((), self.side)
-            self.segments.add(self._segment(place))
-        at.add(time, row, self.side.stored(row))
-        return at
+            return False
+        self._added.append((key, time, row))
+        line = self.lines.get(key)
+        if line is None:
+            self.lines[key] = [time], [row]
+            return True
+        times, rows = line
+        if not times or times[-1] <= time:
+            times.append(time)
+            rows.append(row)
+        else:
+            place = bisect_right(times, time)
+            times.insert(place, time)
+            rows.insert(place, row)
+        return True
+
+    def wait(self, key: bytes, time: int) -> None:
+        """A record that was added waits."""
+        self.waits.add((key, time // self._cut.length_ms))
 
     def write(self, store: Store) -> None:
-        """Put what has changed, forget the segments that nothing can be found in any more."""
+        """Put what was added, forget the segments that nothing can be found in any more.
+
+        What cannot be found any more is not put at all.
+        """
+        length, per_segment = self._cut.length_ms, self._cut.per_segment
+        horizon = self.observed - self._retention_ms + 1
+        kept = horizon // (length * per_segment)  # the first segment that ends behind the horizon
+        stored = self.side.stored
+        for key, time, row in self._added:
+            if time < horizon:
+                continue
+            number = time // length
+            at = self._slices.get((key, number))
+            if at is None:
+                at = self._slices[key, number] = Slice(0, [])
+                self.segments.add(number // per_segment)
+            at.fresh.append([time, stored(row)])
+            at.changed = True
+        self._added.clear()
         for place, at in self._slices.items():
             if at.changed:
                 self._put(place, at, store)
-        length = self._cut.length_ms * self._cut.per_segment
-        horizon = self.observed - self._retention_ms + 1
-        for segment in [each for each in self.segments if (each + 1) * length <= horizon]:
+        for segment in [each for each in self.segments if each < kept]:
             self.segments.discard(segment)
             for kind in (self._heads, self._chunks):
                 store.drop(kind + _SLICE.pack(segment))
@@ -174,7 +195,7 @@ class Buffer:
             store.put(space, _chunk(place, at.sealed), at.fresh[:CHUNK_RECORDS])
             del at.fresh[:CHUNK_RECORDS]
             at.sealed += 1
-        head = [at.sealed, at.waits, at.fresh]
+        head = [at.sealed, place in self.waits, at.fresh]
         store.put(self._space(self._heads, place), _head(place), head)
 
     def _fetch(self, store: Store, kind: bytes, wanted: list[tuple[Place, bytes]]) -> None:

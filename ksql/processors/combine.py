@@ -10,38 +10,27 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ksql.base import codegen
+from ksql.base.codegen import indent, tuple_of
 from ksql.base.errors import QueryFailed
-from ksql.processors.base import LogError, Record
 from ksql.processors.folds import Slot, State, change, fresh, functions_of, size_of
+from ksql.processors.keyed import Keyed
 from ksql.processors.keys import pack
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from ksql.base.records import Row
+    from ksql.processors.base import LogError
 
 _SOURCE = """\
 def combine(rows, times, states, log):
     find = states.get
+    lost = []
     for r, t in zip(rows, times):
         if r is None:
             continue
-        k = {key}
-        s = find(k)
-        if s is None:
-            s = states[k] = {fresh}
-        try:
 {lines}
-        except QueryFailed:
-            raise
-        except Exception as error:
-            log("aggregate", str(error) or type(error).__name__, r[{width}:])
-            if s[0] < 0:
-                del states[k]
-            continue
-{assigns}
-        if t > s[0]:
-            s[0] = t
+    log_failed(lost, log)
 """
 
 Combine = tuple[Callable[..., None], Callable[[Any], bytes]]
@@ -53,20 +42,70 @@ def compile_combine(slots: Sequence[Slot], width: int, *, plain: bool) -> Combin
 
     ``plain`` keys can stand for themselves while the loop runs; others are packed at once.
     """
-    columns = "r[0]" if width == 1 else f"r[:{width}]"
-    lines, assigns = change("step", slots, width)
-    source = _SOURCE.format(
-        key=columns if plain else f"pack(r[:{width}])",
-        fresh=fresh(slots, size_of(slots)),
-        lines="\n".join(f"            {line}" for line in lines or ["pass"]),
-        assigns="\n".join(f"        {line}" for line in assigns),
-        width=width,
-    )
-    scope = {**functions_of(slots), "pack": pack, "QueryFailed": QueryFailed}
-    codegen.define("combined aggregates", source, scope)
+    cells = arguments(slots, width)
+    lines = fold_lines(slots, group_key("r", width, plain=plain), cells)
+    text = _SOURCE.format(lines="\n".join(indent(lines, 2)))
+    scope = codegen.define("combined aggregates", text, names_of(slots))
+    return scope["combine"], packed_key(width, plain=plain)
+
+
+def fold_lines(slots: Sequence[Slot], key: str, cells: Sequence[str]) -> list[str]:
+    """The statements of a loop that fold a record of the time ``t`` into its group's state.
+
+    ``key`` is the code of its group, ``cells`` are those of the aggregates' arguments. A failure of
+    a function is put into ``lost``, for ``log_failed``; ``names_of`` are known to the loop.
+    """
+    lines, assigns = change("step", slots, cells)
+    return [
+        f"g = {key}",
+        "s = find(g)",
+        "if s is None:",
+        f"    s = states[g] = {fresh(slots, size_of(slots))}",
+        "try:",
+        *indent(lines or ["pass"]),
+        "except QueryFailed:",
+        "    raise",
+        "except Exception as error:",
+        f"    lost.append((error, {tuple_of(cells)}))",
+        "    if s[0] < 0:",
+        "        del states[g]",
+        "    continue",
+        *assigns,
+        "if t > s[0]:",
+        "    s[0] = t",
+    ]
+
+
+def arguments(slots: Sequence[Slot], width: int) -> list[str]:
+    """The code of the aggregates' arguments in a row ``r``, behind so many key columns."""
+    count = 1 + max((arg for slot in slots for arg in slot.args), default=-1)
+    return [f"r[{width + arg}]" for arg in range(count)]
+
+
+def group_key(row: str, width: int, *, plain: bool) -> str:
+    """The code of the group of a row that starts with its key columns."""
     if not plain:
-        return scope["combine"], bytes
-    return scope["combine"], (_pack_one if width == 1 else pack)
+        return f"pack({row}[:{width}])"
+    return f"{row}[0]" if width == 1 else f"{row}[:{width}]"
+
+
+def names_of(slots: Sequence[Slot]) -> dict[str, Any]:
+    """Return what the statements of ``fold_lines`` name."""
+    known = {"pack": pack, "QueryFailed": QueryFailed, "log_failed": log_failed}
+    return {**functions_of(slots), **known}
+
+
+def log_failed(failed: Sequence[tuple[Exception, Row]], log: LogError) -> None:
+    """Log the failures of functions, each with its arguments."""
+    for error, row in failed:
+        log("aggregate", str(error) or type(error).__name__, row)
+
+
+def packed_key(width: int, *, plain: bool) -> Callable[[Any], bytes]:
+    """Return the function that packs a loop's keys; those that are not ``plain`` are packed."""
+    if not plain:
+        return bytes
+    return _pack_one if width == 1 else pack
 
 
 def _pack_one(value: Any) -> bytes:
@@ -78,13 +117,15 @@ class Combiner:
 
     def __init__(self, combine: Combine) -> None:
         self._fold, self._packed = combine
-        self._states: dict[Hashable, State] = {}
+        #: By group, in the form that the loop uses.
+        self.states: dict[Hashable, State] = {}
 
     def add(self, rows: Sequence[Row | None], times: Sequence[int], log: LogError) -> None:
         """Take rows in: key columns, then the aggregates' arguments; None is no row."""
-        self._fold(rows, times, self._states, log)
+        self._fold(rows, times, self.states, log)
 
-    def finish(self) -> list[Record]:
+    def finish(self) -> Keyed:
         """One record per group, with its partial state as row."""
         packed = self._packed
-        return [Record(0, packed(key), tuple(s), s[0]) for key, s in self._states.items()]
+        rows = [(packed(key), 0, s[0], 0, 0, *s) for key, s in self.states.items()]
+        return Keyed(0, 0, 0, 0, rows)

@@ -18,6 +18,7 @@ from ksql.processors import keys
 from ksql.processors.base import KeyOrder, LogError, Paused, Record, Steps, Store
 from ksql.processors.due import Due
 from ksql.processors.folds import Folds, State, log_failure, stepped
+from ksql.processors.panes import log_late, logged_rows
 from ksql.processors.windows import Clock, Windows
 from ksql.types.windowed import window_key
 
@@ -124,16 +125,26 @@ class _Call:
     def take(self, record: Record, start: int) -> None:
         """Fold a record into a window."""
         if self._is_late(start):
-            self.log("aggregate", f"late record for the window starting at {start}", record.row)
+            windows = self.processor.windows
+            last = max(self.emitted, windows.last_closed(self.clock.stream_time))
+            log_late(record, start, windows.starts(record.timestamp), last, self.log)
             return
         key = window_key(record.key, start)
         window = self._window(key, start)
-        if not stepped(self.processor.folds, record, window.state, self.log):
+        if not self._folded(record, window.state):
             return
         if not window.stored and not window.changed and start <= self.limit:
             heappush(self.waiting, (start, key))
         window.changed = True
         self.latest = max(self.latest, start)
+
+    def _folded(self, record: Record, state: State) -> bool:
+        folds = self.processor.folds
+        if record.old is None:
+            return stepped(folds, record, state, self.log)
+        assert folds.merge is not None  # noqa: S101 - what stands for several records can merge
+        folds.merge(state, record.old)
+        return True
 
     def _is_late(self, start: int) -> bool:
         return start <= self.emitted or self.clock.is_late(start)
@@ -158,7 +169,8 @@ class _Call:
             found.append((start, order(key[:-_SUFFIX_BYTES]), key))
         oldest = self.latest - self.processor.windows.retention_ms
         for start in sorted({start for start, _, _ in found if start < oldest}):
-            self.log("aggregate", f"{FORGOTTEN}: the window starting at {start}", record.row)
+            shown = next(iter(logged_rows(record)))
+            self.log("aggregate", f"{FORGOTTEN}: the window starting at {start}", shown)
         for start, _, key in sorted(found):
             window = self._window(key, start)
             if start >= oldest and (row := self._row(key, start, window.state)) is not None:

@@ -216,18 +216,21 @@ def _change(name: InPlace, slots: Sequence[Slot]) -> str:
     return "\n".join([f"def {name}(s, r):", *body, "    return None"])
 
 
-def change(name: InPlace, slots: Sequence[Slot], before: int = 0) -> tuple[list[str], list[str]]:
+def change(
+    name: InPlace, slots: Sequence[Slot], cells: Sequence[str] | None = None
+) -> tuple[list[str], list[str]]:
     """Lines that compute the slots' new values from a row ``r``, and lines that set them in ``s``.
 
-    The arguments follow ``before`` other columns. Nothing that may fail comes after a change in
-    place: of several changes in place that may fail, all but the last are made in copies.
+    ``cells`` are the code of the row's columns, where there is no row. Nothing that may fail comes
+    after a change in place: of several changes in place that may fail, all but the last are made in
+    copies.
     """
     lines, assigns = [], []
     pure, unsure, sure = _by_risk(slots, (name,))
     for i, slot in (*pure, *unsure, *sure):
         cell = _cell(slot)
         given = f"copied({cell})" if (i, slot) in unsure[:-1] else cell
-        lines += _loaded("a", i, slot, "r", before)
+        lines += _loaded("a", i, slot, "r", cells)
         lines.append(f"n{i} = {_called(name, i, slot, given, 'a')}")
         assigns.append(f"{cell} = n{i}")
     return lines, assigns
@@ -243,7 +246,7 @@ def _swap(slots: Sequence[Slot]) -> str:
     early = [each for each in sure if "undo" not in each[1].function.in_place]
     late = [each for each in sure if each not in early]
     for i, slot in enumerate(slots):
-        lines += [*_loaded("b", i, slot, "o", 0), *_loaded("a", i, slot, "r", 0)]
+        lines += [*_loaded("b", i, slot, "o"), *_loaded("a", i, slot, "r")]
         assigns.append(f"{_cell(slot)} = n{i}")
     lines += [f"n{i} = copied({_cell(slot)})" for i, slot in unsure]
     lines += [f"n{i} = {_cell(slot)}" for i, slot in (*pure, *sure)]
@@ -274,8 +277,11 @@ def _cell(slot: Slot) -> str:
     return f"s[{1 + slot.number}]"
 
 
-def _loaded(letter: str, i: int, slot: Slot, row: str, before: int) -> list[str]:
-    return [f"{letter}{i}_{j} = {row}[{before + arg}]" for j, arg in enumerate(slot.args)]
+def _loaded(
+    letter: str, i: int, slot: Slot, row: str, cells: Sequence[str] | None = None
+) -> list[str]:
+    codes = [f"{row}[{arg}]" if cells is None else cells[arg] for arg in slot.args]
+    return [f"{letter}{i}_{j} = {code}" for j, code in enumerate(codes)]
 
 
 def _called(name: str, i: int, slot: Slot, state: str, letter: str) -> str:
@@ -289,15 +295,22 @@ def _called(name: str, i: int, slot: Slot, state: str, letter: str) -> str:
     return call
 
 
-def _merge(slots: Sequence[Slot]) -> str:
-    lines, assigns = ["def merge(s, o):"], []
+def merging(slots: Sequence[Slot]) -> tuple[list[str], list[str]]:
+    """The same lines as ``change`` has, for another state ``r`` that is merged into ``s``."""
+    lines, assigns = [], []
     for i, slot in enumerate(slots):
-        mine, other = f"s[{1 + slot.number}]", f"o[{1 + slot.number}]"
+        mine, other = _cell(slot), f"r[{1 + slot.number}]"
         code = slot.function.merge_code
         value = code.format(s=mine, o=other) if code else f"merge{i}({mine}, {other})"
-        lines.append(f"    n{i} = {value}")
-        assigns.append(f"    {mine} = n{i}")
-    return "\n".join([*lines, *assigns, "    if o[0] > s[0]: s[0] = o[0]"])
+        lines.append(f"n{i} = {value}")
+        assigns.append(f"{mine} = n{i}")
+    return lines, assigns
+
+
+def _merge(slots: Sequence[Slot]) -> str:
+    lines, assigns = merging(slots)
+    body = [f"    {line}" for line in (*lines, *assigns)]
+    return "\n".join(["def merge(s, r):", *body, "    if r[0] > s[0]: s[0] = r[0]"])
 
 
 def _result(slots: Sequence[Slot]) -> str:

@@ -11,10 +11,49 @@ from ksql.processors.sides import Ending, Side
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ksql.base.records import Row
     from ksql.processors.base import LogError, Steps, Store
 
 _ROWS = b"t"
 _new = tuple.__new__
+
+
+class Rows(dict[bytes, "Row | None"]):
+    """The table's rows by key during one call, None where there is none.
+
+    A row is taken from the store once, however many records meet it. Changes count at once, and are
+    stored at the end, the last one of each key.
+    """
+
+    def __init__(self, table: Side, store: Store) -> None:
+        super().__init__()
+        self._table = table
+        self._store = store
+        self._changed: dict[bytes, None] = {}
+
+    def load(self, records: Sequence[Record]) -> None:
+        """Fetch the rows of all keys at the first look."""
+        self._store.load(_ROWS, {record.key for record in records})
+
+    def __missing__(self, key: bytes) -> Row | None:
+        stored = self._store.get(_ROWS, key)
+        found = self[key] = None if stored is None else self._table.row(stored)
+        return found
+
+    def change(self, key: bytes, row: Row | None) -> None:
+        """Let another row, or none, stand under the key."""
+        self[key] = row
+        self._changed[key] = None
+
+    def store_changes(self) -> None:
+        """Store what has changed."""
+        for key in self._changed:
+            row = self[key]
+            if row is None:
+                self._store.delete(_ROWS, key)
+            else:
+                self._store.put(_ROWS, key, self._table.stored(row))
+        self._changed.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +71,33 @@ class JoinProcessor(Paused):
 
     def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Join the stream's records, keep the table's."""
-        store.load(_ROWS, {record.key for record in records})
+        rows = Rows(self.table, store)
+        rows.load(records)
         yield
-        return self._joined(records, store)
+        return self._joined(records, rows)
 
-    def _joined(self, records: Sequence[Record], store: Store) -> Iterator[Record]:
+    def joined(self, record: Record, right: Row | None) -> Row:
+        """The row of a stream's record with that of the table."""
+        found = self.table.nothing if right is None else right
+        return (*(record.row or ()), *found, *self.ending.of(record.key, record.timestamp))
+
+    def _joined(self, records: Sequence[Record], rows: Rows) -> Iterator[Record]:
         nothing, port = self.table.nothing, self.table.port
-        row_of, ending_of, get = self.table.row, self.ending.of, store.get
+        ending_of, outer = self.ending.of, self.outer
         for record in records:
             way, key, row, time, topic, partition, offset, headers, old, turn, lane = record
             if way == port:
-                self._remember(record, store)
+                rows.change(key, row)
                 continue
             if row is None:
                 continue
-            found = get(_ROWS, key)
-            if found is not None:
-                right = row_of(found)
-            elif self.outer:
+            right = rows[key]
+            if right is None:
+                if not outer:
+                    continue
                 right = nothing
-            else:
-                continue
             joined = (*row, *right, *ending_of(key, time))
             values = (way, key, joined, time, topic, partition, offset, headers, old, turn, lane)
             # the tuple's own constructor: every record of the stream passes here
             yield _new(Record, values)
-
-    def _remember(self, record: Record, store: Store) -> None:
-        if record.row is None:
-            store.delete(_ROWS, record.key)
-        else:
-            store.put(_ROWS, record.key, self.table.stored(record.row))
+        rows.store_changes()

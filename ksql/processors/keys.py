@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 _DECIMAL = 1
 _NULL = 0xC0
+_LENGTHS = {0xD9: 1, 0xDA: 2, 0xDB: 4}
+"""How many bytes the length of a text has, by the byte before."""
 _OPTIONS = ormsgpack.OPT_NON_STR_KEYS
 
 
@@ -33,6 +38,21 @@ def unpack(key: bytes) -> list[Any]:
     """The values of a packed key."""
     values: list[Any] = ormsgpack.unpackb(key, ext_hook=_restore, option=_OPTIONS)
     return values
+
+
+def unpack_all(keys: Collection[bytes]) -> list[list[Any]]:
+    """The values of many packed keys."""
+    whole = b"\xdd" + len(keys).to_bytes(4, "big") + b"".join(keys)
+    found: list[list[Any]] = ormsgpack.unpackb(whole, ext_hook=_restore, option=_OPTIONS)
+    return found
+
+
+def text(key: bytes) -> bytes | None:
+    """The text in UTF-8 that a key consists of."""
+    head = key[1]
+    if head == _NULL:
+        return None
+    return key[2:] if head < _NULL else key[2 + _LENGTHS[head] :]
 
 
 def begins_with_null(key: bytes) -> bool:

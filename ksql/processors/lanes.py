@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import struct
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ksql.processors.apart import Apart
 from ksql.processors.base import Paused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from ksql.processors.base import LogError, Processor, Record, Steps, Store
 
+Found = TypeVar("Found")
 _PREFIX = struct.Struct(">I")
 
 
@@ -21,14 +22,16 @@ def each_lane(
     processor: Processor, records: Sequence[Record], store: Store, log: LogError
 ) -> Iterable[Record]:
     """The results of records in processing order, lane by lane."""
+    calls = [_steps(processor, some, part, log) for some, part in by_lane(records, store)]
+    return chain.from_iterable(together(calls))
+
+
+def by_lane(records: Sequence[Record], store: Store) -> list[tuple[Sequence[Record], Store]]:
+    """Return the records of each lane, and its part of the store."""
     lanes: dict[int, list[Record]] = {}
     for record in records:
         lanes.setdefault(record.lane, []).append(record)
-    calls = [
-        _steps(processor, lanes[lane], Apart(store, _PREFIX.pack(lane)), log)
-        for lane in sorted(lanes)
-    ]
-    return chain.from_iterable(_together(calls))
+    return [(lanes[lane], Apart(store, _PREFIX.pack(lane))) for lane in sorted(lanes)]
 
 
 def _steps(processor: Processor, records: Sequence[Record], store: Store, log: LogError) -> Steps:
@@ -42,9 +45,9 @@ def _at_once(processor: Processor, records: Sequence[Record], store: Store, log:
     return processor.process(records, store, log)
 
 
-def _together(calls: Sequence[Steps]) -> list[Iterable[Record]]:
+def together(calls: Sequence[Generator[None, None, Found]]) -> list[Found]:
     """Take all calls from pause to pause; what each of them gives."""
-    found: dict[int, Iterable[Record]] = {}
+    found: dict[int, Found] = {}
     while len(found) < len(calls):
         for number, call in enumerate(calls):
             if number in found:

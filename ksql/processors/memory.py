@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 
 class MemoryStore:
@@ -23,6 +23,14 @@ class MemoryStore:
     def get(self, space: bytes, key: bytes) -> Any:
         """The value, or None."""
         return self._spaces.get(space, {}).get(key)
+
+    def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
+        """The values of all keys."""
+        return list(map(self._spaces.get(space, {}).get, keys))
+
+    def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
+        """Set the values."""
+        self._spaces.setdefault(space, {}).update(values)
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
         """Set the value."""

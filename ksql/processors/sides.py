@@ -9,7 +9,7 @@ from ksql.processors import keys
 from ksql.processors.table import fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ksql.base.records import Row
     from ksql.processors.base import Record, Store
@@ -49,10 +49,10 @@ class Side:
         """The columns of a side that has no row."""
         return (None,) * self.width
 
-    def stored(self, row: Row) -> list[Any]:
+    def stored(self, row: Row) -> Sequence[Any]:
         """The row as it is stored."""
         if len(self.parts) == 1:
-            return list(row)
+            return row
         found, start = [], 0
         for length in self.parts:
             found.append(row[start : start + length])
@@ -67,6 +67,13 @@ class Side:
         for part, length in zip(stored, self.parts, strict=True):
             whole += fitted(part, length)
         return tuple(whole)
+
+    def rows(self, stored: Iterable[Sequence[Any]]) -> list[Row]:
+        """Many stored rows."""
+        if len(self.parts) > 1:
+            return list(map(self.row, stored))
+        (width,) = self.parts
+        return [tuple(each) if len(each) == width else fitted(each, width) for each in stored]
 
     def kept(self, store: Store, space: bytes, key: bytes) -> Kept | None:
         """The row that ``keep`` has stored under a key."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ksql.base.errors import ServerError
 from ksql.processors import keys
 from ksql.processors.base import KeyOrder, Paused, Record
-from ksql.processors.buffer import Buffer, Place, Slices
+from ksql.processors.buffer import Buffer, Line, Place, Slices
 from ksql.processors.sides import Ending, Side
 from ksql.processors.waiting import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from ksql.base.records import Row
     from ksql.processors.base import LogError, Steps, Store
@@ -73,6 +75,12 @@ class _End:
         self.outer = outer
         self.is_left = is_left
 
+    def met(self, key: bytes, times: Sequence[int]) -> None:
+        """The records of these times have met another one: they no longer wait."""
+        if self.waiting is not None:
+            for when in set(self.buffer.waiting(key, times)):
+                self.waiting.forget(key, when)
+
     def reach(self, time: int) -> tuple[int, int]:
         """The times of the records that one of this side meets."""
         return max(0, time - self.earlier_ms), max(0, time + self.later_ms)
@@ -87,10 +95,47 @@ class _State:
     slices: Slices
     stream_time: int = -1
 
-    @property
-    def waits(self) -> bool:
-        """Whether records without match wait at all in this join."""
-        return self.left.waiting is not None or self.right.waiting is not None
+
+class Results(Protocol):
+    """Takes what a join gives, in order."""
+
+    def pairs(
+        self, record: Record, row: Row, line: Line, start: int, end: int, *, is_left: bool
+    ) -> None:
+        """Take a record with each of those that it meets: a stretch of a line."""
+
+    def alone(self, record: Record, key: bytes, time: int, row: Row, *, is_left: bool) -> None:
+        """Take a row without match that ``record`` has brought out, perhaps its own."""
+
+
+class _Records:
+    """The results as records."""
+
+    def __init__(self, left: Side, right: Side, ending: Ending) -> None:
+        self.records: list[Record] = []
+        self._left, self._right = left, right
+        self._ending = ending
+
+    def pairs(
+        self, record: Record, row: Row, line: Line, start: int, end: int, *, is_left: bool
+    ) -> None:
+        """Join a record with each of those."""
+        port, key, _, time, topic, partition, offset, headers, _, turn, lane = record
+        (times, rows), add, ending_of = line, self.records.append, self._ending.of
+        for place in range(start, end):
+            when, other = times[place], rows[place]
+            later = time if time > when else when
+            both = (*row, *other) if is_left else (*other, *row)
+            whole = (*both, *ending_of(key, later))
+            values = (port, key, whole, later, topic, partition, offset, headers, None, turn, lane)
+            # the tuple's own constructor: a record may meet many
+            add(_new(Record, values))
+
+    def alone(self, record: Record, key: bytes, time: int, row: Row, *, is_left: bool) -> None:
+        """Give the row NULLs for the other side."""
+        sides = (*row, *self._right.nothing) if is_left else (*self._left.nothing, *row)
+        whole = (*sides, *self._ending.of(key, time))
+        self.records.append(record._replace(key=key, row=whole, timestamp=time))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,87 +158,79 @@ class StreamJoinProcessor(Paused):
     ending: Ending
     order: KeyOrder = bytes
 
+    @property
+    def waits(self) -> bool:
+        """Whether records without match wait in this join."""
+        return (self.left_outer or self.right_outer) and not self.within.eager
+
     def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Join each record with those before it, then keep it."""
+        out = _Records(self.left, self.right, self.ending)
+        write = yield from self.into(out, records, store, log)
+        write()
+        return out.records
+
+    def into(
+        self, out: Results, records: Sequence[Record], store: Store, log: LogError
+    ) -> Generator[None, None, Callable[[], None]]:
+        """Do the same with the results going elsewhere; return what writes the state.
+
+        Before that nothing of it has changed, if no records wait in this join.
+        """
         store.load(_META, (_JOIN,))
         yield
         state = self._read(store)
         yield from self._load(records, state, store)
-        return self._joined(records, state, store, log)
+        self._join(records, state, out, log)
+        return partial(self._write, state, store)
 
-    def _joined(
-        self, records: Sequence[Record], state: _State, store: Store, log: LogError
-    ) -> list[Record]:
-        port = self.right.port
-        out: list[Record] = []
+    def _join(self, records: Sequence[Record], state: _State, out: Results, log: LogError) -> None:
+        port, waits, retention = self.right.port, self.waits, self.within.retention_ms
+        left, right, pairs = state.left, state.right, out.pairs
         for record in records:
-            state.stream_time = max(state.stream_time, record.timestamp)
-            if record.row is None:
+            row, time = record[2], record[3]
+            if time > state.stream_time:
+                state.stream_time = time
+            if row is None:
                 continue
-            here, there = state.left, state.right
-            if record.port == port:
-                here, there = there, here
-            self._meet(record, record.row, here, there, state, out, log)
-        self._write(state, store)
-        return out
+            key, is_left = record[1], record[0] != port
+            here, there = (left, right) if is_left else (right, left)
+            if here.outer and keys.begins_with_null(key):
+                out.alone(record, key, time, row, is_left=is_left)
+                continue
+            if waits and time == state.stream_time:
+                self._close(record, state, out)
+            buffer, found = there.buffer, False
+            line = buffer.lines.get(key)
+            if line is not None:
+                first, oldest = time - here.earlier_ms, buffer.observed - retention + 1
+                start = bisect_left(line[0], first if first > oldest else oldest)
+                end = bisect_right(line[0], time + here.later_ms, start)
+                if start < end:
+                    found = True
+                    if waits:
+                        there.met(key, line[0][start:end])
+                    pairs(record, row, line, start, end, is_left=is_left)
+            kept = here.buffer.add(key, time, row)
+            if not kept:
+                log("join", "late record: those that it could meet are forgotten", row)
+            if here.outer and not found:
+                self._without_match(record, row, here, state, out, kept=kept)
 
-    def _meet(
-        self,
-        record: Record,
-        row: Row,
-        here: _End,
-        there: _End,
-        state: _State,
-        out: list[Record],
-        log: LogError,
+    def _without_match(
+        self, record: Record, row: Row, here: _End, state: _State, out: Results, *, kept: bool
     ) -> None:
+        """Give out a record that has met nothing, or let it wait."""
         key, time = record.key, record.timestamp
-        if here.outer and keys.begins_with_null(key):
-            out.append(self._alone(record, key, time, row, here))
+        if here.waiting is None or here.reach(time)[1] < state.stream_time:
+            out.alone(record, key, time, row, is_left=here.is_left)
             return
-        if state.waits and time == state.stream_time:
-            out += self._closed(record, state)
-        first, last = here.reach(time)
-        found = False
-        for at, start, end in there.buffer.find(key, first, last):
-            if at.waits and there.waiting is not None:
-                for when in set(at.between(start, end)[0]):
-                    there.waiting.forget(key, when)
-            found = self._pairs(record, row, here, at.between(start, end), out) or found
-        kept = here.buffer.add(key, time, row)
-        if kept is None:
-            log("join", "late record: those that it could meet are forgotten", row)
-        if not here.outer or found:
-            return
-        if here.waiting is None or last < state.stream_time:
-            out.append(self._alone(record, key, time, row, here))
-        else:
-            if kept is not None:
-                kept.waits = True
-            here.waiting.add(key, time, here.buffer.side.stored(row))
+        if kept:
+            here.buffer.wait(key, time)
+        here.waiting.add(key, time, here.buffer.side.stored(row))
 
-    def _pairs(
-        self,
-        record: Record,
-        row: Row,
-        here: _End,
-        others: tuple[list[int], list[Row]],
-        out: list[Record],
-    ) -> bool:
-        """Join a record with each of those; whether there were any."""
-        port, key, _, time, topic, partition, offset, headers, _, turn, lane = record
-        ending_of, is_left = self.ending.of, here.is_left
-        for when, other in zip(*others, strict=True):
-            later = time if time > when else when
-            ending = ending_of(key, later)
-            whole = (*row, *other, *ending) if is_left else (*other, *row, *ending)
-            values = (port, key, whole, later, topic, partition, offset, headers, None, turn, lane)
-            # the tuple's own constructor: a record may meet many
-            out.append(_new(Record, values))
-        return bool(others[0])
-
-    def _closed(self, record: Record, state: _State) -> Iterator[Record]:
-        """Take out the records that nothing can match any more, by time, the right side's first."""
+    def _close(self, record: Record, state: _State, out: Results) -> None:
+        """Give out the records that nothing can match any more, by time, the right side's first."""
         due: list[tuple[int, bool, Any]] = []
         for end in (state.right, state.left):
             if end.waiting is None:
@@ -205,18 +242,12 @@ class StreamJoinProcessor(Paused):
         due.sort(key=lambda each: each[:2])
         for time, is_left, each in due:
             end = state.left if is_left else state.right
-            for stored in each.rows:
-                row = end.buffer.side.row(stored)
-                yield self._alone(record, each.key, time, row, end)
+            for row in end.buffer.side.rows(each.rows):
+                out.alone(record, each.key, time, row, is_left=is_left)
 
     def _limit(self, end: _End, stream_time: int) -> int:
         """The time before which records of a side can find no match any more."""
         return stream_time - end.later_ms - self.within.grace_ms
-
-    def _alone(self, record: Record, key: bytes, time: int, row: Row, end: _End) -> Record:
-        sides = (*row, *self.right.nothing) if end.is_left else (*self.left.nothing, *row)
-        whole = (*sides, *self.ending.of(key, time))
-        return record._replace(key=key, row=whole, timestamp=time)
 
     # --- state
 
@@ -252,17 +283,7 @@ class StreamJoinProcessor(Paused):
 
     def _load(self, records: Sequence[Record], state: _State, store: Store) -> Iterator[None]:
         left, right = state.left, state.right
-        added: tuple[set[Place], set[Place]] = (set(), set())
-        probed: tuple[set[Place], set[Place]] = (set(), set())
-        length, port = state.slices.length_ms, self.right.port
-        for record in records:
-            key, time = record.key, record.timestamp
-            here, other = (right, 0) if record.port == port else (left, 1)
-            added[1 - other].add((key, time // length))
-            first, last = here.reach(time)
-            # a slice is longer than what a record reaches: these are all
-            probed[other].add((key, first // length))
-            probed[other].add((key, last // length))
+        added, probed = self._places(records, state)
         newest = max((record.timestamp for record in records), default=-1)
         limits = [self._limit(end, max(newest, state.stream_time)) for end in (left, right)]
         for end, limit in zip((left, right), limits, strict=True):
@@ -281,9 +302,30 @@ class StreamJoinProcessor(Paused):
         yield
         left.buffer.show(probed[0], store)
         right.buffer.show(probed[1], store)
-        if state.waits:
+        if self.waits:
             self._load_waiting(records, state)
             yield
+
+    def _places(
+        self, records: Sequence[Record], state: _State
+    ) -> tuple[tuple[set[Place], set[Place]], tuple[set[Place], set[Place]]]:
+        """Return the stored slices that records are added to, and those that are looked into."""
+        left, right = state.left, state.right
+        added: tuple[set[Place], set[Place]] = (set(), set())
+        probed: tuple[set[Place], set[Place]] = (set(), set())
+        length, port = state.slices.length_ms, self.right.port
+        begins, ends = zip(left.buffer.stretch, right.buffer.stretch, strict=True)
+        for record in records if any(ends) else ():
+            key, time = record[1], record[3]
+            here, own, other = (right, 1, 0) if record[0] == port else (left, 0, 1)
+            if time < ends[own]:
+                added[own].add((key, time // length))
+            first, last = here.reach(time)
+            if first < ends[other] and last >= begins[other]:
+                # a slice is longer than what a record reaches: these are all
+                probed[other].add((key, first // length))
+                probed[other].add((key, last // length))
+        return added, probed
 
     def _load_waiting(self, records: Iterable[Record], state: _State) -> None:
         """Fetch the records that may be found waiting, and the places where new ones may wait."""
@@ -295,10 +337,9 @@ class StreamJoinProcessor(Paused):
             if here.waiting is not None:
                 wanted[is_left].add((key, time))
             if there.waiting is not None:
-                for at, first, last in there.buffer.find(key, *here.reach(time)):
-                    if at.waits:
-                        times, _ = at.between(first, last)
-                        wanted[not is_left].update((key, when) for when in times)
+                times = there.buffer.between(key, *here.reach(time))
+                found = there.buffer.waiting(key, times)
+                wanted[not is_left].update((key, when) for when in found)
         for end in (state.left, state.right):
             if end.waiting is not None:
                 end.waiting.load(wanted[end.is_left])

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from ksql.processors.base import KeyOrder, Store
 
@@ -78,7 +78,7 @@ class Waiting:
     def _before(self, end: int) -> list[list[int]]:
         return [chunk for chunk in self._chunks if chunk[1] < end]
 
-    def add(self, key: bytes, time: int, row: list[Any]) -> None:
+    def add(self, key: bytes, time: int, row: Sequence[Any]) -> None:
         """Let a record wait."""
         place = _place(key, time)
         rows = self._store.get(self._rows, place)

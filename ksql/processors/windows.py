@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from math import gcd
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +36,16 @@ class Windows:
     def last_closed(self, stream_time: int) -> int:
         """The start of the last window that has closed at that time: end plus grace are reached."""
         return stream_time - self.size_ms - self.grace_ms
+
+    def first_closing(self, timestamp: int) -> int:
+        """The stream time at which the first of the windows of a timestamp closes."""
+        first = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms
+        return first * self.advance_ms + self.size_ms + self.grace_ms
+
+    @property
+    def pane_ms(self) -> int:
+        """The longest stretch such that all times of one fall into the same windows."""
+        return gcd(self.size_ms, self.advance_ms)
 
     @property
     def segment_ms(self) -> int:

@@ -1,22 +1,52 @@
-"""A topic reader that anybody may close while another thread reads from it."""
+"""The records that a client's query reads, as they come."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from ksql.kafka.client import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
     from ksql.base.records import RawRecord
     from ksql.kafka.settings import KafkaSettings
 
 _POLL_S = 0.25
 
+Offsets = Mapping[tuple[str, int], int]
+"""By topic and partition."""
 
-class Feed:
+
+class Feed(Protocol):
+    """Records as they come; one thread reads, any may close."""
+
+    @property
+    def positions(self) -> Offsets:
+        """The next offset of every partition."""
+
+    @property
+    def open(self) -> bool:
+        """Whether there may be more to read."""
+
+    def poll(self) -> Sequence[RawRecord]:
+        """Return the records that are there; wait a moment for the next ones."""
+
+    def hold(self, places: Collection[tuple[str, int]]) -> None:
+        """Read no more of these partitions, until another call leaves them out."""
+
+    def end(self) -> None:
+        """Let the reading thread come to an end by itself."""
+
+    def close(self) -> None:
+        """End it; idempotent."""
+
+
+Feeds = Callable[[Offsets, Callable[[], None]], Feed]
+"""Makes a feed that begins at these offsets and calls that when it is closed."""
+
+
+class TopicFeed:
     """An iterator of arriving records, until it is closed.
 
     A client that disconnects ends nothing by itself: a thread that waits for rows does not notice.
@@ -26,7 +56,7 @@ class Feed:
     def __init__(
         self,
         settings: KafkaSettings,
-        start: Mapping[tuple[str, int], int],
+        start: Offsets,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._reader = Reader(settings)
@@ -37,7 +67,7 @@ class Feed:
         self._released = False
 
     @property
-    def positions(self) -> Mapping[tuple[str, int], int]:
+    def positions(self) -> Offsets:
         """The next offset of every partition."""
         return self._reader.positions
 

@@ -31,7 +31,8 @@ class Filled:
     """A store that is being filled.
 
     ``reached`` is the offset behind what was put, ``goal`` where the topic ended when filling
-    began (-1: not yet), ``since`` the time of the first put after the last commit.
+    began (-1: not yet), ``since`` the time of the first put after the last commit. ``putting`` and
+    ``committing`` are set before it is done: what lies before them may be visible already.
     """
 
     place: Place
@@ -40,6 +41,8 @@ class Filled:
     reached: int = 0
     goal: int = -1
     since: float | None = None
+    putting: int = 0
+    committing: int = 0
 
     def resume(self, begin: int, end: int) -> str:
         """Begin where the store is, in a topic from ``begin`` to ``end``; nothing may be waiting.
@@ -48,6 +51,7 @@ class Filled:
         """
         before = self.store.position()
         self.reached = resumed(self.store, Offset(begin), Offset(end))
+        self.putting = self.committing = 0
         again = before is not None and self.store.position() is None
         if again or self.goal < 0:
             self.goal = end
@@ -57,8 +61,21 @@ class Filled:
             return "its rows are of no certain offset, as the server did not end in order"
         return f"it was read up to the offset {before}, and the topic has {begin} to {end}"
 
+    def at(self, *, committed: bool = False) -> int:
+        """Return the offset up to which the store can be asked."""
+        if committed and self.store.transactional:
+            return self.store.position() or 0
+        return self.reached
+
+    def seen(self, *, committed: bool = False) -> int:
+        """Return an offset behind all that a read which has ended can have seen."""
+        if committed and self.store.transactional:
+            return max(self.store.position() or 0, self.committing)
+        return max(self.reached, self.putting)
+
     def put(self, changes: Iterable[Change], reached: int, now: float) -> None:
         """Put what lies before an offset."""
+        self.putting = reached
         self.store.put(changes)
         self.reached = reached
         self.since = now if self.since is None else self.since
@@ -78,6 +95,7 @@ class Filled:
     def commit(self) -> None:
         """Commit if anything was put."""
         if self.since is not None:
+            self.committing = self.reached
             self.store.commit(Offset(self.reached))
             self.since = None
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.base.config import Settings
 from ksql.base.errors import TooManyRequests
 from ksql.base.rate import PerHour, PerSecond
+from ksql.query.results import freshness_of, is_dated, is_quick, token_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ksql.query.results import ResultRow, ResultStream
+    from ksql.replicas.routed import Freshness
+    from ksql.replicas.token import Token
     from ksql.types.schema import Column
 
 QPS: Final = "ksql.query.pull.max.qps"
@@ -87,6 +90,7 @@ class LimitedStream:
         self.query = stream
         self.kind: Literal["pull", "push"] = stream.kind
         self.columns: tuple[Column, ...] = stream.columns
+        self.quick = is_quick(stream)
         self._bandwidth = bandwidth
         self._on_end = on_end
         self._ended = threading.Lock()  # held from the end on
@@ -100,6 +104,21 @@ class LimitedStream:
     def final_message(self) -> str | None:
         """The reason of its end, once ``batches`` has ended."""
         return self.query.final_message
+
+    @property
+    def dated(self) -> bool:
+        """Whether the answer is to say which copies it is of."""
+        return is_dated(self.query)
+
+    @property
+    def token(self) -> Callable[[], Token] | None:
+        """The function that makes the token of the rows, if the request is about tokens."""
+        return token_of(self.query)
+
+    @property
+    def freshness(self) -> list[Freshness]:
+        """The copies that it has read, if they were asked for."""
+        return freshness_of(self.query)
 
     def batches(self) -> Iterator[list[ResultRow]]:
         """Yield the rows."""

@@ -10,7 +10,7 @@ from ksql.base.records import Row
 from ksql.query.storedtable import StoredTable, row_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ksql.query.storedtable import Chunks
     from ksql.types.windowed import Bounds
@@ -48,16 +48,16 @@ class Forward:
         """Yield the rows with their partner's columns behind them."""
         nothing = (None,) * width(self.right)
         for chunk in chunks:
-            found = ((row, self._partner(row)) for row in chunk)
+            found = zip(chunk, self._partners(chunk), strict=True)
             yield [
                 row + (nothing if partner is None else partner)
                 for row, partner in found
                 if partner is not None or self.outer
             ]
 
-    def _partner(self, row: Row) -> Row | None:
-        key = self.key(row)
-        return None if key is None else self.right.find((key,), bounds_of(self.first, row))
+    def _partners(self, chunk: Sequence[Row]) -> list[Row | None]:
+        keys = [None if (key := self.key(row)) is None else (key,) for row in chunk]
+        return self.right.find_many(keys, [bounds_of(self.first, row) for row in chunk])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,10 @@ class Backward:
         nothing = (None,) * width(self.left)
         for chunk in chunks:
             out: list[Row] = []
-            for row in chunk:
-                partner = self.left.find(key_of(self.right, row), bounds_of(self.right, row))
+            keys = [key_of(self.right, row) for row in chunk]
+            bounds = [bounds_of(self.right, row) for row in chunk]
+            partners = self.left.find_many(keys, bounds)
+            for row, partner in zip(chunk, partners, strict=True):
                 if partner is None or not self.lonely:
                     out.append((nothing if partner is None else partner) + row)
             yield out

@@ -13,30 +13,48 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
 from ksql.catalog.model import DataSource
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader
+from ksql.kafka.versions import NewerRecord
 from ksql.query.filling import Filled, Filler, Place
+from ksql.query.handover import Handover, Peers
 from ksql.query.keeping import Keeping, keeping
-from ksql.query.storeroom import Note, StoreRoom, home_of
+from ksql.query.storeroom import Asked, Note, StoreRoom, home_of
+from ksql.stores.base import NewerStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.base.aside import Aside
     from ksql.catalog.catalog import Catalog
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.kafka.settings import Config, KafkaSettings
     from ksql.stores.base import Rows, Store
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1
 _REST_S = 1.0
 _LONGEST_REST_S = 15.0
+_GATHER_S = 0.05
+_MANY = 500
+_SLICES = 10
 MOST_BYTES: Final = "ksql.store.max.uncommitted.bytes"
+
+FOLLOWING: Final[Config] = {
+    # a busy topic is fetched 20 times a second, not whenever something was written
+    "fetch.min.bytes": 256 << 10,
+    "fetch.wait.max.ms": 50,
+    # its default of a second would stall a reader whose queue was full once
+    "fetch.queue.backoff.ms": 5,
+    # both bound what is read ahead: in number for small records, in size for large ones
+    "queued.min.messages": 20_000,
+    "queued.max.messages.kbytes": 16_384,
+}
+"""How the consumer of tables' topics differs from the service's other consumers."""
 
 Wanted = tuple[DataSource, Keeping]
 
@@ -45,13 +63,44 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
+class Holdings(Protocol):
+    """Which partitions are to be kept here."""
+
+    def view(self) -> object:
+        """Return a value that changes with the answers of ``keeps``; asked often."""
+
+    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+        """Return whether a partition is kept here; one that is open may be a little longer."""
+
+
+class Everything(Holdings):
+    """All partitions are kept: there is no other server."""
+
+    def view(self) -> object:
+        """Return a value that never changes."""
+        return None
+
+    def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
+        """Keep it."""
+        return True
+
+
 @dataclass(frozen=True)
 class Materialized:
-    """A table's stores, one per partition of its topic."""
+    """A table's stores, one per partition of its topic that is kept here.
+
+    ``partitions``: how many its topic has; if 0, all are here.
+    """
 
     source: DataSource
     keeping: Keeping
     parts: Mapping[int, Filled]
+    partitions: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many partitions the topic has."""
+        return self.partitions or len(self.parts)
 
     @property
     def stores(self) -> Mapping[int, Store]:
@@ -68,9 +117,21 @@ class Materialized:
     def missing(self, ends: Mapping[Place, int] | None = None, *, committed: bool = False) -> int:
         """Return how many offsets are still to be read, up to these or up to its stores' goals."""
         return sum(
-            max(0, (part.goal if ends is None else ends.get(part.place, 0)) - _at(part, committed))
+            max(0, _wanted(part, ends) - part.at(committed=committed))
             for part in self.parts.values()
         )
+
+    def behind(self, at_least: Mapping[Place, int], *, committed: bool = False) -> str:
+        """Return which of its stores has not reached these offsets, in words; empty if all have."""
+        for part in self.parts.values():
+            at, wanted = part.at(committed=committed), at_least.get(part.place, 0)
+            if at < wanted:
+                topic, partition = part.place
+                return (
+                    f"the store of {self.source.name} has followed partition {partition} of "
+                    f"{topic} up to the offset {at}; {wanted} is asked for"
+                )
+        return ""
 
 
 class Materializer:
@@ -83,11 +144,19 @@ class Materializer:
         aside: Aside,
         settings: Settings | None = None,
         now_ms: Callable[[], int] = _now_ms,
+        peers: Peers | None = None,
+        holdings: Holdings | None = None,
     ) -> None:
         """``aside`` takes the stores of tables that were never known here."""
+        self._holdings = holdings or Everything()
+        self._view: object = None
         self._kafka = kafka
         self._settings = settings or Settings()
-        self._room = StoreRoom(directory, aside, now_ms)
+        asked = Asked.of(self._settings)
+        self._room = StoreRoom(directory, aside, now_ms, asked)
+        self._handover = Handover(asked.mode, peers)
+        self._hindered: dict[str, str] = {}
+        self._unreadable: dict[str, str] = {}
         self._filler = Filler(self._settings.number(MOST_BYTES), time.monotonic)
         self._wanted: dict[str, Wanted] = {}
         self._tables: dict[str, Materialized] = {}
@@ -97,6 +166,7 @@ class Materializer:
         self._progress = threading.Condition()
         self._look_again: float | None = None
         self._turned = False
+        self._gather_s = 0.0
         self._problem = ""
         self._thread = threading.Thread(target=self._run, name="materializer", daemon=True)
 
@@ -129,14 +199,57 @@ class Materializer:
 
     def summary(self, query_id: str) -> str:
         """Return how that query's table is kept and what it lacks; empty if it is not followed."""
+        waits = self._hindered.get(query_id) or self._handover.reason
+        found = [waits, self._room.upgrading(query_id)]
         for table in self._tables.values():
             if home_of(table.source) == query_id:
                 count = len(table.parts)
-                return (
+                found.insert(
+                    0,
                     f"{table.keeping.kind}, {count} partition{'s' if count > 1 else ''}, "
-                    f"{table.missing()} records to read before it answers"
+                    f"{table.missing()} records to read before it answers",
                 )
-        return ""
+        return "; ".join(filter(None, found))
+
+    def hindrance(self, source: DataSource | None = None) -> str:
+        """Return why that table, or any, cannot answer whatever was read; empty as a rule."""
+        if whole := self._problem or self._handover.reason:
+            return whole
+        homes = list(self._hindered) if source is None else [home_of(source)]
+        return next(filter(None, map(self._waits, homes)), "")
+
+    def upgrading(self) -> str:
+        """Return how far the upgrades are of stores whose tables answer meanwhile, or nothing."""
+        homes = [home_of(table.source) for table in self._tables.values()]
+        found = ((home, self._room.upgrading(home)) for home in homes)
+        return "; ".join(f"{home}: {text}" for home, text in found if text)
+
+    def _waits(self, home: str) -> str:
+        reason = self._hindered.get(home)
+        return "" if reason is None else reason or f"{home}: {self._room.upgrading(home)}"
+
+    def of_home(self, home: str) -> Materialized | None:
+        """Return the stores of the table that a query writes; None while it is not followed."""
+        tables = self._tables.values()
+        return next((each for each in tables if home_of(each.source) == home), None)
+
+    def tables(self) -> list[Materialized]:
+        """Return all tables that are followed."""
+        return list(self._tables.values())
+
+    def held(self, table: Materialized) -> set[int]:
+        """Return the partitions of which this server has a store, open or only on its disk."""
+        return table.parts.keys() | self._room.there(table.source)
+
+    def reached(self, topic: str) -> Mapping[Place, int]:
+        """Return how far the stores here have read a topic; nothing of one that none follows."""
+        parts = (part for table in self.tables() for part in table.parts.values())
+        return {part.place: part.reached for part in parts if part.place[0] == topic}
+
+    def await_progress(self, timeout_s: float) -> None:
+        """Wait until something was read, or for so long."""
+        with self._progress:
+            self._progress.wait(timeout_s)
 
     def table(self, source: DataSource) -> Materialized | None:
         """Return the stores of a table (as ``queryable``); None while it is not (yet) followed."""
@@ -153,7 +266,7 @@ class Materializer:
         found = self.table(source)
         if found is None or found.missing(committed=committed) > lag:
             return None
-        return found
+        return None if self._handover.reason else found
 
     def await_table(
         self,
@@ -208,7 +321,7 @@ class Materializer:
         self._turned = False
         admin = Admin(self._kafka)
         try:
-            with Reader(self._kafka) as reader:
+            with Reader(self._kafka, **FOLLOWING) as reader:
                 while not self._closing.is_set():
                     self._turn(reader, admin)
                     self._turned = True
@@ -236,17 +349,37 @@ class Materializer:
         self._problem = reason
 
     def _turn(self, reader: Reader, admin: Admin) -> None:
-        if self._changed.is_set() or self._is_due() or self._is_damaged():
+        view = self._holdings.view()
+        if self._changed.is_set() or view != self._view or self._is_due() or self._is_damaged():
             self._changed.clear()
+            self._view = view
             self._assign(reader, admin)
-        if not self._tables:
-            self._changed.wait(_REST_S)
+        self._upgrade()
+        if not any(table.parts for table in self._tables.values()):
+            if not self._room.busy:
+                self._changed.wait(_REST_S)
             return
-        batch = reader.poll_last(timeout_s=_POLL_S)
+        try:
+            batch = reader.poll_last(timeout_s=_POLL_S, gather_s=self._gather_s)
+        except NewerRecord as refused:  # its table waits, the others are read on
+            self._unreadable[refused.topic] = refused.text()
+            self._changed.set()
+            return
+        # a busy topic is read in large pieces, a still one without delay
+        self._gather_s = _GATHER_S if sum(map(len, batch.values())) >= _MANY else 0.0
         self._filler.take(batch, reader.positions)
         self._filler.tidy()
         with self._progress:
             self._progress.notify_all()
+
+    def _upgrade(self) -> None:
+        """Continue the upgrades of stores: one slice between two reads, more if tables wait."""
+        self._handover.look()
+        for _ in range(1 if self._room.serves_older else _SLICES):
+            if self._closing.is_set():
+                return
+            if self._room.work():
+                self._changed.set()
 
     def _is_due(self) -> bool:
         return self._look_again is not None and time.monotonic() >= self._look_again
@@ -262,35 +395,65 @@ class Materializer:
         self._room.keep({home_of(source) for source, _ in wanted.values()})
         topics = admin.topics()
         there = {name: each for name, each in wanted.items() if each[0].topic in topics}
-        self._look_again = time.monotonic() + _LONGEST_REST_S if len(there) < len(wanted) else None
         tables: dict[str, Materialized] = {}
+        self._hindered = {}
         for name, each in wanted.items():
-            if name in there:
-                tables[name] = self._opened(name, *each, topics[each[0].topic].partitions)
-            else:
+            if name not in there:
                 self._room.close(home_of(each[0]))
+            elif reason := self._unreadable.get(each[0].topic):
+                self._room.close(home_of(each[0]))
+                self._hindered[home_of(each[0])] = reason
+            elif opened := self._opened(name, *each, topics[each[0].topic].partitions):
+                tables[name] = opened
+        again = len(tables) < len(wanted)
+        self._look_again = time.monotonic() + _LONGEST_REST_S if again else None
         self._read_on(reader, admin, tables)
 
     def _opened(
         self, name: str, source: DataSource, keeping: Keeping, partitions: int
-    ) -> Materialized:
-        """Return a table's stores, those that are open as far as they fit."""
+    ) -> Materialized | None:
+        """Return a table's stores, those that are open as far as they fit; None if it must wait."""
         old = self._tables.get(name)
         if old is not None and home_of(old.source) != home_of(source):
             old = None  # and closed
-        if old is not None and len(old.parts) != partitions:
+        if old is not None and old.count != partitions:
             self._room.close(home_of(source))  # the topic was made anew
             old = None
-        parts = {
-            partition: self._part(old, source, partition, keeping)
+        there = {} if old is None else old.parts
+        kept = [
+            partition
             for partition in range(partitions)
-        }
-        return Materialized(source, keeping, parts)
+            if self._keeps(source, partition, is_open=partition in there)
+        ]
+        parts: dict[int, Filled] = {}
+        try:
+            for partition in kept:
+                part = self._part(there.get(partition), old, source, partition, keeping)
+                if part is not None:
+                    parts[partition] = part
+        except NewerStore as refused:
+            self._hindered[home_of(source)] = refused.text()
+        if len(parts) == len(kept):
+            for partition in (there.keys() | self._room.there(source)) - parts.keys():
+                # what is not open may lie there since an earlier start
+                if not self._keeps(source, partition, is_open=True):
+                    self._room.give_up(source, partition)
+            return Materialized(source, keeping, parts, partitions)
+        self._hindered.setdefault(home_of(source), "")
+        self._room.set_back(home_of(source))
+        return None
+
+    def _keeps(self, source: DataSource, partition: int, *, is_open: bool) -> bool:
+        return self._holdings.keeps(source.topic, partition, home_of(source), is_open=is_open)
 
     def _part(
-        self, old: Materialized | None, source: DataSource, partition: int, keeping: Keeping
-    ) -> Filled:
-        part = None if old is None else old.parts[partition]
+        self,
+        part: Filled | None,
+        old: Materialized | None,
+        source: DataSource,
+        partition: int,
+        keeping: Keeping,
+    ) -> Filled | None:
         if part is None:
             store = self._room.open(source, partition, keeping)
         elif part.store.damage:
@@ -299,6 +462,8 @@ class Materializer:
             return part
         else:
             store = self._room.moved(part.store, source, partition, keeping)
+        if store is None:
+            return None
         commit_s = keeping.commit_ms / 1000
         return Filled(place=(source.topic, partition), store=store, commit_s=commit_s)
 
@@ -321,8 +486,5 @@ class Materializer:
             self._progress.notify_all()
 
 
-def _at(part: Filled, committed: bool) -> int:
-    """Return the offset up to which a store can be asked."""
-    if committed and part.store.transactional:
-        return part.store.position() or 0
-    return part.reached
+def _wanted(part: Filled, ends: Mapping[Place, int] | None) -> int:
+    return part.goal if ends is None else ends.get(part.place, 0)

@@ -14,7 +14,6 @@ from ksql.formats.schema_registry import MAGIC, PREFIX_BYTES
 from ksql.formats.schemas import FORMAT_OF
 from ksql.formats.table import serde_for
 from ksql.formats.written import Written
-from ksql.query.feed import Feed
 from ksql.types import times
 from ksql.types.format import Format
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from ksql.base.records import RawRecord
     from ksql.formats.schema_registry import Registry
-    from ksql.kafka.settings import KafkaSettings
+    from ksql.query.feed import Feed
 
 
 _INT_BYTES, _LONG_BYTES = 4, 8
@@ -37,14 +36,13 @@ class PrintQuery:
 
     def __init__(
         self,
-        settings: KafkaSettings,
-        start: dict[tuple[str, int], int],
+        feed: Feed,
         *,
         interval: int,
         limit: int | None,
         registry: Registry | None = None,
     ) -> None:
-        self._feed = Feed(settings, start)
+        self._feed = feed
         self._interval = interval
         self._limit = limit
         self._formats: tuple[str, str] | None = None

@@ -12,30 +12,34 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from ksql.analysis import bound as b
 from ksql.analysis.bound import type_of
-from ksql.analysis.relation import bind_relation
+from ksql.analysis.relation import Relation, bind_relation
 from ksql.analysis.scope import Scope, Source, joined_name
 from ksql.base.errors import KsqlError
+from ksql.catalog.model import DataSource
 from ksql.query import where
-from ksql.query.access import ByKey, access_to
+from ksql.query.access import Access, ByKey, access_to
 from ksql.query.answers import Answer, Meaning, bind_answer, compile_answer, is_grouped
 from ksql.query.clauses import NotQueryable, check_clauses
 from ksql.query.joined import Joined
 from ksql.query.ordering import SETTING
 from ksql.query.results import ResultRow
 from ksql.query.storedtable import Chunks, StoredTable, row_columns
+from ksql.replicas.routed import Freshness
+from ksql.replicas.token import Token
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.types.schema import ROWTIME, WINDOW_COLUMNS, Column, Role
 
 if TYPE_CHECKING:
-    from ksql.analysis.relation import Relation
     from ksql.base.config import Settings
     from ksql.catalog.catalog import Catalog
-    from ksql.catalog.model import DataSource
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
     from ksql.query.results import ResultStream
     from ksql.stores.base import Rows
+
+
+_Rows = Callable[[Sequence[StoredTable], "Functions"], Callable[[Callable[[], bool]], "Chunks"]]
 
 
 class Tables(Protocol):
@@ -60,10 +64,23 @@ class PullQuery:
     answer: Answer
     rows: Callable[[Callable[[], bool]], Chunks]
     on_close: Callable[[], None] = lambda: None
+    told: Callable[[], list[Freshness]] | None = None
+    token: Callable[[], Token] | None = None
     completed: str | None = None
+    quick: bool = False
     kind: Literal["pull", "push"] = "pull"
     final_message: str | None = None
     _closed: bool = field(default=False)
+
+    @property
+    def freshness(self) -> list[Freshness]:
+        """The copies that it has read, if they were asked for."""
+        return [] if self.told is None else self.told()
+
+    @property
+    def dated(self) -> bool:
+        """Whether the answer is to say which copies it is of."""
+        return self.told is not None
 
     def batches(self) -> Iterator[list[ResultRow]]:
         """Yield the rows; in no order if there is no ORDER BY."""
@@ -97,6 +114,67 @@ def bind_pull(
     Raises: StatementError for clauses that pull queries do not have, for tables that no query
     writes; RegistryMissing for formats that need a schema registry.
     """
+    bound = bound_pull(query, catalog, functions, settings)
+    return bound.opened(functions, settings, tables, query_id, registry)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundPull:
+    """A pull query that was checked and bound; ``access`` is None for a scan and for joins."""
+
+    relation: Relation
+    stored: tuple[DataSource, ...]
+    meaning: Meaning
+    access: Access
+    rows: _Rows
+    names: list[str]
+    """The columns of FROM's rows."""
+    scattered: frozenset[str]
+    """The topics of windowed tables whose keys have windows in several partitions."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the result."""
+        return result_columns(self.meaning, self.relation)
+
+    def opened(
+        self,
+        functions: Functions,
+        settings: Settings,
+        tables: Tables,
+        query_id: str,
+        registry: Registry | None = None,
+    ) -> PullQuery:
+        """Compile it and open its tables.
+
+        Raises: RegistryMissing, and what ``tables`` raise.
+        """
+        answer = compile_answer(
+            self.meaning,
+            self.names,
+            functions,
+            dict(settings.functions()),
+            settings.number(SETTING),
+        )
+        opened = [
+            StoredTable.of(source, tables.stores(source), registry, self.scattered)
+            for source in self.stored
+        ]
+        return PullQuery(
+            query_id=query_id,
+            columns=self.columns,
+            answer=answer,
+            rows=self.rows(opened, functions),
+        )
+
+
+def bound_pull(
+    query: ast.Query, catalog: Catalog, functions: Functions, settings: Settings
+) -> BoundPull:
+    """Check and bind a pull query over tables.
+
+    Raises: StatementError, as ``bind_pull``.
+    """
     check_clauses(query, catalog, settings, functions)
     relation = bind_relation(query.source, catalog, functions, frozenset())
     scope = replace(
@@ -107,49 +185,31 @@ def bind_pull(
         ),
     )
     meaning = bind_answer(query, relation, scope, functions)
-    stored = [_stored_form(each.source) for each in relation.sources]
-    rows, columns = _from(query, meaning, relation, stored, settings)
-    answer = compile_answer(
-        meaning,
-        columns,
-        functions,
-        dict(settings.functions()),
-        settings.number(SETTING),
-    )
-    opened = [StoredTable.of(source, tables.stores(source), registry) for source in stored]
-    return PullQuery(
-        query_id=query_id,
-        columns=result_columns(meaning, relation),
-        answer=answer,
-        rows=rows(opened, functions),
-    )
-
-
-_Rows = Callable[[Sequence[StoredTable], "Functions"], Callable[[Callable[[], bool]], "Chunks"]]
-
-
-def _from(
-    query: ast.Query,
-    meaning: Meaning,
-    relation: Relation,
-    stored: Sequence[DataSource],
-    settings: Settings,
-) -> tuple[_Rows, list[str]]:
-    """FROM over tables that are not open yet, and the columns of its rows."""
+    stored = tuple(_stored_form(each.source) for each in relation.sources)
     if relation.joins:
         joined = Joined.of(relation, stored, meaning.where, settings)
-        return joined.rows, joined.columns
+        return BoundPull(
+            relation=relation,
+            stored=stored,
+            meaning=meaning,
+            access=None,
+            rows=joined.rows,
+            names=joined.columns,
+            scattered=catalog.scattered,
+        )
     source = relation.sources[0].source
     where.check_where(query.where, source, settings)
     access = access_to(meaning.where, stored[0], source.schema.key)
     where.check_bounds(meaning.where, source, keyed=isinstance(access, ByKey))
-
-    def rows(
-        opened: Sequence[StoredTable], _functions: Functions
-    ) -> Callable[[Callable[[], bool]], Chunks]:
-        return lambda closed: opened[0].rows(access, closed)
-
-    return rows, list(row_columns(stored[0]))
+    return BoundPull(
+        relation=relation,
+        stored=stored,
+        meaning=meaning,
+        access=access,
+        rows=lambda opened, _functions: lambda closed: opened[0].rows(access, closed),
+        names=list(row_columns(stored[0])),
+        scattered=catalog.scattered,
+    )
 
 
 def _stored_form(source: DataSource) -> DataSource:
@@ -238,6 +298,7 @@ def bind_stream_pull(
             answer=answer,
             rows=lambda closed: _values(raw, closed),
             on_close=raw.close,
+            token=getattr(raw, "token", None),
             completed="Query Completed",
         )
 
@@ -250,14 +311,27 @@ def _values(raw: ResultStream, closed: Callable[[], bool]) -> Chunks:
 
 
 class TableNotReady(KsqlError):
-    """The stores of a table do not hold all of it yet."""
+    """The stores of a table do not hold all of it yet.
+
+    ``is_ready`` says, without waiting, whether they do by now; ``patience_s`` is how long it may
+    be worth asking.
+    """
 
     code = 50302
 
-    def __init__(self, name: str, missing: int = 0, reason: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        missing: int = 0,
+        reason: str = "",
+        is_ready: Callable[[], bool] = lambda: False,
+        patience_s: float = 0.0,
+    ) -> None:
         told = f"{missing} records of its topic are still to be read" if missing else ""
         super().__init__(
             f"The table {name} is not ready for pull queries yet",
             detail=reason or told,
             hint="Try again in a moment: an answer now would lack rows.",
         )
+        self.is_ready = is_ready
+        self.patience_s = patience_s

@@ -6,52 +6,50 @@ Spark query; its state lives in memory and ends with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.errors import KsqlError, StatementError
 from ksql.dataflow.compiled import answering
 from ksql.dataflow.program import RawBatch, through
 from ksql.processors.bounded import BoundedStore
-from ksql.query.feed import Feed
 from ksql.query.merging import Merging
 from ksql.query.results import ResultRow
 from ksql.query.where import MORE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from ksql.base.records import RawRecord
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
-    from ksql.kafka.settings import KafkaSettings
     from ksql.plan.nodes import QueryPlan
+    from ksql.query.feed import Feed, Offsets
+    from ksql.replicas.token import Token
     from ksql.syntax import ast
 
 DEFAULT_STATE_BYTES = 268_435_456
 _WAITING = 8
 """The part of the state's bytes that records waiting for other partitions may take beside it."""
 
-Offsets = Mapping[tuple[str, int], int]
-
 
 class PushQuery:
     """A transient query; see ``ResultStream``.
 
-    ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out what has no key; without
-    ``tombstones`` the deletions of a table are left out, as nothing that LIMIT counts;
-    ``state_bytes`` is about how large its state may become. If it keeps any, ``present`` is asked
-    where its topics end at its beginning: until then their records are taken by their times.
+    ``feed`` begins to read; ``until`` bounds it (a pull query over a stream); ``keyed`` leaves out
+    what has no key; without ``tombstones`` the deletions of a table are left out, as nothing that
+    LIMIT counts; ``state_bytes`` is about how large its state may become. If it keeps any,
+    ``present`` is asked where its topics end at its beginning: until then their records are taken
+    by their times.
     """
 
     def __init__(
         self,
         plan: QueryPlan,
         functions: Functions,
-        settings: KafkaSettings,
-        start: Offsets,
+        feed: Callable[[], Feed],
         *,
         until: Offsets | None = None,
         limit: int | None = None,
-        on_end: Callable[[str], None] = lambda _query_id: None,
         registry: Registry | None = None,
         keyed: bool = False,
         tombstones: bool = True,
@@ -62,6 +60,7 @@ class PushQuery:
         self.query_id = plan.query_id
         self.columns = plan.sink.value
         self.final_message: str | None = None
+        self.token: Callable[[], Token] | None = None
         self._program = answering(plan, functions, registry)
         names = [column.name for column in self.columns]
         self._keyed = keyed
@@ -73,7 +72,7 @@ class PushQuery:
         self._merging = Merging(present(), state_bytes // _WAITING) if stages else None
         self._until = until
         self._limit = limit
-        self._feed = Feed(settings, start, lambda: on_end(plan.query_id))
+        self._feed = feed()
 
     def batches(self) -> Iterator[list[ResultRow]]:
         """Rows as they come; an empty batch at least twice a second."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from ksql.replicas.routed import Freshness
+    from ksql.replicas.token import Token
     from ksql.types.schema import Column
 
 
@@ -68,6 +70,34 @@ class Counted(ResultStream, Protocol):
         """Count a piece of its answer."""
 
 
+def is_dated(stream: ResultStream) -> bool:
+    """Return whether the answer is to say which copies of tables it is of."""
+    return bool(getattr(stream, "dated", False))
+
+
+def freshness_of(stream: ResultStream) -> list[Freshness]:
+    """Return the copies that an answer is of, once it has ended; may ask Kafka how far they were.
+
+    Raises: KsqlError.
+    """
+    found: list[Freshness] = getattr(stream, "freshness", [])
+    return found
+
+
+def token_of(stream: ResultStream) -> Callable[[], Token] | None:
+    """Return what says, behind an answer's end, what its client has seen; None if it has not asked.
+
+    It may ask Kafka where topics end, and raises KsqlError.
+    """
+    made: Callable[[], Token] | None = getattr(stream, "token", None)
+    return made
+
+
 def is_counted(stream: ResultStream) -> TypeGuard[Counted]:
     """Return whether the bytes of its answer count."""
     return hasattr(stream, "sent")
+
+
+def is_quick(stream: ResultStream | TextStream) -> TypeGuard[ResultStream]:
+    """Return whether its rows are few and there at once, so that who starts it may take them."""
+    return bool(getattr(stream, "quick", False))

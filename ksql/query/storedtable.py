@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ksql.catalog.model import DataSource
+from ksql.dataflow.murmur2 import partitions_of
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import EncodeError, Serde, Skip
 from ksql.query.access import ByKey, ByRange
@@ -38,18 +39,26 @@ def row_columns(source: DataSource) -> dict[str, SqlType]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTable:
-    """One table as queries read it; ``source`` is its stored form (``DataSource.queryable``)."""
+    """One table as queries read it; ``source`` is its stored form (``DataSource.queryable``).
+
+    ``scattered``: the windows of a key may lie in several partitions (``Catalog.scattered``).
+    """
 
     source: DataSource
     stores: Mapping[int, Rows]
     keys: Serde
     values: Serde
+    scattered: bool = False
 
     @classmethod
     def of(
-        cls, source: DataSource, stores: Mapping[int, Rows], registry: Registry | None
+        cls,
+        source: DataSource,
+        stores: Mapping[int, Rows],
+        registry: Registry | None,
+        scattered: Collection[str] = (),
     ) -> StoredTable:
-        """Return the table with the serdes of its formats.
+        """Return the table with the serdes of its formats; ``scattered`` are such topics.
 
         Raises: RegistryMissing and what else a serde raises that cannot be made.
         """
@@ -59,6 +68,7 @@ class StoredTable:
             stores=stores,
             keys=topic_serde(source.key_format, schema.key, "key", source.topic, registry),
             values=topic_serde(source.value_format, schema.value, "value", source.topic, registry),
+            scattered=source.topic in scattered,
         )
 
     def rows(self, access: Access, closed: Callable[[], bool] = lambda: False) -> Chunks:
@@ -73,24 +83,39 @@ class StoredTable:
                 return
             yield self._decoded(chunk)
 
+    def find_many(
+        self, keys: Sequence[tuple[Any, ...] | None], bounds: Sequence[Bounds | None]
+    ) -> list[Row | None]:
+        """Return the row of each key, of a windowed table that of one window; None for none."""
+        places: dict[bytes, list[int]] = {}
+        hashed: dict[bytes, bytes] = {}
+        for place, (key, window) in enumerate(zip(keys, bounds, strict=True)):
+            data = None if key is None else self._encoded(key)
+            if data is not None:
+                named = data if window is None else self._windowed().join(data, window)
+                places.setdefault(named, []).append(place)
+                hashed[named] = named if self.scattered else data
+        out: list[Row | None] = [None] * len(keys)
+        for stored in self._of_keys(list(places), list(hashed.values())):
+            for row in self._decoded([stored]):
+                for place in places[stored.key]:
+                    out[place] = row
+        return out
+
     def find(self, key: tuple[Any, ...], bounds: Bounds | None = None) -> Row | None:
         """Return the row of one key, of a windowed table that of one window."""
-        data = self._encoded(key)
-        if data is None:
-            return None
-        if bounds is not None:
-            data = self._windowed().join(data, bounds)
-        for store in self.stores.values():
-            found = store.get(data)
-            if found is not None:
-                rows = self._decoded([StoredRow(data, found.value, found.timestamp)])
-                return rows[0] if rows else None
-        return None
+        return self.find_many([key], [bounds])[0]
 
     def _stored(self, access: Access) -> Iterator[StoredRow]:
         match access:
             case ByKey(keys, windows):
-                return itertools.chain.from_iterable(self._of_key(key, windows) for key in keys)
+                found = [data for key in keys if (data := self._encoded(key)) is not None]
+                if self.source.window is None:
+                    return self._of_keys(found, found)
+                return itertools.chain.from_iterable(
+                    self._of_windows(key, stores, windows)
+                    for key, stores in zip(found, self._holding(found), strict=True)
+                )
             case ByRange(ranges):
                 return itertools.chain.from_iterable(
                     store.range(lo, hi) for lo, hi in ranges for store in self.stores.values()
@@ -99,19 +124,41 @@ class StoredTable:
                 scans = (store.scan() for store in self.stores.values())
                 return itertools.chain.from_iterable(scans)
 
-    def _of_key(self, values: tuple[Any, ...], windows: Windows) -> Iterator[StoredRow]:
-        key = self._encoded(values)
-        if key is None:
-            return
-        if self.source.window is not None:
-            yield from self._of_windows(key, windows)
-            return
-        for store in self.stores.values():
-            found = store.get(key)
-            if found is not None:
-                yield StoredRow(key, found.value, found.timestamp)
+    def _of_keys(self, keys: Sequence[bytes], hashed: Sequence[bytes]) -> Iterator[StoredRow]:
+        """The rows of whole keys; each lies where its writer has put it, by what it has hashed.
 
-    def _of_windows(self, key: bytes, windows: Windows) -> Iterator[StoredRow]:
+        It is cheaper to look into all stores that are near than to find out which.
+        """
+        if not any(store.far for store in self.stores.values()):
+            for key in keys:
+                for store in self.stores.values():
+                    row = store.get(key)
+                    if row is not None:
+                        yield StoredRow(key, row.value, row.timestamp)
+            return
+        by_store: dict[int, list[bytes]] = {}
+        for key, number in zip(keys, partitions_of(hashed, len(self.stores)), strict=True):
+            by_store.setdefault(number, []).append(key)
+        for number, some in by_store.items():
+            found = self.stores[number].get_many(some)
+            for key, row in zip(some, found, strict=True):
+                if row is not None:
+                    yield StoredRow(key, row.value, row.timestamp)
+
+    def _holding(self, keys: Sequence[bytes]) -> Iterator[Iterable[Rows]]:
+        """The partitions with the windows of each key.
+
+        Where the topic has other partitions than it was made with, a key's may be in several.
+        """
+        stores = self.stores
+        count = len(stores)
+        if self.scattered or count != self.source.partitions or count == 1:
+            return itertools.repeat(stores.values(), len(keys))
+        return ([stores[number]] for number in partitions_of(keys, count))
+
+    def _of_windows(
+        self, key: bytes, stores: Iterable[Rows], windows: Windows
+    ) -> Iterator[StoredRow]:
         """The windows of a key lie together, in order; those of a longer key may lie among them."""
         keys = self._windowed()
         first, last = windows.ends(keys.size_ms)
@@ -119,7 +166,7 @@ class StoredTable:
         if first > last:
             return
         lo, hi = window_key(key, first), after(window_key(key, last))
-        for store in self.stores.values():
+        for store in stores:
             yield from (row for row in store.range(lo, hi) if len(row.key) == length)
 
     def _windowed(self) -> WindowedKeys:

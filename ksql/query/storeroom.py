@@ -7,90 +7,204 @@ from __future__ import annotations
 
 import logging
 import shutil
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, get_args
 
 from ksql.base.errors import KsqlError
 from ksql.stores.base import NewerStore, Store, StoreDamaged
-from ksql.stores.kinds import carry, open_store
+from ksql.stores.kinds import carry
+from ksql.stores.places import discard, discard_copy, places
 from ksql.stores.retained import Retained
 from ksql.stores.rocks import StoreBudget, destroy
+from ksql.stores.upgrades import SETTING, UpgradeMode, Upgrades
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
     from ksql.base.aside import Aside
+    from ksql.base.config import Settings
     from ksql.catalog.model import DataSource
     from ksql.query.keeping import Keeping
+    from ksql.stores.upgrades import UpgradeState
 
 _log = logging.getLogger(__name__)
 _NOTES = 10
+REBUILD: Final = "ksql.store.rebuild"
 
 Note = tuple[int, str]
 """When, in milliseconds, and what."""
 
 
+class NewerStoreLeft(NewerStore):
+    """A store that a later version wrote: left as it is, and not read."""
+
+    def __init__(self, store: Path, found: int, known: int) -> None:
+        super().__init__(f"the store {store}", found, known)
+        self.hint = (
+            "Start the version that wrote it. Or start once with "
+            f"-o {REBUILD}={store.parent.name}/{store.name}: the store is moved aside, and filled "
+            "from its topic, which may lack early records."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The configuration for stores of other formats."""
+
+    mode: UpgradeMode
+    rebuild: frozenset[str]
+
+    @classmethod
+    def of(cls, settings: Settings) -> Asked:
+        """Read it from the settings."""
+        text = settings.text(SETTING)
+        mode = next(mode for mode in get_args(UpgradeMode) if mode == text)
+        return cls(mode, frozenset(settings.parts(REBUILD)))
+
+    def to_rebuild(self, store: Path) -> bool:
+        """Whether a store that cannot be read is to be filled anew; ``query/partition``."""
+        return f"{store.parent.name}/{store.name}" in self.rebuild
+
+
+NOTHING_ASKED: Final = Asked("offline", frozenset())
+
+
 class StoreRoom:
     """Opens, closes and deletes stores; for one thread, but ``notes``."""
 
-    def __init__(self, directory: Path, aside: Aside, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, directory: Path, aside: Aside, now_ms: Callable[[], int], asked: Asked = NOTHING_ASKED
+    ) -> None:
         self._directory = directory
         self._aside = aside
         self._now_ms = now_ms
+        self._asked = asked
         self._budget = StoreBudget()
+        self._upgrades = Upgrades(asked.mode, self._budget)
         self._open: dict[Path, Store] = {}
         self._known: set[str] = set()
         self._notes: dict[str, tuple[Note, ...]] = {}
 
-    def open(self, source: DataSource, partition: int, keeping: Keeping) -> Store:
+    def open(self, source: DataSource, partition: int, keeping: Keeping) -> Store | None:
         """Open the store of a partition; one that is damaged is emptied, which is noted.
 
-        Raises: StoreBusy, StoreFailed.
+        One of a newer format is moved aside and filled anew if that was asked for.
+
+        Returns: None while the upgrade of an older one comes first.
+        Raises: NewerStore, StoreBusy, StoreFailed.
         """
         path = self._path(source, partition)
         try:
-            store = open_store(keeping.kind, path, self._budget)
-        except (StoreDamaged, NewerStore) as error:
+            store = self._upgrades.open(keeping.kind, path)
+        except StoreDamaged as error:
             self.note(source, partition, error.text())
-            destroy(path)
-            store = open_store(keeping.kind, path, self._budget)
+            store = self._anew(path, keeping)
+        except NewerStore as error:
+            if not self._asked.to_rebuild(path):
+                raise NewerStoreLeft(path, error.found, error.known) from error
+            self.note(source, partition, error.text())
+            self._aside.take(path, "store", error.text())
+            store = self._anew(path, keeping)
+        return None if store is None else self._opened(path, store, source, keeping)
+
+    def _anew(self, path: Path, keeping: Keeping) -> Store | None:
+        discard_copy(path)
+        destroy(path)
+        return self._upgrades.open(keeping.kind, path)
+
+    def _opened(self, path: Path, store: Store, source: DataSource, keeping: Keeping) -> Store:
         self._open[path] = store
         if keeping.retention_ms is None or source.window is None:
             return store
         sessions = source.window.size_ms is None
         return Retained(store, keeping.retention_ms, sessions=sessions)
 
-    def rebuilt(self, store: Store, source: DataSource, partition: int, keeping: Keeping) -> Store:
-        """Return an empty store in the place of a damaged one; note it."""
+    def rebuilt(
+        self, store: Store, source: DataSource, partition: int, keeping: Keeping
+    ) -> Store | None:
+        """Return what takes the place of a damaged store: its whole copy, or an empty store."""
         path = self._path(source, partition)
-        self.note(source, partition, store.damage)
-        self._close(path)
-        destroy(path)
+        if not self._upgrades.rescued(path):
+            self.note(source, partition, store.damage)
+            self._close(path)
+            discard_copy(path)
+            destroy(path)
+        self._open.pop(path, None)
         return self.open(source, partition, keeping)
 
-    def moved(self, store: Store, source: DataSource, partition: int, keeping: Keeping) -> Store:
+    def moved(
+        self, store: Store, source: DataSource, partition: int, keeping: Keeping
+    ) -> Store | None:
         """Return a store that is kept in another way, with the committed rows of this one."""
         path = self._path(source, partition)
         if path.exists():
             self._close(path)
             return self.open(source, partition, keeping)
         made = self.open(source, partition, keeping)
-        carry(store, made)
+        if made is not None:
+            carry(store, made)
         _closed(store)
         return made
 
+    # --- upgrades
+
+    def work(self) -> bool:
+        """Continue the upgrades by a slice; return whether a waiting store has an outcome."""
+        return self._upgrades.work()
+
+    @property
+    def busy(self) -> bool:
+        """Whether upgrades have rows left to copy."""
+        return self._upgrades.busy
+
+    @property
+    def serves_older(self) -> bool:
+        """Whether tables answer while their stores are copied."""
+        return self._asked.mode == "in_place"
+
+    def upgrading(self, home: str) -> str:
+        """Return how far the upgrades of a table's stores are, or nothing; for any thread."""
+        found = [each for each in self._upgrades.states() if each.store.parent.name == home]
+        if not found:
+            return ""
+        mode = self._asked.mode.replace("_", " ")
+        text = f"upgrade ({mode}): {', '.join(map(str, sorted(found, key=_place)))}"
+        ends = self.serves_older and all(each.whole for each in found)
+        return f"{text}; it ends with the next start" if ends else text
+
+    def set_back(self, home: str) -> None:
+        """Close the stores of a table that cannot be read yet, but for those that are upgraded."""
+        for path in [path for path in self._open if path.parent.name == home]:
+            _closed(self._open.pop(path))
+
     def close(self, home: str) -> None:
         """Close the stores of a table, without a commit."""
-        for path in [path for path in self._open if path.parent.name == home]:
-            self._close(path)
+        self._close_those(lambda path: path.parent.name == home)
+
+    def give_up(self, source: DataSource, partition: int) -> None:
+        """Close and delete the store of a partition that other servers hold from now on."""
+        path = self._path(source, partition)
+        self._close(path)
+        discard(path)
+
+    def there(self, source: DataSource) -> set[int]:
+        """Return the partitions of which there is anything on disk, open or not; for any thread."""
+        return places(self._directory / home_of(source))
 
     def close_all(self) -> None:
         """Close all stores, without a commit."""
-        for path in list(self._open):
+        self._close_those(lambda _path: True)
+
+    def _close_those(self, meant: Callable[[Path], bool]) -> None:
+        for path in {path for path in (*self._open, *self._upgrades.places()) if meant(path)}:
             self._close(path)
 
     def _close(self, path: Path) -> None:
-        _closed(self._open.pop(path))
+        self._upgrades.leave(path)
+        store = self._open.pop(path, None)
+        if store is not None:
+            _closed(store)
 
     def note(self, source: DataSource, partition: int, reason: str) -> None:
         """Remember and log that a store is filled anew."""
@@ -107,8 +221,7 @@ class StoreRoom:
 
     def keep(self, homes: Collection[str]) -> None:
         """Delete the stores of tables that are no more; move aside what belongs to none."""
-        for path in [path for path in self._open if path.parent.name not in homes]:
-            self._close(path)
+        self._close_those(lambda path: path.parent.name not in homes)
         left = list(self._directory.iterdir()) if self._directory.is_dir() else []
         for each in left:
             if each.name in self._known and each.name not in homes:
@@ -130,6 +243,10 @@ class StoreRoom:
 def home_of(source: DataSource) -> str:
     """Return the directory of its stores."""
     return str(source.created_by)
+
+
+def _place(state: UpgradeState) -> tuple[int, str]:
+    return len(state.store.name), state.store.name
 
 
 def _closed(store: Store) -> None:

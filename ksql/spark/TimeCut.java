@@ -11,6 +11,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
@@ -38,6 +39,7 @@ final class TimeCut implements AutoCloseable {
     private final Comparator<TopicPartition> order;
     private KafkaConsumer<byte[], byte[]> consumer;
     private long last;
+    private long span;
 
     /** Reads the options of a source; null if its batches are cut by number. */
     static TimeCut of(CaseInsensitiveStringMap options) {
@@ -80,9 +82,10 @@ final class TimeCut implements AutoCloseable {
         if (behind.count(to) <= most) {
             return to;
         }
-        long low = behind.count(behind.before(last)) == 0 ? last : 0;
+        long begin = last > 0 && behind.count(behind.before(last)) == 0 ? last : behind.earliest();
+        long low = begin;
         long high = low;
-        long step = FIRST_STEP_MS;
+        long step = Math.max(FIRST_STEP_MS, span / 2);
         Map<TopicPartition, Long> best;
         Map<TopicPartition, Long> over = behind.before(low);
         do {
@@ -92,7 +95,7 @@ final class TimeCut implements AutoCloseable {
             step *= 2;
             over = behind.before(high);
         } while (behind.count(over) <= most);
-        while (high - low > 1 && 2 * behind.count(best) < most) {
+        while (high - low > 1 && 4 * behind.count(best) < 3 * most) {
             long middle = low + (high - low) / 2;
             Map<TopicPartition, Long> tried = behind.before(middle);
             if (behind.count(tried) <= most) {
@@ -104,6 +107,7 @@ final class TimeCut implements AutoCloseable {
             }
         }
         last = low;
+        span = low - begin;
         return high - low > 1 ? best : behind.some(best, over, most);
     }
 
@@ -151,14 +155,7 @@ final class TimeCut implements AutoCloseable {
             if (time == Long.MAX_VALUE) {
                 return to;
             }
-            Map<TopicPartition, Long> times = new HashMap<>();
-            to.keySet().forEach(place -> times.put(place, time));
-            Map<TopicPartition, OffsetAndTimestamp> found;
-            try {
-                found = consumer().offsetsForTimes(times);
-            } catch (InterruptException end) { // as Spark expects it of a query that is stopped
-                throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
-            }
+            Map<TopicPartition, OffsetAndTimestamp> found = from(time);
             Map<TopicPartition, Long> ends = new HashMap<>();
             to.forEach((place, latest) -> {
                 OffsetAndTimestamp first = found.get(place);
@@ -166,6 +163,23 @@ final class TimeCut implements AutoCloseable {
                 ends.put(place, Math.max(end, start(place)));
             });
             return ends;
+        }
+
+        /** The time before which there is no record: here the search begins, not at the epoch. */
+        long earliest() {
+            return from(0).values().stream()
+                .filter(Objects::nonNull).mapToLong(OffsetAndTimestamp::timestamp).min().orElse(0);
+        }
+
+        /** The first record of each partition at this time or later. */
+        private Map<TopicPartition, OffsetAndTimestamp> from(long time) {
+            Map<TopicPartition, Long> times = new HashMap<>();
+            to.keySet().forEach(place -> times.put(place, time));
+            try {
+                return consumer().offsetsForTimes(times);
+            } catch (InterruptException end) { // as Spark expects it of a query that is stopped
+                throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(end));
+            }
         }
 
         /** All before the first ends; then of those before the others as many as a batch may have. */

@@ -3,7 +3,9 @@
 Columnar, since transposing and packing whole columns is far cheaper than packing records. A chunk
 starts with its version, the task that made it and its number within that task: a shuffle keeps no
 order between rows. In version 3 the records are a table's changes, see ``changes``; in version 2
-they are all others. Versions 5 and 4 are the same of records that have lanes.
+they are all others. Versions 5 and 4 are the same of records that have lanes. Version 6 is like 4:
+of its records some stand for several, and have their state in ``old``. Code that knows nothing of
+those would take them for deletions; it refuses the version.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from ksql.processors.base import Record
+from ksql.processors.keyed import Keyed, parts_of
 from ksql.spark.changes import pack_changes, unpack_changes
 from ksql.spark.packing import pack, unpack
 
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
 RECORDS_PER_CHUNK = 10_000
 _ROWS, _CHANGES = 2, 3
 _LANES = 2
-_VERSIONS = (_ROWS, _CHANGES, _ROWS + _LANES, _CHANGES + _LANES)
+_COMBINED = 6
+_VERSIONS = (_ROWS, _CHANGES, _ROWS + _LANES, _CHANGES + _LANES, _COMBINED)
 _HEAD = struct.Struct(">BII")
 _new = tuple.__new__
 
@@ -36,9 +40,17 @@ class UnknownChunk(ValueError):
 
 
 def pack_records(
-    records: Sequence[Record], sender: int, number: int, *, changes: bool = False
+    records: Sequence[Record],
+    sender: int,
+    number: int,
+    *,
+    changes: bool = False,
+    combined: bool = False,
 ) -> bytes:
-    """Return one chunk of records, in their order; all are a table's changes, or none is."""
+    """Return one chunk of records, in their order; all are a table's changes, or none is.
+
+    Of ``combined`` ones, which have lanes, some may stand for several.
+    """
     ports, keys, rows, timestamps, topics, partitions, offsets, headers, olds, turns, lanes = zip(
         *records, strict=True
     )
@@ -56,6 +68,32 @@ def pack_records(
         None if changes or _all_none(olds) else _pack_rows(olds),
         None if turns == timestamps else array("q", turns).tobytes(),
     ]
+    if combined or any(lanes):
+        version = _COMBINED if combined else version + _LANES
+        body.append(_maybe_constant(lanes))
+    return _HEAD.pack(version, sender, number) + pack(body)
+
+
+def pack_keyed(
+    rows: Sequence[tuple[Any, ...]], head: tuple[int, int, int], sender: int, number: int
+) -> bytes:
+    """Return the chunk of the same records as ``Keyed`` has them."""
+    keys, lanes, times, turns, offsets, *columns = zip(*rows, strict=True)
+    port, topic, partition = head
+    body = [
+        len(rows),
+        port,
+        keys,
+        [[], [[len(columns), None, columns]]],
+        array("q", times).tobytes(),
+        topic,
+        partition,
+        array("q", offsets).tobytes(),
+        None,
+        None,
+        None if turns == times else array("q", turns).tobytes(),
+    ]
+    version = _ROWS
     if any(lanes):
         version += _LANES
         body.append(_maybe_constant(lanes))
@@ -89,31 +127,64 @@ def by_bucket(
             yield bucket, some
 
 
+def _keyed_by_bucket(
+    keyed: Keyed, buckets: int, *, laned: bool
+) -> Iterator[tuple[int, Sequence[tuple[Any, ...]]]]:
+    """The same for the rows of ``Keyed``."""
+    rows = keyed.rows
+    if buckets == 1 or (laned and keyed.lane is not None):
+        yield (0 if buckets == 1 else (keyed.lane or 0) % buckets), rows
+        return
+    sorted_out: list[list[tuple[Any, ...]]] = [[] for _ in range(buckets)]
+    adds = [some.append for some in sorted_out]
+    if laned:
+        for row in rows:
+            adds[row[1] % buckets](row)
+    else:
+        for row in rows:
+            adds[crc32(row[0]) % buckets](row)
+    yield from enumerate(sorted_out)
+
+
 class ChunkWriter:
     """Collects a task's records per bucket and gives them out as chunks.
 
     Records with one of the ports ``changes`` are a table's changes and leave in chunks of their
-    own. ``laned`` records go to the buckets of their lanes.
+    own. ``laned`` records go to the buckets of their lanes; of ``combined`` ones, which are that,
+    too, some may stand for several. Held are rows of ``Keyed`` with the same ``head``, or records.
     """
 
     def __init__(
-        self, buckets: int, sender: int, changes: Collection[int] = (), *, laned: bool = False
+        self,
+        buckets: int,
+        sender: int,
+        changes: Collection[int] = (),
+        *,
+        laned: bool = False,
+        combined: bool = False,
     ) -> None:
-        self._held: list[list[Record]] = [[] for _ in range(buckets)]
+        self._held: list[list[Any]] = [[] for _ in range(buckets)]
+        self._head: tuple[int, int, int] | None = None
         self._sender = sender
         self._number = 0
         self._changes = frozenset(changes)
         self._laned = laned
+        self._combined = combined
 
     def add(self, records: Iterable[Record]) -> Iterator[tuple[int, bytes]]:
         """Take records in; full chunks come out with their bucket."""
-        for bucket, some in by_bucket(records, len(self._held), laned=self._laned):
-            held = self._held[bucket]
-            held += some
-            while len(held) >= RECORDS_PER_CHUNK:
-                for chunk in self._packed(held[:RECORDS_PER_CHUNK]):
-                    yield bucket, chunk
-                del held[:RECORDS_PER_CHUNK]
+        for part in parts_of(records):
+            head = part.head if isinstance(part, Keyed) else None
+            if head != self._head:  # the order of a sender's records is that of its chunks
+                yield from self.finish()
+                self._head = head
+            for bucket, some in self._by_bucket(part):
+                held = self._held[bucket]
+                held += some
+                while len(held) >= RECORDS_PER_CHUNK:
+                    for chunk in self._packed(held[:RECORDS_PER_CHUNK]):
+                        yield bucket, chunk
+                    del held[:RECORDS_PER_CHUNK]
 
     def finish(self) -> Iterator[tuple[int, bytes]]:
         """Yield the chunks of the remaining records."""
@@ -123,7 +194,17 @@ class ChunkWriter:
                     yield bucket, chunk
                 held.clear()
 
-    def _packed(self, records: Sequence[Record]) -> Iterator[bytes]:
+    def _by_bucket(self, part: Keyed | Iterable[Record]) -> Iterable[tuple[int, Sequence[Any]]]:
+        buckets = len(self._held)
+        if isinstance(part, Keyed):
+            return _keyed_by_bucket(part, buckets, laned=self._laned)
+        return by_bucket(part, buckets, laned=self._laned)
+
+    def _packed(self, records: Sequence[Any]) -> Iterator[bytes]:
+        if self._head is not None:
+            self._number += 1
+            yield pack_keyed(records, self._head, self._sender, self._number)
+            return
         changes = self._changes
         ports = {record[0] for record in records} if changes else changes
         if ports <= changes or ports.isdisjoint(changes):
@@ -134,7 +215,9 @@ class ChunkWriter:
 
     def _pack(self, records: Sequence[Record], *, changes: bool) -> bytes:
         self._number += 1
-        return pack_records(records, self._sender, self._number, changes=changes)
+        return pack_records(
+            records, self._sender, self._number, changes=changes, combined=self._combined
+        )
 
 
 def _place(chunk: bytes) -> tuple[int, int]:
@@ -148,7 +231,8 @@ def _unpack_records(chunk: bytes) -> Iterator[Record]:
     body = unpack(memoryview(chunk)[_HEAD.size :])
     version, lanes = chunk[0], 0
     if version > _CHANGES:
-        version, lanes = version - _LANES, body.pop()
+        version = _ROWS if version == _COMBINED else version - _LANES
+        lanes = body.pop()
     count, ports, keys, rows, times, topics, partitions, offsets, headers, olds, turns = body
     new_rows: Iterable[Row | None]
     old_rows: Iterable[Row | None] = repeat(None)

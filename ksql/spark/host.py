@@ -97,7 +97,10 @@ class StageHost(StatefulProcessor):
         if self._sink is None:
             context = TaskContext.get()
             task = f"stage-{context.partitionId() if context else 0}"
-            self._sink = open_sink(self.ship, self.ship.load().sink_topic, self._log, task)
+            program = self.ship.load()
+            self._sink = open_sink(
+                self.ship, program.sink_topic, self._log, task, program.window_bytes
+            )
         return self._sink
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _DECIMAL = 1
 _BIG_INT = 2
 _PACK = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_PASSTHROUGH_BIG_INT
+_packb = ormsgpack.packb
 _UNPACK = ormsgpack.OPT_NON_STR_KEYS
 
 
@@ -22,7 +23,7 @@ def pack(value: Any) -> bytes:
     Raises:
         TypeError: A value of another type (ormsgpack's MsgpackEncodeError is one).
     """
-    return ormsgpack.packb(value, default=_extend, option=_PACK)
+    return _packb(value, _extend, _PACK)
 
 
 def unpack(data: bytes | memoryview) -> Any:

@@ -22,7 +22,7 @@ from ksql.base.errors import ServerError
 from ksql.spark.packing import pack, unpack, unpack_each
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 PAGE_BYTES = 4096
 INLINE_BYTES = 1024
@@ -32,6 +32,8 @@ _ROOT = b"\x00"
 _ENTRY_OVERHEAD = 4
 _SCAN_PAGES = 64
 _MISSING: Any = object()
+_MIX = 0x9E3779B1
+"""Keys of one bucket agree in the low bits of their CRC: multiplied, the high bits are spread."""
 
 Page = dict[bytes, bytes]
 
@@ -71,25 +73,27 @@ class DamagedPage(ServerError):
         )
 
 
-def page_of(key: bytes, pages: int) -> int:
-    """Return the page of a key in a space of that many pages."""
-    # keys of one bucket agree in the low bits of their CRC: multiply, to spread the high bits
-    mixed = (crc32(key) * 0x9E3779B1) >> 15
+def pages_of(keys: Iterable[bytes], pages: int) -> dict[bytes, int]:
+    """Return the page of each key in a space of that many pages."""
     mask = (1 << (pages - 1).bit_length()) - 1
-    page = mixed & mask
-    return page if page < pages else page & (mask >> 1)
+    half = mask >> 1
+    return {
+        key: page if (page := (crc32(key) * _MIX >> 15) & mask) < pages else page & half
+        for key in keys
+    }
 
 
 class _Space:
     """One space: how it is spread, and what of it this call has seen and changed."""
 
-    __slots__ = ("dirty", "entries", "page_count", "pages", "size", "values")
+    __slots__ = ("dirty", "entries", "page_count", "pages", "places", "size", "values")
 
     def __init__(self, page_count: int = 0, entries: int = 0, size: int = 0) -> None:
         self.page_count = page_count  # 0: inline in the root, as page 0
         self.entries = entries
         self.size = size
         self.pages: dict[int, Page] = {}
+        self.places: dict[bytes, int] = {}
         self.values: dict[bytes, Any] = {}
         self.dirty: set[bytes] = set()
 
@@ -97,6 +101,13 @@ class _Space:
     def spread(self) -> int:
         """How many pages keys are spread over."""
         return self.page_count or 1
+
+    def placed(self, keys: Set[bytes]) -> dict[bytes, int]:
+        """Return the pages of keys; those of loaded ones are known until there are more pages."""
+        places = self.places
+        if not places.keys() >= keys:
+            places.update(pages_of((key for key in keys if key not in places), self.spread))
+        return {key: places[key] for key in keys}
 
     def wanted_pages(self) -> int:
         """Return how many pages the content deserves; a space never shrinks but to nothing."""
@@ -148,13 +159,31 @@ class PagedStore:
             value = at.values[key]
         return value
 
+    def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
+        """Return the values of all keys."""
+        self.load(space, keys)
+        self._follow()
+        at = self._spaces.get(space)
+        return [None] * len(keys) if at is None else list(map(at.values.__getitem__, keys))
+
+    def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
+        """Set the values."""
+        if values:
+            at = self._space(space)
+            at.values.update(values)
+            at.dirty.update(values)
+
     def put(self, space: bytes, key: bytes, value: Any) -> None:
         """Set the value."""
+        at = self._space(space)
+        at.values[key] = value
+        at.dirty.add(key)
+
+    def _space(self, space: bytes) -> _Space:
         at = self._spaces.get(space)
         if at is None:
             at = self._spaces[space] = _Space()
-        at.values[key] = value
-        at.dirty.add(key)
+        return at
 
     def delete(self, space: bytes, key: bytes) -> None:
         """Forget the key."""
@@ -189,7 +218,7 @@ class PagedStore:
     def flush(self) -> None:
         """Write what has changed."""
         puts: list[tuple[bytes, bytes]] = []
-        changed = [(space, at, _placed(at, at.dirty)) for space, at in self._spaces.items()]
+        changed = [(space, at, at.placed(at.dirty)) for space, at in self._spaces.items()]
         self._fetch((space, at, set(places.values())) for space, at, places in changed)
         self._inline = sum(at.size for _, at, _ in changed if at.page_count == 0)
         for space, at, places in changed:
@@ -223,21 +252,21 @@ class PagedStore:
             if keys is None:
                 pages.append((space, at, range(at.spread)))
                 continue
-            places = _placed(at, (key for key in keys if key not in at.values))
+            places = pages_of((key for key in keys if key not in at.values), at.spread)
+            at.places.update(places)
             pages.append((space, at, set(places.values())))
             wanted.append((at, places))
         self._fetch(pages)
         for at, places in wanted:
-            found: list[bytes] = []
-            packed: list[bytes] = []
-            for key, place in places.items():
-                data = at.pages[place].get(key)
-                if data is None:
-                    at.values[key] = None
-                else:
-                    found.append(key)
-                    packed.append(data)
-            at.values.update(zip(found, _unpacked(packed), strict=True))
+            held = at.pages
+            packed = [held[place].get(key) for key, place in places.items()]
+            there = [data for data in packed if data is not None]
+            values = iter(_unpacked(there))
+            if len(there) == len(packed):
+                at.values.update(zip(places, values, strict=True))
+            else:
+                found = (None if data is None else next(values) for data in packed)
+                at.values.update(zip(places, found, strict=True))
 
     def _fetch(self, wanted: Iterable[tuple[bytes, _Space, Iterable[int]]]) -> None:
         """Fetch pages of spaces, all at once."""
@@ -305,12 +334,11 @@ class PagedStore:
         entries, size = at.entries, at.size
         values, pages = at.values, at.pages
         for key, place in places.items():
-            page = pages[place]
+            page, value = pages[place], values[key]
             old = page.get(key)
             if old is not None:
                 entries -= 1
                 size -= len(key) + len(old) + _ENTRY_OVERHEAD
-            value = values[key]
             if value is not None:
                 page[key] = data = pack(value)
                 entries += 1
@@ -329,16 +357,16 @@ class PagedStore:
         sources = {_parent(page, before) for page in range(before, wanted)}
         self._fetch([(space, at, sources)])
         moving = [item for page in sources for item in at.pages[page].items()]
-        for page in sources:
-            at.pages[page] = {}
-        for page in range(before, wanted):
-            at.pages[page] = {}
+        made: dict[int, Page] = {page: {} for page in (*sources, *range(before, wanted))}
+        places = pages_of((key for key, _ in moving), wanted)
         for key, data in moving:
-            at.pages[page_of(key, wanted)][key] = data
+            made[places[key]][key] = data
+        at.pages.update(made)
         changed = sources | set(range(before, wanted))
         if at.page_count == 0:  # leaves the root
             changed.add(0)
         at.page_count = wanted
+        at.places = {}
         return changed
 
     # --- the root ----------------------------------------------------------------------------
@@ -362,12 +390,6 @@ class PagedStore:
             if at.entries
         ]
         return _VERSION + pack(content) if content else None
-
-
-def _placed(at: _Space, keys: Iterable[bytes]) -> dict[bytes, int]:
-    """The pages of keys."""
-    spread = at.spread
-    return {key: page_of(key, spread) for key in keys}
 
 
 def _page_key(space: bytes, page: int) -> bytes:

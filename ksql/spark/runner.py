@@ -5,23 +5,18 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
 from ksql.base.ids import QueryId, application_id
-from ksql.base.lease import Lease, NotInCharge
+from ksql.base.lease import NotInCharge
 from ksql.dataflow import rights
-from ksql.dataflow.extensions import packed
 from ksql.dataflow.load import load
 from ksql.dataflow.ports import Switch
 from ksql.dataflow.starts import plan_of, read_topics
-from ksql.functions.user.watch import Limits
-from ksql.kafka.registry_client import RegistrySettings
 from ksql.plan.walk import follows_time
 from ksql.spark import checkpoint, lives, pins, shape, trial
 from ksql.spark.bounds import Bounds, TopicOffsets
@@ -36,6 +31,8 @@ from ksql.spark.vetting import Vetting
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from ksql.base.aside import Aside
     from ksql.catalog.model import PersistentQuery
@@ -44,6 +41,7 @@ if TYPE_CHECKING:
     from ksql.spark.lives import Life
     from ksql.spark.running import OnFailure, RunningQuery
     from ksql.spark.runtime import SparkRuntime
+    from ksql.spark.surroundings import Surroundings
 
 AHEAD: Final = "ksql.query.timestamp.ahead.warn.ms"
 READ: Final = "ksql.spark.source.reader"
@@ -52,36 +50,6 @@ BY_WORKERS: Final = "workers"
 _log = logging.getLogger(__name__)
 _EARLIEST = -2
 _FIRST_TRY_S = 20.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """The surroundings that queries share: clients' properties, directory, processing log.
-
-    ``reader`` are the client's properties where the workers read the source (librdkafka names);
-    ``functions`` are the texts of the user functions' files; ``space`` tells services apart that
-    share a session; ``registry`` is where the schema registry is; ``anew`` and ``older`` are the
-    queries' ``Permits``; ``lease`` is the right to write; ``limits`` are those of user
-    functions.
-    """
-
-    settings: Settings
-    directory: Path
-    consumer: Mapping[str, str]
-    producer: Mapping[str, str]
-    log_topic: str | None
-    reader: Mapping[str, str] | None = None
-    space: str = ""
-    functions: Mapping[str, str] = field(default_factory=dict)
-    registry: RegistrySettings | None = None
-    anew: frozenset[str] = frozenset()
-    older: frozenset[str] = frozenset()
-    lease: Lease | None = None
-    limits: Limits = Limits()  # noqa: RUF009 - immutable
-
-    def packed(self, plan_json: str) -> str:
-        """Return a stored plan with all that its workers need."""
-        return packed(plan_json, self.functions, self.registry, self.limits)
 
 
 class SparkRunner:
@@ -125,6 +93,10 @@ class SparkRunner:
         self._switches: dict[QueryId, Underway] = {}
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server is in charge."""
+
+    def settle(self, directory: Path) -> None:
+        """Have the checkpoints there from now on; nothing runs yet."""
+        self._around = replace(self._around, directory=directory)
 
     def checkpoint(self, query_id: str) -> Path:
         """Return the query's own directory."""
@@ -229,14 +201,12 @@ class SparkRunner:
             self.running.pop(query_id, None)
         stop_soon(found)
 
-    def await_first_batch(self, query_id: str, timeout_s: float) -> bool:
-        """Wait until the query has finished a batch, found nothing to read, or failed."""
+    def has_begun(self, query_id: str) -> bool:
+        """Return whether the query has finished a batch, found nothing to read, or failed."""
         found = self.running.get(QueryId(query_id))
         if found is None or checkpoint.committed(self.checkpoint(query_id)) is not None:
             return True
-        began = time.monotonic()
-        found.await_started(timeout_s)
-        return time.monotonic() - began < timeout_s
+        return found.has_started()
 
     def abandon(self, why: str) -> None:
         """End all queries at once, for good: another server is in charge of them.

@@ -390,12 +390,13 @@ class RunningQuery:
         Returns: the status; ERROR means that the very first try failed.
         """
         deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            status = self.status()
-            if status.state is not State.RUNNING or self._settled():
-                return status
+        while time.monotonic() < deadline and not self.has_started():
             time.sleep(_POLL_S)
         return self.status()
+
+    def has_started(self) -> bool:
+        """Return whether it has looked at its source and processed what was there, or failed."""
+        return self.status().state is not State.RUNNING or self._settled()
 
     # --- supervision
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -19,6 +20,8 @@ from ksql.functions.user.watch import Overrun
 from ksql.kafka.processing_log import SINK
 from ksql.kafka.producer import DeliveryFailed, RecordTooLarge, WorkerProducer, worker_producer
 from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
+from ksql.kafka.versions import is_changelog, versioned
+from ksql.spark.places import Places
 from ksql.spark.tasklog import TaskLog, log_records
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from ksql.spark.shipment import Shipment
 
 
+_AT_ONCE = 512  # records between two looks at the right to write: so many may leave without it
 AT_EPOCH = (
     "{} record(s) with the timestamp 0 were written with the timestamp 1: "
     "a Kafka transaction cannot hold the time 0"
@@ -38,21 +42,38 @@ class TaskSink:
     """Where one task writes: records to the sink topic, errors to the processing log.
 
     Nothing counts before ``close`` has returned. A task that fails ends its worker process, and
-    with it a producer that still holds records.
+    with it a producer that still holds records. ``window_bytes`` at the end of a key do not count
+    for its partition.
     """
 
-    def __init__(self, ship: Shipment, topic: str | None, log: TaskLog) -> None:
+    def __init__(
+        self, ship: Shipment, topic: str | None, log: TaskLog, window_bytes: int = 0
+    ) -> None:
         self._ship = ship
         self._topic = topic
         self._log = log
+        self._window_bytes = window_bytes
+        self._places: Places | None = None
         self._open: WorkerProducer | None = None
         self.written = 0
 
     def write(self, outputs: Iterable[OutRecord]) -> None:
         """Send records to the sink topic."""
-        if self._topic is not None:
+        if self._topic is None:
+            return
+        producer, left = self._producer(), iter(self._stated(outputs))
+        while records := list(islice(left, _AT_ONCE)):
             self._ship.await_right()
-            self.written += self._producer().send(self._topic, outputs, self._rejected)
+            self.written += self._sent(producer, self._topic, records)
+
+    def _sent(self, producer: WorkerProducer, topic: str, records: Iterable[OutRecord]) -> int:
+        """Send records to their partitions; how many the producer has accepted."""
+        if not self._window_bytes:
+            return producer.send(topic, records, self._rejected)
+        if self._places is None:
+            self._places = Places(producer.partitions(topic), self._window_bytes)
+        placed = self._places.sorted_out(records).items()
+        return sum(producer.send(topic, some, self._rejected, place) for place, some in placed)
 
     def close(self) -> None:
         """Write the log and wait until the broker has acknowledged everything.
@@ -60,10 +81,13 @@ class TaskSink:
         Raises:
             DeliveryFailed: It has not; the batch must not count.
         """
+        self._ship.await_right()
         if self._open is not None:
-            self._ship.await_right()
             self._open.flush(self._rejected)
         write_log(self._ship, self._log)
+
+    def _stated(self, outputs: Iterable[OutRecord]) -> Iterable[OutRecord]:
+        return versioned(outputs) if self._topic and is_changelog(self._topic) else outputs
 
     def _producer(self) -> WorkerProducer:
         if self._open is None:
@@ -83,8 +107,16 @@ class TransactionSink(TaskSink):
     are not part of the transaction.
     """
 
-    def __init__(self, ship: Shipment, topic: str, log: TaskLog, task: str, batch: int) -> None:
-        super().__init__(ship, topic, log)
+    def __init__(
+        self,
+        ship: Shipment,
+        topic: str,
+        log: TaskLog,
+        task: str,
+        batch: int,
+        window_bytes: int = 0,
+    ) -> None:
+        super().__init__(ship, topic, log, window_bytes)
         self._sink_topic = topic
         self._task_id = f"{ship.application_id}-{task}"
         self._batch = batch
@@ -93,7 +125,7 @@ class TransactionSink(TaskSink):
 
     def write(self, outputs: Iterable[OutRecord]) -> None:
         """Send records, unless an earlier run of this batch has."""
-        records = list(outputs)
+        records = list(self._stated(outputs))
         if not records or self._written_before:
             return
         self._ship.await_right()
@@ -103,7 +135,7 @@ class TransactionSink(TaskSink):
             )
             self._written_before = self._transaction is None
         if self._transaction is not None:
-            self.written += self._transaction.send(self._sink_topic, records, self._rejected)
+            self.written += self._sent(self._transaction, self._sink_topic, records)
 
     def close(self) -> None:
         """Commit, then write the log."""
@@ -116,11 +148,13 @@ class TransactionSink(TaskSink):
         super().close()
 
 
-def open_sink(ship: Shipment, topic: str | None, log: TaskLog, task: str) -> TaskSink:
+def open_sink(
+    ship: Shipment, topic: str | None, log: TaskLog, task: str, window_bytes: int = 0
+) -> TaskSink:
     """Return the sink that the query's guarantee asks for."""
     if not ship.exactly_once or topic is None:
-        return TaskSink(ship, topic, log)
-    return TransactionSink(ship, topic, log, task, batch_id())
+        return TaskSink(ship, topic, log, window_bytes)
+    return TransactionSink(ship, topic, log, task, batch_id(), window_bytes)
 
 
 def batch_id() -> int:

@@ -60,7 +60,9 @@ class StatelessTask:
         with no_cycle_search(), last_words(self.ship):
             for raw, _ in portions(self.ship, batches, log):
                 if sink is None:
-                    sink = open_sink(self.ship, program.sink_topic, log, self._task(raw))
+                    sink = open_sink(
+                        self.ship, program.sink_topic, log, self._task(raw), program.window_bytes
+                    )
                 sink.write(program.straight(raw, log))
                 read += len(raw.offsets)
             if sink is not None:
@@ -95,7 +97,12 @@ class IngestTask:
         program = self.ship.load()
         ingest, context = program.ingest(ahead), TaskContext.get()
         sender = context.partitionId() if context else 0
-        writer = ChunkWriter(len(self.ship.buckets), sender, laned=program.laned)
+        writer = ChunkWriter(
+            len(self.ship.buckets),
+            sender,
+            laned=program.laned,
+            combined=program.combined_windows,
+        )
         log, read = TaskLog(), _Read(counted=self.ship.reader is not None)
         unsent = 0
         with no_cycle_search(), last_words(self.ship):

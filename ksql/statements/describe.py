@@ -88,9 +88,12 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
 def _statistics(
     writers: tuple[PersistentQuery, ...], readers: tuple[PersistentQuery, ...], request: Request
 ) -> tuple[e.HostStatistic, ...]:
-    """Count the records that this server's queries wrote to and read from a source."""
+    """Count the records that queries wrote to and read from a source, where they run."""
     written = [request.services.monitor.health(query.id) for query in writers]
     read = [request.services.monitor.health(query.id) for query in readers]
+    runner = next((health.host for health in (*written, *read) if health.host), "")
+    if runner and not any(health.known for health in (*written, *read)):
+        return ()  # they are counted there, and it did not answer
     named: list[tuple[str, float, list[QueryHealth]]] = []
     if written:
         named += [
@@ -108,7 +111,7 @@ def _statistics(
                 (f"state-rows of {query.id} {name}", state.rows, [health]),
                 (f"state-bytes of {query.id} {name}", state.size_bytes, [health]),
             ]
-    host = request.services.host
+    host = runner or request.services.host
     return tuple(
         e.HostStatistic(host, name, round(value, 2), max(h.last_ms for h in healths))
         for name, value, healths in named
@@ -232,9 +235,9 @@ def push_info(push: RunningPush) -> e.QueryInfo:
 def push_description(push: RunningPush, request: Request) -> e.QueryDescription:
     """Return all about a push query."""
     return replace(
-        of_plan(push.plan, push.text, ""),
+        of_plan(push.plan, push.text, "", request),
         query_type="PUSH",
-        ksql_host_query_status={request.services.host: "RUNNING"},
+        ksql_host_query_status={push.host or request.services.host: "RUNNING"},
         state="RUNNING",
     )
 
@@ -249,7 +252,7 @@ def push_of(query_id: str, request: Request) -> RunningPush | None:
 def query_description(query: PersistentQuery, request: Request) -> e.QueryDescription:
     """Return all about a running query."""
     health = request.services.monitor.health(query.id)
-    described = of_plan(plan_of(query), query.statement, query.sink)
+    described = of_plan(plan_of(query), query.statement, query.sink, request)
     told = (*health.errors, *health.warnings)
     errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in told)
     spark = request.services.monitor.spark_plan(query.id)
@@ -261,7 +264,7 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
         described,
         topology=f"{described.topology}{kept}\n\n{spark}".rstrip(),
         overridden_properties=dict(query.properties),
-        ksql_host_query_status={request.services.host: health.state},
+        ksql_host_query_status={health.host or request.services.host: health.state},
         query_errors=errors,
         tasks_metadata=_tasks(query, request),
         consumer_group_id=_group(query, request),
@@ -282,7 +285,7 @@ def _tasks(query: PersistentQuery, request: Request) -> tuple[e.TaskMetadata, ..
     return (e.TaskMetadata("0_0", rows),) if rows else ()
 
 
-def of_plan(plan: QueryPlan, text: str, sink: str) -> e.QueryDescription:
+def of_plan(plan: QueryPlan, text: str, sink: str, request: Request) -> e.QueryDescription:
     """Describe a query by its plan alone, whether it runs or not."""
     columns: tuple[Column, ...] = plan.sink.value
     if plan.sink.topic is not None:
@@ -293,7 +296,7 @@ def of_plan(plan: QueryPlan, text: str, sink: str) -> e.QueryDescription:
         fields=tuple(e.FieldInfo.of(column) for column in columns),
         sources=tuple(source.name for source in plan_sources(plan.sink)),
         sinks=(sink,) if sink else (),
-        topology=topology(plan),
+        topology=topology(plan, request.engine.functions),
         execution_plan=plan_text(plan.sink),
         window_type=plan.sink.window.kind if plan.sink.window else None,
     )

@@ -487,3 +487,14 @@ class AssertSchema(Entity):
     subject: str | None
     id: int | None
     exists: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistencyToken(Entity):
+    """The token of the records of a request's INSERT VALUES, and of what a token before named.
+
+    A request that is about tokens gets one, behind the answers of its statements.
+    """
+
+    type_name = "consistencyToken"
+    consistency_token: str

@@ -14,17 +14,19 @@ from ksql.engine.prepare import DISTRIBUTED, prepare
 from ksql.engine.schemas import forget
 from ksql.formats.schema_registry import SandboxRegistry
 from ksql.statements.answers import RequestFailed
+from ksql.statements.entities import ConsistencyToken, warned
 from ksql.statements.services import Request, Services
 from ksql.statements.table import HANDLERS
 from ksql.syntax import ast
 from ksql.syntax.parser import Parsed, RawStatement, parse_one, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ksql.base.config import Settings
     from ksql.catalog.catalog import Catalog
     from ksql.engine.context import Context
+    from ksql.replicas.token import Token
     from ksql.statements.entities import Entity
 
 
@@ -60,10 +62,12 @@ def run(
     settings: Settings,
     properties: Mapping[str, str],
     variables: Mapping[str, str],
+    token: Token | None = None,
 ) -> list[Entity]:
     """Execute a request.
 
-    Returns: the answers of the statements that have one.
+    Returns: the answers of the statements that have one; with a ``token``, if records were written,
+    at last one that names them as well.
     Raises: RequestFailed with the answers of those before the one that failed.
     """
     done: list[Entity] = []
@@ -76,10 +80,47 @@ def run(
             request.text = parsed.text
             answer = HANDLERS[type(parsed.statement)](parsed.statement, request)
         except KsqlError as error:
-            raise RequestFailed(error, each.text, done) from error
+            raise RequestFailed(error, each.text, [*done, *_told(request, token)]) from error
+        gaps = request.services.gaps()
         if answer is not None:
-            done.append(answer)
-    return done
+            done.append(_incomplete(answer, gaps))
+    return [*done, *_told(request, token)]
+
+
+def _told(request: Request, token: Token | None) -> list[Entity]:
+    if token is None or not request.written:
+        return []
+    text = token.with_(request.written).text()
+    return [ConsistencyToken(statement_text=request.text, consistency_token=text)]
+
+
+def _incomplete(answer: Entity, gaps: Sequence[str]) -> Entity:
+    for gap in gaps:
+        answer = warned(answer, gap)
+    return answer
+
+
+def is_distributed(text: str, request: Request) -> bool:
+    """Return whether a request goes through the command topic, as a whole or in a part.
+
+    What follows a statement that cannot be read is not looked at.
+
+    Raises: RequestFailed if it has no statements at all.
+    """
+    changing = False
+    for each in _split(text):
+        try:
+            statement = parsed_one(each, request).statement
+        except KsqlError:
+            return changing
+        match statement:
+            case ast.SetProperty() | ast.UnsetProperty() | ast.Define() | ast.Undefine():
+                HANDLERS[type(statement)](statement, request)
+            case ast.QueryControl():
+                changing = changing or not _is_push(statement, request.engine.catalog)
+            case _:
+                changing = changing or isinstance(statement, DISTRIBUTED)
+    return changing
 
 
 def session(
@@ -135,10 +176,10 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
             raise RequestFailed(error, each.text) from error
 
 
-def _is_push(statement: ast.QueryControl, context: Context) -> bool:
+def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:
     """Whether it may mean a push query, which no command knows."""
     wanted = statement.query_id
-    return wanted is not None and context.catalog.query(wanted) is None
+    return wanted is not None and catalog.query(wanted) is None
 
 
 def _pretend(statement: ast.Statement, text: str, request: Request, context: Context) -> Context:
@@ -153,7 +194,7 @@ def _pretend(statement: ast.Statement, text: str, request: Request, context: Con
             request.services.check_kafka()
             return context
         case _ if isinstance(statement, DISTRIBUTED):
-            if isinstance(statement, ast.QueryControl) and _is_push(statement, context):
+            if isinstance(statement, ast.QueryControl) and _is_push(statement, context.catalog):
                 return context
             request.services.check_kafka()
             try:

@@ -66,7 +66,7 @@ def _dry(target: ast.Statement, request: Request) -> Explained:
     match target:
         case ast.Query():
             plan = transient_plan("EXPLAIN", target, context)
-            return plan, replace(of_plan(plan, text, ""), query_type="PUSH")
+            return plan, replace(of_plan(plan, text, "", request), query_type="PUSH")
         case ast.CreateAsSelect() | ast.InsertInto():
             return _dry_create(target, text, request, context)
         case _:
@@ -84,11 +84,11 @@ def _dry_create(
         running = context.catalog.writers(target.name)[0]
         plan = plan_of(running)
         report = e.UpgradeReport.of(refused.verdict, running.id)
-        return plan, replace(of_plan(plan, text, target.name), upgrade=report)
+        return plan, replace(of_plan(plan, text, target.name, request), upgrade=report)
     if prepared.warning is not None:
         raise StatementError(prepared.warning)
     plan = codec.loads(prepared.plans["new"])
-    found = of_plan(plan, text, target.name)
+    found = of_plan(plan, text, target.name, request)
     if prepared.verdict is None:
         return plan, found
     return plan, replace(found, upgrade=e.UpgradeReport.of(prepared.verdict, prepared.query_id))

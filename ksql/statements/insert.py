@@ -51,7 +51,7 @@ def insert_values(stmt: ast.InsertValues, request: Request) -> None:
             hint=error.hint,
             span=error.span,
         ) from error
-    request.services.writer.begin(source.topic, *record).wait()
+    request.wrote(request.services.writer.begin(source.topic, *record).wait())
 
 
 def check_count(columns: Sequence[str], values: Sequence[ex.Expr]) -> None:

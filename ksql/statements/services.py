@@ -15,7 +15,7 @@ from ksql.plan.nodes import QueryPlan
 from ksql.statements.entities import Entity, UpgradeReport
 
 if TYPE_CHECKING:
-    from ksql.base.records import Headers
+    from ksql.base.records import Headers, Written
 
 Offsets = Mapping[str, Mapping[int, int]]
 
@@ -34,10 +34,12 @@ class StageState:
 class QueryHealth:
     """How a persistent query does; errors and warnings are (time in ms, text).
 
-    The counts are of this server, since it began: records of all its sources together, records
-    written, both also per second of the last half minute, and when it last read any (0: never).
-    ``state`` is RUNNING, PAUSED or ERROR; ``stages`` is what its stages keep, ``store`` how its
-    table is kept for pull queries.
+    The counts are of the server that runs it, since it began: records of all its sources together,
+    records written, both also per second of the last half minute, and when it last read any (0:
+    never).
+    ``state`` is RUNNING, PAUSED, ERROR or UNRESPONSIVE; ``host`` the server that runs the query, if
+    it is another one, and ``known`` whether more than the state is known of it; ``stages`` is what
+    its stages keep, ``store`` how its table is kept for pull queries by the server that is asked.
     """
 
     state: str
@@ -50,6 +52,8 @@ class QueryHealth:
     warnings: tuple[tuple[int, str], ...] = ()
     stages: tuple[StageState, ...] = ()
     store: str = ""
+    host: str = ""
+    known: bool = True
 
 
 class Monitor(Protocol):
@@ -79,17 +83,21 @@ class Monitor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunningPush:
-    """A push query that a client of this server is reading."""
+    """A push query that a client is reading; ``host`` is its server, if that is another one."""
 
     text: str
     plan: QueryPlan
+    host: str = ""
 
 
 class Delivery(Protocol):
     """A record that is under way."""
 
-    def wait(self) -> None:
-        """Return once this very record is acknowledged; raise what became of it instead."""
+    def wait(self) -> Written | None:
+        """Return, once this very record is acknowledged, where it is; None where nobody asks.
+
+        Raises: what became of it instead.
+        """
 
 
 class Writer(Protocol):
@@ -133,7 +141,8 @@ class Services:
     ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones,
     ``last_upgrade`` reports the last replacement of a query, if any is known. ``check_kafka``
     raises if Kafka is known to be away: what writes to it need not wait to find that out.
-    ``commands`` limits the rate of distributed statements.
+    ``commands`` limits the rate of distributed statements. ``gaps`` says what the answers so far
+    lack, because another server did not answer; once.
     """
 
     engine: Engine
@@ -146,6 +155,7 @@ class Services:
     last_upgrade: Callable[[QueryId], UpgradeReport | None] = lambda _query_id: None
     check_kafka: Callable[[], None] = lambda: None
     commands: CommandRate | None = None
+    gaps: Callable[[], Sequence[str]] = tuple
 
 
 @dataclass
@@ -156,6 +166,14 @@ class Request:
     settings: Settings
     variables: dict[str, str] = field(default_factory=dict)
     text: str = ""
+    written: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The ends of its records, by topic and partition."""
+
+    def wrote(self, written: Written | None) -> None:
+        """Remember a record that was written."""
+        if written is not None:
+            place = written.topic, written.partition
+            self.written[place] = max(written.end, self.written.get(place, 0))
 
     @property
     def engine(self) -> Engine:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from ksql.base.errors import ServerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.base.ids import Offset
 
@@ -37,6 +37,18 @@ class NewerStore(ServerError):
         super().__init__(
             f"{where} has format {found}, this version reads up to {known}",
             hint="Start the version that wrote it, or delete the store: the topic refills it.",
+        )
+        self.found = found
+        self.known = known
+
+
+class OlderStore(ServerError):
+    """A store of an earlier format, for a caller that reads the newest only."""
+
+    def __init__(self, where: str, found: int, known: int) -> None:
+        super().__init__(
+            f"the store {where} has format {found}, this version writes format {known}",
+            hint="The server upgrades it as ksql.upgrade.mode says.",
         )
         self.found = found
 
@@ -84,10 +96,17 @@ class Rows(Protocol):
     """The rows of one table partition, for any number of reading threads.
 
     An iterator shows the rows as they were when it was made. Order is that of the key's bytes.
+    ``far``: each call is a way to another server, perhaps.
     """
+
+    far: ClassVar[bool] = False
 
     def get(self, key: bytes) -> Stored | None:
         """Return the row of that key, or None."""
+
+    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
+        """Return the rows of those keys, in their order."""
+        return [self.get(key) for key in keys]
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Rows with ``lo <= key < hi`` in order; None leaves that side open."""

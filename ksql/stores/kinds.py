@@ -39,7 +39,7 @@ def store_type(text: str) -> StoreType:
 def open_store(kind: StoreType, path: Path, budget: StoreBudget) -> Store:
     """Open a store of that type, with the rows that one of another type has left there.
 
-    Raises: NewerStore, StoreBusy, StoreDamaged, StoreFailed.
+    Raises: NewerStore, OlderStore, StoreBusy, StoreDamaged, StoreFailed.
     """
     match kind:
         case "rocksdb":
@@ -66,7 +66,7 @@ def _loaded(path: Path, budget: StoreBudget) -> MemoryStore:
     """Fill a store in memory from the one on disk, which is then deleted."""
     made = MemoryStore()
     if path.exists():
-        left = TxnStore.open(path, budget)
+        left = TxnStore.open(path, budget, older=True)
         try:
             carry(left, made)
         finally:

@@ -11,10 +11,11 @@ Source: Kafka Streams' window stores: observed stream time, segments.
 from __future__ import annotations
 
 import itertools
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ksql.stores.base import Change, Rows, Store, Stored, StoredRow
-from ksql.types.windowed import kept_by
+from ksql.types.windowed import all_kept_by, kept_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -90,14 +91,21 @@ class Retained(Store):
     def put(self, changes: Iterable[Change]) -> None:
         """Take changes, those of forgotten windows left out, and move the time forward."""
         listed = list(changes)
-        times = [self._time(key) for key, _, _ in listed]  # a deletion's, too: as in its segments
-        seen = max(times, default=self._seen)
-        seen = seen if self._seen is None or seen is None else max(seen, self._seen)
-        kept = (
-            (key, value if self._is_kept(key, seen) else None, timestamp)
-            for key, value, timestamp in listed
-        )
-        self._store.put(kept)
+        if not listed:
+            self._store.put(())
+            return
+        keys = map(itemgetter(0), listed)
+        times = all_kept_by(keys, session=self._sessions)  # a deletion's, too: as in its segments
+        latest = max(times)
+        seen = latest if self._seen is None else max(latest, self._seen)
+        forgotten = seen - self._retention_ms
+        if min(times) > forgotten:
+            self._store.put(listed)
+        else:
+            self._store.put(
+                (key, value if time > forgotten else None, timestamp)
+                for (key, value, timestamp), time in zip(listed, times, strict=True)
+            )
         self._seen = seen
 
     def commit(self, offset: Offset, clock: int | None = None) -> None:

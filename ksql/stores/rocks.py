@@ -32,10 +32,11 @@ from rocksdict import (
     WriteOptions,
 )
 
-from ksql.stores import values
+from ksql.stores import formats
 from ksql.stores.base import (
     Change,
     NewerStore,
+    OlderStore,
     StoreBusy,
     StoreClosed,
     Stored,
@@ -50,9 +51,8 @@ if TYPE_CHECKING:
 
     from ksql.base.errors import ServerError
 
-STORE_FORMAT = 1
-
 _FORMAT = "format"
+_ROWS = "rocksdb.estimate-num-keys"
 _ROW = b"\x01"
 _AFTER_ROWS = b"\x02"
 _NUMBER = struct.Struct(">q")
@@ -119,39 +119,65 @@ class Rocks:
         self._path = path
         self._closed = False
         self._logged = logged
+        self.format = formats.KNOWN.rows[formats.KNOWN.newest]
         self.damage = ""
 
     @classmethod
-    def open(cls, path: Path, budget: StoreBudget, *, logged: bool) -> Rocks:
+    def open(cls, path: Path, budget: StoreBudget, *, logged: bool, older: bool = False) -> Rocks:
         """Open the database in that directory, or make an empty one.
+
+        ``older``: one of an earlier format is read and written in that format.
 
         Raises:
             NewerStore: a later version wrote it.
+            OlderStore: an earlier version wrote it, and ``older`` is not asked for.
             StoreBusy: another process or another Rocks has it open.
             StoreDamaged: the files are not a whole RocksDB.
             StoreFailed: the system does not let it be opened.
         """
         rocks = cls(_open(path, budget.options()), path, logged=logged)
         try:
-            rocks.check_format()
+            rocks.check_format(older=older)
         except BaseException:
             rocks.close()
             raise
         return rocks
 
-    def check_format(self) -> None:
-        """Write the store's format into a new store, or refuse one that is too new."""
-        found = self.number(_FORMAT)
+    def check_format(self, *, older: bool = False) -> None:
+        """Write the newest format into a new store; refuse a newer one, and an older if so asked.
+
+        A store that has entries and no format was written before stores had one: format 0.
+        """
+        known = formats.KNOWN
+        found, newest = self.number(_FORMAT), known.newest
         if found is None:
-            self.write((), {_FORMAT: STORE_FORMAT}, logged=True)
-        elif found > STORE_FORMAT:
-            raise NewerStore(f"the store {self._path}", found, STORE_FORMAT)
+            if self._is_empty():
+                self.write((), {_FORMAT: newest}, logged=True)
+                return
+            found = 0
+        if found > newest:
+            raise NewerStore(f"the store {self._path}", found, newest)
+        if found not in known.rows:
+            raise StoreDamaged(str(self._path), f"its format is {found}")
+        if found < newest and not older:
+            raise OlderStore(str(self._path), found, newest)
+        self.format = known.rows[found]
+
+    def _is_empty(self) -> bool:
+        try:
+            found = self._db.iter(ReadOptions())
+            found.seek_to_first()
+            there = found.valid()
+            found.status()
+        except Exception as error:
+            raise self._failure(error) from error
+        return not there
 
     def get(self, key: bytes) -> Stored | None:
         """Return the row of that key, or None."""
         try:
             data = self._db.get(_ROW + key)
-            return None if data is None else values.unpack(data)
+            return None if data is None else self.format.unpack(data)
         except Exception as error:
             raise self._failure(error) from error
 
@@ -183,7 +209,7 @@ class Rocks:
     ) -> None:
         """Write changes and numbers, in one batch; a number that is None is deleted."""
         batch = WriteBatch(raw_mode=True)
-        put, delete, pack = batch.put, batch.delete, values.pack
+        put, delete, pack = batch.put, batch.delete, self.format.pack
         for key, value, timestamp in changes:
             if value is None:
                 delete(_ROW + key)
@@ -191,6 +217,48 @@ class Rocks:
                 put(_ROW + key, pack(value, timestamp))
         _add(batch, numbers)
         self.apply(batch, self._logged if logged is None else logged)
+
+    def raw(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys from ``start`` on, in order, with their values as they lie on disk."""
+        reading: Any = ReadOptions()  # whose stub lacks the argument
+        reading.set_iterate_upper_bound(_AFTER_ROWS)
+        reading.fill_cache(False)
+        try:
+            found = self._db.iter(reading)
+            found.seek(_ROW + start)
+            while found.valid():
+                yield found.key()[1:], found.value()
+                found.next()
+            found.status()
+        except Exception as error:
+            raise self._failure(error) from error
+
+    def write_raw(
+        self,
+        rows: Iterable[tuple[bytes, bytes]],
+        numbers: Mapping[str, int | None],
+        marks: Mapping[str, bytes],
+    ) -> None:
+        """Write values as they are to lie on disk, numbers and marks, in one batch."""
+        batch = WriteBatch(raw_mode=True)
+        for key, data in rows:
+            batch.put(_ROW + key, data)
+        _add(batch, numbers)
+        for name, mark in marks.items():
+            batch.put(_name(name), mark)
+        self.apply(batch, logged=True)
+
+    def mark(self, name: str) -> bytes | None:
+        """Return one of the store's own marks, which are bytes."""
+        try:
+            found = self._db.get(_name(name))
+        except Exception as error:
+            raise self._failure(error) from error
+        return None if found is None else bytes(found)
+
+    def about_rows(self) -> int:
+        """Return about how many rows there are, by RocksDB's own guess."""
+        return int(self._db.property_int_value(_ROWS) or 0)
 
     def clear(self, numbers: Mapping[str, int | None]) -> None:
         """Delete all rows, and write numbers, in one batch."""
@@ -247,7 +315,7 @@ class Rocks:
 
         It ends at damage as at the end of the rows; its status shows which.
         """
-        unpack, key, value, move = values.unpack, found.key, found.value, found.next
+        unpack, key, value, move = self.format.unpack, found.key, found.value, found.next
         try:
             while found.valid():
                 yield StoredRow(key()[1:], *unpack(value()))

@@ -47,12 +47,14 @@ class TxnStore(Store):
             self.clear()
 
     @classmethod
-    def open(cls, path: Path, budget: StoreBudget) -> TxnStore:
+    def open(cls, path: Path, budget: StoreBudget, *, older: bool = False) -> TxnStore:
         """Open the store in that directory, or make an empty one.
 
-        Raises: NewerStore, StoreBusy, StoreDamaged, StoreFailed.
+        ``older``: one of an earlier format is used as it is.
+
+        Raises: NewerStore, OlderStore, StoreBusy, StoreDamaged, StoreFailed.
         """
-        rocks = Rocks.open(path, budget, logged=True)
+        rocks = Rocks.open(path, budget, logged=True, older=older)
         try:
             return cls(rocks)
         except BaseException:
@@ -129,7 +131,7 @@ class TxnStore(Store):
         with self._lock:
             self._applying, self._batch = self._batch, Ordered()
         try:
-            self._rocks.write(self._applying.between(None, None), numbers)  # in order: cheaper
+            self._rocks.write(self._applying.in_order(), numbers)  # in order: cheaper
         except BaseException:
             with self._lock:
                 self._batch, self._applying = self._applying, None

@@ -308,7 +308,7 @@ value(model.Field, "type_field")
 def decimal_type(span: Span, precision: Token, scale: Token) -> model.Decimal:
     """``DECIMAL(p, s)`` with p at least 1 and s from 0 to p."""
     digits, places = (_integer(each.text, each.span, bits=32).value for each in (precision, scale))
-    shown = f"DECIMAL({digits}, {places})"
+    shown = f"DECIMAL({digits},{places})"
     if digits < 1:
         raise BadType(f"DECIMAL precision must be >= 1: {shown}", span=span)
     if places < 0:

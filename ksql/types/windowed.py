@@ -10,6 +10,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Bounds = tuple[int, int]
 """A window's start and end, in milliseconds."""
@@ -58,3 +62,9 @@ def kept_by(data: bytes, *, session: bool) -> int:
     suffix = _SPAN.size if session else _TIME.size
     found: int = _TIME.unpack_from(data, len(data) - suffix)[0]
     return found
+
+
+def all_kept_by(keys: Iterable[bytes], *, session: bool) -> list[int]:
+    """Return the same of each of many."""
+    unpack, at = _TIME.unpack_from, -(_SPAN.size if session else _TIME.size)
+    return [unpack(key, at)[0] for key in keys]

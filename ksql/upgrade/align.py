@@ -22,13 +22,13 @@ from ksql.plan.nodes import (
     StreamTableJoin,
     TableTableJoin,
 )
-from ksql.plan.walk import generations, nodes
+from ksql.plan.walk import generations, nodes, sources, with_sources
 from ksql.upgrade.filters import with_leftovers
 from ksql.upgrade.naming import named_as
 
 
 def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
-    """Return the new plan with the old one's names, id, buckets, lanes and slots.
+    """Return the new plan with the old one's names, id, buckets, lanes, places and slots.
 
     Aggregates it adds get slots whose numbers no plan before it has; an attempt that failed may
     have used them, so they are of this attempt's ``generation``.
@@ -38,8 +38,16 @@ def align(old: QueryPlan, new: QueryPlan, generation: int = 0) -> QueryPlan:
     """
     sink = _aligned(named_as(new.sink, old.sink), old.sink, generation)
     assert isinstance(sink, Sink)  # noqa: S101 - a sink aligns to a sink
+    sink = _placed(sink, old.sink)
     aligned = replace(new, query_id=old.query_id, buckets=old.buckets, lanes=old.lanes, sink=sink)
     return with_leftovers(old, aligned)
+
+
+def _placed(sink: Sink, old: Sink) -> Sink:
+    """Leave the windows of a key where they lie, in the result's topic and in the state."""
+    scattered = {source.topic for source in sources(old) if source.scattered}
+    below = with_sources(sink.source, lambda each: replace(each, scattered=each.topic in scattered))
+    return replace(sink, source=below, gathered=old.gathered)
 
 
 def _aligned(plan: Plan, old: Plan, generation: int) -> Plan:

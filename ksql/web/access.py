@@ -13,6 +13,7 @@ import json
 import platform
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -25,11 +26,13 @@ ORIGINS: Final = "access.control.allow.origin"
 METHODS: Final = "access.control.allow.methods"
 HEADERS: Final = "access.control.allow.headers"
 HOSTS: Final = "ksql.allowed.hosts"
+ADVERTISED: Final = "ksql.advertised.listener"
 MAX_BODY: Final = "ksql.server.request.max.bytes"
 DEFAULT_MAX_BODY: Final = 10_485_760
 EVERY: Final = "*"
 ENDLESS: Final = "/inserts-stream"  # a body of lines, each with the bound of its own
 _HANDSHAKE: Final = "websocket.http.response"  # an answer in place of a websocket
+_LOOKED_AT: Final = frozenset((b"host", b"origin", b"sec-fetch-site"))
 _PORTS: Final = {"http": 80, "https": 443}
 
 Message = MutableMapping[str, Any]
@@ -93,10 +96,14 @@ class Access:
 
     @classmethod
     def of(cls, settings: Settings, listeners: Iterable[str] = ()) -> Access:
-        """As the settings say; ``listeners`` are the names that the server listens at."""
+        """As the settings say; ``listeners`` are the names that the server listens at.
+
+        The name that it advertises is its own as well: other servers use it.
+        """
         named = (name.partition(":")[0] for name in _lowered(settings, HOSTS))
+        advertised = urlsplit(settings.text(ADVERTISED)).hostname or ""
         return cls(
-            frozenset((*named, *(name.lower() for name in listeners))),
+            frozenset((*named, *(name.lower() for name in listeners), advertised)) - {""},
             frozenset(name.rstrip("/") for name in _lowered(settings, ORIGINS)),
             tuple(part.upper() for part in _lowered(settings, METHODS)),
             _lowered(settings, HEADERS),
@@ -105,18 +112,19 @@ class Access:
 
     def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> KsqlError | None:
         """Why a request with these headers is not answered; None if it is."""
-        found: dict[str, list[str]] = {}
+        found: dict[bytes, list[str]] = {}
         for name, value in headers:
-            found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        hosts = found.get("host", [])
+            if (lowered := name.lower()) in _LOOKED_AT:
+                found.setdefault(lowered, []).append(value.decode("latin-1"))
+        hosts = found.get(b"host", [])
         for host in hosts if len(hosts) == 1 else hosts and [", ".join(hosts)]:
             if not self._is_own(host):
                 return ForeignHost(host)
-        for origin in found.get("origin", []):
+        for origin in found.get(b"origin", []):
             if not self._may_use(origin, hosts):
                 return ForeignOrigin(origin)
-        cross = "cross-site" in (site.strip().lower() for site in found.get("sec-fetch-site", []))
-        if cross and "origin" not in found and EVERY not in self.origins:
+        cross = "cross-site" in (site.strip().lower() for site in found.get(b"sec-fetch-site", []))
+        if cross and b"origin" not in found and EVERY not in self.origins:
             return ForeignOrigin("the browser says cross-site")
         return None
 
@@ -217,6 +225,7 @@ def _lowered(settings: Settings, name: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in settings.parts(name))
 
 
+@lru_cache(maxsize=256)
 def _parts(url: str) -> tuple[str, int] | None:
     """Host and port of a URL; None if it has none."""
     try:
@@ -231,6 +240,7 @@ def _parts(url: str) -> tuple[str, int] | None:
     return split.hostname.rstrip("."), _PORTS[split.scheme] if port is None else port
 
 
+@lru_cache(maxsize=256)
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

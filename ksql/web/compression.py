@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from starlette.middleware.gzip import GZipResponder, IdentityResponder
@@ -59,6 +60,7 @@ class _Deflate(GZipResponder):
         return self._compressor
 
 
+@lru_cache(maxsize=256)
 def coding(accepted: str) -> str | None:
     """Return the coding that the header wants most, of those that there are; None for none."""
     wishes: dict[str, float] = {}

@@ -123,3 +123,27 @@ def _ask_clients(context: ssl.SSLContext, configuration: Mapping[str, str]) -> N
     except (OSError, ssl.SSLError) as error:
         raise BadTrustStore(path, error.strerror or str(error)) from error
     context.verify_mode = mode
+
+
+def client_context(configuration: Mapping[str, str]) -> ssl.SSLContext:
+    """The side of a server that asks other servers: it trusts whom its trust store names.
+
+    Without one it trusts what the system does; its own certificate says who it is.
+    Raises: NoPemStore, BadKeyStore, BadTrustStore.
+    """
+    context = ssl.create_default_context()
+    trusted, kind = configuration.get(TRUSTED, ""), configuration.get(TRUSTED_TYPE, "JKS").upper()
+    if trusted:
+        if kind != PEM:
+            raise NoPemStore(kind, trusted=True)
+        try:
+            context.load_verify_locations(trusted)
+        except (OSError, ssl.SSLError) as error:
+            raise BadTrustStore(trusted, error.strerror or str(error)) from error
+    path = configuration.get(KEYSTORE, "")
+    if path:
+        try:
+            context.load_cert_chain(path, password=configuration.get(KEY_PASSWORD, ""))
+        except (OSError, ssl.SSLError) as error:
+            raise BadKeyStore(path, error.strerror or str(error)) from error
+    return context

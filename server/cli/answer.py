@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from server.cli.cells import clean
-from server.cli.client import Event, Final, Header, Line, Row
+from server.cli.client import Event, Final, Header, Line, Row, Seen
 from server.cli.forms import Form, form_of
 from server.cli.screen import Screen
 from server.cli.session import Session
@@ -44,6 +44,8 @@ class Answer:
                 case Line(text):
                     lines.append(clean(text))
                     self.rows += 1
+                case Seen(token):
+                    self._session.token = token
                 case Row() | Final():
                     pass
         self._form.rows(rows)

@@ -17,6 +17,7 @@ import httpx
 
 V1_JSON = "application/vnd.ksql.v1+json"
 JsonObject = dict[str, Any]
+_TOKEN = "request.ksql.query.pull.consistency.offset.vector"  # noqa: S105 - a property's name
 _TIMEOUT = httpx.Timeout(10.0, read=None)  # a statement takes as long as it takes; Ctrl-C is there
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 _ERROR_LINE = '{"@type":'
@@ -80,7 +81,14 @@ class Line:
     text: str
 
 
-Event = Header | Row | Final | Line
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The token that names what a query has shown."""
+
+    token: str
+
+
+Event = Header | Row | Final | Line | Seen
 
 
 class Number(str):
@@ -139,9 +147,11 @@ class Client:
         properties: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
         sequence: int | None = None,
+        token: str | None = None,
     ) -> list[JsonObject]:
         """Run statements that are not queries; their entities.
 
+        With a ``token``, which may be empty, there is one entity more if rows were written.
         Raises: ServerFailure, Unreachable.
         """
         body = {
@@ -149,6 +159,7 @@ class Client:
             "streamsProperties": properties or {},
             "sessionVariables": variables or {},
             "commandSequenceNumber": sequence,
+            "requestProperties": _request(token),
         }
         found: list[JsonObject] = self._ask("POST", "/ksql", json=body)
         return found
@@ -175,13 +186,23 @@ class Client:
 
     @contextlib.contextmanager
     def query(
-        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        token: str | None = None,
     ) -> Iterator[Iterator[list[Event]]]:
         """Run a query or PRINT; its events as they arrive. Leaving the block ends it.
 
+        With a ``token`` its rows are no older than what that names; one may be among the events.
         Raises: ServerFailure, Unreachable; also while the events are read.
         """
-        body = {"sql": text, "properties": properties, "sessionVariables": variables}
+        body = {
+            "sql": text,
+            "properties": properties,
+            "sessionVariables": variables,
+            "requestProperties": _request(token),
+        }
         with (
             _reaching(self.url),
             self._http.stream("POST", "/query-stream", json=body) as response,
@@ -198,6 +219,10 @@ class Client:
         if response.is_error:
             raise _failure(response)
         return response.json() if response.content else None
+
+
+def _request(token: str | None) -> dict[str, str]:
+    return {} if token is None else {_TOKEN: token}
 
 
 @contextlib.contextmanager
@@ -267,6 +292,8 @@ def _event(found: JsonObject, raw: str) -> Event:
             return Header(query_id, parse_schema(schema))
         case {"finalMessage": message}:
             return Final(message)
+        case {"consistencyToken": {"consistencyToken": str(token)}}:
+            return Seen(token)
         case _:
             raise Unreachable(f"the server's answer has an unknown part: {raw[:200]}")
 

@@ -225,6 +225,7 @@ RENDERERS: dict[str, Renderer] = {
     "message": _message,
     "currentStatus": _status,
     "warning_entity": _warning,
+    "consistencyToken": lambda entity: Text(clean(entity["consistencyToken"])),
     "properties": _properties,
     "streams": _sources("streams", "streams"),
     "tables": _sources("tables", "tables"),

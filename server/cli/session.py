@@ -27,12 +27,16 @@ class Refused(Exception):
 
 @dataclass(kw_only=True)
 class Session:
-    """Settings, properties and variables; the highest command sequence number seen."""
+    """Settings, properties and variables; the highest command sequence number seen.
+
+    ``token`` names the rows that the session has written and seen: its queries show no older ones.
+    """
 
     output: Output = "TABLE"
     properties: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     sequence: int | None = None
+    token: str = ""
     pipelining: bool = False
     timing: bool = False
     wrap: bool = True
@@ -42,6 +46,7 @@ class Session:
 
     def saw(self, entity: JsonObject) -> None:
         """Remember how far the command log has come, so that the next statement waits for it."""
+        self.token = entity.get("consistencyToken", self.token)
         number = entity.get("commandSequenceNumber")
         if isinstance(number, int) and number > (-1 if self.sequence is None else self.sequence):
             self.sequence = number
@@ -51,10 +56,16 @@ class Session:
         """The sequence number to send along."""
         return None if self.pipelining else self.sequence
 
+    @property
+    def seen(self) -> str | None:
+        """The token to send along; None if nothing is to wait."""
+        return None if self.pipelining else self.token
+
     def reset(self) -> None:
         """Forget what belongs to one server."""
         self.properties.clear()
         self.sequence = None
+        self.token = ""
 
     def filled(self, text: str) -> str:
         """Return the text with the variables it names; unknown ones stay as they are."""

@@ -179,13 +179,14 @@ class Terminal:
         entities = answer_locally(text, session, self.client)
         if entities is None:
             entities = self.client.execute(
-                text, session.properties, session.variables, session.wait_for
+                text, session.properties, session.variables, session.wait_for, session.seen
             )
         self._show(entities)
 
     def _show(self, entities: list[JsonObject]) -> None:
         for entity in entities:
             self.session.saw(entity)
+        entities = [entity for entity in entities if entity.get("@type") != "consistencyToken"]
         if entities and self.session.output == "JSON":
             self.screen.page(as_json(entities).plain.splitlines())
         else:
@@ -210,7 +211,9 @@ class Terminal:
         try:
             with (
                 _time_limit(session.timeout_ms),
-                self.client.query(text, session.properties, session.variables) as batches,
+                self.client.query(
+                    text, session.properties, session.variables, session.seen
+                ) as batches,
             ):
                 for batch in batches:
                     answer.show(batch)

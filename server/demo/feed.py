@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Protocol
 
-from ksql.base.errors import KsqlError
 from server.demo.data import Record
 
 _TICK_S = 0.1
@@ -44,7 +43,7 @@ class Feed:
         self._per_second = per_second
         self._limit = 0
         self._over = threading.Event()
-        self._failure: KsqlError | None = None
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
 
     def start(self, limit: int) -> None:
@@ -59,7 +58,7 @@ class Feed:
     def await_sent(self, count: int) -> None:
         """Wait until so many are in Kafka.
 
-        Raises: KsqlError that ended the feed.
+        Raises: what ended the feed.
         """
         while self.sent < count:
             if self._failure is not None:
@@ -75,7 +74,7 @@ class Feed:
     def _run(self) -> None:
         try:
             self._feed(time.monotonic)
-        except KsqlError as failure:
+        except Exception as failure:  # noqa: BLE001 - raised where it is waited for
             self._failure = failure
 
     def _feed(self, clock: Callable[[], float]) -> None:

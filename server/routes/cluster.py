@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import Field
 
+from ksql.cluster.members import Server
 from ksql.statements import cluster as c
 from server.api import answers, takes
 from server.asked import JsonKind, TheDoor, body_of
@@ -26,8 +27,8 @@ class HostInfo(Body):
     port: int
 
     def text(self) -> str:
-        """Return it as ``host:port``."""
-        return f"{self.host}:{self.port}"
+        """Return it as the servers of the service name each other."""
+        return str(Server(self.host, self.port))
 
 
 class HeartbeatRequest(Body):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from ksql.replicas.token import asked
 from server.api import answers, takes
 from server.asked import TheDoor, accepts
 from server.inserts import AckForm, InsertsResponse, lines
@@ -24,15 +25,20 @@ class InsertsRequest(Body):
 
     target: str
     properties: Texts = Field(default={})
+    request_properties: Texts = Field(default={}, alias="requestProperties")
 
 
 class Acknowledgement(Body):
-    """The outcome of one row; ``error_code`` and ``message`` say why it was not written."""
+    """The outcome of one row; ``error_code`` and ``message`` say why it was not written.
+
+    ``consistencyToken``, where the request is about tokens, names all rows written so far.
+    """
 
     status: Literal["ok", "error"]
     seq: int
     error_code: int | None = None
     message: str | None = None
+    consistency_token: str | None = Field(default=None, alias="consistencyToken")
 
 
 _ACKS = answers(list[Acknowledgement], JSON)
@@ -53,5 +59,6 @@ async def inserts_stream(request: Request, kind: AckKind, door: TheDoor) -> Resp
     pieces = lines(request.stream(), request.app.state.max_line_bytes)
     first = await anext(pieces, [b""])
     body = parse_body(first[0], InsertsRequest)
+    token = asked(body.request_properties)
     writer = await door.call(service.inserts, body.target, body.properties)
-    return InsertsResponse(door, writer, first[1:], pieces, AckForm.of(kind), kind)
+    return InsertsResponse(door, writer, first[1:], pieces, AckForm.of(kind), kind, token)

@@ -5,16 +5,25 @@ Source: ksqlDB developer guide, REST API, endpoint /ksql.
 
 from __future__ import annotations
 
-from typing import Annotated
+import contextlib
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Response
+import httpx
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from ksql.base.errors import KsqlError
+from ksql.replicas.token import asked
 from ksql.statements.entities import Entity
 from server.api import answers, one_of, takes
 from server.asked import JsonKind, TheDoor, body_of
+from server.forward import Passing, passed_on
 from server.values import dumps
-from server.wire import Body, KsqlRequest, to_wire
+from server.wire import Body, KsqlRequest, Texts, to_wire
+
+if TYPE_CHECKING:
+    from ksql.cluster.members import Server
+    from server.context import Door
 
 router = APIRouter(tags=["statements"])
 _ENTITIES = answers({"type": "array", "items": one_of("Entity", Entity.__subclasses__())})
@@ -24,6 +33,7 @@ class TerminateRequest(Body):
     """The body of /ksql/terminate."""
 
     delete_topics: list[str] | None = Field(default=None, alias="deleteTopicList")
+    request_properties: Texts = Field(default={}, alias="requestProperties")
 
 
 Statements = Annotated[KsqlRequest, body_of(KsqlRequest)]
@@ -31,21 +41,52 @@ Termination = Annotated[TerminateRequest, body_of(TerminateRequest)]
 
 
 @router.post("/ksql", responses=_ENTITIES, openapi_extra=takes(KsqlRequest))
-async def execute(kind: JsonKind, body: Statements, door: TheDoor) -> Response:
-    """Run statements; the answer is an array of their entities."""
+async def execute(kind: JsonKind, body: Statements, door: TheDoor, request: Request) -> Response:
+    """Run statements, here or at the server in charge; the answer is an array of entities."""
+    token = asked(body.request_properties)
+    if door.service.standing_by and not passed_on(body.request_properties):
+        elsewhere = await door.call(
+            door.service.elsewhere,
+            body.ksql,
+            body.streams_properties,
+            body.session_variables,
+            body.command_sequence_number,
+        )
+        if elsewhere is not None:
+            return await _passed_on(elsewhere, "/ksql", door, request)
     entities = await door.call(
         door.service.execute,
         body.ksql,
         body.streams_properties,
         body.session_variables,
         body.command_sequence_number,
+        request.headers.get("authorization", ""),
+        token,
     )
     return Response(dumps(to_wire(entities)), media_type=kind)
 
 
 @router.post("/ksql/terminate", responses=_ENTITIES, openapi_extra=takes(TerminateRequest))
-async def terminate(kind: JsonKind, body: Termination, door: TheDoor) -> Response:
+async def terminate(kind: JsonKind, body: Termination, door: TheDoor, request: Request) -> Response:
     """Tear the cluster down; afterwards this server answers only that it has been."""
+    if door.service.standing_by and not passed_on(body.request_properties):
+        return await _passed_on(door.service.in_charge(), "/ksql/terminate", door, request)
     entities = await door.call(door.service.terminate, body.delete_topics or [])
     door.state = "TERMINATED"
     return Response(dumps(to_wire(entities)), media_type=kind)
+
+
+async def _passed_on(server: Server, path: str, door: Door, request: Request) -> Response:
+    """Answer as the server in charge does; what it has changed is known here before."""
+    content = await request.body()
+    passing = Passing(server, door.service.scheme, path, content, request.headers)
+    tls = door.service.tls
+
+    def ask() -> Response:
+        with httpx.Client(verify=tls or False, trust_env=False) as client:
+            answer = passing.send(client, lambda: door.service.has_charge(server))
+        with contextlib.suppress(KsqlError):  # it was carried out, whenever this server sees it
+            door.service.await_command(answer.last_command())
+        return Response(answer.body, answer.status, media_type=answer.kind)
+
+    return await door.call(ask)

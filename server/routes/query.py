@@ -13,18 +13,19 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from ksql.base.errors import KsqlError
+from ksql.query.replicated import Caller
 from ksql.query.results import ResultStream
+from ksql.replicas import token
 from server.api import answers, errors, takes
-from server.asked import TheDoor, accepts, body_of
-from server.context import Door
+from server.asked import TheDoor, asked, body_of, door_of
 from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, StreamedRows, Writer
-from server.streaming import PLAIN, rows_response, text_response
+from server.streaming import PLAIN, rows_response, text_response, whole_response
+from server.whole import Whole
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF, Body, KsqlRequest, Texts
 
 router = APIRouter(tags=["queries"])
-QueryStreamKind = Annotated[str, accepts(*FORMS_OF_QUERY_STREAM)]
-QueryKind = Annotated[str, accepts(*FORMS_OF_QUERY)]
 DEBUG: Final = "request.ksql.debug.request"
+INFO: Final = "request.ksql.query.pull.consistency.info"
 
 
 class QueryStreamRequest(Body):
@@ -74,10 +75,10 @@ class StreamedRow(Body):
     source_host: dict[str, Any] | None = Field(default=None, alias="sourceHost")
     error_message: dict[str, Any] | None = Field(default=None, alias="errorMessage")
     final_message: str | None = Field(default=None, alias="finalMessage")
+    consistency_token: dict[str, str] | None = Field(default=None, alias="consistencyToken")
+    consistency_info: list[dict[str, Any]] | None = Field(default=None, alias="consistencyInfo")
 
 
-QueryStream = Annotated[QueryStreamRequest, body_of(QueryStreamRequest)]
-Query = Annotated[KsqlRequest, body_of(KsqlRequest)]
 Closing = Annotated[CloseQueryRequest, body_of(CloseQueryRequest)]
 
 
@@ -99,22 +100,29 @@ def _row_answers(json: object) -> dict[int | str, dict[str, Any]]:
 
 async def _answer(
     request: Request,
-    door: Door,
     form: Writer,
     kind: str,
     text: str,
     properties: Mapping[str, Mapping[str, str]],
 ) -> Response:
+    door = door_of(request)
     made: Callable[[ResultStream], Form] = form
     if properties["request"].get(DEBUG, "").lower() == "true" and issubclass(form, StreamedRows):
         made = partial(form, source_host=door.service.host)
-    stream = await door.begin(
-        door.service.query,
+    stream = await door.query(
         text,
         properties["session"],
         properties["variables"],
         tombstones=form.tombstones,
+        left=request.is_disconnected,
+        asked=Caller(
+            credentials=request.headers.get("authorization", ""),
+            info=properties["request"].get(INFO, "").lower() == "true",
+            token=token.asked(properties["request"]),
+        ),
     )
+    if isinstance(stream, Whole):
+        return whole_response(stream, made, kind, request.scope)
     if stream.kind == "print":
         return text_response(door, stream)
     return await rows_response(door, stream, made, kind, request.is_disconnected)
@@ -125,29 +133,30 @@ async def _answer(
     responses=_row_answers(list[Header | list[Any]]),
     openapi_extra=takes(QueryStreamRequest),
 )
-async def query_stream(
-    request: Request, kind: QueryStreamKind, body: QueryStream, door: TheDoor
-) -> Response:
+async def query_stream(request: Request) -> Response:
     """Run one query or PRINT; rows are sent as they come."""
+    kind, body = await asked(request, FORMS_OF_QUERY_STREAM, QueryStreamRequest)
     given = {
         "session": body.properties,
         "variables": body.session_variables,
         "request": body.request_properties,
     }
-    return await _answer(request, door, FORMS_OF_QUERY_STREAM[kind], kind, body.sql, given)
+    return await _answer(request, FORMS_OF_QUERY_STREAM[kind], kind, body.sql, given)
 
 
 @router.post("/query", responses=_row_answers(list[StreamedRow]), openapi_extra=takes(KsqlRequest))
-async def query(request: Request, kind: QueryKind, body: Query, door: TheDoor) -> Response:
+async def query(request: Request) -> Response:
     """Do the same with the older body and the older default form."""
+    kind, body = await asked(request, FORMS_OF_QUERY, KsqlRequest)
     given = {
         "session": body.streams_properties,
         "variables": body.session_variables,
         "request": body.request_properties,
     }
     if body.command_sequence_number is not None:
+        door = door_of(request)
         await door.call(door.service.await_command, body.command_sequence_number)
-    return await _answer(request, door, FORMS_OF_QUERY[kind], kind, body.ksql, given)
+    return await _answer(request, FORMS_OF_QUERY[kind], kind, body.ksql, given)
 
 
 @router.post(
@@ -160,3 +169,7 @@ async def close_query(body: Closing, door: TheDoor) -> Response:
     if not await door.call(door.service.close_query, body.query_id):
         raise NoSuchQuery(body.query_id)
     return Response()
+
+
+OFTEN: Final = {"/query-stream": query_stream, "/query": query}
+"""The paths that are asked most, and what answers them."""

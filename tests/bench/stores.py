@@ -1,8 +1,8 @@
-"""`python -m tests.bench stores`: what the stores of tables cost, without HTTP.
+"""`python -m tests.bench stores`: what the stores of tables cost, and their answers.
 
 Each number comes from a process of its own; CPU is that of all its threads, RocksDB's too. The
-feed is scripted (but for `topic`): records of 100 random bytes, in pieces of 5,000, as a reader
-gives them.
+feed is scripted, but for `topic` and `http`: records of 100 random bytes, in pieces of 5,000, as a
+reader gives them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import ParamSpec, TypeVar
 
 from ksql.base.ids import Offset
 from ksql.query.filling import Filled, Filler
@@ -29,10 +27,9 @@ from ksql.stores.kinds import TYPES, StoreType, open_store
 from ksql.stores.ordered import coalesced
 from ksql.stores.rocks import StoreBudget
 from ksql.types.windowed import WindowedKeys
+from tests.bench import serving
+from tests.bench.alone import alone, say
 from tests.bench.following import Topics, followed
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 ROWS = 1_000_000
 WINDOW_ROWS = 10_000_000
@@ -54,20 +51,10 @@ def main(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     if unknown := set(given.names) - set(MEASURES):
         parser.error(f"unknown names: {', '.join(sorted(unknown))}")
-    _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {given.rows:,} rows")
+    say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {given.rows:,} rows")
     for name in given.names or MEASURES:
         MEASURES[name](given.rows)
     return 0
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)  # noqa: T201 - a command
-
-
-def _alone(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a function in a process of its own."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(work, *args, **kwargs).result()
 
 
 def _cpu_s() -> float:
@@ -131,12 +118,12 @@ def _fill(kind: StoreType, path: str, rows: int, keys: int) -> tuple[float, floa
 
 def rows(count: int) -> None:
     """What a row costs that is read from the topic, with distinct keys and with few."""
-    _say("a stored row:          keys     CPU us   time us   bytes written per byte")
+    say("a stored row:          keys     CPU us   time us   bytes written per byte")
     for kind in TYPES:
         for keys in (count, _FEW_KEYS):
             with tempfile.TemporaryDirectory() as directory:
-                cpu, spent, amplified = _alone(_fill, kind, f"{directory}/s", count, keys)
-            _say(f"  {kind:<14} {keys:>12,} {cpu:>10.2f} {spent:>9.2f} {amplified:>10.2f}")
+                cpu, spent, amplified = alone(_fill, kind, f"{directory}/s", count, keys)
+            say(f"  {kind:<14} {keys:>12,} {cpu:>10.2f} {spent:>9.2f} {amplified:>10.2f}")
 
 
 # --- commits
@@ -157,12 +144,12 @@ def _commit(kind: StoreType, path: str, piece_rows: int) -> tuple[float, float]:
 
 def commits(_count: int) -> None:
     """What a put and a commit take, of one row and of many."""
-    _say("put and commit:        rows     p50 ms    p99 ms")
+    say("put and commit:        rows     p50 ms    p99 ms")
     for kind in TYPES:
         for piece_rows in (1, 100, 5_000):
             with tempfile.TemporaryDirectory() as directory:
-                middle, high = _alone(_commit, kind, f"{directory}/s", piece_rows)
-            _say(f"  {kind:<14} {piece_rows:>12,} {middle:>10.3f} {high:>9.3f}")
+                middle, high = alone(_commit, kind, f"{directory}/s", piece_rows)
+            say(f"  {kind:<14} {piece_rows:>12,} {middle:>10.3f} {high:>9.3f}")
 
 
 # --- after a kill
@@ -195,7 +182,7 @@ def _recover(kind: StoreType, path: str, rows: int) -> tuple[float, int]:
 
 def recovery(count: int) -> None:
     """From a kill -9 of a full store to its answer; the records come from memory."""
-    _say("recovery after kill -9:  seconds   read again")
+    say("recovery after kill -9:  seconds   read again")
     for kind in TYPES:
         with tempfile.TemporaryDirectory() as directory:
             context = multiprocessing.get_context("spawn")
@@ -203,8 +190,8 @@ def recovery(count: int) -> None:
             process.start()
             process.join()
             assert process.exitcode == -signal.SIGKILL
-            spent, again = _alone(_recover, kind, f"{directory}/s", count)
-        _say(f"  {kind:<14} {spent:>15.2f} {again:>12,}")
+            spent, again = alone(_recover, kind, f"{directory}/s", count)
+        say(f"  {kind:<14} {spent:>15.2f} {again:>12,}")
 
 
 # --- ranges
@@ -238,11 +225,11 @@ def _ranges(kind: StoreType, path: str, rows: int) -> tuple[float, float]:
 def ranges(count: int) -> None:
     """A range of 10 windows of a key, among ten times as many rows as elsewhere."""
     total = count * (WINDOW_ROWS // ROWS)
-    _say(f"10 windows of a key among {total:,}:   p50 ms    p99 ms")
+    say(f"10 windows of a key among {total:,}:   p50 ms    p99 ms")
     for kind in ("rocksdb", "txn_rocksdb"):
         with tempfile.TemporaryDirectory() as directory:
-            middle, high = _alone(_ranges, kind, f"{directory}/s", total)
-        _say(f"  {kind:<14} {middle:>28.3f} {high:>9.3f}")
+            middle, high = alone(_ranges, kind, f"{directory}/s", total)
+        say(f"  {kind:<14} {middle:>28.3f} {high:>9.3f}")
 
 
 # --- from Kafka
@@ -250,12 +237,12 @@ def ranges(count: int) -> None:
 
 def topic(count: int) -> None:
     """A table's topic into its stores: the same with Kafka's client; starts a broker."""
-    _say("a row from Kafka:      keys     CPU us    seconds until all are there")
+    say("a row from Kafka:      keys     CPU us    seconds until all are there")
     with Topics(count, _FEW_KEYS) as topics:
         for kind in TYPES:
             for name, (bootstrap, keys) in topics.items():
-                found = _alone(followed, kind, bootstrap, name, count)
-                _say(f"  {kind:<14} {keys:>12,} {found.cpu_us:>10.2f} {found.seconds:>10.1f}")
+                found = alone(followed, kind, bootstrap, name, count)
+                say(f"  {kind:<14} {keys:>12,} {found.cpu_us:>10.2f} {found.seconds:>10.1f}")
 
 
 MEASURES: dict[str, Callable[[int], None]] = {
@@ -264,4 +251,5 @@ MEASURES: dict[str, Callable[[int], None]] = {
     "recovery": recovery,
     "ranges": ranges,
     "topic": topic,
+    "http": serving.http,
 }

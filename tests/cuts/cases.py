@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Value = int | str | list[int] | None
+Value = float | int | str | list[int] | None
 Key = int | str
 SINK = "OUT"
 """How the name of the result begins."""

@@ -149,7 +149,10 @@ def ingested(
     for sender, place in enumerate(sorted(set(places))):
         mine = [i for i, each in enumerate(places) if each == place]
         columns = (column and [column[i] for i in mine] for column in batch)
-        task, writer = program.ingest(), ChunkWriter(buckets, sender, laned=program.laned)
+        task = program.ingest()
+        writer = ChunkWriter(
+            buckets, sender, laned=program.laned, combined=program.combined_windows
+        )
         yield from writer.add(task.add(RawBatch(*columns), results.log))
         yield from writer.add(task.finish())
         yield from writer.finish()

@@ -6,109 +6,59 @@ import asyncio
 import logging
 import traceback
 from contextlib import contextmanager
-from unittest import mock
 
 import httpx
 
-from ksql.app.cluster import ENABLED, Cluster
-from ksql.app.reads import Reads
+from ksql.app.cluster import ENABLED, own_server
+from ksql.app.copies import Copies
 from ksql.app.teardown import end_cluster
 from ksql.base.config import Settings, check
 from ksql.base.errors import KsqlError
-from ksql.base.records import RawRecord
+from ksql.cluster.members import Alone
 from ksql.formats.schema_registry import MemoryRegistry
+from ksql.local.feed import MemoryExtents
+from ksql.replicas.holdings import Holdings
 from ksql.statements import execute
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
 from ksql.statements.inserts import RowWriter
-from ksql.stores.memory import MemoryStore
+from qtt.memory import memory_reads
 from server.app import create_app
 from server.errors import DEFECT, SERVER_ERROR
 from tests.traces import TRACES
 from tests.unit.world import World
 
 
-class MemoryAdmin:
-    """Where topics begin and end."""
-
-    def __init__(self, topics):
-        self._topics = topics
-
-    def topics(self):
-        return dict(self._topics.known)
-
-    def begin_offsets(self, topics):
-        return {(topic, 0): 0 for topic in topics}
-
-    def end_offsets(self, topics):
-        return {(topic, 0): len(self._topics.records.get(topic, ())) for topic in topics}
-
-
-class MemoryFeed:
-    """All that the topics hold, at once; then it is over."""
-
-    def __init__(self, topics, start, on_end=lambda: None):
-        self._topics = topics
-        self.positions = dict(start)
-        self.open = True
-        self._on_end = on_end
-
-    def poll(self):
-        found = []
-        for topic, partition in self.positions:
-            records = self._topics.records.get(topic, [])
-            begin = self.positions[topic, partition]
-            found += [
-                RawRecord(topic, 0, offset, r.timestamp, r.key, r.value, r.headers or [])
-                for offset, r in enumerate(records[begin:], begin)
-            ]
-            self.positions[topic, partition] = len(records)
-        self.open = False
-        return sorted(found, key=lambda record: record.timestamp)
-
-    def hold(self, _places):
-        """There is nothing more to come that would have to wait."""
-
-    def end(self):
-        self.open = False
-
-    def close(self):
-        self.end()
-        self._on_end()
-
-
-class MemoryReads(Reads):
-    """Queries of clients over what lies in memory."""
-
-    def __init__(self, world):
-        super().__init__(world.engine, world.topics, MemoryAdmin(world.topics), None, lambda: 1000)
-        self._world = world
-
-    def stores(self, source, _settings):
-        records = self._world.topics.records.get(source.topic, [])
-        store = MemoryStore()
-        store.put((r.key, r.value, r.timestamp) for r in records)
-        store.commit(len(records))
-        return {0: store}
-
-
 class NoTables:
     """No table is followed."""
 
+    def tables(self):
+        return []
+
     def table(self, _source):
+        return None
+
+    def of_home(self, _home):
         return None
 
 
 class MemoryService:
     """What a door needs of the service, in memory."""
 
+    standing_by = False
+    terminated = False
+
     def __init__(self, script):
         self.world = World(script, registry=MemoryRegistry())
         beating = Settings({ENABLED: "true"})
-        admin = MemoryAdmin(self.world.topics)
-        self.cluster = Cluster(beating, admin, NoTables(), lambda: 1000)
-        self.host = self.cluster.host
+        admin = MemoryExtents(self.world.topics)
+        holdings = Holdings(Alone(own_server(beating)), 0)
+        self.copies = Copies(beating, holdings, NoTables(), admin, lambda: 1000)
+        self.cluster = self.copies.cluster
+        self.host = self.copies.host
         self.heard, self.reported = self.cluster.heard, self.cluster.reported
-        self.reads = MemoryReads(self.world)
+        self.read_copy, self.standings = self.copies.read, self.copies.standings
+        engine, topics = self.world.engine, self.world.topics
+        self.reads = memory_reads(engine, topics, lambda: 1000, follow=False)
         self.world.services.pushes = self.reads.pushes
 
     def start(self):
@@ -117,21 +67,27 @@ class MemoryService:
     def stop(self):
         """It goes by itself."""
 
-    def execute(self, text, properties, variables, command_sequence_number):
+    def execute(self, text, properties, variables, _number, _credentials="", token=None):
         world = self.world
-        done = execute.run(text, world.services, world.settings, properties, variables)
+        done = execute.run(text, world.services, world.settings, properties, variables, token)
         world.drain()
         return done
 
     def await_command(self, offset):
         """All commands have been carried out."""
 
-    def query(self, text, properties, variables, *, tombstones=True):
+    def holders(self, table, key):
+        return self.copies.hosts(self.world.catalog, table, key, None)
+
+    def query(self, text, properties, variables, *, tombstones=True, asked=None):
         world = self.world
         services, settings = world.services, world.settings
         return self.reads.open(
-            text, services, settings, properties, variables, tombstones=tombstones
+            text, services, settings, properties, variables, tombstones=tombstones, asked=asked
         )
+
+    def at_once(self, text, properties, asked):
+        return self.reads.at_once(text, self.world.settings, properties, asked)
 
     def close_query(self, query_id):
         return self.reads.close(query_id)
@@ -154,7 +110,7 @@ class MemoryService:
         return Health({"metastore": True, "kafka": True, "commandRunner": True})
 
     def cluster_status(self):
-        return self.cluster.status(self.world.catalog)
+        return self.cluster.status()
 
     def statuses(self):
         return dict(self.world.engine.statuses)
@@ -229,11 +185,7 @@ class Doors:
         for each in loggers:
             each.addHandler(self._failures)
         try:
-            with (
-                mock.patch("ksql.query.push.Feed", MemoryFeed),
-                mock.patch("ksql.query.printing.Feed", MemoryFeed),
-            ):
-                yield
+            yield
         finally:
             for each in loggers:
                 each.removeHandler(self._failures)

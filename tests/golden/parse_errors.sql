@@ -59,16 +59,16 @@ create stream s (a foo);
 --> line 1:20: Cannot resolve unknown type: FOO
 
 create stream s (a decimal(0, 0));
---> line 1:20: DECIMAL precision must be >= 1: DECIMAL(0, 0)
+--> line 1:20: DECIMAL precision must be >= 1: DECIMAL(0,0)
 
 create stream s (a decimal(2147483648, 0));
 --> Failed to prepare statement: line 1:29: Invalid numeric literal: 2147483648
 
 create stream s (a decimal(2, 3));
---> line 1:20: DECIMAL precision must be >= scale: DECIMAL(2, 3)
+--> line 1:20: DECIMAL precision must be >= scale: DECIMAL(2,3)
 
 create stream s (a decimal(-1, 3));
---> line 1:20: DECIMAL precision must be >= 1: DECIMAL(-1, 3)
+--> line 1:20: DECIMAL precision must be >= 1: DECIMAL(-1,3)
 
 create stream s (a struct<x int, y int, x string>);
 --> line 1:20: Duplicate field names found in STRUCT: '`X` INTEGER' and '`X` STRING'

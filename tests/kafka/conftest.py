@@ -7,6 +7,7 @@ A crash needs a process of its own: those tests start ``ksql server``. What take
 from __future__ import annotations
 
 import subprocess
+from typing import Final
 
 import pytest
 
@@ -14,14 +15,24 @@ from tests.kafka.scene import Scene
 from tests.kafka.servers import Hosted
 from tests.kafka.wires import unique
 
+LONGEST: Final = ("servers", "stops", "lives", "copies", "deaths", "bad_input", "rest", "identity")
+"""Files that take minutes, the longest first: one of them at the end would run alone."""
+
 
 def pytest_collection_modifyitems(config, items):
+    items.sort(key=place_in_order)  # files stay whole, and tests in their order
     if "proof" in (config.option.markexpr or ""):
         return
     proofs = [item for item in items if item.get_closest_marker("proof")]
     if proofs:
         config.hook.pytest_deselected(items=proofs)
         items[:] = [item for item in items if item not in proofs]
+
+
+def place_in_order(item):
+    """Where its file stands in the run."""
+    name = item.path.stem.removeprefix("test_")
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
 @pytest.fixture(scope="session")

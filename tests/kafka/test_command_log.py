@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from contextlib import contextmanager
 
 import pytest
 
-from ksql.commands.log import KafkaCommandLog, topic_name
+from ksql.commands.log import CommandTopicAnew, KafkaCommandLog, topic_name
 from ksql.commands.quarantine import CommandNotApplied, UnreadableCommand
 from ksql.commands.record import encode
 from ksql.engine.changes import PutType
@@ -18,6 +19,8 @@ from ksql.kafka.errors import ProducerFenced
 from ksql.kafka.settings import KafkaSettings
 from ksql.types.model import STRING
 
+PATIENCE_S = 30
+
 
 @pytest.fixture
 def opened(broker):
@@ -25,11 +28,14 @@ def opened(broker):
     settings, service = KafkaSettings(broker.bootstrap, timeout_s=30), uuid.uuid4().hex
     logs = []
 
-    def open_log():
+    def open_log(*, following=False):
         told = []
         log = KafkaCommandLog(settings, service, 1, lambda *command: told.append(command))
         logs.append(log)
-        log.open()
+        if following:
+            log.follow()
+        else:
+            log.open()
         return log, told
 
     yield open_log
@@ -39,6 +45,34 @@ def opened(broker):
 
 def command(number):
     return Command(f"type/T{number}/create", "CREATE TYPE ..", (PutType(f"T{number}", STRING),))
+
+
+def followed(log, told, count):
+    """Follow until so many commands are known: Kafka shows each some time after its commit."""
+    deadline = time.monotonic() + PATIENCE_S
+    while len(told) < count and time.monotonic() < deadline:
+        log.catch_up()
+    return [each for _, each in told]
+
+
+def test_a_follower_takes_nothing_of_a_topic_that_was_made_anew(opened, broker):
+    first, _ = opened()
+    for number in range(2):
+        with first.begin() as pen:
+            pen.append(command(number))
+    follower, told = opened(following=True)
+    assert followed(follower, told, 2) == [command(0), command(1)]
+    admin = Admin(KafkaSettings(broker.bootstrap, timeout_s=30))
+    admin.delete(first.topic)
+    second, _ = opened()
+    for number in range(5, 9):  # longer than the former one was
+        with second.begin() as pen:
+            pen.append(command(number))
+    with pytest.raises(CommandTopicAnew):
+        follower.catch_up()
+    with pytest.raises(CommandTopicAnew):
+        follower.take()
+    assert len(told) == 2
 
 
 def test_commands_in_quick_succession_get_the_offsets_they_were_promised(opened):
@@ -64,6 +98,29 @@ def test_another_servers_commands_are_told_before_the_pen_is_given(opened):
         with pytest.raises(ProducerFenced, match="another server"):
             pen.append(command(2))
     assert replayed == []
+
+
+def test_a_follower_reads_what_is_written_and_shuts_nobody_out_before_it_takes_over(opened):
+    follower, told = opened(following=True)  # it may come first: the topic is made
+    writer, _ = opened()
+    promised = []
+    for number in (1, 2):
+        with writer.begin() as pen:
+            promised.append((pen.offset, command(number)))
+            pen.append(command(number))
+        followed(follower, told, len(promised))
+        assert told == promised
+        assert follower.catch_up() > promised[-1][0]
+    with writer.begin() as pen:
+        pen.append(command(3))
+    follower.take()
+    assert [each for _, each in told] == [command(1), command(2), command(3)]
+    with writer.begin() as pen, pytest.raises(ProducerFenced):
+        pen.append(command(4))
+    with follower.begin() as pen:
+        pen.append(command(5))
+    last, replayed = opened(following=True)
+    assert followed(last, replayed, 4) == [command(n) for n in (1, 2, 3, 5)]
 
 
 # --- commands that cannot be taken in

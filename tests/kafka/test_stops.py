@@ -96,19 +96,7 @@ def test_a_stopped_spark_and_a_push_query_that_hangs(tmp_path):
             assert "stop_cut_short" in ended(server, family)
 
 
-def test_a_batch_that_does_not_end(tmp_path):
-    (tmp_path / "ext").mkdir()
-    (tmp_path / "ext" / "slow.py").write_text(SLOW)
-    with started(tmp_path, **{"ksql.extension.dir": str(tmp_path / "ext")}) as server:
-        server.http.ksql(DECLARED + "CREATE STREAM v AS SELECT k, slow(n) AS n FROM s;")
-        server.http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
-        await_("counted", lambda: counts(server) == {"a": 1})
-        family = server.family()
-        server.process.send_signal(signal.SIGTERM)
-        ended(server, family)
-
-
-def test_a_batch_that_does_not_end_holds_up_no_statement(tmp_path):
+def test_a_batch_that_does_not_end_holds_up_no_statement_and_no_stop(tmp_path):
     """Each answer comes within the client's patience, which is much less than the batch takes."""
     (tmp_path / "ext").mkdir()
     (tmp_path / "ext" / "slow.py").write_text(SLOW)
@@ -128,6 +116,9 @@ def test_a_batch_that_does_not_end_holds_up_no_statement(tmp_path):
                 other.result(30)
                 ending.result(30)
             assert http.queries().get(query) == ("PAUSED" if name == "v" else None)
+        http.ksql("CREATE STREAM x AS SELECT k, slow(n) AS n FROM s;")
+        http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
+        await_("counted", lambda: counts(server) == {"a": len(statements) + 1})
         family = server.family()
         server.process.send_signal(signal.SIGTERM)
         ended(server, family)

@@ -35,7 +35,8 @@ class Program:
         self.query_id = plan.get("id", "q")
         self.sink_topic = plan["sink"]
         self.changes: frozenset[int] = frozenset()
-        self.laned = False
+        self.laned = self.combined_windows = False
+        self.window_bytes = 0
         self.topics = tuple(plan.get("topics", ()))
         self.stages = {"copy": 0, "tell": 0, "count": 1, "count2": 2}[plan["kind"]]
 

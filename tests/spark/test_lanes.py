@@ -20,8 +20,11 @@ WINDOW = "WINDOW TUMBLING (SIZE 10 SECONDS, RETENTION 1 HOUR, GRACE PERIOD 5 SEC
 QUERIES = {
     "kept": f"SELECT K, COUNT(*) AS C FROM S{{tag}} {WINDOW} GROUP BY K",
     "moved": f"SELECT G, COUNT(*) AS C FROM S{{tag}} {WINDOW} GROUP BY G EMIT FINAL",
+    "combined": f"SELECT K, COUNT(*) AS C FROM S{{tag}} {WINDOW} GROUP BY K",
 }
-LATE = {"kept": (7, 3), "moved": (2, 2)}
+CACHES = {"combined": "1000"}
+"""What a query may hold back: 0 gives every change, else there is one per window and step."""
+LATE = {"kept": (7, 3), "moved": (2, 2), "combined": (6, 3)}
 """How many results there are, and late records."""
 # topic's partition, key, group and second of the records of each step
 STEPS = [
@@ -39,10 +42,11 @@ def test_each_partition_has_its_own_time(desk, start, name):
         f"CREATE STREAM {source} (K STRING KEY, G STRING) WITH (KAFKA_TOPIC='{source}', "
         f"VALUE_FORMAT='JSON', PARTITIONS={PARTITIONS});",
         f"CREATE TABLE {sink} AS {QUERIES[name].format(tag=tag)};",
-        **{"cache.max.bytes.buffering": "0"},
+        **{"cache.max.bytes.buffering": CACHES.get(name, "0")},
     )
     query = world.query(sink)
     program = load(query.plan)
+    assert program.combined_windows == (name != "kept")
     for topic in (source, sink):
         desk.admin.create(Topic(topic, PARTITIONS))
     spec = replace(

@@ -19,12 +19,16 @@ Input = tuple[str, str | None, Any, int]
 
 @dataclass(frozen=True)
 class Corpus:
-    """A service: its statements, its inputs, and how many of them the frozen states have seen."""
+    """A service: its statements, its inputs, and how many of them the frozen states have seen.
+
+    Its commands follow those of the service ``after``, if there is one, as that one has them.
+    """
 
     place: Path
     script: str
     inputs: tuple[Input, ...]
     half: int
+    after: Path | None = None
 
 
 FIRST: Final = Corpus(V1, SCRIPT, tuple(inputs()), 13)
@@ -145,6 +149,25 @@ def _lane_inputs() -> tuple[Input, ...]:
     return (*found, ("a", None, {"N": 90, "G": "k0"}, BASE_MS + 60_000))
 
 
+_GATHERED: Final = """
+CREATE OR REPLACE TABLE W4 AS SELECT K, COUNT(*) AS C, MIN(N) AS M, MAX(N) AS X FROM S
+  WINDOW SESSION (3 SECONDS, RETENTION 1 HOUR) GROUP BY K EMIT FINAL;
+CREATE STREAM O3 (K STRING KEY, C BIGINT) WITH (KAFKA_TOPIC='W3', VALUE_FORMAT='JSON',
+  WINDOW_TYPE='HOPPING', WINDOW_SIZE='10 SECONDS');
+CREATE TABLE G1 AS SELECT K, COUNT(*) AS C FROM S
+  WINDOW TUMBLING (SIZE 10 SECONDS, GRACE PERIOD 3 SECONDS) GROUP BY K;
+CREATE TABLE G2 AS SELECT B, SUM(N) AS T FROM S WINDOW SESSION (2 SECONDS) GROUP BY B EMIT FINAL;
+CREATE STREAM O1 (K STRING KEY, C BIGINT) WITH (KAFKA_TOPIC='G1', VALUE_FORMAT='JSON',
+  WINDOW_TYPE='TUMBLING', WINDOW_SIZE='10 SECONDS');
+CREATE STREAM G3 AS SELECT O3.K, O3.C AS C3, O1.C AS C1 FROM O3 JOIN O1 WITHIN 9 SECONDS
+  ON O3.K = O1.K;
+CREATE TABLE G4 AS SELECT K, COUNT(*) AS C, SUM(C) AS U FROM O3
+  WINDOW TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 1 MINUTE) GROUP BY K;
+INSERT INTO O1 SELECT K, C FROM O3;
+CREATE SOURCE TABLE G5 (K STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='G1',
+  VALUE_FORMAT='JSON', WINDOW_TYPE='TUMBLING', WINDOW_SIZE='10 SECONDS');
+"""
+
 CORPORA: Final = {
     "first": FIRST,
     "streams": Corpus(V1 / "streams", _STREAMS, _stream_inputs(), 20),
@@ -152,4 +175,5 @@ CORPORA: Final = {
     "tables": Corpus(V1 / "tables", _TABLES, _table_inputs(), 22),
     "stores": Corpus(V1 / "stores", _STORES, _store_inputs(), 6),
     "lanes": Corpus(V2 / "lanes", _LANES, _lane_inputs(), 21),
+    "gathered": Corpus(V2 / "gathered", _GATHERED, _window_inputs(), 23, V1 / "windows"),
 }

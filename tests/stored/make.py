@@ -59,6 +59,7 @@ def main() -> None:
     _missing(V1 / "values.jsonl", _values)
     _missing(V1 / "exchange.jsonl", lambda: _exchanged(exchanged_records()))
     _missing(V2 / "exchange.jsonl", lambda: _exchanged(exchanged_lanes()))
+    _missing(V2 / "combined.jsonl", lambda: _exchanged(exchanged_states()))
     _small_files(V1 / "files")
     for corpus in CORPORA.values():
         if not (corpus.place / "commands.jsonl").exists():
@@ -104,7 +105,10 @@ def _disk(place: Path) -> None:
 
 
 def _world(corpus: Corpus) -> None:
-    world = World(corpus.script, runner=PagedRunner)
+    world = World(runner=PagedRunner)
+    if corpus.after is not None:
+        _go_on(world, corpus.after)
+    world.run(corpus.script)
     if corpus is FIRST:
         _more_commands(world)
         (V1 / "catalog.txt").write_text(catalog_text(world.catalog), "utf-8")
@@ -113,6 +117,17 @@ def _world(corpus: Corpus) -> None:
     write_lines(corpus.place / "states.jsonl", _states(world))
     feed(world, corpus.inputs[corpus.half :])
     write_lines(corpus.place / "records.jsonl", records_of(world))
+
+
+def _go_on(world: World, place: Path) -> None:
+    """Begin with the commands of another service, whose topics are there."""
+    for offset, line in enumerate(read_lines(place / "commands.jsonl")):
+        command = decode(offset, line["key"].encode(), line["value"].encode())
+        world.engine.replay(offset, command)
+        world.log.commands.append(command)
+    for source in world.catalog.sources.values():
+        world.topic(source.topic, source.partitions)
+    world.engine.start_queries()
 
 
 def _more_commands(world: World) -> None:
@@ -251,10 +266,23 @@ def exchanged_lanes() -> dict[str, list[Record]]:
     }
 
 
+def exchanged_states() -> dict[str, list[Record]]:
+    """Records in lanes of which some stand for several, with their state and number."""
+    one = Record(0, pack_key(("k",)), ("é", 1), BASE_MS, 0, 1, 7, turn=BASE_MS + 5)
+    state = one._replace(row=None, offset=8, old=(BASE_MS + 3, 4, {"a": 1}, 2))
+    return {"combined": [state, one], "combined in a lane": [one._replace(lane=2)]}
+
+
 def _exchanged(records: dict[str, list[Record]]) -> Iterator[dict[str, str]]:
     for name, some in records.items():
-        stored = chunk.pack_records(some, 5, 6, changes=name != "rows")
+        stored = chunk.pack_records(some, 5, 6, **chunk_kind(name))
         yield {"name": name, "stored": stored.hex()}
+
+
+def chunk_kind(name: str) -> dict[str, bool]:
+    """The kind of the chunk with a sample's records."""
+    combined = name.startswith("combined")
+    return {"combined": combined, "changes": name != "rows" and not combined}
 
 
 # --- the schema registry ------------------------------------------------------------------------

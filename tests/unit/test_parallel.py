@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from types import SimpleNamespace
+
 import pytest
 
 from tests import parallel
@@ -30,6 +33,13 @@ def test_files_without_a_time_count_by_their_length(files):
 def test_no_process_is_started_for_nothing(files):
     (a,) = files(a="")
     assert parallel.deal([a], {}, 3) == [[a]]
+
+
+@pytest.mark.parametrize(("free", "has"), [(1 << 26, False), (1 << 33, True)])
+def test_a_folder_in_memory_is_used_only_if_it_is_large(free, has, tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=free))
+    assert parallel.has_room(tmp_path) is has
+    assert not parallel.has_room(tmp_path / "none")
 
 
 @pytest.mark.parametrize(("second", "status"), [("pass", 0), ("assert 0", 1)])

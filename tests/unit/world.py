@@ -9,6 +9,7 @@ import pytest
 
 from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
+from ksql.base.records import Written
 from ksql.catalog.topic import Topic
 from ksql.engine.engine import Engine
 from ksql.engine.memory import MemoryLog
@@ -23,6 +24,16 @@ SETTINGS = {
     "auto.offset.reset": "earliest",
     "ksql.persistence.default.format.value": "JSON",
 }
+
+
+class Arrived:
+    """What the writer hands over is there at once."""
+
+    def __init__(self, written):
+        self._written = written
+
+    def wait(self):
+        return self._written
 
 
 class StillMonitor:
@@ -131,10 +142,7 @@ class World:
     def begin(self, topic, key, value, timestamp, headers=None):
         """INSERT VALUES' writer."""
         self.write(topic, key, value, timestamp, headers)
-        return self
-
-    def wait(self):
-        """What the writer hands over is there at once."""
+        return Arrived(Written(topic, 0, len(self.topics.records[topic])))
 
     def feed(self, topic, *records):
         """Append ``(key, value, time)`` and let all queries run.

@@ -16,7 +16,7 @@ from ksql.formats.avro import tree
 from ksql.formats.avro.schema import branch_name
 from ksql.formats.avro.tree import Node, is_null
 from ksql.formats.connect import Number, find_name
-from ksql.formats.serde import EncodeError
+from ksql.formats.serde import EncodeError, no_key
 from ksql.types import model
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class _Writer(Draft):
 
     def __init__(self) -> None:
         super().__init__({"long": _write_long, "text": _write_text, "lengthy": _write_bytes})
-        self.names.update(float4=_write_float, float8=_DOUBLE.pack, missing=_missing)
+        self.names.update(float4=_write_float, float8=_DOUBLE.pack)
+        self.names.update(missing=_missing, no_key=no_key)
 
     def value(self, node: Node, type_: SqlType, var: str, name: str, default: bytes | None) -> str:
         """An expression for the bytes of the variable, which may be None."""
@@ -162,7 +163,8 @@ class _Writer(Draft):
                 return self._items(var, f"{' + '.join(parts)} for k, x in v.items()")
             case tree.Map(values) if isinstance(type_, model.Map):
                 item = self.value(values, type_.value, "x", name, None)
-                return self._items(var, f"text(k) + {item} for k, x in v.items()")
+                key = f"(no_key({name!r}) if k is None else text(k))"
+                return self._items(var, f"{key} + {item} for k, x in v.items()")
             case tree.Record() if isinstance(type_, model.Struct):
                 function = self.record(node, {f.name: f.type for f in type_.fields})
                 return f"{function}({var})"

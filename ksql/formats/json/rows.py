@@ -17,6 +17,7 @@ import orjson
 
 from ksql.base.codegen import Draft, indent
 from ksql.formats.json import values as json_values
+from ksql.formats.json.oneof import OneOf, has_choice
 from ksql.formats.json.values import NameMatch, NeedExact, decimal_reader, wrong_kind
 from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Printing, Skip, Value
 from ksql.java.text import mended
@@ -80,6 +81,8 @@ class _Reader(Draft):
                 return self._array(type_, item)
             case model.Map(_, value):
                 return self._map(type_, value)
+            case OneOf():
+                return self._one_of(type_)
             case model.Struct(fields):
                 return self._struct(type_, fields)
 
@@ -129,6 +132,18 @@ class _Reader(Draft):
             f"return {{{pairs}}}",
         ]
         return self._container(type_, "dict", body)
+
+    def _one_of(self, type_: OneOf) -> str:
+        name, choose = self.add(None), self.add(type_.choose)
+        body = [f"i = {choose}(v)"]
+        for index, field in enumerate(type_.fields):
+            pairs = (f"{f.name!r}: {'v' if f is field else None}" for f in type_.fields)
+            lines = [*self.convert(field.type, "v", ""), f"return {{{', '.join(pairs)}}}"]
+            body += [f"if i == {index}:", *indent(lines)]
+        self.define(
+            f"{name}(v, p)", ["try:", *indent(body), "except Bad as bad:", "    raise bad.under(p)"]
+        )
+        return name
 
     def members(
         self, members: tuple[tuple[str, SqlType], ...], source: str
@@ -276,13 +291,19 @@ class _Writer(Draft):
 
     def convert(self, type_: SqlType, expr: str) -> str:
         """An expression for the printable value of ``expr``."""
-        if not _holds(type_, _needs_care):
+        if not _holds(type_, _needs_care) and not has_choice(type_):
             return expr
         match type_:
             case model.Array(item):
                 body = f"[{self.convert(item, 'x')} for x in v]"
             case model.Map(_, value):
                 body = f"{{k: {self.convert(value, 'x')} for k, x in v.items()}}"
+            case OneOf(fields):
+                body = "None"
+                for each in reversed(fields):
+                    member = f"v[{each.name!r}]"
+                    there = self.convert(each.type, member)
+                    body = f"{there} if {member} is not None else {body}"
             case model.Struct(fields):
                 pairs = (f"{f.name!r}: {self.convert(f.type, f'v[{f.name!r}]')}" for f in fields)
                 body = f"{{{', '.join(pairs)}}}"

@@ -24,6 +24,7 @@ Json = Any
 """A parsed JSON document."""
 
 _CONNECT: Final = "org.apache.kafka.connect.data"
+_ONE_OF: Final = "io.confluent.connect.json.OneOf.field."
 _DECIMAL: Final = f"{_CONNECT}.Decimal"
 _DEFAULT_PRECISION: Final = 64
 _LOGICAL: Final[dict[str, ConnectType]] = {
@@ -149,10 +150,10 @@ class _Reader:
         return Group(tuple(members))
 
     def _one_of(self, branches: list[Json], root: Json, inside: tuple[int, ...]) -> ConnectType:
-        real = [one for one in branches if not _is_null(one)]
+        real = [self.type(one, root, inside) for one in branches if not _is_null(one)]
         if len(real) == 1:
-            return self.type(real[0], root, inside)
-        return Strange("Unions are not supported")
+            return real[0]
+        return Group(tuple(Member(f"{_ONE_OF}{i}", one) for i, one in enumerate(real)), one_of=True)
 
     def _all_of(self, parts: list[Json], root: Json, inside: tuple[int, ...]) -> ConnectType:
         found = [self.type(part, root, inside) for part in parts]

@@ -9,19 +9,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.formats.connect import (
+    BOOLEAN,
+    BYTES,
+    FLOAT32,
+    FLOAT64,
+    STRING,
     ConnectType,
     Entries,
     Group,
     Items,
+    Number,
+    Scalar,
+    Strange,
     find_name,
     mismatch,
     scalar_conversion,
     sql_type,
 )
 from ksql.formats.implementation import Implementation, string_map_keys
+from ksql.formats.json.oneof import OneOf
 from ksql.formats.json.rows import reader, writer
 from ksql.formats.json.serde import MAP_KEYS
 from ksql.formats.json_sr.kind import JSON
@@ -36,11 +45,19 @@ if TYPE_CHECKING:
     from ksql.base.records import Row
     from ksql.formats.connect import Convert
     from ksql.formats.implementation import Wanted
+    from ksql.formats.json.oneof import Written
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde, Value
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 
+_WRITTEN: Final[dict[Scalar, Written]] = {
+    BOOLEAN: "boolean",
+    FLOAT32: "number",
+    FLOAT64: "number",
+    STRING: "text",
+    BYTES: None,
+}
 _HINT = ". The data does not begin with a schema id: use the JSON format for plain JSON"
 
 
@@ -61,6 +78,8 @@ def _plan(found: ConnectType, wanted: SqlType, path: str) -> tuple[SqlType, Conv
         case Entries(_, value), model.Map(key, wanted_value):
             type_, convert = _plan(value, wanted_value, f"{path}.value")
             return model.Map(key, type_), convert and partial(_each_value, convert)
+        case Group(one_of=True), model.Struct(fields):
+            return _choice_plan(found, fields, path)
         case Group(), model.Struct(fields):
             return _struct_plan(found, fields, path)
         case ((Items() | Entries() | Group()), _):
@@ -84,6 +103,38 @@ def _struct_plan(
     if all(each == (name, None) for name, each in sources.items()):
         return read_as, None
     return read_as, partial(_each_member, sources)
+
+
+def _choice_plan(
+    found: Group, fields: tuple[model.Field, ...], path: str
+) -> tuple[SqlType, Convert]:
+    """How a value of one of several types is read: as a struct with a member for each."""
+    wanted = tuple((f.name, f.type) for f in fields)
+    plans = [plan for plan in _members(found, wanted, path) if plan]
+    types = {plan.source: plan.type for plan in plans}
+    read_as = tuple(model.Field(m.name, types.get(m.name, model.STRING)) for m in found.members)
+    sources = {plan.source: (plan.source, plan.convert) for plan in plans}
+    taken = {name: find_name(list(sources), name) for name, _ in wanted}
+    return (
+        OneOf(read_as, tuple(_written_as(m.type) for m in found.members)),
+        partial(_each_member, {n: sources[one] if one else None for n, one in taken.items()}),
+    )
+
+
+def _written_as(type_: ConnectType) -> Written:
+    match type_:
+        case Scalar():
+            return _WRITTEN.get(type_, "whole")
+        case Number():
+            return "fraction"
+        case Items():
+            return "array"
+        case Entries():
+            return "map"
+        case Group(members, one_of):
+            return frozenset() if one_of else frozenset(member.name for member in members)
+        case Strange():
+            return None
 
 
 class _Member(NamedTuple):
@@ -167,6 +218,40 @@ def _reader(
     return read
 
 
+def _as_chosen(
+    found: ConnectType, columns: tuple[Column, ...], *, wrapped: bool
+) -> tuple[Column, ...]:
+    """Columns for writing by a schema that was chosen: what is one of several types is shown so."""
+    if not wrapped:
+        return (replace(columns[0], type=_written_type(found, columns[0].type)),)
+    if not isinstance(found, Group):
+        return columns
+    types = {member.name: member.type for member in found.members}
+    names = [find_name(list(types), column.name) for column in columns]
+    return tuple(
+        replace(column, type=_written_type(types[name], column.type)) if name else column
+        for column, name in zip(columns, names, strict=True)
+    )
+
+
+def _written_type(found: ConnectType, type_: SqlType) -> SqlType:
+    match found, type_:
+        case Items(item), model.Array(ours):
+            return model.Array(_written_type(item, ours))
+        case Entries(_, value, False), model.Map(key, ours):
+            return model.Map(key, _written_type(value, ours))
+        case Group(members, one_of), model.Struct(fields):
+            types = {member.name: member.type for member in members}
+            sources = [find_name(list(types), each.name) for each in fields]
+            inner = tuple(
+                replace(each, type=_written_type(types[name], each.type)) if name else each
+                for each, name in zip(fields, sources, strict=True)
+            )
+            return OneOf(inner) if one_of else model.Struct(inner)
+        case _:
+            return type_
+
+
 def _lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
     """Reads the JSON behind the id as the columns say; writing is not its business."""
     decode, _ = reader(columns, wrapped=wrapped)
@@ -189,9 +274,14 @@ def serde(wanted: Wanted) -> Serde:
     def read(schema: Schema) -> Callable[[bytes], Row | None]:
         return _reader(JSON.connect_type(wanted.whole(schema)), columns, wrapped=wrapped)
 
-    def write(_schema: Schema, prefix: bytes) -> Callable[[Row], bytes | None]:
+    def write(schema: Schema, prefix: bytes) -> Callable[[Row], bytes | None]:
+        print_ = encode
+        if wanted.format.schema_id is not None:
+            shown = _as_chosen(JSON.connect_type(wanted.whole(schema)), columns, wrapped=wrapped)
+            print_, _ = writer(shown, wrapped=wrapped)
+
         def text(row: Row) -> bytes | None:
-            found = encode(row)
+            found = print_(row)
             return None if found is None else prefix + found
 
         return text

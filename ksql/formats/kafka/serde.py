@@ -25,6 +25,7 @@ class _Primitive(NamedTuple):
     write: Callable[[Value], bytes]
     reader: str  # the class that Java's error message names
     keeps: Callable[[Sequence[bytes]], bool] | None = None
+    plain: str | None = None
 
 
 def _same(data: bytes) -> bytes:
@@ -69,8 +70,8 @@ PRIMITIVES: dict[SqlType, _Primitive] = {
     model.INTEGER: _integer(">i", "IntegerDeserializer"),
     model.BIGINT: _integer(">q", "LongDeserializer"),
     model.DOUBLE: _fixed(">d", "DoubleDeserializer"),
-    model.STRING: _Primitive(_text, _utf8, "StringDeserializer", _is_text),
-    model.BYTES: _Primitive(_same, bytes, "BytesDeserializer", lambda _items: True),
+    model.STRING: _Primitive(_text, _utf8, "StringDeserializer", _is_text, "{}.decode()"),
+    model.BYTES: _Primitive(_same, bytes, "BytesDeserializer", lambda _items: True, "{}"),
 }
 _SIZES: dict[SqlType, int] = {model.INTEGER: 4, model.BIGINT: 8, model.DOUBLE: 8}
 
@@ -80,7 +81,7 @@ def serde(wanted: Wanted) -> Serde:
     if not wanted.columns:
         return NOTHING
     column = wanted.columns[0]
-    read, write, reader, keeps = PRIMITIVES[column.type]
+    read, write, reader, keeps, plain = PRIMITIVES[column.type]
     size = _SIZES.get(column.type, 0)
 
     def decode(data: bytes) -> Row:
@@ -96,7 +97,7 @@ def serde(wanted: Wanted) -> Serde:
         except (struct.error, TypeError, AttributeError) as error:
             raise EncodeError(f"Cannot write {column.name} as {column.type}: {error}") from error
 
-    return serde_of(decode, encode, keeps)
+    return serde_of(decode, encode, keeps, plain, texts=column.type == model.STRING)
 
 
 FORMAT = Implementation(serde, only(frozenset(PRIMITIVES), decimals=False, name_column=False))

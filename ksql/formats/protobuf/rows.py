@@ -15,7 +15,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from ksql.base.codegen import Draft
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
 from ksql.formats.protobuf.schema import DECIMAL, WRAPPERS, Messages, field_type, is_map, item_type
-from ksql.formats.serde import Bad, EncodeError, Value
+from ksql.formats.serde import Bad, EncodeError, Value, no_key
 from ksql.java.text import mended
 from ksql.types import model
 from ksql.types.ints import INT_MAX, INT_MIN, wrap64
@@ -285,7 +285,7 @@ class _Writer(Draft):
     """Writes ``message(row)`` for a message and the columns that fill it."""
 
     def __init__(self, messages: Messages) -> None:
-        super().__init__()
+        super().__init__({"no_key": no_key})
         self._messages = messages
 
     def build(self, message: Descriptor, values: dict[str, tuple[SqlType, str]]) -> str:
@@ -304,7 +304,8 @@ class _Writer(Draft):
                 return f"None if {var} is None else [{self._each(one, item)} for x in {var}]"
             case model.Map(_, value) if is_map(one) and one.message_type is not None:
                 entry = one.message_type.fields_by_name["value"]
-                each = f"{{k: {self._each(entry, value)} for k, x in {var}.items()}}"
+                key = f"(no_key({one.name!r}) if k is None else k)"
+                each = f"{{{key}: {self._each(entry, value)} for k, x in {var}.items()}}"
                 return f"None if {var} is None else {each}"
             case _:
                 convert = self._item(one, type_)

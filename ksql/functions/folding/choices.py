@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _ONE = "STRUCT<SEQ BIGINT, VAL T>"
 _MANY = f"ARRAY<{_ONE}>"
+#: Types with values that are equal and not the same: 0.0 and -0.0, 1.5 and 1.50.
+_ALIKE = ("DOUBLE", "DECIMAL")
 _ORDERED = ("INT", "BIGINT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "STRING", "BYTES", "DECIMAL")
 
 
@@ -52,6 +54,7 @@ def _extreme(kind: str, sign: str) -> AggregateFunction:
         merge=lambda first, second: first if second is None else choose(first, second),
         step_code=template.replace("{new}", "{0}").replace("{old}", "{s}"),
         merge_code=f"({{s}} if {{o}} is None else {merge})",
+        unordered=kind not in _ALIKE,
     )
 
 

@@ -38,6 +38,7 @@ def _average(kind: str) -> AggregateFunction:
         step_code=f"[{code.format('{s}[0] + {0}')}, {{s}}[1] + 1]",
         merge_code=f"[{code.format('{s}[0] + {o}[0]')}, {{s}}[1] + {{o}}[1]]",
         state=f"STRUCT<SUM {kind}, COUNT BIGINT>",
+        unordered=kind != "DOUBLE",
     )
 
 
@@ -127,6 +128,7 @@ def _pearson(kind: str) -> AggregateFunction:
         undo=lambda state, x, y: _pair_sums(state, x, y, -1),
         merge=lambda first, second: [a + b for a, b in zip(first, second, strict=True)],
         state=f"STRUCT<COUNT BIGINT, X {kind}, Y {kind}, XX {kind}, YY {kind}, XY {kind}>",
+        unordered=kind != "DOUBLE",
     )
 
 

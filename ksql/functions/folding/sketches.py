@@ -107,6 +107,7 @@ def _make(
         merge=_merge,
         in_place=("step",),
         sure=True,
+        unordered=True,
     )
 
 

@@ -27,6 +27,7 @@ def _count(params: tuple[str, ...]) -> AggregateFunction:
         merge=lambda first, second: first + second,
         step_code="{s} + 1",
         merge_code="{s} + {o}",
+        unordered=True,
     )
 
 
@@ -41,6 +42,7 @@ def integer_sum(kind: str, wrap: Callable[[int], int], code: str) -> AggregateFu
         merge=lambda first, second: wrap(first + second),
         step_code=code.format("{s} + {0}"),
         merge_code=code.format("{s} + {o}"),
+        unordered=True,
     )
 
 

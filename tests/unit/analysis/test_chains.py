@@ -40,7 +40,8 @@ IN = "WITHIN 1 HOUR"
         (f"STREAM X AS SELECT * FROM S JOIN R {IN} ON S.K = NULL",
          "Invalid comparison expression 'null' in join '(S.K = null)'."),
         (f"STREAM X AS SELECT * FROM S JOIN R {IN} ON S.K = S.V",
-         "Invalid join condition: both sides reference the same source."),
+         "Each side of the join must reference exactly one source and not the same source. "
+         "Left side references `S` and right references `S`"),
         (f"STREAM X AS SELECT * FROM S JOIN R {IN} ON S.K = R.K AND S.V = R.V",
          "Invalid join condition: joins on multiple conditions are not yet supported."),
         (f"STREAM X AS SELECT * FROM S JOIN R {IN} ON S.K > R.K", "Only equality is supported."),
@@ -83,7 +84,8 @@ IN = "WITHIN 1 HOUR"
         ("TABLE X AS SELECT * FROM T RIGHT JOIN U ON T.V = U.ID",
          "RIGHT OUTER JOIN on a foreign key is not supported"),
         ("TABLE X AS SELECT * FROM T FULL JOIN U ON T.V = U.ID",
-         "FULL OUTER JOIN on a foreign key is not supported"),
+         "Invalid join type: full-outer join not supported for foreign-key table-table join. "
+         "Got T [FULL] OUTER JOIN U."),
         ("STREAM X AS SELECT * FROM S JOIN T ON S.K = T.ID JOIN T ON S.V = T.ID",
          "N-way joins do not support multiple occurrences of the same source. Source: 'T'"),
         ("STREAM X AS SELECT * FROM S JOIN T ON S.K = T.ID JOIN U ON S.K = T.ID",

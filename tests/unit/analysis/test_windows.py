@@ -49,13 +49,19 @@ def test_defaults(text, expected):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("TUMBLING (SIZE 0 SECONDS)", "size and advance must be larger than zero"),
-        ("HOPPING (SIZE 1 SECOND, ADVANCE BY 0 SECONDS)", "size and advance must be larger"),
-        ("SESSION (0 SECONDS)", "size and advance must be larger than zero"),
-        ("HOPPING (SIZE 1 SECOND, ADVANCE BY 2 SECONDS)", "cannot advance by more than its size"),
+        ("TUMBLING (SIZE 0 SECONDS)", "Window size .sizeMs. must be larger than zero"),
+        ("HOPPING (SIZE 1 SECOND, ADVANCE BY 0 SECONDS)", "is 1000 ms, but given .* is: 0 ms"),
+        ("SESSION (0 SECONDS)", "Gap time cannot be zero or negative"),
+        ("HOPPING (SIZE 1 SECOND, ADVANCE BY 2 SECONDS)", "but given .* is: 2000 ms"),
         (
             "TUMBLING (SIZE 10 SECONDS, RETENTION 12 SECONDS, GRACE PERIOD 5 SECONDS)",
-            "must not be shorter than its size and grace period: 12000 ms < 15000 ms",
+            r"no smaller than its window size plus the grace period. "
+            r"Got size=\[10000\], grace=\[5000\], retention=\[12000\]",
+        ),
+        (
+            "SESSION (10 SECONDS, RETENTION 12 SECONDS, GRACE PERIOD 5 SECONDS)",
+            r"no smaller than the session inactivity gap plus the grace period. "
+            r"Got gap=\[10000\], grace=\[5000\], retention=\[12000\]",
         ),
     ],
 )

@@ -118,8 +118,16 @@ def test_nothing_is_left_behind(apart):
     made, named = apart
     pid = scalar(named, "PID")(1)
     made.close()
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+    late = scalar(named, "PID")(1)  # a call that was under way
+    for each in (pid, late):
+        with pytest.raises(ProcessLookupError):
+            os.kill(each, 0)
+
+
+def test_a_process_that_another_call_has_just_taken_is_not_waited_for(apart, monkeypatch):
+    made, named = apart
+    monkeypatch.setattr(made._idle, "empty", lambda: False)
+    assert scalar(named, "PID")(1) != os.getpid()
 
 
 def test_bigint_is_a_type_like_others(apart):

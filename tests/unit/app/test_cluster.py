@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app.cluster import ENABLED, Cluster, HeartbeatsOff, own_host
+from ksql.app.cluster import ENABLED, Cluster, HeartbeatsOff, own_host, own_scheme
 from ksql.base.config import Settings
+from ksql.cluster.members import Server
 from ksql.query.filling import Filled
 from ksql.query.keeping import Keeping
 from ksql.query.materialize import Materialized
+from ksql.query.shelf import Shelf
+from ksql.replicas.gauge import Gauge
+from ksql.replicas.holdings import Holdings
 from ksql.statements.cluster import HostStoreLags, LagInfo, StateStoreLags
 from ksql.statements.entities import TopicPartition
 from ksql.stores.memory import MemoryStore
@@ -21,29 +25,39 @@ CREATE TABLE T AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;
 """
 
 
-class Ends:
-    """Where every partition of a topic ends."""
-
-    def end_offsets(self, topics):
-        return {(topic, number): 10 + number for topic in topics for number in range(2)}
+ME, OTHER = Server("10.1.1.1", 9000), Server("other", 1)
 
 
 class Tables:
     """One table's stores, each as far as it says."""
 
-    def __init__(self, **positions):
-        self.positions = positions
-
-    def table(self, source):
-        if source.name not in self.positions:
-            return None
+    def __init__(self, world, positions=None):
+        source = world.catalog.source("T").queryable()
+        self.home = str(world.query("T").id)
         parts = {
             number: Filled(
                 place=(source.topic, number), store=MemoryStore(), commit_s=1.0, reached=position
             )
-            for number, position in enumerate(self.positions[source.name])
+            for number, position in enumerate(positions or ())
         }
-        return Materialized(source, Keeping("IN_MEMORY", None, 1_000), parts)
+        table = Materialized(source, Keeping("in_memory", None, 1_000), parts)
+        self.listed = [] if positions is None else [table]
+
+    def tables(self):
+        return self.listed
+
+    def of_home(self, home):
+        return next((table for table in self.listed if home == self.home), None)
+
+
+class Members:
+    me = ME
+
+    def __init__(self):
+        self.there: tuple[Server, ...] = (ME, OTHER)
+
+    def alive(self):
+        return self.there
 
 
 class Clock:
@@ -54,76 +68,121 @@ class Clock:
         return self.ms
 
 
-def cluster(clock=None, tables=None, **more):
-    settings = Settings({ENABLED: "true", "listeners": "http://10.1.1.1:9000", **more})
-    return Cluster(settings, Ends(), tables or Tables(), clock or Clock())
+def ends(topics):
+    return {(topic, number): 10 + number for topic in topics for number in range(2)}
+
+
+class Servers:
+    """This server, in company or alone."""
+
+    def __init__(self, positions=None, *, alone=False, standbys=0, **more):
+        self.world = World(SETUP)
+        self.clock = Clock()
+        self.tables = Tables(self.world, positions)
+        self.home = self.tables.home
+        self.members = Members()
+        if alone:
+            self.members.there = (ME,)
+        self.holdings = Holdings(self.members, standbys)
+        shelf = Shelf(self.tables, self.holdings, Gauge(ends, lambda: self.clock.ms / 1000))
+        settings = Settings({ENABLED: "true", **more})
+        self.cluster = Cluster(settings, self.holdings, shelf, self.tables, self.clock)
+
+    def status(self):
+        return self.cluster.status().cluster_status
+
+
+def lags(store, partition="0", lag=3):
+    return HostStoreLags({store: StateStoreLags({partition: LagInfo(7, 10, lag)})}, 3)
 
 
 def test_the_lag_of_each_partition():
-    world = World(SETUP)
-    query = str(world.query("T").id)
-    found = cluster(tables=Tables(T=(10, 4))).status(world.catalog).cluster_status
-    [(host, status)] = found.items()
+    servers = Servers((10, 4), alone=True)
+    [(host, status)] = servers.status().items()
     assert (host, status.host_alive, status.last_status_update_ms) == ("10.1.1.1:9000", True, 5_000)
-    held = status.active_standby_per_query[query]
+    held = status.active_standby_per_query[servers.home]
     assert held.active_stores == ("T",)
     assert held.active_partitions == (TopicPartition("T", 0), TopicPartition("T", 1))
     assert (held.stand_by_stores, held.stand_by_partitions) == ((), ())
-    lags = {"0": LagInfo(10, 10, 0), "1": LagInfo(4, 11, 7)}
-    assert status.host_store_lags == HostStoreLags({f"{query}#T": StateStoreLags(lags)}, 5_000)
+    found = {"0": LagInfo(10, 10, 0), "1": LagInfo(4, 11, 7)}
+    expected = HostStoreLags({f"{servers.home}#T": StateStoreLags(found)}, 5_000)
+    assert status.host_store_lags == expected
 
 
 def test_a_store_that_holds_nothing_yet_lacks_all():
-    world = World(SETUP)
-    [status] = cluster(tables=Tables(T=(0,))).status(world.catalog).cluster_status.values()
+    [status] = Servers((0,), alone=True).status().values()
     [store] = status.host_store_lags.state_store_lags.values()
     assert store.lag_by_partition == {"0": LagInfo(0, 10, 10)}
 
 
 def test_a_table_that_is_not_followed_is_not_shown():
-    world = World(SETUP)
-    [status] = cluster().status(world.catalog).cluster_status.values()
+    [status] = Servers(alone=True).status().values()
     assert (status.active_standby_per_query, status.host_store_lags.state_store_lags) == ({}, {})
 
 
+def test_each_partition_is_active_at_one_server_and_a_standby_at_the_other():
+    servers = Servers((10, 11), standbys=1)
+    mine, theirs = (servers.status()[str(each)] for each in (ME, OTHER))
+    mine, theirs = (each.active_standby_per_query[servers.home] for each in (mine, theirs))
+    assert set(mine.active_partitions) == set(theirs.stand_by_partitions)
+    assert set(mine.stand_by_partitions) == set(theirs.active_partitions)
+    assert len(mine.active_partitions) + len(theirs.active_partitions) == 2
+
+
 def test_others_live_as_long_as_they_are_heard():
-    clock = Clock()
-    found = cluster(clock, **{"ksql.heartbeat.window.ms": "100"})
-    world = World(SETUP)
-    lags = HostStoreLags({}, 3)
-    found.heard("other:1")
-    found.reported("other:1", lags)
-    found.heard("10.1.1.1:9000")  # itself
-    assert set(found.status(world.catalog).cluster_status) == {"10.1.1.1:9000", "other:1"}
-    clock.ms += 100
-    other = found.status(world.catalog).cluster_status["other:1"]
+    servers = Servers((10,), **{"ksql.heartbeat.window.ms": "100"})
+    cluster, told = servers.cluster, lags(f"{servers.home}#T")
+    assert not servers.status()[str(OTHER)].host_alive
+    assert cluster.silent(OTHER) == ""  # never heard: perhaps it has just come
+    cluster.heard("other:1")
+    cluster.reported("other:1", told)
+    cluster.heard("10.1.1.1:9000")  # itself
+    servers.clock.ms += 100
+    other = servers.status()[str(OTHER)]
     assert (other.host_alive, other.last_status_update_ms, other.host_store_lags) == (
         True,
         5_000,
-        lags,
+        told,
     )
-    clock.ms += 1
-    assert not found.status(world.catalog).cluster_status["other:1"].host_alive
+    assert cluster.lags(servers.home, 0) == {OTHER: 3}
+    assert cluster.silent(OTHER) == ""
+    servers.clock.ms += 1
+    assert not servers.status()[str(OTHER)].host_alive
+    assert "101 ms ago" in cluster.silent(OTHER)
 
 
-def test_the_longest_silent_is_forgotten_when_they_are_too_many():
-    clock, world = Clock(), World(SETUP)
-    found = cluster(clock)
-    for number in range(1_002):
-        clock.ms += 1
-        found.heard(f"host:{number}")
-    shown = set(found.status(world.catalog).cluster_status)
-    assert len(shown) == 1_001
-    assert {"host:0", "host:1"}.isdisjoint(shown)
-    assert "host:1001" in shown
+def test_only_members_and_stores_that_there_are_count():
+    servers = Servers((10,))
+    cluster = servers.cluster
+    for number in range(100):
+        cluster.heard(f"invented:{number}")
+        cluster.reported(f"invented:{number}", lags(f"{servers.home}#T"))
+        cluster.reported("other:1", lags(f"INVENTED#{number}"))
+    assert set(servers.status()) == {str(ME), str(OTHER)}
+    assert cluster.lags(servers.home, 0) == {}
+    assert servers.status()[str(OTHER)].host_store_lags.state_store_lags == {}
+    for partition in ("1", "-1", "x"):
+        cluster.reported("other:1", lags(f"{servers.home}#T", partition))
+    [store] = servers.status()[str(OTHER)].host_store_lags.state_store_lags.values()
+    assert store.lag_by_partition == {}
+
+
+def test_a_server_that_left_is_forgotten():
+    servers = Servers((10,))
+    servers.cluster.heard("other:1")
+    servers.members.there = (ME,)
+    assert set(servers.status()) == {str(ME)}
+    servers.cluster.heard("other:1")
+    servers.members.there = (ME, OTHER)
+    assert servers.status()[str(OTHER)].last_status_update_ms == 0
 
 
 def test_without_heartbeats_nothing_is_known():
-    found = cluster(**{ENABLED: "false"})
+    cluster = Servers(**{ENABLED: "false"}).cluster
     for ask in (
-        lambda: found.status(World(SETUP).catalog),
-        lambda: found.heard("x:1"),
-        lambda: found.reported("x:1", HostStoreLags()),
+        cluster.status,
+        lambda: cluster.heard("x:1"),
+        lambda: cluster.reported("x:1", HostStoreLags()),
     ):
         with pytest.raises(HeartbeatsOff, match=r"ksql\.heartbeat\.enable is false"):
             ask()
@@ -140,3 +199,15 @@ def test_without_heartbeats_nothing_is_known():
 )
 def test_the_address_of_a_server(properties, host):
     assert own_host(Settings(properties)) == host
+
+
+@pytest.mark.parametrize(
+    ("settings", "scheme"),
+    [
+        ({}, "http"),
+        ({"listeners": "https://0.0.0.0:8443,http://127.0.0.1:8088"}, "https"),
+        ({"listeners": "http://h:1", "ksql.advertised.listener": "https://h:2"}, "https"),
+    ],
+)
+def test_servers_speak_to_each_other_as_they_are_reached(settings, scheme):
+    assert own_scheme(Settings(settings)) == scheme

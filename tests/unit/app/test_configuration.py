@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app.configuration import check_configuration
+from ksql.app.configuration import CannotShare, check_configuration, place_name
 from ksql.app.registry import BadRegistryListener
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
@@ -29,6 +29,30 @@ def test_a_wrong_value_is_refused_before_anything_starts(name, value, error, tmp
     with pytest.raises(error):
         service.start()
     assert not (tmp_path / "state").exists()
+
+
+SHARED = {"ksql.state.shared": "true", "bootstrap.servers": "kafka:9092"}
+
+
+def test_servers_that_share_need_a_broker_and_an_address_of_their_own():
+    check_configuration(Settings(SHARED))
+    for more in (
+        {"bootstrap.servers": ""},
+        {"listeners": "http://127.0.0.1:0"},
+        {"listeners": "http://0.0.0.0:8088"},
+        {"listeners": "http://[::]:8088"},
+    ):
+        with pytest.raises(CannotShare):
+            check_configuration(Settings(SHARED | more))
+    advertised = {"listeners": "http://0.0.0.0:0", "ksql.advertised.listener": "http://h:8088"}
+    check_configuration(Settings(SHARED | advertised))
+
+
+@pytest.mark.parametrize(
+    ("listener", "name"), [("http://10.0.0.7:8088", "10.0.0.7_8088"), ("http://[::1]:1", "__1_1")]
+)
+def test_each_has_a_place_named_by_its_address(listener, name):
+    assert place_name(Settings({"listeners": listener})) == name
 
 
 def test_the_address_of_an_embedded_registry_does_not_matter_beside_another_registry():

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app import reads as module
+from ksql.app.progress import AllEnds
 from ksql.app.reads import Reads
+from ksql.app.tables import TableReads
+from ksql.base.errors import ServerError
 from ksql.base.ids import Offset
 from ksql.query.filling import Filled
+from ksql.query.following import Following, TokenNotReached
 from ksql.query.keeping import Keeping
 from ksql.query.materialize import Materialized, Materializer
+from ksql.query.pull import TableNotReady
+from ksql.query.replicated import Caller
+from ksql.query.results import is_quick, token_of
+from ksql.replicas.token import Token
 from ksql.statements.answers import RequestFailed
 from ksql.stores.kinds import open_store
 from ksql.stores.rocks import StoreBudget
@@ -72,8 +79,12 @@ COUNT = "CREATE TABLE T AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
 
 
 class Ends:
-    def end_offsets(self, topics):
-        return {(topic, 0): 10 for topic in topics}
+    end: int | None = 10
+
+    def end_offsets(self, topics, *, committed=True):
+        if self.end is None:
+            raise ServerError("no broker")
+        return {(topic, 0): self.end for topic in topics}
 
 
 class Counted:
@@ -87,19 +98,36 @@ class Counted:
         self.store.put([(b"a", b'{"C": 2}', 0), (b"b", b'{"C": 1}', 0)])
         source = self.world.catalog.source("T").queryable()
         part = Filled(place=("T", 0), store=self.store, commit_s=1, reached=reached, goal=goal)
+        self.part, self.admin, self.begun = part, Ends(), True
         found = Materializer(None, tmp_path / "stores", None)
         found._tables = {"T": Materialized(source, Keeping("txn_rocksdb", None, 1), {0: part})}
-        self.reads = Reads(self.world.engine, None, Ends(), found, lambda: 1000)
+        self.processed: dict[str, dict[int, int]] = {}
+        following = Following(
+            lambda: self.world.catalog,
+            lambda _query, _credentials: self.processed,
+            AllEnds(self.admin),
+        )
+        tables = TableReads(found, self.admin, lambda _query: self.begun, None, following)
+        self.reads = Reads(self.world.engine, None, self.admin, tables, lambda: 1000)
 
-    def ask(self, **properties):
-        world = self.world
-        query = self.reads.open("SELECT * FROM T;", world.services, world.settings, properties, {})
+    def open(self, token=None, text="SELECT * FROM T;", **properties):
+        world, asked = self.world, Caller(token=token)
+        return self.reads.open(text, world.services, world.settings, properties, {}, asked=asked)
+
+    def ask(self, token=None, **properties):
+        query = self.open(token, **properties)
         return sorted(row.values for batch in query.batches() for row in batch)
+
+    def trouble(self):
+        """The reason why it cannot be asked."""
+        with pytest.raises(RequestFailed, match="not ready") as caught:
+            self.ask()
+        assert isinstance(caught.value.error, TableNotReady)
+        return caught.value.error
 
 
 @pytest.fixture
-def counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_READY_S", 0.05)
+def counted(tmp_path):
     made = []
 
     def make(*args, **more):
@@ -137,7 +165,154 @@ def test_a_store_that_is_being_filled_answers_only_where_its_lag_is_allowed(coun
         table.ask()  # what one request allows is not for others
 
 
-def test_a_table_that_was_just_made_waits_for_what_its_topic_has(counted):
+def test_a_table_that_was_just_made_is_ready_with_what_its_topic_had_then(counted):
     table = counted(7, goal=0)
-    with pytest.raises(RequestFailed, match="not ready"):
+    trouble = table.trouble()
+    assert trouble.patience_s > 0
+    table.admin.end = 99  # a busy topic: its end is not reached again
+    assert not trouble.is_ready()
+    table.part.reached = 10
+    assert trouble.is_ready()
+    assert table.ask() == [("a", 2), ("b", 1)]
+
+
+def test_a_table_waits_for_the_first_batch_of_its_query(counted):
+    table = counted(10)
+    table.begun = False
+    trouble = table.trouble()
+    assert "first batch" in trouble.detail
+    assert not trouble.is_ready()
+    table.begun = True
+    assert trouble.is_ready()
+    table.begun = False  # asked no more
+    assert table.ask() == [("a", 2), ("b", 1)]
+
+
+def test_who_waits_for_a_table_is_given_the_trouble_of_kafka(counted):
+    table = counted(10)
+    table.begun = False
+    trouble = table.trouble()
+    table.begun, table.admin.end = True, None
+    assert trouble.is_ready()
+    with pytest.raises(RequestFailed, match="no broker"):
         table.ask()
+
+
+def test_a_look_up_waits_for_nothing_in_a_table_that_has_answered(counted):
+    table = counted(7)
+    text = "SELECT C FROM T WHERE K = 'b';"
+
+    def at_once(**properties):
+        found = table.reads.at_once(text, table.world.settings, properties, Caller())
+        return found and [row.values for batch in found.batches() for row in batch]
+
+    def planned(**properties):
+        world = table.world
+        return table.reads.open(text, world.services, world.settings, properties, {})
+
+    lagging = {LAG: "3"}
+    assert next(planned(**lagging).batches())[0].values == (1,)
+    assert at_once(**lagging) is None  # it may be that Kafka is to be asked
+    table.part.reached = 10
+    committed = {LEVEL: "read_committed"}
+    planned()
+    assert (at_once(), at_once(**committed)) == ([(1,)], None)
+    table.store.commit(Offset(10))
+    planned(**committed)
+    table.store.put([(b"b", b'{"C": 5}', 0)])
+    for _ in range(2):  # each by its own terms
+        assert (at_once(), at_once(**committed), at_once(**lagging)) == ([(5,)], [(1,)], [(5,)])
+    table.part.goal = 12
+    with pytest.raises(RequestFailed, match="not ready"):
+        at_once()
+
+
+# --- what a client has seen
+
+WRITTEN = Token().with_({("s", 0): 3})
+TIMEOUT = "ksql.query.pull.consistency.token.timeout.ms"
+
+
+def late(table, token=WRITTEN, **properties):
+    """The reason why a table may not answer yet."""
+    with pytest.raises(RequestFailed) as caught:
+        table.ask(token, **properties)
+    error = caught.value.error
+    assert isinstance(error, TokenNotReached)
+    assert error.code == 50301
+    return error
+
+
+def test_a_table_answers_once_its_query_has_processed_and_its_store_followed(counted):
+    table = counted(10)
+    trouble = late(table, **{TIMEOUT: "250"})
+    assert trouble.patience_s == 0.25
+    assert "has processed partition 0 of s up to the offset 0; 3 is asked for" in trouble.detail
+    assert table.ask() == [("a", 2), ("b", 1)]  # who has no token does not wait
+    table.admin.end = 12
+    table.processed = {"s": {0: 3}}
+    assert trouble.is_ready()
+    trouble = late(table)
+    assert "the store of T has followed partition 0 of T up to the offset 10" in trouble.detail
+    assert not trouble.is_ready()
+    table.admin.end = 99  # a busy topic: its end is not reached again
+    table.part.reached = 12
+    assert trouble.is_ready()
+    assert table.ask(WRITTEN) == [("a", 2), ("b", 1)]
+
+
+def test_a_lag_that_is_allowed_is_none_that_a_token_may_have(counted):
+    table = counted(7)
+    table.processed = {"s": {0: 3}}
+    assert table.ask(**{LAG: "3"}) == [("a", 2), ("b", 1)]
+    assert "up to the offset 7; 10 is asked for" in late(table, **{LAG: "3"}).detail
+
+
+def test_committed_reads_wait_for_the_commit(counted):
+    table = counted(10, goal=4)
+    table.ask()
+    table.processed = {"s": {0: 3}}
+    assert "up to the offset 4; 10" in late(table, **{LEVEL: "read_committed"}).detail
+    table.store.commit(Offset(10))
+    assert table.ask(WRITTEN, **{LEVEL: "read_committed"}) == [("a", 2), ("b", 1)]
+
+
+@pytest.mark.parametrize("text", ["SELECT * FROM T;", "SELECT * FROM T WHERE K = 'a';"])
+def test_an_answer_names_what_its_client_has_seen(counted, text):
+    table = counted(10)
+    table.open(Token(), text).close()
+    query = table.open(Token(), text)  # which is planned already
+    assert not is_quick(query)
+    list(query.batches())
+    assert token_of(query)().places() == {("T", 0): 10}
+    table.part.putting = 11  # which may have been visible
+    assert token_of(query)().places() == {("T", 0): 11}
+    assert token_of(table.open(None, text)) is None
+
+
+def test_an_answer_s_token_names_what_was_asked_for_too(counted):
+    table = counted(10)
+    table.processed = {"s": {0: 3}}
+    query = table.open(WRITTEN)
+    list(query.batches())
+    assert token_of(query)() == WRITTEN.with_({("T", 0): 10})
+
+
+def test_reads_of_one_client_never_go_back(counted):
+    table = counted(10)
+    table.ask()
+    seen = Token().with_({("T", 0): 12})
+    table.admin.end = 12
+    assert "up to the offset 10; 12 is asked for" in late(table, seen).detail
+    table.part.reached = 12
+    assert table.ask(seen) == [("a", 2), ("b", 1)]
+
+
+def test_nothing_is_kept_about_queries_that_are_no_more(counted):
+    table = counted(10)
+    tables = table.reads._tables
+    tables._begun.add("GONE")
+    tables._first_ends["GONE"] = {}
+    table.ask()
+    query_id = table.world.query("T").id
+    assert (tables._begun, set(tables._first_ends)) == ({query_id}, {query_id})

@@ -20,7 +20,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def open_kafka(properties: dict[str, str]) -> KsqlService:
     service = KsqlService(Settings(properties))
-    service._open_kafka(SimpleNamespace(broker=None))
+    service._open_kafka(SimpleNamespace(broker=None, shared=False))
     return service
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ksql.app import charge
+from ksql.app import state as module
 from ksql.app.belonging import Found, StateInDanger, check
+from ksql.app.charge import NotShared, fit_stores, share
 from ksql.app.state import ForeignState, NewerState, StateDir
+from ksql.base import lease
 from ksql.base.aside import Aside
 from ksql.base.config import Settings
 from ksql.base.errors import StartError
+from ksql.base.lease import NotInCharge
+from ksql.base.lock import DirectoryBusy
+from ksql.kafka.claims import Claim
 
 ID = "svc_"
 FIRST = Found(
@@ -180,3 +189,200 @@ def test_a_directory_without_state_follows_its_settings(state):
 def test_a_new_directory_fits_everything(opened, found, caplog):
     assert checked(opened(), found) == []
     assert caplog.records == []
+
+
+# --- several servers
+
+
+@pytest.fixture
+def sharing(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
+    states: list[Any] = []
+
+    def sharing(name):
+        settings = Settings({"ksql.state.dir": str(tmp_path), "ksql.service.id": ID})
+        states.append(StateDir.open(settings, lambda: f"id{len(states)}", name))
+        return states[-1]
+
+    yield sharing
+    for state in states:
+        state.close()
+
+
+def test_servers_share_a_directory_and_have_places_of_their_own(sharing, tmp_path):
+    one, two = sharing("a_1"), sharing("a_2")
+    assert one.identity == two.identity
+    assert one.queries == two.queries
+    assert one.aside == two.aside
+    assert one.carried_out == two.carried_out
+    assert len({one.stores, two.stores, one.lease, two.lease, one.own, two.own}) == 6
+    assert one.lease.parent.is_dir()
+    assert all(place.is_relative_to(tmp_path / "servers") for place in (one.own, two.own))
+
+
+def test_no_two_servers_have_one_place(sharing):
+    sharing("a_1")
+    with pytest.raises(DirectoryBusy):
+        sharing("a_1")
+
+
+def test_who_shares_does_not_mix_with_who_does_not(sharing, opened):
+    one = sharing("a_1")
+    with pytest.raises(DirectoryBusy):
+        opened()
+    one.close()
+    opened()
+    with pytest.raises(DirectoryBusy):
+        sharing("a_1")
+
+
+def test_checkpoints_are_renamed_by_each_that_takes_charge(sharing):
+    one, two = sharing("a_1"), sharing("a_2")
+    first = one.claim(lambda: None)
+    (first / "CTAS_T_4").mkdir()
+    second = two.claim(lambda: None)
+    assert not first.exists()
+    assert [place.name for place in second.iterdir()] == ["CTAS_T_4"]
+    assert one.queries == two.queries == second
+    assert two.ghosts() == []
+
+
+def test_one_that_was_replaced_meanwhile_renames_nothing(sharing):
+    one, two = sharing("a_1"), sharing("a_2")
+    one.claim(lambda: None)
+
+    def replaced():
+        two.claim(lambda: None)
+        raise NotInCharge("two is")
+
+    with pytest.raises(NotInCharge):
+        one.claim(replaced)
+    assert one.queries.name == "queries-2"
+
+
+def test_one_that_was_renamed_away_looks_again(sharing):
+    one, two = sharing("a_1"), sharing("a_2")
+    one.claim(lambda: None)
+    others = [lambda: one.claim(lambda: None)]  # the former one is late: it claims once more
+    found = two.claim(lambda: others.pop()() if others else None)
+    assert found == two.queries
+    assert found.name == "queries-3"
+
+
+def test_what_a_replaced_server_writes_lies_where_nobody_looks(sharing):
+    one, two = sharing("a_1"), sharing("a_2")
+    first = one.claim(lambda: None)
+    second = two.claim(lambda: None)
+    (first / "CTAS_T_4" / "commits").mkdir(parents=True)
+    assert two.queries == second
+    assert two.ghosts() == [first]
+    assert list(second.iterdir()) == []
+
+
+def test_a_directory_is_shared_from_now_on_and_later_no_more(state, sharing, opened):
+    state.close()
+    one = sharing("a_1")
+    found = one.claim(lambda: None)
+    assert [place.name for place in found.iterdir()] == ["CTAS_T_4"]
+    one.close()
+    again = opened()
+    assert again.queries.name == "queries"
+    assert [place.name for place in again.queries.iterdir()] == ["CTAS_T_4"]
+
+
+def test_what_a_replaced_server_wrote_is_not_taken_for_the_checkpoints_later(sharing, opened):
+    one, two = sharing("a_1"), sharing("a_2")
+    first = one.claim(lambda: None)
+    (two.claim(lambda: None) / "CTAS_T_4").mkdir()
+    (first / "CTAS_T_4" / "commits").mkdir(parents=True)
+    one.close()
+    two.close()
+    again = opened()
+    assert list((again.queries / "CTAS_T_4").iterdir()) == []
+    assert again.queries not in again.ghosts()
+
+
+def test_a_server_stands_by_over_the_directory_of_the_one_in_charge_only(sharing):
+    state = sharing("a_1")
+    known = state.identity.state_id
+    claim = Claim(id="c", host="h", pid=1, state_dir="/elsewhere", state_id=known, since_ms=0)
+    share(state, replace(claim, state_id=""), lambda: 0)  # of nobody who is known
+    with pytest.raises(NotShared) as refused:
+        share(state, replace(claim, state_id="another"), lambda: 0)
+    assert "/elsewhere" in refused.value.text()
+
+
+def test_a_copy_of_the_shared_directory_is_noticed_while_its_server_lives(sharing):
+    one, state = sharing("a_1"), sharing("a_2")
+    claim = Claim(
+        id="c",
+        host="h",
+        pid=1,
+        state_dir=str(one.own),
+        state_id=state.identity.state_id,
+        since_ms=0,
+    )
+    claims = itertools.count()
+    lease.write(one.lease, "c", 10)
+    with pytest.raises(NotShared) as refused:  # it claims, and nothing is seen of it here
+        share(state, claim, lambda: next(claims), lambda _seconds: None)
+    assert "the original of a copy here" in refused.value.text()
+    one.lease.unlink()
+    with pytest.raises(NotShared):
+        share(state, claim, lambda: next(claims), lambda _seconds: None)
+    share(state, claim, lambda: 7, lambda _seconds: None)  # it died meanwhile
+    renewed = itertools.count(20)
+    share(state, claim, lambda: next(claims), lambda _s: lease.write(one.lease, "c", next(renewed)))
+
+
+def test_copies_of_a_directory_have_other_places(tmp_path):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    assert len(set(map(charge.place, folders))) == 2
+    assert charge.place(folders[0]) == charge.place(folders[0])
+    folders[1].rename(tmp_path / "moved")
+    assert charge.place(tmp_path / "moved") != charge.place(folders[0])
+
+
+def test_places_of_servers_that_are_gone_for_long_are_moved_aside(sharing):
+    one, two, three = sharing("a_1"), sharing("a_2"), sharing("a_3")
+    aside = Aside(one.aside, lambda: 0)
+
+    def look(now_ms, keep_ms=100):
+        one.expire_places(aside, keep_ms, now_ms)
+        return sorted(each.name for each in (one.root / "servers").iterdir())
+
+    assert look(0) == look(10_000) == ["a_1", "a_2", "a_3"]
+    two.close()
+    assert look(10_001) == look(10_101) == ["a_1", "a_2", "a_3"]
+    back = sharing("a_2")
+    assert look(10_500) == ["a_1", "a_2", "a_3"]
+    back.close()
+    assert look(10_600) == look(10_700) == look(99_999, -1) == ["a_1", "a_2", "a_3"]
+    assert look(10_701) == ["a_1", "a_3"]
+    [moved] = aside.entries()
+    assert (moved.what, moved.origin) == ("server", str(two.own))
+    three.close()
+    (three.own / "gone").write_text("")  # a crash between its making and its writing
+    assert look(10_702) == ["a_1", "a_3"]
+    assert sharing("a_2").stores.parent.is_dir()
+
+
+def test_a_directory_that_is_not_shared_has_no_such_places(state):
+    state.expire_places(Aside(state.aside, lambda: 0), 0, 10**15)
+    assert state.queries.is_dir()
+
+
+def test_stores_of_another_command_topic_are_moved_aside(sharing):
+    one = sharing("a_1")
+    (one.stores / "CTAS_T_4").mkdir(parents=True)
+    moved = []
+    for topic_id in ("x", "x", "y", "y"):
+        fit_stores(SimpleNamespace(topic_id=lambda _topic, i=topic_id: i), one, lambda: 0)
+        moved.append(len(Aside(one.aside, lambda: 0).entries()))
+    assert moved == [0, 0, 1, 1]
+    assert list(one.stores.iterdir()) == []
+    (one.lease.parent / "stores.json").write_text("{")
+    with pytest.raises(StartError):
+        one.stores_of()

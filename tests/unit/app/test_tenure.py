@@ -164,8 +164,26 @@ def test_a_directory_that_was_copied_is_another_one(world, tmp_path):
     world.living.append(one)
     copy = world.server("two")
     copy._me = replace(copy._me, state_id="id of one")
-    with pytest.raises(AnotherServer):
+    with pytest.raises(AnotherServer, match="another server is in charge"):
         copy.acquire()
+
+
+def test_a_copy_on_a_machine_of_the_same_name_is_another_one(world):
+    one = world.server("one", state="same")
+    one._me = replace(one._me, place="boot 1:5:7")
+    one.acquire()
+    world.living.append(one)
+    copy = world.server("two", state="same")
+    copy._me = replace(copy._me, place="boot 2:5:7")
+    with pytest.raises(AnotherServer) as refused:
+        copy.acquire()
+    assert "is a copy of that one" in refused.value.detail
+    world.living.clear()
+    again = world.server("three", state="same")
+    again._me = replace(again._me, place="boot 1:5:7")
+    slept = world.slept
+    again.acquire()
+    assert world.slept - slept <= LEASE_S  # its own tasks only
 
 
 def test_a_paused_one_may_not_write_on_and_learns_that_it_was_followed(world):
@@ -315,6 +333,10 @@ def test_a_claim_survives_the_way_through_kafka():
         id="a", host="host", pid=7, state_dir="/state", state_id="id", since_ms=123, released=True
     )
     assert decode(claim.encode()) == claim
+    several = replace(
+        claim, listener="host:8088", troubled=(("CTAS_T_4", "ERROR"),), place="boot:1:2"
+    )
+    assert decode(several.encode()) == several
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b"[]", b"null", b'{"format": 9}'])

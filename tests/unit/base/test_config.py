@@ -102,7 +102,7 @@ def test_a_servers_configuration_is_checked_at_its_start():
         "ksql.nonsense": "1",
         "ksql.streams.auto.offset.rest": "latest",
         "listener": "http://0.0.0.0:1",
-        "ksql.lag.reporting.enable": "true",
+        "ksql.endpoint.migrate.query": "true",
     }
     assert check_server(odd, lambda _name: False) == [
         "the property ksql.servic.id is not known and has no effect. Did you mean ksql.service.id?",
@@ -110,7 +110,7 @@ def test_a_servers_configuration_is_checked_at_its_start():
         "the property ksql.streams.auto.offset.rest is not known and has no effect. "
         "Did you mean auto.offset.reset?",
         "the property listener is not known and has no effect. Did you mean listeners?",
-        "the property ksql.lag.reporting.enable is accepted, but has no effect.",
+        "the property ksql.endpoint.migrate.query is accepted, but has no effect.",
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ksql.base import lease
@@ -75,8 +77,84 @@ def test_a_file_that_cannot_be_read_gives_no_right(clock, file, text):
         Lease(str(file), "me").await_valid()
 
 
-def test_on_another_machine_the_wall_clock_decides(clock, file, monkeypatch):
+@pytest.fixture
+def far(clock, file, monkeypatch):
+    """A server on another machine, whose clocks are anywhere; it renews once a second."""
+
+    class Far:
+        renews = True
+        due = 0.0
+
+        def write(self, until_s):
+            ours, clock.now = clock.now, clock.now + 90_000
+            monkeypatch.setattr(lease, "boot_id", lambda: "there")
+            lease.write(file, "me", clock.now + until_s)
+            monkeypatch.setattr(lease, "boot_id", lambda: "here")
+            clock.now = ours
+
+        def beat(self):
+            if self.renews and clock.now >= self.due:
+                self.write(8)
+                self.due = clock.now + 1
+
+    far = Far()
+    far.beat()
+    clock.on_wait = far.beat
+    return far
+
+
+@pytest.mark.parametrize("skew_s", [0, 3600, -3600])
+def test_a_right_from_another_machine_needs_no_common_clock(clock, file, far, monkeypatch, skew_s):
+    wall = lease.read(file).until_ms / 1000
+    monkeypatch.setattr("ksql.base.lease.time.time", lambda: wall + skew_s)
+    held = Lease(str(file), "me")
+    began = clock.now
+    held.await_valid()
+    assert clock.now - began <= 1.2  # the next renewal was awaited
+    far.renews = False
+    renewed = far.due - 1
+
+    def run_out():
+        raise RunOut
+
+    clock.on_wait = run_out
+    with pytest.raises(RunOut):
+        use_up(held, clock)
+    assert renewed + 6 < clock.now <= renewed + 8.5
+
+
+def use_up(held, clock):
+    while True:
+        held.await_valid()
+        clock.now += 0.3
+
+
+class RunOut(Exception):
+    """The right ended, and would have been waited for."""
+
+
+def test_such_a_right_is_renewed_without_waiting_while_it_is_used(clock, file, far):
+    held = Lease(str(file), "me")
+    held.await_valid()
+    waited = clock.waited
+    for _ in range(200):
+        clock.now += 0.25
+        far.beat()
+        held.await_valid()
+    assert clock.waited == waited
+    file.unlink()
+    clock.now += 1.5
+    with pytest.raises(NotInCharge):
+        held.await_valid()
+
+
+def test_for_a_file_of_the_first_format_from_another_machine_the_wall_clock_decides(
+    clock, file, monkeypatch
+):
     lease.write(file, "me", clock.now + 5)
+    first = json.loads(file.read_text())
+    del first["written.s"]
+    file.write_text(json.dumps(first | {"format": 1}))
     monkeypatch.setattr(lease, "boot_id", lambda: "another machine")
     clock.now += 100_000
     monkeypatch.setattr("ksql.base.lease.time.time", lambda: lease.read(file).until_ms / 1000 - 2)

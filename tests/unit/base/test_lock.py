@@ -49,3 +49,11 @@ def test_a_child_that_inherits_it_goes_on_holding_it(tmp_path):
             FileLock(path).acquire(patience_seconds=0.1)
         child.communicate(b"\n")
     FileLock(path).acquire()
+
+
+def test_a_shared_lock_has_several_holders_beside_none_of_its_own(tmp_path):
+    path = tmp_path / "lock"
+    with FileLock(path, shared=True), FileLock(path, shared=True), pytest.raises(DirectoryBusy):
+        FileLock(path).acquire()
+    with FileLock(path), pytest.raises(DirectoryBusy):
+        FileLock(path, shared=True).acquire()

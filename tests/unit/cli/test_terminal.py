@@ -10,8 +10,9 @@ import pytest
 
 from ksql.base.errors import ParseError, ServerError, Span
 from ksql.query.results import ResultRow
+from ksql.replicas.token import Token
 from ksql.statements.answers import RequestFailed
-from ksql.statements.entities import Entity, Streams, Variables
+from ksql.statements.entities import ConsistencyToken, Entity, Streams, Variables
 from ksql.types.model import BOOLEAN, STRING, Decimal, Map
 from ksql.types.schema import Column
 from server.cli.commands import COMMANDS, Exit
@@ -58,6 +59,33 @@ def test_statements_are_sent_one_by_one_and_wait_for_each_other(
     desk.run("request-pipelining on")
     desk.run("C;")
     assert service.calls[-1] == ("C;", {}, {}, None)
+
+
+def test_queries_show_what_the_session_has_written_and_seen(
+    desk: Desk, service: FakeService
+) -> None:
+    written = Token().with_({("s", 0): 4})
+    seen = written.with_({("t", 1): 9})
+    service.answer = [ConsistencyToken(statement_text="A;", consistency_token=written.text())]
+    service.stream = lambda: FakeStream([rows((1, "a"), (2, None))], "pull", token=lambda: seen)
+    assert desk.run("A;") == ""  # nobody wants to look at it
+    sent = [service.token]
+    assert desk.run("SELECT;").startswith(TABLE)
+    sent.append(asked(service))
+    desk.run("SELECT;")
+    sent.append(asked(service))
+    desk.run("request-pipelining on")
+    desk.run("SELECT;")
+    sent.append(asked(service))
+    service.answer = []
+    desk.run("A;")
+    assert [*sent, service.token] == [Token(), written, seen, None, None]
+
+
+def asked(service: FakeService) -> Token | None:
+    """The token of the last query."""
+    assert service.asked is not None
+    return service.asked.token
 
 
 def test_the_first_failure_ends_the_text(desk: Desk, service: FakeService) -> None:

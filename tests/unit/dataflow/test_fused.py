@@ -11,7 +11,6 @@ import pytest
 from ksql.base.errors import QueryFailed
 from ksql.dataflow import exits
 from ksql.dataflow.compiled import writing
-from ksql.dataflow.ingest import CombinedIngest
 from ksql.dataflow.program import RawBatch
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
@@ -317,49 +316,3 @@ def test_each_expression_is_evaluated_once():
     log = Log()
     program.straight(given, log)
     assert len(log) == 2
-
-
-GROUPED = [
-    "SELECT I, COUNT(*) AS C, SUM(L) AS S FROM S GROUP BY I",
-    "SELECT K, S, MAX(D) AS D FROM S WHERE I > 1 GROUP BY K, S",
-    "SELECT CAST(S AS INT) AS N, COUNT(K) AS C, SUM(CAST(S AS BIGINT)) AS U FROM S "
-    "WHERE B OR L / I > 1 GROUP BY CAST(S AS INT)",
-    "SELECT V, COUNT(*) AS C FROM OBJECT GROUP BY V",
-    "SELECT V, COUNT(*) AS C FROM NOKEY GROUP BY V",
-    "SELECT W, SUM(V) AS V FROM LINES GROUP BY W",
-]
-
-
-@pytest.mark.parametrize("query", GROUPED)
-def test_rows_that_are_combined(query):
-    world = World(SETUP)
-    world.run(f"CREATE TABLE O WITH (KEY_FORMAT='JSON') AS {query};")
-    program = writing(world.plan("O"), BUILTINS)
-    (topic,) = program.topics
-    ingest = program.ingest()
-    assert isinstance(ingest, CombinedIngest)
-    (source,) = ingest.sources[topic]
-    chance = random.Random(3)
-    ordinary = batch(topic, [(FIT[topic], good_value(topic, chance)) for _ in range(9)])
-    assert source.fused is not None
-    assert source.fused.rows(ordinary, Log()) is not None
-    lists = [[(FIT[topic], value)] for value in WHOLE] + [
-        [
-            (FIT[topic] if chance.random() < 0.9 else chance.choice(KEYS), any_value(topic, chance))
-            for _ in range(chance.randrange(1, 8))
-        ]
-        for _ in range(examples(300))
-    ]
-    for records in lists:
-        given = batch(topic, records)
-        fast, slow = (outcome(kept(road), given) for road in (source.rows, source.rows_stepwise))
-        assert fast == slow
-
-
-def kept(road):
-    """The rows that go on, with their times."""
-
-    def run(given, log):
-        return [each for each in zip(*road(given, log), strict=True) if each[0] is not None]
-
-    return run

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from ksql.dataflow.compiled import writing
 from ksql.dataflow.topology import topology
 from ksql.functions.registry import BUILTINS
+from ksql.plan.walk import with_sources
+from ksql.types.windowed import window_key
 from tests.cuts.cases import Event, merged, pieces
 from tests.cuts.run import run
 from tests.unit.dataflow.test_murmur2 import plain
@@ -234,7 +236,7 @@ def test_it_is_shown_for_what_time_is_counted(window, expected):
 
 def test_a_plan_of_an_earlier_version_shows_its_buckets():
     old = replace(planned("tumbling"), lanes=0)
-    assert "stream time: of each bucket" in topology(old).split("\n")
+    assert "stream time: of each bucket" in topology(old, BUILTINS).split("\n")
 
 
 def test_a_partition_that_lags_behind_is_not_late():
@@ -255,3 +257,69 @@ def test_plans_of_earlier_versions_count_per_bucket_as_they_did():
     assert [message for _, message, _ in found.errors] == [
         "late record for the window starting at 0"
     ]
+
+
+# --- windowed sources -------------------------------------------------------------------------
+
+WINDOWED = "".join(
+    f"CREATE STREAM {name} (K{n} STRING KEY, V{n} INT) WITH (KAFKA_TOPIC='{name}', "
+    f"PARTITIONS={PARTITIONS}, WINDOW_TYPE='TUMBLING', WINDOW_SIZE='10 SECONDS');"
+    for n, name in enumerate(("G", "H"))
+)
+MEETING = f"STREAM X AS SELECT K0, V0, V1 FROM G JOIN H {NEAR} ON K0 = K1"
+GROUPED = f"TABLE X AS SELECT K0, COUNT(*) AS C FROM G WINDOW {TUMBLING} GROUP BY K0"
+
+
+def windowed(text, *scattered):
+    """The program of a query over windowed sources, of which some are scattered."""
+    plan = World(WINDOWED, f"CREATE {text};", **{"cache.max.bytes.buffering": "0"}).plan("X")
+    marked = with_sources(plan.sink, lambda each: replace(each, scattered=each.name in scattered))
+    return writing(replace(plan, sink=marked), BUILTINS)
+
+
+def by_window(key, start):
+    """The partition of all bytes of a windowed key, as earlier versions chose it."""
+    return hashed(window_key(key.encode(), start))
+
+
+def windows_of(topic, place):
+    return [
+        Event(topic, place(key, start), key, {f"V{'GH'.index(topic)}": 1}, start, window=start)
+        for start in (0, 10_000, 20_000)
+        for key in "abcde"
+    ]
+
+
+def by_key(key, _start):
+    return hashed(key.encode())
+
+
+@pytest.mark.parametrize("scattered", [(), ("G",), ("H",), ("G", "H")])
+def test_windows_meet_wherever_their_topics_have_them(scattered):
+    found = [
+        event
+        for topic in "GH"
+        for event in windows_of(topic, by_window if topic in scattered else by_key)
+    ]
+    assert len({(event.topic, event.partition) for event in found}) > PARTITIONS
+    results = run(windowed(MEETING, *scattered), [found], PARTITIONS)
+    assert len(results.records) == 15
+
+
+def test_windows_of_plans_of_earlier_versions_stay_where_they_are():
+    found = [event for topic in "GH" for event in windows_of(topic, by_window)]
+    assert len(run(windowed(MEETING), [found], PARTITIONS).records) == 15
+
+
+def test_a_group_is_one_wherever_its_windows_lie():
+    found = [replace(event, time=25_000) for event in windows_of("G", by_window)]
+    assert len({event.partition for event in found if event.key == "a"}) > 1
+    results = run(windowed(GROUPED, "G"), [found], PARTITIONS)
+    last = {key: value for key, value, *_ in results.records}
+    assert [*last.values()] == [b'{"C":3}'] * 5
+
+
+@pytest.mark.parametrize("scattered", [(), ("G",)])
+def test_only_rows_of_scattered_topics_are_moved(scattered):
+    program = windowed(MEETING, *scattered)
+    assert [arm.moving for arm in program._arms] == ["G" in scattered, False]

@@ -4,6 +4,7 @@ import pytest
 
 from ksql.dataflow.starts import plan_of
 from ksql.dataflow.topology import topology
+from ksql.functions.registry import BUILTINS
 from tests.unit.world import World
 
 SETUP = """
@@ -27,7 +28,7 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
                 "source 0: topic s (STREAM S)",
                 "stream time: of each of 2 partitions, as in Kafka Streams",
                 "stage 0: AGGREGATE, over 2 buckets",
-                "  from source 0 by (A + 1), repartitioned",
+                "  from source 0 by (A + 1), repartitioned, combined by window before the exchange",
                 "  state: slot 0 COUNT(), slot 1 SUM(A); windows are kept for 172800000 ms",
                 "sink: topic X, from stage 0, one change per key and micro-batch",
             ],
@@ -39,7 +40,8 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
                 "source 0: topic s (STREAM S)",
                 "stream time: of each of 2 partitions, as in Kafka Streams",
                 "stage 0: AGGREGATE, over 2 buckets",
-                "  from source 0 by K",
+                "  from source 0 by K, "
+                "not combined before the exchange: sessions grow record by record",
                 "  state: slot 0 COUNT(); sessions are kept for 3600000 ms",
                 "sink: topic X, from stage 0, each window once, when it has closed",
             ],
@@ -108,4 +110,4 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
 def test_each_step_is_told(statement, lines):
     world = World(SETUP, statement)
     [query] = world.engine.catalog.queries.values()
-    assert topology(plan_of(query)).split("\n") == lines
+    assert topology(plan_of(query), BUILTINS).split("\n") == lines

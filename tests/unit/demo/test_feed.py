@@ -11,14 +11,15 @@ from server.demo.feed import Feed
 
 
 class Producer:
-    def __init__(self, fails_at=None):
+    def __init__(self, fails_at=None, failure=None):
         self.sent = []
         self.flushed = 0
         self._fails_at = fails_at
+        self._failure = failure
 
     def send(self, topic, key, value, *, timestamp=None):
         if len(self.sent) == self._fails_at:
-            raise KsqlError("the broker is gone")
+            raise self._failure
         self.sent.append((topic, key, value, timestamp))
 
     def flush(self):
@@ -41,10 +42,11 @@ def test_it_goes_as_far_as_it_may():
     assert producer.sent[49] == ("t", b"49", b"v", 49)
 
 
-def test_a_failure_reaches_the_one_who_waits():
-    with contextlib.closing(Feed(Producer(fails_at=5), "t", records(), 1e6)) as feed:
+@pytest.mark.parametrize("failure", [KsqlError("the broker is gone"), BufferError("it is gone")])
+def test_a_failure_reaches_the_one_who_waits(failure):
+    with contextlib.closing(Feed(Producer(5, failure), "t", records(), 1e6)) as feed:
         feed.start(30)
-        with pytest.raises(KsqlError, match="gone"):
+        with pytest.raises(type(failure), match="gone"):
             feed.await_sent(30)
 
 

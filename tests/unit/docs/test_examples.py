@@ -84,7 +84,7 @@ def test_examples(path, monkeypatch, request):
     page_text = path.read_text("utf-8")
     examples = [block for block in blocks(page_text) if block.kind not in NOT_RUN]
     monkeypatch.delenv("COLUMNS", raising=False)
-    service = MemoryService(monkeypatch)
+    service = MemoryService()
     with serving(service) as (url, _app):
         page = Page(service, url)
         try:

@@ -10,14 +10,26 @@ from ksql.catalog.model import PersistentQuery
 from ksql.engine import changes as ch
 from ksql.types.model import BIGINT, STRING
 from tests.unit.catalog.test_catalog import source
+from tests.unit.engine.earlier import as_before
+from tests.unit.world import World
 
+SETUP = "CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
+PLANS = [
+    World(SETUP, text).query("X").plan
+    for text in (
+        "CREATE STREAM X WITH (KAFKA_TOPIC='x') AS SELECT * FROM S;",
+        "CREATE TABLE X WITH (KAFKA_TOPIC='x') AS SELECT K, COUNT(*) AS C FROM S "
+        "WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY K;",
+    )
+]
+PLANS.append(as_before(PLANS[1]))
 names = st.sampled_from(["A", "B", "C"])
 queries = st.builds(
     lambda name, plan: PersistentQuery(
         id=name, kind="CSAS", sink=name, sources=("A",), statement="", plan=plan, offset=0
     ),
     names,
-    st.sampled_from(["p1", "p2"]),
+    st.sampled_from(PLANS),
 )
 each = (
     st.builds(ch.PutSource, st.builds(source, names))
@@ -27,6 +39,7 @@ each = (
     | st.builds(ch.PauseQuery, names, st.booleans())
     | st.builds(ch.PutType, names, st.sampled_from([BIGINT, STRING]))
     | st.builds(ch.RemoveType, names)
+    | st.builds(ch.DeleteTopic, st.just("x"), st.just("1"))
 )
 logs = st.lists(each, max_size=12)
 
@@ -39,7 +52,8 @@ def replay(log, catalog=None):
 
 
 def content(catalog):
-    return (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
+    found = (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
+    return (*found, catalog.scattered)
 
 
 @given(each, logs)

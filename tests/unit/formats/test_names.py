@@ -22,6 +22,9 @@ MODULES = sorted(
 )
 QUOTED = re.compile(f"""["'](?:{"|".join(CAPABILITIES)})["']""")
 OTHER_MEANING = {
+    "ksql/app/cluster.py": "a partition is not placed on a server",
+    "ksql/app/talk.py": "a partition is not placed on a server",
+    "ksql/replicas/holdings.py": "a partition is not placed on a server",
     "server/cli/forms.py": "how the terminal prints its answers",
     "server/cli/terminal.py": "how the terminal prints its answers",
 }

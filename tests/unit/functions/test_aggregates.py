@@ -378,3 +378,62 @@ def test_state_types():
         for literals in ((2,), (2, True)):
             _, chosen = aggregate(name, "STRING", literals)
             assert str(chosen.state) == "ARRAY<STRUCT<`SEQ` BIGINT, `VAL` STRING>>"
+
+
+ITEMS = {
+    "INT": (-1, 2**31 - 1, 7),
+    "BIGINT": (-1, 2**63 - 1, 7),
+    "STRING": ("", "a", "b"),
+    "BYTES": (b"", b"a", b"\xff"),
+    "DATE": (1, 5, 3),
+    "TIME": (1, 5, 3),
+    "TIMESTAMP": (1, 5, 3),
+}
+UNORDERED = [
+    *(("COUNT", types) for types in ("", "STRING")),
+    *((name, kind) for name in ("SUM", "AVG") for kind in ("INT", "BIGINT")),
+    *((name, kind) for name in ("MIN", "MAX") for kind in ITEMS),
+    *(("CORRELATION", f"{kind}; {kind}") for kind in ("INT", "BIGINT")),
+    *(("COUNT_DISTINCT", kind) for kind in ("INT", "STRING")),
+]
+
+
+@pytest.mark.parametrize(("name", "types"), UNORDERED)
+@given(data=st.data())
+def test_what_is_unordered_gives_one_result_however_rows_are_divided(name, types, data):
+    function, _ = aggregate(name, types)
+    assert function.unordered
+    kinds = types.split("; ") if types else []
+    row = st.tuples(*(st.sampled_from(ITEMS[kind]) for kind in kinds))
+    rows = data.draw(st.lists(row, max_size=12))
+    parts: list[list[object]] = [[], [], []]
+    for each in data.draw(st.permutations(rows)):
+        parts[data.draw(st.integers(0, 2))].append(each)
+    merged = function.init()
+    for state in [stepwise(function, part) for part in parts]:
+        before = copy.deepcopy(state)
+        merged = function.merge(merged, state)
+        assert state == before
+    shown = function.result or (lambda state: state)
+    assert repr(shown(merged)) == repr(shown(stepwise(function, rows)))
+
+
+def stepwise(function, rows):
+    state = function.init()
+    for row in rows:
+        state = function.step(state, *row)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("name", "types"),
+    [
+        *((name, "DOUBLE") for name in ("SUM", "AVG", "MIN", "MAX", "STDDEV_SAMPLE")),
+        *((name, "DECIMAL(6, 2)") for name in ("SUM", "MIN", "MAX")),
+        *((name, "STRING") for name in ("COLLECT_LIST", "COLLECT_SET", "HISTOGRAM")),
+        *((f"{name}_BY_OFFSET", "STRING") for name in ("EARLIEST", "LATEST")),
+    ],
+)
+def test_what_goes_by_the_order_of_rows_does_not_say_so(name, types):
+    function, _ = aggregate(name, types)
+    assert not function.unordered

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
@@ -77,10 +79,17 @@ def test_records_that_are_not_acknowledged(client):
     shared.flush(refuse)
 
 
-def test_a_record_arrives_with_its_time_and_headers():
-    """Of the client itself: parts of a record are given to it by position."""
+@pytest.fixture
+def address():
+    """A broker in this process; its topics have four partitions."""
     broker = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    (address,) = [f"{b.host}:{b.port}" for b in broker.list_topics(timeout=10).brokers.values()]
+    (found,) = [f"{b.host}:{b.port}" for b in broker.list_topics(timeout=10).brokers.values()]
+    yield found
+    broker.flush()
+
+
+def test_a_record_arrives_with_its_time_and_headers(address):
+    """Of the client itself: parts of a record are given to it by position."""
     sender = WorkerProducer({"bootstrap.servers": address})
     plain: OutRecord = (b"k1", b"v", 1_700_000_000_123, None)
     headed: OutRecord = (b"k2", None, 1_700_000_000_124, [("h", b"1")])
@@ -91,3 +100,45 @@ def test_a_record_arrives_with_its_time_and_headers():
     found = [(m.key(), m.value(), m.timestamp()[1], m.headers()) for m in reader.consume(2, 30)]
     reader.close()
     assert sorted(found, key=str) == [plain, headed]
+
+
+def test_records_go_to_the_partition_that_is_given(address):
+    sender = WorkerProducer({"bootstrap.servers": address})
+    assert sender.partitions("t") == 4
+    for place in range(4):
+        plain: OutRecord = (b"k", b"%d" % place, 1_700_000_000_123, None)
+        headed: OutRecord = (b"k", b"%d" % place, 1_700_000_000_124, [("h", b"1")])
+        assert sender.send("t", [plain, headed], refuse, place) == 2
+    sender.flush(refuse)
+    reader = Consumer({"bootstrap.servers": address, "group.id": "g"})
+    reader.assign([TopicPartition("t", number, 0) for number in range(4)])
+    found = [(m.value(), m.partition()) for m in reader.consume(8, 30)]
+    reader.close()
+    assert sorted(found) == sorted((b"%d" % n, n) for n in range(4) for _ in range(2))
+
+
+class Described:
+    """A topic as Kafka's client describes it."""
+
+    def __init__(self, count):
+        self.partitions = dict.fromkeys(range(count))
+        self.error = None if count else Refusal(KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+def test_a_topic_is_asked_for_again_when_what_is_known_is_old(client, monkeypatch):
+    now, counts = [1000.0], iter([3, 5])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    sender = WorkerProducer({})
+    client[0].list_topics = lambda topic, _s: type(
+        "Found", (), {"topics": {topic: Described(next(counts))}}
+    )
+    assert [sender.partitions("t") for _ in range(2)] == [3, 3]
+    now[0] += producer._COUNT_S
+    assert sender.partitions("t") == 5
+
+
+def test_a_topic_that_is_not_there_has_no_partitions(client):
+    sender = WorkerProducer({})
+    client[0].list_topics = lambda topic, _s: type("Found", (), {"topics": {topic: Described(0)}})
+    with pytest.raises(DeliveryFailed, match='cannot write to topic "t"'):
+        sender.partitions("t")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from ksql.base.records import Written
 from ksql.kafka import shared_sender
 from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, WriteFailed
 from ksql.kafka.settings import KafkaSettings
@@ -15,6 +16,22 @@ from ksql.kafka.shared_sender import SharedSender
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)
 FATAL = KafkaError(KafkaError._FATAL)
+
+
+class Report:
+    """A record that was delivered."""
+
+    def __init__(self, offset):
+        self._offset = offset
+
+    def topic(self):
+        return "t"
+
+    def partition(self):
+        return 2
+
+    def offset(self):
+        return self._offset
 
 
 class Client:
@@ -39,7 +56,8 @@ class Client:
             self._more.wait_for(lambda: self.waiting, timeout_s)
             told, self.waiting = self.waiting, []
         for value, on_delivery in told:
-            on_delivery({b"large": TOO_LARGE, b"late": TIMED_OUT}.get(value), None)
+            error = {b"large": TOO_LARGE, b"late": TIMED_OUT}.get(value)
+            on_delivery(error, None if error else Report(-1001 if value == b"again" else 41))
 
     def flush(self, _timeout_s):
         return 0
@@ -135,3 +153,22 @@ def test_a_record_has_as_long_as_kafka_may_be_away(clients):
         opened.begin("t", None, b"fine", 1).wait()
         opened.close()
         assert clients[-1].config["delivery.timeout.ms"] == wanted
+
+
+def test_everyone_learns_where_the_record_is(sender, monkeypatch):
+    assert sender.begin("t", None, b"fine", 1).wait() == ("t", 2, 42)
+    asked = []
+
+    def ends(_admin, topics, *, committed):
+        asked.append((topics, committed))
+        return {("t", 2): 99}
+
+    monkeypatch.setattr("ksql.kafka.admin.Admin.end_offsets", ends)
+    # one that was there already when it was sent again has no offset: it is before the end
+    assert sender.begin("t", None, b"again", 1).wait() == ("t", 2, 99)
+    assert asked == [(["t"], False)]
+
+
+def test_where_a_record_of_the_epoch_is(sender, monkeypatch):
+    monkeypatch.setattr(shared_sender, "send_at_epoch", lambda *_: Written("t", 1, 8))
+    assert sender.begin("t", None, b"fine", 0).wait() == ("t", 1, 8)

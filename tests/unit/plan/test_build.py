@@ -28,6 +28,8 @@ CREATE TABLE T (ID STRING PRIMARY KEY, A BIGINT, NAME STRING)
 CREATE TABLE T2 (ID BIGINT PRIMARY KEY, NAME STRING) WITH (KAFKA_TOPIC='t2', PARTITIONS=1);
 CREATE STREAM W (K STRING KEY, A BIGINT)
   WITH (KAFKA_TOPIC='w', PARTITIONS=1, WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 SECOND');
+CREATE STREAM V (K STRING KEY, A BIGINT)
+  WITH (KAFKA_TOPIC='v', PARTITIONS=1, WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 SECOND');
 CREATE TABLE WT (K STRING PRIMARY KEY, A BIGINT)
   WITH (KAFKA_TOPIC='wt', PARTITIONS=1, WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 SECOND');
 """
@@ -73,7 +75,8 @@ REFUSED = [
     ("SELECT * FROM S A JOIN T B ON A.K <> B.ID",
      "Unsupported join expression: (A.K <> B.ID). Only equality is supported."),
     ("SELECT * FROM S A JOIN T B ON A.K = A.B",
-     "Invalid join condition: both sides reference the same source. Got (A.K = A.B)."),
+     "Each side of the join must reference exactly one source and not the same source. "
+     "Left side references `A` and right references `A`: (A.K = A.B)"),
     ("SELECT * FROM S A JOIN T B ON 'x' = B.ID",
      "Invalid comparison expression ''x'' in join '('x' = B.ID)'. "
      "Each side of the join comparision must contain references from exactly one source."),
@@ -193,7 +196,7 @@ REFUSED = [
      "The aggregation functions MAX and MIN cannot be applied to a table source, "
      "only to a stream source."),
     ("SELECT NAME, COUNT(*) FROM T WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY NAME",
-     "WINDOW clause is only supported for stream sources, not tables."),
+     "Windowing not supported for table aggregations."),
 ]  # fmt: skip
 
 
@@ -277,6 +280,10 @@ def test_windows_and_their_last_results_run(window, emit):
         ("SELECT K, AS_VALUE(K) AS KV, COUNT(*) N FROM S GROUP BY K", ["K"], ["KV", "N"]),
         ("SELECT * FROM W", ["K"], ["A"]),
         ("SELECT K, WINDOWSTART, A FROM W", ["K"], ["A"]),
+        ("SELECT * FROM W JOIN V WITHIN 1 HOUR ON W.K = V.K", ["W_K"],
+         ["W_WINDOWSTART", "W_WINDOWEND", "W_A", "V_K", "V_WINDOWSTART", "V_WINDOWEND", "V_A"]),
+        ("SELECT V.* FROM W JOIN V WITHIN 1 HOUR ON W.K = V.K", ["V_K"],
+         ["V_WINDOWSTART", "V_WINDOWEND", "V_A"]),
         ("SELECT K, WINDOWSTART AS WS, COUNT(*) N FROM S "
          "WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K", ["K"], ["WS", "N"]),
         ("SELECT * FROM T", ["ID"], ["A", "NAME"]),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.processors.aggregate import AggregateProcessor
+from ksql.processors.base import Record
 from ksql.processors.combine import Combiner, compile_combine
 from ksql.processors.folds import compile_folds
 from ksql.processors.keys import pack
@@ -163,7 +164,7 @@ def test_late_records_are_dropped_and_told():
     run(processor, [[record("a", (), 15, 2)]], store, log)
     [out] = run(processor, [[record("b", (), 9, 3)]], store, log)
     assert out == []
-    assert log == [("aggregate", "late record for the window starting at 0", ())]
+    assert log == [("aggregate", "late record for the window starting at 0", ("b",))]
 
 
 def test_lateness_is_judged_record_by_record():
@@ -212,7 +213,7 @@ def test_combined_is_as_uncombined(data, tasks, plain):
     stores, logs = (MemoryStore(), MemoryStore()), (Log(), Log())
     for batch in data:
         records = [record(key, (x, x), time, i) for i, (key, x, time) in enumerate(batch)]
-        combined = []
+        combined: list[Record] = []
         for task in range(tasks):
             part = batch[task::tasks]
             combiner = Combiner(combine)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.processors.aggregate import AggregateProcessor
+from ksql.processors.apart import Apart
 from ksql.processors.base import Record
 from ksql.processors.final import FinalProcessor
 from ksql.processors.folds import compile_folds
@@ -93,3 +94,14 @@ def test_what_keeps_no_time_is_kept_by_lane_too():
     list(each_lane(PROCESSORS["table"], [at(3, "k", 0)], store, Log()))
     [same, other] = each_lane(PROCESSORS["table"], [at(4, "k", 1), at(3, "k", 1)], store, Log())
     assert (same.old, other.old) == ((), None)
+
+
+def test_spaces_apart_are_read_and_written_together():
+    store = MemoryStore()
+    first, second = Apart(store, b"1"), Apart(store, b"2")
+    first.put_all(b"s", {b"a": 1, b"b": 2})
+    second.put_all(b"s", {b"a": 3})
+    keys = [b"b", b"a", b"c"]
+    assert first.get_all(b"s", keys) == [2, 1, None]
+    assert second.get_all(b"s", keys) == [None, 3, None]
+    assert store.get_all(b"1s", [b"a"]) == [1]

@@ -58,6 +58,13 @@ def test_a_known_gap_does_not_count_but_a_closed_one_does(folder, monkeypatch):
     assert _run(path) == 1
 
 
+def test_a_run_with_all_lines_says_why_at_once(folder, capsys):
+    assert _run("--verbose", folder(BAD, GOOD)) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:3:2]] == ["failed", "passed"]
+    assert 'value {"V":3} expected' in lines[1]
+
+
 def test_filter(folder, capsys):
     assert _run("--filter", "g..d$", "--verbose", folder(GOOD, BAD)) == 0
     assert "f - good" in capsys.readouterr().out

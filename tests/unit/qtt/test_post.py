@@ -61,5 +61,7 @@ def test_each_fact_counts(change, fact):
 
 def test_topics_that_are_not_there():
     assert "there is no topic C" in result({"name": "C"}).reason
-    internal = result({"name": "_confluent-ksql-x-Aggregate-changelog"})
-    assert internal.status == "unsupported"
+    inner = {"name": "_confluent-ksql-x-Aggregate-changelog"}
+    found = result(inner, B)
+    assert (found.status, inner["name"] in found.reason) == ("failed", True)
+    assert result(inner, B | {"partitions": 5}).reason.startswith("topic B: partitions ")

@@ -123,8 +123,80 @@ def test_a_topic_without_source_fails(result):
     assert "no source is registered on topic zzz" in found.reason
 
 
-def test_cases_for_a_server_are_not_supported(result):
-    assert result(statements=[SOURCE], responses=[]).status == "unsupported"
+TABLE = "CREATE TABLE t AS SELECT k, COUNT(*) AS n FROM a GROUP BY k;"
+WINDOWS = "CREATE TABLE w AS SELECT k, COUNT(*) n FROM a WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY k;"
+
+
+def _rows(*rows, end=()):
+    lines = [{"row": {"columns": row}} for row in rows]
+    return {"query": [{"header": {}}, *lines, *end]}
+
+
+ENDED = ({"finalMessage": "Query Completed"},)
+LIMITED = ({"finalMessage": "Limit Reached"},)
+
+
+def test_a_case_for_a_server_is_answered_over_http(result):
+    found = result(
+        statements=[SOURCE, TABLE, "SELECT * FROM t WHERE k = 1;", "SELECT v FROM a WHERE v > 1;"],
+        inputs=[_row(1), _row(2), _row(1)],
+        outputs=[{"topic": "T", "key": 1, "value": {"N": 1}}],
+        responses=[
+            {"admin": {"@type": "currentStatus"}},
+            {"admin": {"@type": "currentStatus"}},
+            _rows([1, 2]),
+            _rows([2], end=ENDED),
+        ],
+    )
+    assert (found.status, found.reason) == ("passed", "")
+
+
+def test_a_wrong_answer_fails_it(result):
+    found = result(
+        statements=[SOURCE, TABLE, "SELECT * FROM t WHERE k = 1;"],
+        inputs=[_row(1)],
+        responses=[{"admin": {}}, {"admin": {}}, _rows([1, 2])],
+    )
+    assert found.status == "failed"
+    assert "no row" in found.reason
+
+
+def test_what_is_inserted_passes_through_the_queries(result):
+    found = result(
+        statements=[SOURCE, TABLE, "INSERT INTO a VALUES (1, 5);", "SELECT * FROM t;"],
+        responses=[{"admin": {}}, {"admin": {}}, _rows([1, 1])],
+    )
+    assert (found.status, found.reason) == ("passed", "")
+
+
+def test_records_can_wait_for_a_push_query(result):
+    found = result(
+        statements=[SOURCE, "SELECT v FROM a EMIT CHANGES LIMIT 2;"],
+        properties={"auto.offset.reset": "latest"},
+        inputs=[_row(1), _row(2)],
+        inputConditions={"waitForActivePushQuery": True},
+        responses=[{"admin": {}}, _rows([1], [2], end=LIMITED)],
+    )
+    assert (found.status, found.reason) == ("passed", "")
+
+
+def test_a_windowed_table_forgets_what_its_retention_does_not_cover(result):
+    hours = 3_600_000
+    found = result(
+        statements=[SOURCE, WINDOWS, "SELECT windowstart, n FROM w WHERE k = 1;"],
+        inputs=[{**_row(1), "timestamp": hour * hours} for hour in (0, 1, 24)],
+        responses=[{"admin": {}}, {"admin": {}}, _rows([hours, 1], [24 * hours, 1])],
+    )
+    assert (found.status, found.reason) == ("passed", "")
+
+
+@pytest.mark.parametrize(("limit", "status"), [("-1", "passed"), ("1", "failed")])
+def test_a_refusal_of_a_server(result, limit, status):
+    found = result(
+        statements=[SOURCE, f"SELECT * FROM a LIMIT {limit};"],
+        expectedError={"message": "negative integers", "status": 400},
+    )
+    assert found.status == status
 
 
 def test_defects_end_the_case_only(result, monkeypatch):

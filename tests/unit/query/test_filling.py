@@ -30,6 +30,29 @@ def store(tmp_path):
     made.close()
 
 
+def test_what_is_being_put_or_committed_may_be_visible_already(store, monkeypatch):
+    filler, part = filling(store, Clock())
+    seen = []
+
+    def noting(name):
+        real = getattr(type(store), name)
+
+        def noted(self, *args):
+            seen.append((part.seen(), part.seen(committed=True)))
+            return real(self, *args)
+
+        monkeypatch.setattr(type(store), name, noted)
+
+    noting("put")
+    noting("commit")
+    filler.take({PLACE: {b"a": (b"a", b"1", 0)}}, {PLACE: 4})
+    assert seen == [(4, 0)]
+    filler.commit()
+    assert seen == [(4, 0), (4, 4)]
+    part.resume(0, 4)
+    assert (part.seen(), part.seen(committed=True)) == (4, 4)
+
+
 def filling(store, clock, *, goal=0, most_bytes=1_000_000, place=PLACE):
     filler = Filler(most_bytes, clock)
     part = Filled(place=place, store=store, commit_s=2.0)

@@ -38,6 +38,7 @@ class Kafka:
         self.bytes = 3
         self.readable = threading.Semaphore(0)
         self.failures: list[Exception] = []
+        self.gathered: list[float] = []
         self.failed = threading.Event()
 
     # admin
@@ -65,7 +66,8 @@ class Kafka:
     def assign(self, offsets):
         self.positions = dict(offsets)
 
-    def poll_last(self, timeout_s):
+    def poll_last(self, timeout_s, gather_s):
+        self.gathered.append(gather_s)
         if self.failures:
             raise self.failures.pop()
         if not self.readable.acquire(timeout=0.01):
@@ -87,7 +89,7 @@ class Kafka:
 @pytest.fixture
 def kafka(monkeypatch):
     found = Kafka()
-    monkeypatch.setattr(materialize, "Reader", lambda _settings: found)
+    monkeypatch.setattr(materialize, "Reader", lambda _settings, **_config: found)
     monkeypatch.setattr(materialize, "Admin", lambda _settings: found)
     monkeypatch.setattr(materialize, "_REST_S", 0.01)
     return found
@@ -158,6 +160,19 @@ def test_a_table_that_is_being_filled_says_how_much_it_lacks(kafka, follower, wo
     assert follower.missing(source) == 0
     kafka.ends["T", 1] = 9  # what comes later is news, not a lack
     assert follower.filled(source) is not None
+
+
+def test_only_what_follows_a_large_piece_is_waited_for(kafka, follower, world, monkeypatch):
+    monkeypatch.setattr(materialize, "_MANY", 1)
+    kafka.ends["T", 0] = 2
+    follower.start()
+    let(kafka, 1)
+    wanted = materialize._GATHER_S
+    while wanted not in kafka.gathered[:-2]:
+        time.sleep(0.01)
+    at = kafka.gathered.index(wanted)
+    assert set(kafka.gathered[:at]) == {0.0}
+    assert kafka.gathered[at + 1 : at + 3] == [0.0, 0.0]  # the poll between was in vain
 
 
 @pytest.mark.parametrize("error", [KeyError(("T", 1)), RuntimeError("x"), OSError(28, "full")])
@@ -405,3 +420,91 @@ def test_records_that_are_deleted_before_they_are_read(kafka, follower, world, c
     found = follower.await_table(source, {("T", 1): 7}, PATIENCE_S)
     assert keys(found) == [b"5", b"6"]
     assert [r.message for r in caplog.records] == ["materializer_rests", "store_rebuilt"]
+
+
+# --- several servers
+
+
+class Some(materialize.Everything):
+    """Keeps some partitions; those that are open until they are given up."""
+
+    def __init__(self, *places):
+        self.placed = set(places)
+        self.given_up = set()
+
+    def view(self):
+        return frozenset(self.placed), frozenset(self.given_up)
+
+    def keeps(self, topic, partition, home, *, is_open):
+        place = topic, partition
+        return place in self.placed or (is_open and place not in self.given_up)
+
+
+def until(fact):
+    deadline = time.monotonic() + PATIENCE_S
+    while not fact():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, tmp_path):
+    kafka.ends |= {("T", 0): 2, ("T", 1): 1}
+    some = Some(("T", 0))
+    running = Materializer(
+        None,
+        tmp_path / "stores",
+        Aside(tmp_path / "aside", lambda: 0),
+        Settings({"commit.interval.ms": "1"}),
+        holdings=some,
+    )
+    source = table(world, "T")
+    running.follow(world.engine.catalog)
+    running.start()
+    try:
+        let(kafka, 3)
+        found = running.await_table(source, {}, PATIENCE_S)
+        assert (list(found.parts), found.count) == ([0], 2)
+        assert running.of_home(str(source.created_by)).parts.keys() == {0}
+        some.placed = {("T", 1)}
+        let(kafka, 3)
+        until(lambda: running.filled(source) and set(running.table(source).parts) == {0, 1})
+        assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
+        some.given_up.add(("T", 0))
+        until(lambda: set(running.table(source).parts) == {1})
+        home = tmp_path / "stores" / str(source.created_by)
+        until(lambda: [each.name for each in home.iterdir()] == ["1"])
+    finally:
+        running.close()
+
+
+def test_what_an_earlier_placement_has_left_on_disk_is_deleted_once_it_is_given_up(
+    kafka, world, tmp_path
+):
+    kafka.ends |= {("T", 0): 2, ("T", 1): 1}
+    source, some = table(world, "T"), Some(("T", 1))
+    home = tmp_path / "stores" / str(source.created_by)
+    for name in ("0", "0.gone", "5.new"):
+        (home / name).mkdir(parents=True)
+    running = Materializer(
+        None,
+        tmp_path / "stores",
+        Aside(tmp_path / "aside", lambda: 0),
+        Settings({"commit.interval.ms": "1"}),
+        holdings=some,
+    )
+    running.follow(world.engine.catalog)
+    running.start()
+    try:
+        let(kafka, 3)
+        found = running.await_table(source, {}, PATIENCE_S)
+        assert list(found.parts) == [1]
+        assert running.held(found) == {0, 1, 5}
+        some.given_up.add(("T", 0))
+        until(lambda: running.held(found) == {1, 5})
+        assert {each.name for each in home.iterdir()} == {"1", "5.new"}
+        some.placed.add(("T", 0))  # it comes back, and is filled from its topic
+        let(kafka, 3)
+        until(lambda: running.filled(source) and set(running.table(source).parts) == {0, 1})
+        assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
+    finally:
+        running.close()

@@ -12,6 +12,7 @@ from ksql.engine.plan_queries import transient_plan
 from ksql.kafka.settings import KafkaSettings
 from ksql.plan.walk import sources
 from ksql.processors.bounded import TooMuchState
+from ksql.query.feed import TopicFeed
 from ksql.query.push import PushQuery, check_limit
 from ksql.query.scalable import is_scalable
 from tests.unit.world import World
@@ -41,15 +42,18 @@ class ListFeed:
     def hold(self, places):
         assert not places
 
-    def close(self):
+    def end(self):
         self._records.clear()
+
+    def close(self):
+        self.end()
 
 
 def windowed(key, start):
     return key.encode() + struct.pack(">q", start)
 
 
-def rows(monkeypatch, text, *records, keyed=False, **more):
+def rows(text, *records, keyed=False, **more):
     """What the query answers to ``(key, value)`` records, and how it ends."""
     world = World(SETUP)
     query = world.parse(text)
@@ -68,24 +72,30 @@ def rows(monkeypatch, text, *records, keyed=False, **more):
         )
         for offset, (key, value) in enumerate(records)
     ]
-    monkeypatch.setattr("ksql.query.push.Feed", lambda *_args: ListFeed(raw))
-    push = PushQuery(plan, world.engine.functions, None, {}, limit=query.limit, keyed=keyed, **more)
+    push = PushQuery(
+        plan,
+        world.engine.functions,
+        lambda: ListFeed(raw),
+        limit=query.limit,
+        keyed=keyed,
+        **more,
+    )
     found = [
         (*row.values, "gone") if row.tombstone else row.values for b in push.batches() for row in b
     ]
     return found, push.final_message
 
 
-def test_its_state_is_bounded(monkeypatch):
+def test_its_state_is_bounded():
     records = [(f"k{number}", {"A": number}) for number in range(500)]
     text = "SELECT A, COUNT(*) FROM S GROUP BY A EMIT CHANGES LIMIT 500;"
-    assert len(rows(monkeypatch, text, *records)[0]) == 500
+    assert len(rows(text, *records)[0]) == 500
     with pytest.raises(TooMuchState):
-        rows(monkeypatch, text, *records, state_bytes=20_000)
+        rows(text, *records, state_bytes=20_000)
 
 
 @pytest.mark.parametrize(("items", "asked"), [("A", 0), ("COUNT(*)", 1)])
-def test_only_one_with_state_asks_where_its_topics_end(monkeypatch, items, asked):
+def test_only_one_with_state_asks_where_its_topics_end(items, asked):
     asks = []
 
     def present():
@@ -93,7 +103,7 @@ def test_only_one_with_state_asks_where_its_topics_end(monkeypatch, items, asked
         return {("s", 0): 1}
 
     text = f"SELECT {items} FROM S EMIT CHANGES LIMIT 1;"
-    assert len(rows(monkeypatch, text, ("a", {"A": 1}), present=present)[0]) == 1
+    assert len(rows(text, ("a", {"A": 1}), present=present)[0]) == 1
     assert len(asks) == asked
 
 
@@ -113,8 +123,7 @@ def test_a_partition_whose_records_wait_is_read_on_when_they_are_taken():
     push = PushQuery(
         transient_plan("q", query, world.engine.context(world.settings)),
         world.engine.functions,
-        KafkaSettings(address),
-        {("s", 0): 0, ("s", 1): 0},
+        lambda: TopicFeed(KafkaSettings(address), {("s", 0): 0, ("s", 1): 0}),
         state_bytes=1_000_000,
         present=lambda: {("s", 0): 1_000, ("s", 1): 1},
     )
@@ -131,19 +140,19 @@ def test_a_partition_whose_records_wait_is_read_on_when_they_are_taken():
     push.close()
 
 
-def test_a_record_without_value_is_no_row_of_a_stream(monkeypatch):
+def test_a_record_without_value_is_no_row_of_a_stream():
     records = [("a", {"A": 1}), ("b", None), (None, {"A": 2}), ("c", {"A": 3})]
-    assert rows(monkeypatch, "SELECT * FROM S EMIT CHANGES LIMIT 3;", *records) == (
+    assert rows("SELECT * FROM S EMIT CHANGES LIMIT 3;", *records) == (
         [("a", 1), (None, 2), ("c", 3)],
         "Limit Reached",
     )
 
 
-def test_records_without_key_may_be_left_out(monkeypatch):
+def test_records_without_key_may_be_left_out():
     records = [(None, {"A": 2}), ("a", {"A": 1}), ("b", {})]
     text = "SELECT A FROM S EMIT CHANGES LIMIT 2;"
-    assert rows(monkeypatch, text, *records)[0] == [(2,), (1,)]
-    assert rows(monkeypatch, text, *records, keyed=True)[0] == [(1,), (None,)]
+    assert rows(text, *records)[0] == [(2,), (1,)]
+    assert rows(text, *records, keyed=True)[0] == [(1,), (None,)]
 
 
 @pytest.mark.parametrize(
@@ -183,9 +192,9 @@ def test_which_queries_are_scalable(text, settings, scalable):
         ("SELECT COUNT(*) FROM T EMIT CHANGES LIMIT 3;", [(1,), (2,), (1,)]),
     ],
 )  # fmt: skip
-def test_without_group_by_all_records_are_one_group(monkeypatch, text, expected):
+def test_without_group_by_all_records_are_one_group(text, expected):
     records = [("a", {"A": 2}), ("b", {}), ("a", None if " T " in text else {"A": 3})]
-    assert rows(monkeypatch, text, *records)[0] == expected
+    assert rows(text, *records)[0] == expected
 
 
 def test_a_limit_is_not_negative():
@@ -194,19 +203,19 @@ def test_a_limit_is_not_negative():
         check_limit(query)
 
 
-def test_a_table_says_which_rows_are_gone(monkeypatch):
+def test_a_table_says_which_rows_are_gone():
     records = [("a", {"A": 1}), ("a", None), ("b", {"A": None})]
-    assert rows(monkeypatch, "SELECT A, K FROM T EMIT CHANGES LIMIT 3;", *records) == (
+    assert rows("SELECT A, K FROM T EMIT CHANGES LIMIT 3;", *records) == (
         [(1, "a"), (None, "a", "gone"), (None, "b")],
         "Limit Reached",
     )
 
 
-def test_where_nobody_can_see_them_the_rows_that_are_gone_do_not_count(monkeypatch):
+def test_where_nobody_can_see_them_the_rows_that_are_gone_do_not_count():
     records = [("a", {"A": 1}), ("a", None), ("b", None), ("b", {"A": 2}), ("c", {"A": 3})]
     text = "SELECT A, K FROM T EMIT CHANGES LIMIT 2;"
     expected = [(1, "a"), (2, "b")], "Limit Reached"
-    assert rows(monkeypatch, text, *records, tombstones=False) == expected
+    assert rows(text, *records, tombstones=False) == expected
 
 
 @pytest.mark.parametrize(
@@ -218,9 +227,7 @@ def test_where_nobody_can_see_them_the_rows_that_are_gone_do_not_count(monkeypat
         ("A", [(1,), (None, "gone")]),
     ],
 )
-def test_a_window_that_is_gone_is_told_by_its_bounds(monkeypatch, items, expected):
+def test_a_window_that_is_gone_is_told_by_its_bounds(items, expected):
     key = windowed("a", 1000)
-    found, _ = rows(
-        monkeypatch, f"SELECT {items} FROM W EMIT CHANGES LIMIT 2;", (key, {"A": 1}), (key, None)
-    )
+    found, _ = rows(f"SELECT {items} FROM W EMIT CHANGES LIMIT 2;", (key, {"A": 1}), (key, None))
     assert found == expected

@@ -20,9 +20,8 @@ MEDIA = {"content-type": "application/vnd.schemaregistry.v1+json"}
 
 class Api:
     def __init__(self, url):
-        self.client = httpx.Client(
-            base_url=url, headers=MEDIA, verify=False
-        )  # no certificates to load
+        # no certificates to load; the machine may be busy
+        self.client = httpx.Client(base_url=url, headers=MEDIA, verify=False, timeout=60)
 
     def ask(self, method, path, body=None):
         data = None if body is None else json.dumps(body)

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
+from ksql.base.records import Written
 from ksql.engine.progress import CommandStatus
+from ksql.query.replicated import Caller
 from ksql.query.results import ResultRow, ResultStream, TextStream
+from ksql.replicas.standing import Standing
+from ksql.replicas.token import Token
 from ksql.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
 from ksql.statements.cluster import ClusterStatus, HostStatus, HostStoreLags
 from ksql.statements.entities import CurrentStatus, Entity
@@ -18,7 +22,10 @@ from ksql.types import model
 from ksql.types.schema import Column, Role
 
 if TYPE_CHECKING:  # what a fake does not have, its test gives it
+    import ssl
+
     from ksql.app.service import KsqlService
+    from ksql.cluster.members import Server
     from ksql.statements.inserts import RowWriter
 else:
     KsqlService = RowWriter = object
@@ -35,6 +42,7 @@ class FakeStream:
     columns: tuple[Column, ...] = COLUMNS
     query_id: str | None = "transient_S_1"
     ends_with: str | None = None
+    token: Callable[[], Token] | None = None
     final_message: str | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -89,6 +97,7 @@ class FakeRows(RowWriter):
     """Takes rows whose A is an integer and that have no Z."""
 
     service: FakeService
+    written: Written | None = None
 
     def begin(self, row: Mapping[str, Any]) -> FakeRows:
         if "Z" in row:
@@ -98,10 +107,11 @@ class FakeRows(RowWriter):
         if row["A"] < 0:
             raise ServerError("no broker")
         self.service.calls.append(("row", dict(row)))
-        return self
+        return FakeRows(self.service, Written("s", 0, row["A"]))
 
-    def wait(self) -> None:
-        """A row is there at once."""
+    def wait(self) -> Written | None:
+        """A row is there at once, before the offset that its A says."""
+        return self.written
 
 
 @dataclass
@@ -110,12 +120,35 @@ class FakeService(KsqlService):
 
     answer: Callable[[str], list[Entity]] | Sequence[Entity] | Exception = ()
     stream: Callable[[], ResultStream | TextStream] | Exception | None = None
+    ready_stream: ResultStream | Exception | None = None
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     tombstones: list[bool] = field(default_factory=list)
+    asked: Caller | None = None
+    token: Token | None = None
     healthy: bool = True
     start_error: Exception | None = None
     start_s: float = 0.0
     events: list[str] = field(default_factory=list)
+    again: bool = False
+    terminated: bool = False
+    credentials: str = ""
+    other: Server | None = None
+    scheme: str = "http"
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def standing_by(self) -> bool:
+        return self.other is not None
+
+    def elsewhere(self, *_asked: Any) -> Server | None:
+        return self.other
+
+    def has_charge(self, server: Server) -> bool:
+        return server == self.other
+
+    def in_charge(self) -> Server:
+        assert self.other is not None
+        return self.other
 
     def start(self) -> None:
         self.events.append("start")
@@ -132,7 +165,10 @@ class FakeService(KsqlService):
         properties: Mapping[str, str],
         variables: Mapping[str, str],
         command_sequence_number: int | None,
+        credentials: str = "",
+        token: Token | None = None,
     ) -> list[Entity]:
+        self.credentials, self.token = credentials, token
         self.calls.append((text, dict(properties), dict(variables), command_sequence_number))
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -148,7 +184,9 @@ class FakeService(KsqlService):
         variables: Mapping[str, str],
         *,
         tombstones: bool = True,
+        asked: Caller | None = None,
     ) -> ResultStream | TextStream:
+        self.asked = asked
         self.calls.append((text, dict(properties), dict(variables)))
         self.tombstones.append(tombstones)
         if isinstance(self.stream, Exception):
@@ -156,6 +194,13 @@ class FakeService(KsqlService):
         if self.stream is None:
             raise RequestFailed(KsqlError("no query"), text)
         return self.stream()
+
+    def at_once(
+        self, text: str, properties: Mapping[str, str], asked: Caller
+    ) -> ResultStream | None:
+        if isinstance(self.ready_stream, Exception):
+            raise self.ready_stream
+        return self.ready_stream
 
     def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
         self.calls.append(("inserts", target, dict(properties)))
@@ -189,6 +234,13 @@ class FakeService(KsqlService):
 
     def reported(self, host: str, lags: HostStoreLags) -> None:
         self.calls.append(("reported", host, lags))
+
+    def standings(self) -> dict[tuple[str, int], Standing]:
+        return {("CTAS_T_1", 0): Standing(state="RUNNING", role="ACTIVE", position=3)}
+
+    def holders(self, table: str, key: list[Any] | None) -> list[dict[str, Any]]:
+        place = {"partition": 0, "topic": "T", "query": "CTAS_T_1"}
+        return [{**place, "active": self.host, "standbys": []}]
 
     def statuses(self) -> Mapping[str, CommandStatus]:
         return {"stream/`S`/create": CommandStatus("SUCCESS", "Stream created")}

@@ -39,6 +39,14 @@ def test_a_heartbeat_is_noted() -> None:
     assert service.calls == [("heard", "10.0.0.7:8088")]
 
 
+def test_a_server_with_an_ipv6_address_has_the_name_that_the_others_know() -> None:
+    service = FakeService()
+    host = {"host": "fd00::7", "port": 8088}
+    ask(service, "POST", "/heartbeat", json={"hostInfo": host})
+    ask(service, "POST", "/lag", json={"ksqlHost": host, "hostStoreLags": LAGS})
+    assert [call[1] for call in service.calls] == ["[fd00::7]:8088"] * 2
+
+
 def test_lags_are_noted() -> None:
     service = FakeService()
     answer = ask(service, "POST", "/lag", json={"ksqlHost": HOST, "hostStoreLags": LAGS})

@@ -18,7 +18,12 @@ from tests.unit.server.fakes import FakeService, FakeStream, created, rows
 from tests.unit.server.schemas import check, check_answer, check_entity, description
 from tests.unit.server.web import ask
 
-HIDDEN = {("GET", "/ws/query")}
+HIDDEN = {
+    ("GET", "/ws/query"),
+    ("POST", "/stores/read"),
+    ("GET", "/stores/processed"),
+    ("GET", "/queries/reports"),
+}
 DATA = [rows((1, "a"))]
 BODIES: dict[str, Any] = {
     "/ksql": {"ksql": "CREATE;"},
@@ -30,7 +35,11 @@ BODIES: dict[str, Any] = {
     "/heartbeat": {"hostInfo": {"host": "h", "port": 1}},
     "/lag": {"ksqlHost": {"host": "h", "port": 1}, "hostStoreLags": {}},
 }
-PARAMETERS = {"{command_id}": "stream/%60S%60/create", "{name}": "auto.offset.reset"}
+PARAMETERS = {
+    "{command_id}": "stream/%60S%60/create",
+    "{name}": "auto.offset.reset",
+    "{table}": "T",
+}
 
 
 def service() -> FakeService:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ksql.replicas.token import TOKEN, Token
 from server.wire import DELIMITED, JSON
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask, serving
@@ -34,6 +35,24 @@ def test_each_row_is_acknowledged() -> None:
     assert acks(answer) == [{"status": "ok", "seq": 0}, {"status": "ok", "seq": 1}]
     assert rows == [{"A": 1}, {"A": 2, "B": Decimal("1.50")}]
     assert str(rows[1]["B"]) == "1.50"
+
+
+def test_a_request_about_tokens_learns_where_its_rows_are() -> None:
+    before = Token().with_({("other", 0): 3})
+    asking = {"target": "S", "requestProperties": {TOKEN: before.text()}}
+    text = json.dumps(asking).encode() + b'\n{"A":7}\n{"A":"x"}\n{"A":4}\n'
+    first, wrong, last = acks(insert(text)[0])
+    assert first["status"] == "ok"
+    assert Token.of(first["consistencyToken"]) == before.with_({("s", 0): 7})
+    assert (wrong["status"], "consistencyToken" in wrong) == ("error", False)
+    assert last == first | {"seq": 2}  # a token never names less
+    assert not any("consistencyToken" in each for each in acks(insert(TARGET + b'{"A":7}')[0]))
+
+
+def test_a_token_that_is_none_is_refused_before_any_row() -> None:
+    asking = {"target": "S", "requestProperties": {TOKEN: "x"}}
+    answer, rows = insert(json.dumps(asking).encode() + b'\n{"A":1}\n')
+    assert (answer.status_code, answer.json()["error_code"], rows) == (400, 40000, [])
 
 
 def test_acknowledgements_as_an_array() -> None:

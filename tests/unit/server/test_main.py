@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import socket
@@ -61,6 +62,39 @@ def test_a_signal_ends_queries_then_the_service() -> None:
             assert json.loads(list(lines)[-1])["error_code"] == 50303
         assert process.wait(10) == 0
         assert out.read() == "start stop\n"
+
+
+def test_a_server_that_was_replaced_ends_in_order_to_begin_anew() -> None:
+    class Replaced(FakeService):
+        def start(self) -> None:
+            super().start()
+            self.again = True
+            self.on_lost()
+
+    service = Replaced()
+    assert run_server({"listeners": "http://127.0.0.1:0"}, lambda _configuration: service)
+    assert service.events == ["start", "stop"]
+
+
+def test_what_a_started_server_is_made_of_is_no_garbage() -> None:
+    class Ending(FakeService):
+        frozen = 0
+
+        def start(self) -> None:
+            gc.unfreeze()
+
+        def addresses(self) -> dict[str, str]:
+            self.frozen = gc.get_freeze_count()
+            self.again = True
+            self.on_lost()
+            return {}
+
+    service = Ending()
+    try:
+        run_server({"listeners": "http://127.0.0.1:0"}, lambda _configuration: service)
+    finally:
+        gc.unfreeze()
+    assert service.frozen > 0
 
 
 PULLING = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import json
@@ -17,11 +18,13 @@ import httpx
 import pytest
 import trustme
 from fastapi import FastAPI
+from websockets.asyncio import client as asynchronous
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.query.results import ResultRow
+from ksql.replicas.token import TOKEN, Token
 from ksql.statements.answers import RequestFailed
 from ksql.web.hosting import HttpServer
 from ksql.web.sockets import listen
@@ -328,10 +331,21 @@ def test_over_tls(tmp_path: Path) -> None:
     app = create_app(FakeService(stream=lambda: FakeStream([DATA], "pull")))
     with hosted(app, server_context({KEYSTORE: str(path), TYPE: "PEM"})) as port:
         url = f"wss://localhost:{port}/ws/query?request={quote(json.dumps(REQUEST))}"
-        with connect(url, ssl=trusting, proxy=None) as web:
-            frames, code, _ = heard(web)
+        frames, code = asyncio.run(heard_over_tls(url, trusting))
     app.state.door.release()
     assert (len(frames), code) == (3, 1000)
+
+
+async def heard_over_tls(url: str, trusting: ssl.SSLContext) -> tuple[list[str], int]:
+    """What ``heard`` returns.
+
+    Not by the client with threads: it reads and writes one TLS connection in two threads, which
+    OpenSSL forbids, and then may wait for ever.
+    """
+    async with asyncio.timeout(30), asynchronous.connect(url, ssl=trusting, proxy=None) as web:
+        frames = [str(frame) async for frame in web]
+    assert web.close_code is not None
+    return frames, web.close_code
 
 
 def test_another_path_is_not_found() -> None:
@@ -355,3 +369,24 @@ def test_what_is_no_websocket_is_told_so() -> None:
         assert refused.value.response.status_code == 400
         with opened(place) as web:  # the server is well
             assert heard(web)[1] == 1003
+
+
+def test_a_query_about_tokens_ends_with_one() -> None:
+    seen, asking = Token().with_({("t", 0): 9}), Token().with_({("t", 0): 2})
+    service = FakeService(stream=lambda: FakeStream([DATA], "pull", token=lambda: seen))
+    request = {**REQUEST, "requestProperties": {TOKEN: asking.text()}}
+    with serving(service) as (place, _), opened(place, request) as web:
+        texts, code, _reason = heard(web)
+    assert json.loads(texts[-1]) == {"consistencyToken": {"consistencyToken": seen.text()}}
+    assert (len(texts), code) == (4, 1000)
+    assert service.asked is not None
+    assert service.asked.token == asking
+
+
+def test_a_token_that_is_none_is_refused() -> None:
+    service = FakeService(stream=lambda: FakeStream([DATA], "pull"))
+    request = {**REQUEST, "requestProperties": {TOKEN: "x"}}
+    with serving(service) as (place, _), opened(place, request) as web:
+        [text], code, _reason = heard(web)
+    assert (json.loads(text)["error_code"], code) == (40000, 1003)
+    assert service.calls == []

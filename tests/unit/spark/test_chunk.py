@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.processors.base import Record
+from ksql.processors.keyed import Keyed, Parts
 from ksql.spark.chunk import ChunkWriter, UnknownChunk, pack_records, unpack_chunks
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -106,3 +107,65 @@ def test_changes_leave_in_chunks_of_their_own(records, buckets, ports) -> None:
             kept = unpack_chunks(chunk for place, chunk in chunks if place == bucket)
             mine = [record for record in kept if record.port == port]
             assert [r for r in records if r in mine] == mine
+
+
+ROW = st.tuples(st.binary(max_size=4), st.integers(0, 4), LONGS, LONGS, LONGS, SCALARS, VALUES)
+MIXED = st.lists(
+    st.builds(
+        Keyed,
+        st.integers(0, 1),
+        st.integers(0, 1),
+        st.integers(0, 1),
+        st.none(),
+        st.lists(ROW, max_size=8),
+    )
+    | st.lists(RECORDS, max_size=4),
+    max_size=6,
+)
+
+
+@given(MIXED, st.integers(1, 5), st.booleans())
+def test_keyed_rows_leave_as_their_records_do(parts, buckets, laned) -> None:
+    records = [record for part in parts for record in part]
+    alone = ChunkWriter(buckets, 3, laned=laned)
+    expected = [*alone.add(records), *alone.finish()]
+    together = ChunkWriter(buckets, 3, laned=laned)
+    chunks = [*together.add(Parts(parts[:2])), *together.add(Parts(parts[2:]))]
+    chunks += together.finish()
+    for bucket in range(buckets):
+        mine, same = ([c for at, c in some if at == bucket] for some in (chunks, expected))
+        assert unpack_chunks(mine) == unpack_chunks(same)
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 3, 8])
+def test_keyed_rows_of_one_lane_go_to_its_bucket(buckets) -> None:
+    rows = [(bytes([n]), 5, n, n, n) for n in range(9)]
+    writer = ChunkWriter(buckets, 0, laned=True)
+    keyed = Keyed(1, 2, 3, 5, rows)
+    (chunk,) = [*writer.add(Parts([keyed])), *writer.finish()]
+    assert chunk[0] == 5 % buckets
+    assert unpack_chunks([chunk[1]]) == list(keyed)
+
+
+def test_full_chunks_of_keyed_rows_leave_at_once() -> None:
+    keyed = Keyed(0, 0, 0, 0, [(b"k", 0, n, n, n, n) for n in range(25_000)])
+    writer = ChunkWriter(1, 0)
+    early = [chunk for _, chunk in writer.add(Parts([keyed]))]
+    late = [chunk for _, chunk in writer.finish()]
+    assert (len(early), len(late)) == (2, 1)
+    assert unpack_chunks([*late, *early]) == list(keyed)
+
+
+@given(st.lists(RECORDS, min_size=1, max_size=12))
+def test_records_that_stand_for_several_survive_in_chunks_that_say_so(records) -> None:
+    laned = [record._replace(lane=place % 3) for place, record in enumerate(records)]
+    chunk = pack_records(laned, 0, 1, combined=True)
+    assert chunk[0] == 6
+    assert unpack_chunks([chunk]) == laned
+
+
+def test_a_writer_says_so() -> None:
+    for combined, version in ((True, 6), (False, 2)):
+        writer = ChunkWriter(2, sender=3, laned=True, combined=combined)
+        chunks = [*writer.add([Record(0, b"k", None, 1)]), *writer.finish()]
+        assert [chunk[0] for _, chunk in chunks] == [version]

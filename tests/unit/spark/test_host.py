@@ -20,6 +20,7 @@ class Numbering:
 
     stages = 2
     sink_topic = None
+    window_bytes = 0
     changes: frozenset[int] = frozenset()
     laned = False
 

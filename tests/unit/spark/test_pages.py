@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ksql.spark import pages
-from ksql.spark.pages import PagedStore, UnknownPage, page_of
+from ksql.spark.pages import PagedStore, UnknownPage, pages_of
 from tests.examples import examples
 
 
@@ -58,6 +58,16 @@ class PagesAreADict(RuleBasedStateMachine):
     def put_many(self, space: bytes, start: int, count: int, value: Any) -> None:
         for n in range(start, start + count):
             self.put(space, b"key%d" % n, value)
+
+    @rule(space=SPACES, values=st.dictionaries(KEYS, VALUES, max_size=20))
+    def put_all(self, space: bytes, values: dict[bytes, Any]) -> None:
+        self.store.put_all(space, values)
+        self.model.setdefault(space, {}).update(values)
+
+    @rule(space=SPACES, keys=st.lists(KEYS, unique=True, max_size=20))
+    def get_all(self, space: bytes, keys: list[bytes]) -> None:
+        held = self.model.get(space, {})
+        assert self.store.get_all(space, keys) == [held.get(key) for key in keys]
 
     @rule(space=SPACES, key=KEYS)
     def delete(self, space: bytes, key: bytes) -> None:
@@ -181,7 +191,7 @@ def test_a_newer_format_is_refused() -> None:
 
 @given(st.binary(max_size=12), st.integers(1, 300))
 def test_growing_moves_keys_only_to_new_pages(key: bytes, spread: int) -> None:
-    before, after = page_of(key, spread), page_of(key, spread + 1)
+    before, after = (pages_of([key], count)[key] for count in (spread, spread + 1))
     assert after in (before, spread)
 
 
@@ -189,6 +199,6 @@ def test_keys_of_one_bucket_spread_evenly() -> None:
     keys = [b"%d" % n for n in range(200_000)]
     counts = [0] * 48
     for key in (key for key in keys if crc32(key) % 16 == 3):
-        counts[page_of(key, 48)] += 1
+        counts[pages_of([key], 48)[key]] += 1
     # 48 pages of 64 slots: pages 0-15 have split, the others hold two slots
     assert max(counts) < 2.5 * min(counts)

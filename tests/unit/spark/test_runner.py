@@ -22,10 +22,11 @@ from ksql.engine.memory import MemoryLog
 from ksql.spark import lives
 from ksql.spark.checkpoint import CheckpointUnusable
 from ksql.spark.compile import shipment
-from ksql.spark.runner import SparkRunner, Surroundings
+from ksql.spark.runner import SparkRunner
 from ksql.spark.running import Hands, RunningQuery
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import RetryPolicy, State
+from ksql.spark.surroundings import Surroundings
 from ksql.spark.vetting import Vetting
 from tests.unit.world import World
 

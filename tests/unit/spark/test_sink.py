@@ -9,6 +9,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from ksql.base import lease
 from ksql.base.errors import QueryFailed
+from ksql.dataflow.murmur2 import partitions_of
 from ksql.kafka.producer import DeliveryFailed
 from ksql.processors.base import BadResult, Record
 from ksql.spark import sink
@@ -16,6 +17,7 @@ from ksql.spark.chunk import pack_records
 from ksql.spark.host import StageHost
 from ksql.spark.shipment import Shipment
 from ksql.spark.tasklog import TaskLog
+from ksql.types.windowed import window_key
 
 LARGE = b"x" * 100
 
@@ -82,6 +84,7 @@ class Failing:
 
     stages = 1
     sink_topic = "t"
+    window_bytes = 0
 
     def last_step(self, records, store, log):
         del records, store, log
@@ -181,3 +184,77 @@ def test_so_does_one_that_writes_exactly_once(monkeypatch, leased, point):
     with pytest.raises(lease.NotInCharge):
         task.write(RECORD) if point == "write" else task.close()
     assert transaction.done == (["sent"] if point == "close" else [])
+
+
+class Kept:
+    """A producer, or a transaction, that keeps what it was given."""
+
+    moved = 0
+
+    def __init__(self):
+        self.sent = []
+        self.places = []
+        self.asked = []
+
+    def partitions(self, topic):
+        self.asked.append(topic)
+        return 3
+
+    def send(self, topic, records, rejected, partition=None):
+        del rejected
+        some = [(topic, record) for record in records]
+        self.sent += some
+        self.places += [partition] * len(some)
+        return len(some)
+
+
+CHANGELOG = "_confluent-ksql-default_query_CST_T_1-t-changelog"
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(
+    ("topic", "headers"),
+    [("t", None), (CHANGELOG, [("ksql-changelog-version", b"\x01")])],
+)
+def test_the_records_of_a_changelog_state_their_version(monkeypatch, exact, topic, headers):
+    kept = Kept()
+    monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
+    monkeypatch.setattr(sink, "begin_batch", lambda *_: kept)
+    ship = shipment()
+    task = (
+        sink.TransactionSink(ship, topic, TaskLog(), "task", 1)
+        if exact
+        else sink.TaskSink(ship, topic, TaskLog())
+    )
+    task.write([(b"k", b"v", 1, None)])
+    assert kept.sent == [(topic, (b"k", b"v", 1, headers))]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_partition_of_a_windowed_key_is_that_of_the_key(monkeypatch, exact):
+    kept = Kept()
+    monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
+    monkeypatch.setattr(sink, "begin_batch", lambda *_: kept)
+    monkeypatch.setattr(sink, "batch_id", lambda: 1)
+    records = [
+        (window_key(b"k%d" % (n % 7), n * 1000), b"v", 1, None) for n in range(sink._AT_ONCE + 9)
+    ]
+    task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task", 8)
+    task.write(iter(records))
+    assert task.written == len(kept.sent) == len(records)
+    assert {record for _, record in kept.sent} == set(records)
+    keys = [record[0][:-8] for _, record in kept.sent]
+    assert kept.places == partitions_of(keys, 3)
+    assert set(kept.places) == {0, 1, 2}
+    assert kept.asked == ["t"]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_of_other_keys_the_client_chooses_it(monkeypatch, exact):
+    kept = Kept()
+    monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
+    monkeypatch.setattr(sink, "begin_batch", lambda *_: kept)
+    monkeypatch.setattr(sink, "batch_id", lambda: 1)
+    task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task")
+    task.write([(b"k", b"v", 1, None)])
+    assert (kept.places, kept.asked) == ([None], [])

@@ -10,7 +10,7 @@ from ksql.engine.progress import CommandStatus
 from ksql.local.driver import MemoryRunner
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
-from ksql.statements.execute import SandboxTopics
+from ksql.statements.execute import SandboxTopics, is_distributed, session
 from tests.unit.world import World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
@@ -192,3 +192,38 @@ def test_pretended_topics():
     topics.delete(["new", "s"])
     assert topics.describe("new") is topics.describe("s") is None
     assert set(world.topics.known) == {"s"}
+
+
+# --- through the command topic or not
+
+
+@pytest.mark.parametrize(
+    ("text", "distributed"),
+    [
+        (S, True),
+        ("SHOW STREAMS; DESCRIBE S;", False),
+        ("INSERT INTO S (K, A) VALUES ('k', 1);", False),
+        (f"SHOW STREAMS; {COPY}", True),
+        ("SET 'auto.offset.reset'='earliest'; SHOW QUERIES;", False),
+        ("DEFINE n = 'T'; CREATE TYPE ${n} AS STRUCT<A INT>;", True),
+        ("CREATE TYPE P AS STRUCT<A INT>; CREATE STREAM T (A P) WITH (KAFKA_TOPIC='t');", True),
+        ("TERMINATE CSAS_C_1;", True),
+        ("TERMINATE ALL;", True),
+        ("TERMINATE transient_S_1;", False),  # a push query of this server, or of none
+        ("EXPLAIN CSAS_C_1;", False),
+        ("SHOW WHATEVER;", False),  # whoever reads it refuses it
+        ("DROP STREAM S; SHOW WHATEVER;", True),
+    ],
+)
+def test_what_changes_something_is_for_the_server_in_charge(text, distributed):
+    world = World()
+    world.run(f"{S} {COPY}")
+    request = session(world.services, world.settings, {}, {})
+    assert is_distributed(text, request) is distributed
+    assert set(world.engine.catalog.sources) == {"S", "C"}
+
+
+def test_a_request_without_statements_is_refused_where_it_comes():
+    world = World()
+    with pytest.raises(RequestFailed):
+        is_distributed(" ", session(world.services, world.settings, {}, {}))

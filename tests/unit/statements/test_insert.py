@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.replicas.token import Token
+from ksql.statements import execute
 from ksql.statements.answers import RequestFailed
+from ksql.statements.entities import ConsistencyToken
 from tests.unit.world import World
 
 SETUP = """
@@ -123,3 +126,27 @@ def test_it_can_be_switched_off():
         World(SETUP).run(
             "INSERT INTO H (A) VALUES (1);", **{"ksql.insert.into.values.enabled": "false"}
         )
+
+
+def asked(text, token):
+    """The entities of a request about tokens."""
+    world = World(SETUP)
+    world.write("s", None, b"{}", 0)
+    return execute.run(text, world.services, world.settings, {}, {}, token)
+
+
+def test_a_request_about_tokens_gets_one_that_names_its_records():
+    before = Token().with_({("s", 0): 1, ("other", 2): 9})
+    two = "INSERT INTO S (A) VALUES (1); INSERT INTO T (ID) VALUES ('k');"
+    [found] = asked(two, before)
+    assert isinstance(found, ConsistencyToken)
+    assert Token.of(found.consistency_token) == before.with_({("s", 0): 2, ("t", 0): 1})
+    assert asked("SET 'auto.offset.reset' = 'latest';", before) == []
+
+
+def test_what_was_written_before_a_failure_is_named_too():
+    with pytest.raises(RequestFailed) as caught:
+        asked("INSERT INTO S (A) VALUES (1); INSERT INTO S (A) VALUES ('x');", Token())
+    [found] = caught.value.entities
+    assert isinstance(found, ConsistencyToken)
+    assert Token.of(found.consistency_token).places() == {("s", 0): 2}

@@ -133,7 +133,7 @@ def test_a_command(text, said):
         ('"paused":', '"rests":', "a model.PersistentQuery has no field 'rests'"),
         ('"sink":"Q4",', "", "a model.PersistentQuery lacks the field 'sink'"),
         ('"plan":"{', '"plan":"', "the stored plan is damaged"),
-        ('\\"version\\":2', '\\"version\\":4', "the plan has format 4"),
+        ('\\"version\\":2', '\\"version\\":5', "the plan has format 5"),
         ("nodes.Filter", "nodes.Sieve", "the tag 'nodes.Sieve' is not known"),
         ('\\"literals\\"', '\\"constants\\"', "a nodes.Fold has no field 'constants'"),
     ],

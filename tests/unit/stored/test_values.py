@@ -112,6 +112,7 @@ def test_a_table_on_disk_as_each_type(name, kind, tmp_path):
 EXCHANGED = [
     *((line, make.exchanged_records()) for line in read_lines(V1 / "exchange.jsonl")),
     *((line, make.exchanged_lanes()) for line in read_lines(V2 / "exchange.jsonl")),
+    *((line, make.exchanged_states()) for line in read_lines(V2 / "combined.jsonl")),
 ]
 
 
@@ -119,7 +120,7 @@ EXCHANGED = [
 def test_records_in_an_exchange(line, records):
     stored, expected = bytes.fromhex(line["stored"]), records[line["name"]]
     assert unpack_chunks([stored]) == expected
-    assert pack_records(expected, 5, 6, changes=line["name"] != "rows") == stored
+    assert pack_records(expected, 5, 6, **make.chunk_kind(line["name"])) == stored
 
 
 # --- records ------------------------------------------------------------------------------------
@@ -198,10 +199,15 @@ def test_the_right_to_write(place):
     assert found == lease.Entry(claim="c1", boot="b-1", until_s=12.5, until_ms=BASE_MS, lost=True)
     lease.write(place / "lease.json", "c1", 12.5, lost=True)
     written = json.loads((place / "lease.json").read_text("utf-8"))
-    assert list(written) == list(make.LEASE)
+    second = json.loads((V2 / "files" / "lease.json").read_text("utf-8"))
+    assert list(written) == list(second)
     assert {name: type(value) for name, value in written.items()} == {
-        name: type(value) for name, value in make.LEASE.items()
+        name: type(value) for name, value in second.items()
     }
+    found = lease.read(V2 / "files" / "lease.json")
+    assert found == lease.Entry(
+        claim="c1", boot="b-1", until_s=12.5, until_ms=BASE_MS, lost=True, written_s=4.5
+    )
 
 
 def test_where_a_query_begins(place, tmp_path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 from random import Random
 
@@ -112,7 +111,3 @@ def main(kind, layout, point, path):
         die_in_the_commit()
     filler.commit()
     die()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

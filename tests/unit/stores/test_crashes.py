@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +11,9 @@ from ksql.stores.base import StoredRow
 from ksql.stores.kinds import TYPES
 from ksql.types.windowed import kept_by
 from tests.unit.stores import fed
+from tests.unit.stores.aside import ended
 from tests.unit.stores.fed import FIRST, LAYOUTS, POINTS, SECOND, THIRD
 
-ROOT = Path(__file__).parents[3]
 BEHIND_FIRST, BEHIND_SECOND = len(FIRST), len(FIRST) + len(SECOND)
 REPLAYED = {
     ("txn_rocksdb", "open transaction"): 0,
@@ -39,15 +36,8 @@ CASES = [
 
 
 def killed(kind, layout, point, path):
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.unit.stores.fed", kind, layout, point, str(path)],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    code, raised = ended(path.parent, fed.main, kind, layout, point, path)
+    assert code == -signal.SIGKILL, raised
 
 
 def model(layout, *transactions):

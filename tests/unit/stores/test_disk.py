@@ -5,13 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ksql.stores import rocks, values
+from ksql.base.ids import Offset
+from ksql.stores import formats, values
 from ksql.stores.base import NewerStore, StoreBusy, Stored, StoreDamaged
+from ksql.stores.formats import FORMATS, Formats
 from ksql.stores.kinds import open_store
+from ksql.stores.ordered import Ordered
 from ksql.stores.rocks import destroy
 from ksql.stores.txn import TxnStore
 from tests.unit.stores.support import apply
@@ -81,6 +85,23 @@ def test_a_torn_log_gives_an_earlier_commit_whole(path, budget):
     assert {row.value for row in rows} == ({b"%d" % position} if position else set())
 
 
+def test_only_one_thread_at_a_time_sorts_an_open_batch(path, budget, monkeypatch):
+    store = TxnStore.open(path, budget)
+    sort, unlocked = Ordered.between, []
+
+    def between(self, lo, hi):
+        if not store._lock.locked():
+            unlocked.append((lo, hi))
+        return sort(self, lo, hi)
+
+    monkeypatch.setattr(Ordered, "between", between)
+    store.put([(b"a", b"1", 1)])
+    assert len(list(store.scan())) == 1
+    store.commit(Offset(1))
+    store.close()
+    assert unlocked == []
+
+
 @ON_DISK
 def test_readers_see_whole_commits_while_one_writes(kind, path, budget):
     store = open_store(kind, path, budget)
@@ -107,7 +128,8 @@ def test_readers_see_whole_commits_while_one_writes(kind, path, budget):
 
 @ON_DISK
 def test_a_newer_store_is_refused_and_left_alone(kind, path, budget, monkeypatch):
-    monkeypatch.setattr(rocks, "STORE_FORMAT", 2)
+    later = Formats({**FORMATS, 2: replace(FORMATS[1], number=2)}, {})
+    monkeypatch.setattr(formats, "KNOWN", later)
     store = open_store(kind, path, budget)
     apply(store, [(b"a", b"1", 1)], 1)
     store.close()

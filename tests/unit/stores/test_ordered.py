@@ -22,8 +22,9 @@ def test_new_keys_are_found_in_order(new):
     assert len(found.between(None, None)) == 500
     found.update(coalesced((b"%04d" % n, b"w", 2) for n in range(2 * new - 1, 0, -2)))
     found.update(coalesced([(b"0000", None, 3)]))
-    keys = [key for key, _, _ in found.between(None, None)]
+    keys = [key for key, _, _ in found.in_order()]
     assert keys == sorted(keys)
+    assert found.in_order() == found.between(None, None)
     assert len(keys) == len(found) == 500 + new
     assert found.between(b"0000", b"0002") == [(b"0000", None, 3), (b"0001", b"w", 2)]
 

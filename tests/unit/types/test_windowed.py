@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.types.windowed import WindowedKeys, kept_by, session_key, window_key
+from ksql.types.windowed import WindowedKeys, all_kept_by, kept_by, session_key, window_key
 
 TIMES = st.integers(0, 2**62)
 
@@ -36,3 +36,4 @@ def test_a_sessions_too(key, start, end):
 )
 def test_the_time_that_decides_how_long_a_window_is_kept(key, session, time):
     assert kept_by(key, session=session) == time
+    assert all_kept_by([key, key], session=session) == [time, time]

@@ -115,6 +115,12 @@ def test_settings_open_it_further():
     assert refusal(access, host="server", sec_fetch_site="cross-site") is not None
 
 
+def test_other_servers_may_use_the_name_that_it_advertises():
+    access = Access.of(Settings({"ksql.advertised.listener": "http://One.ksql.svc:8088"}))
+    assert access.refusal([(b"host", b"one.ksql.svc:8088")]) is None
+    assert access.refusal([(b"host", b"two.ksql.svc:8088")]) is not None
+
+
 def test_a_star_stands_for_all():
     every = {"access.control.allow.origin": "*", "ksql.allowed.hosts": "*"}
     access = Access.of(Settings(every))

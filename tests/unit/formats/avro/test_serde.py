@@ -363,6 +363,12 @@ def test_a_null_takes_the_default_of_a_field_that_must_have_a_value():
         (record(("V", {"type": "fixed", "name": "F", "size": 2})), model.BYTES, b"a", "do not fit"),
         (record(("V", ["null", "int"])), STRING, "x", "required field"),
         (record(("V", "int")), INT, "x", "Cannot write the row"),
+        (
+            record(("V", {"type": "map", "values": "int"})),
+            Map(STRING, INT),
+            {None: 1},
+            'null used as a key of the map "V"',
+        ),
     ],
 )
 def test_what_cannot_be_written(schema, type_, value, message):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -94,6 +95,89 @@ def test_reads(schema, text, type_, expected):
     assert c.same(reads(schema, text, column, wrapped=False), (expected,))
     assert reads(members(v=schema), "null", column) is None
     assert reads(members(v=schema), "{}", column) == (None,)
+
+
+ONE_OF = "io.confluent.connect.json.OneOf.field."
+CHOICE = {
+    "anyOf": [
+        {"type": "null"},
+        {"type": "integer"},
+        {"type": "string"},
+        {"type": "array", "items": DOUBLES},
+        members(a=INT32, b=INT32),
+        members(b=INT32, c=INT32, d=INT32),
+        {},
+    ]
+}
+CHOSEN = Struct(
+    (
+        Field(f"{ONE_OF}0".upper(), BIGINT),
+        Field(f"{ONE_OF}1".upper(), STRING),
+        Field(f"{ONE_OF}2".upper(), Array(STRING)),
+        Field(f"{ONE_OF}3".upper(), Struct((Field("A", STRING),))),
+        Field(f"{ONE_OF}4".upper(), Struct((Field("C", INT),))),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "index", "expected"),
+    [
+        ("5", 0, 5),
+        ('"x"', 1, "x"),
+        ("[1, null]", 2, ["1.0", None]),
+        ('{"a": 1}', 3, {"A": "1"}),
+        ('{"b": 1}', 3, {"A": None}),
+        ('{"b": 1, "c": 2}', 4, {"C": 2}),
+        ('{"z": 1}', 3, {"A": None}),
+    ],
+)
+def test_a_value_of_one_of_several_types_is_a_struct_with_a_member_for_each(text, index, expected):
+    names = [field.name for field in CHOSEN.fields]
+    wanted = {name: expected if at == index else None for at, name in enumerate(names)}
+    row = reads(members(v=CHOICE), f'{{"v": {text}}}', c.value("V", CHOSEN))
+    assert row == (wanted,)
+    assert reads(CHOICE, text, c.value("V", CHOSEN), wrapped=False) == (wanted,)
+
+
+def test_a_value_of_none_of_the_types():
+    with pytest.raises(
+        DecodeError, match=r"Did not find matching oneof field for data: true, path: \$\.v"
+    ):
+        reads(members(v=CHOICE), '{"v": true}', c.value("V", CHOSEN))
+    assert reads(members(v=CHOICE), '{"v": null}', c.value("V", CHOSEN)) == (None,)
+
+
+def test_the_types_of_a_choice_that_are_not_declared_are_told_apart_too():
+    only = Struct((Field(f"{ONE_OF}1".upper(), STRING), Field("OTHER", INT)))
+    read = partial(reads, members(v=CHOICE))
+    assert read('{"v": "x"}', c.value("V", only)) == ({only.fields[0].name: "x", "OTHER": None},)
+    assert read('{"v": 5}', c.value("V", only)) == ({only.fields[0].name: None, "OTHER": None},)
+
+
+def test_a_choice_is_written_as_the_member_that_is_there():
+    registry = MemoryRegistry()
+    text = members(v=CHOICE, w={"type": "array", "items": CHOICE}, x=INT32)
+    chosen = registry.register("x", Schema("JSON", json.dumps(text)))
+    names = [field.name for field in CHOSEN.fields]
+    nothing = dict.fromkeys(names)
+    columns = (c.value("v", CHOSEN), c.value("w", Array(CHOSEN)), c.value("x", INT))
+    serde = serde_for(Format("JSON_SR", schema_id=chosen), columns, "value", registry, "s")
+    items = [{**nothing, names[1]: "x"}, {**nothing, names[3]: {"A": "1"}}, nothing, None]
+    written = serde.encode(({**nothing, names[0]: 5}, items, 7))
+    assert written == framed(chosen) + b'{"v":5,"w":["x",{"A":"1"},null,null],"x":7}'
+    assert serde.decode(framed(chosen) + b'{"v":5,"w":["x",{"a":1}],"x":7}') == (
+        {**nothing, names[0]: 5},
+        items[:2],
+        7,
+    )
+
+
+def test_a_choice_as_a_type():
+    found = connect_type(json.dumps({"oneOf": [{"type": "string"}, DOUBLES]}))
+    assert sql_type(found, upper=False) == Struct(
+        (Field(f"{ONE_OF}0", STRING), Field(f"{ONE_OF}1", DOUBLE))
+    )
 
 
 def test_members_are_those_of_the_schema_in_any_case():
@@ -214,7 +298,6 @@ def test_references_to_other_subjects():
     ("schema", "reason"),
     [
         (members(a={"$ref": "#"}), "Recursive"),
-        ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, "Unions"),
         (members(a={}), "without a type"),
         ({"allOf": [INT32, DOUBLES]}, "allOf"),
         ({"type": "null"}, "type null"),

@@ -276,6 +276,12 @@ def test_what_cannot_be_written(name, type_, value):
     assert found.value.index == 1
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_map_has_no_null_among_its_keys(name):
+    with pytest.raises(EncodeError, match='null used as a key of the map "V"'):
+        serde_of(name, (c.value("V", Map(STRING, INT)),)).encode(({"a": 1, None: 2},))
+
+
 @pytest.mark.parametrize(
     ("column", "message"),
     [

@@ -1,0 +1,67 @@
+"""How far persistent queries are, asked of the server that runs them, and where topics end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.kafka.errors import UnknownTopic
+from ksql.query.following import NotFollowed
+from ksql.replicas.copies import Turned, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ksql.app.monitor import SparkMonitor
+    from ksql.cluster.members import Members
+    from ksql.kafka.admin import Admin
+    from ksql.replicas.peers import Peers
+    from ksql.replicas.token import Place
+    from ksql.statements.services import Offsets
+
+
+class AllEnds:
+    """Where topics end, also behind what is not committed yet; see ``ksql.query.following.Ends``.
+
+    A broker acknowledges a transaction before its records can be read as committed.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def __call__(self, topics: Iterable[str]) -> Mapping[Place, int]:
+        """Return the ends of those topics that there are."""
+        found: dict[Place, int] = {}
+        for topic in topics:
+            try:
+                found |= self._admin.end_offsets([topic], committed=False)
+            except UnknownTopic:
+                continue  # nothing is in it
+        return found
+
+
+class Progress:
+    """The offsets up to which queries have processed their sources; for any number of threads."""
+
+    def __init__(self, here: SparkMonitor, members: Members, peers: Peers) -> None:
+        self._here = here
+        self._members = members
+        self._peers = peers
+
+    def offsets(self, query_id: str, credentials: str) -> Offsets:
+        """Return those of one query; nothing while it has not finished a batch.
+
+        ``credentials``: those of the client, as the header Authorization has them.
+
+        Raises: NotFollowed if nobody can say it at the moment.
+        """
+        server = self._members.in_charge()
+        if server is None:
+            raise NotFollowed("no server is in charge of the service at the moment")
+        if server == self._members.me:
+            return self._here.committed(query_id)
+        try:
+            return self._peers.processed(server, query_id, credentials)
+        except Turned as turned:
+            raise NotFollowed(f"{server}, which is in charge, starts or ends") from turned
+        except Unreachable as problem:
+            raise NotFollowed(f"{server}, which is in charge: {problem}") from problem

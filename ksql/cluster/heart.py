@@ -1,0 +1,92 @@
+"""Heartbeats: each server reports to all others, again and again, that it lives.
+
+Source: KIP-535; ksqlDB developer guide, REST API, endpoint /heartbeat.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from ksql.cluster.members import Members, Server
+
+_TIMEOUT_S: Final = 1.0
+_END_S: Final = 3.0
+_AT_ONCE: Final = 16
+
+
+class Heart:
+    """Sends heartbeats to the other members until it is closed."""
+
+    def __init__(
+        self,
+        members: Members,
+        interval_s: float,
+        scheme: str = "http",
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        client: httpx.Client | None = None,
+        credentials: str = "",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """``credentials``: the header Authorization, where the servers ask for users.
+
+        ``tls``: the keys and the trust with which they speak https.
+        """
+        self._members = members
+        self._interval_s = interval_s
+        self._scheme = scheme
+        self._now_ms = now_ms
+        headers = {"authorization": credentials} if credentials else {}
+        self._client = client or httpx.Client(
+            timeout=_TIMEOUT_S, headers=headers, verify=tls or False, trust_env=False
+        )
+        self._closing = threading.Event()
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "heartbeat")
+        self._sending: dict[Server, Future[None]] = {}
+        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it; harmless when it was not started."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(_END_S)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        wait(self._sending.values(), _END_S)  # else their connections stay open
+        self._client.close()
+
+    def beat(self) -> list[Future[None]]:
+        """Send one heartbeat to each of the others at once; return those that are under way.
+
+        One that has not answered the last one yet keeps none from theirs, and hears the next.
+        """
+        me = self._members.me
+        body = {"hostInfo": {"host": me.host, "port": me.port}, "timestamp": self._now_ms()}
+        others = [server for server in self._members.alive() if server != me]
+        under_way = {each: sent for each, sent in self._sending.items() if not sent.done()}
+        for server in others:
+            if server not in under_way and not self._closing.is_set():
+                under_way[server] = self._pool.submit(self._send, server, body)
+        self._sending = under_way
+        return list(under_way.values())
+
+    def _send(self, server: Server, body: dict[str, object]) -> None:
+        """Send one heartbeat; a server that cannot be reached needs none."""
+        with contextlib.suppress(httpx.HTTPError, httpx.InvalidURL):
+            self._client.post(f"{self._scheme}://{server}/heartbeat", json=body)
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._interval_s):
+            self.beat()

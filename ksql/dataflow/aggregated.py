@@ -1,0 +1,198 @@
+"""From an aggregate's records to the sink's records in one generated loop.
+
+The other road makes a record of each result, then a row for the sink, then its key and its value.
+Here one loop folds and leaves the documents to be printed; a key is encoded once for all records
+of a call that have it. Both roads mean the same; only do the failures of two steps stand record by
+record in the log here, step by step there.
+
+It is for aggregates without window over a stream. Records with headers go the other road, and so
+does a call with a result that cannot be encoded: nothing is in the store until all is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import repeat
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from ksql.analysis import bound as b
+from ksql.base.codegen import indent, tuple_of
+from ksql.dataflow.fused import body_of, document_of
+from ksql.formats.table import EncodeError
+from ksql.processors import keys
+from ksql.processors.aggregate import AggregateProcessor
+from ksql.processors.folds import change, functions_of, log_failure, merging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from ksql.base.records import OutRecord, Row
+    from ksql.compile.compile import Body
+    from ksql.dataflow.arms import Code, Encoder
+    from ksql.dataflow.layout import Layout
+    from ksql.dataflow.stages import CompiledStage
+    from ksql.plan.nodes import Sink
+    from ksql.processors.base import LogError, Record, Store
+
+_LABEL = "Project"
+_LOOP = """\
+def run(records, {known}, log):
+    out_values, out_keys, out_times, missed = [], [], [], []
+    add_value, add_key, add_time = out_values.append, out_keys.append, out_times.append
+{lines}
+    return (out_values, out_keys, out_times), missed
+"""
+_EACH = "for _, k, r, t, _, _, _, _, _, _, _ in records:"
+_key = itemgetter(1)
+_row = itemgetter(2)
+_headers = itemgetter(7)
+Made = tuple[list[Any], list[bytes | None], list[int]]
+"""Documents, keys and times."""
+
+
+class _Writing:
+    """How the results of a stage are encoded; ``unpacks``: the loop reads the values of keys."""
+
+    def __init__(self, encoder: Encoder, *, unpacks: bool) -> None:
+        self._encoder = encoder
+        printing = encoder.values.printing
+        self._print = encoder.values.encode_many if printing is None else printing.finish
+        self._texts = encoder.keys.texts
+        self._unpacks = unpacks or not self._texts
+
+    def keys(
+        self, packed: Collection[bytes]
+    ) -> tuple[Iterable[bytes | None], Iterable[Row | None]]:
+        """The sink's keys for packed ones, and their values if the loop reads them.
+
+        Raises: EncodeError.
+        """
+        rows = list(map(tuple, keys.unpack_all(packed))) if self._unpacks else None
+        if self._texts:
+            return map(keys.text, packed), rows or repeat(None)
+        assert rows is not None  # noqa: S101 - they are unpacked for this
+        return self._encoder.keys.encode_many(self._encoder.key_rows(rows)), rows
+
+    def records(self, made: Made) -> list[OutRecord]:
+        """The records.
+
+        Raises: EncodeError.
+        """
+        values, found, times = made
+        return list(zip(found, self._print(values), times, repeat(None)))
+
+
+class Aggregated:
+    """The records that an aggregate writes."""
+
+    def __init__(
+        self, processor: AggregateProcessor, run: Callable[..., Any], writing: _Writing
+    ) -> None:
+        self._processor = processor
+        self._run = run
+        self._writing = writing
+
+    def records(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> list[OutRecord] | None:
+        """Return what follows from records in processing order; None if not all is ordinary."""
+        if any(map(_headers, records)) or None in map(_row, records):
+            return None
+        packed = dict.fromkeys(map(_key, records))
+        states = self._processor.states(packed, store)
+        try:
+            each = zip(states, *self._writing.keys(packed))  # noqa: B905 - may repeat
+            groups = dict(zip(packed, each, strict=True))
+            made, missed = self._run(records, groups, log)
+            out = self._writing.records(made)
+        except EncodeError:
+            return None
+        never = _always(missed, records)
+        kept = zip(packed, states, strict=True)
+        self._processor.keep(
+            {key: state for key, state in kept if key not in never} if never else dict(kept), store
+        )
+        return out
+
+
+def _always(missed: Sequence[bytes], records: Sequence[Record]) -> Collection[bytes]:
+    """The keys all of whose records have failed."""
+    if not missed:
+        return ()
+    counts = Counter(map(_key, records))
+    return {key for key, count in Counter(missed).items() if count == counts[key]}
+
+
+def aggregated(
+    cut: Layout, operator: CompiledStage, sink: Sink, encoder: Encoder, code: Code
+) -> Aggregated | None:
+    """The loop for a plan that ends with an aggregate; None if it needs the other road."""
+    exit_, arm, processor = cut.exit, cut.stages[-1].arms[0], operator.processor
+    flow, slots = exit_.flow, operator.slots
+    if not isinstance(processor, AggregateProcessor) or processor.windows is not None:
+        return None
+    if sink.timestamp or flow.entry.explosion or flow.wheres or arm.flow.table or exit_.rekeyed:
+        return None
+    names = flow.entry.shape.names[: len(arm.key)]
+    if _names(exit_.key) != names or any("step" in s.function.in_place for s in slots):
+        return None  # what is changed in place could not be taken back
+    results = [f"x{i}" if s.function.result else f"s[{1 + s.number}]" for i, s in enumerate(slots)]
+    cells = [*(f"w[{place}]" for place in range(len(names))), *results, "s[0]"]
+    body = body_of(cells, flow, exit_.value, code, row=tuple_of(cells))
+    made = [(i, s.number) for i, s in enumerate(slots) if s.function.result]
+    shown = [f"x{i} = result{i}(s[{1 + number}])" for i, number in made]
+    if shown:
+        shown = [*_guarded(shown, "w"), "    continue"]
+    emit, known = _emitted(body, encoder, "e", "s[0]")
+    lines, assigns = merging(slots) if processor.combined else change("step", slots)
+    time = "r[0]" if processor.combined else "t"
+    fold = [
+        "s, e, w = groups[k]",
+        *_guarded(lines or ["pass"], "r"),
+        "    missed.append(k)",
+        "    continue",
+        *assigns,
+        f"if {time} > s[0]:",
+        f"    s[0] = {time}",
+    ]
+    if processor.every_change:
+        text = [_EACH, *indent([*fold, *shown, *emit])]
+    else:
+        rest = ["if k in never:", "    continue", *shown, *emit]
+        text = [_EACH, *indent(fold), "never = always(missed, records)"]
+        text += ["for k, (s, e, w) in groups.items():", *indent(rest)]
+    known |= {**functions_of(slots), "failed_fold": log_failure, "always": _always}
+    run = _compiled(body, text, "groups", known)
+    unpacks = bool(shown) or body.reports or any(place < len(names) for place in body.columns)
+    return Aggregated(processor, run, _Writing(encoder, unpacks=unpacks))
+
+
+def _names(exprs: Sequence[b.Bound]) -> list[str | None]:
+    return [expr.name if isinstance(expr, b.Column) else None for expr in exprs]
+
+
+def _guarded(lines: Sequence[str], row: str) -> list[str]:
+    """The statements; if one fails it is logged with the row, and what follows there is done."""
+    return [
+        "try:",
+        *indent(lines),
+        "except Exception as error:",
+        f"    failed_fold(error, log, {row})",
+    ]
+
+
+def _emitted(body: Body, encoder: Encoder, key: str, time: str) -> tuple[list[str], dict[str, Any]]:
+    """Statements that give out a row with that key and time, and what they name."""
+    lines, document, known = document_of(body.values, encoder)
+    emit = [*lines, f"add_value({document})", f"add_key({key})", f"add_time({time})"]
+    return [*body.lines(["continue"], emit[0]), *emit[1:]], dict(known)
+
+
+def _compiled(
+    body: Body, lines: Sequence[str], names: str, known: Mapping[str, Any]
+) -> Callable[..., Any]:
+    text = _LOOP.format(known=names, lines="\n".join(indent(lines)))
+    source = [*body.code.prologue, *text.splitlines()]
+    run: Callable[..., Any] = body.executed(source, _LABEL, known)["run"]
+    return run

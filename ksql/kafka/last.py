@@ -1,0 +1,56 @@
+"""The last record of each key among messages: few calls for each message, most for survivors."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.kafka.admin import Offsets, Partition
+
+LastRecord = tuple[bytes, bytes | None, int]
+"""Key, value and timestamp."""
+
+LastRecords = dict["Partition", dict[bytes, LastRecord]]
+LastMessages = dict["Partition", dict[bytes | None, Message]]
+
+
+def take_last(got: Sequence[Message], positions: Offsets, found: LastMessages) -> None:
+    """Note the last message of each key by partition, and move the positions behind all of them.
+
+    ``got`` are records, in order within each partition, later than those that were found.
+    """
+    for place, run in _runs(got):
+        last: Any = run[-1].offset()
+        positions[place] = last + 1
+        keys: Any = map(Message.key, run)
+        found.setdefault(place, {}).update(zip(keys, run, strict=True))
+
+
+def contents(found: LastMessages) -> LastRecords:
+    """Return the records of these messages, none of those without a key."""
+    return {place: _contents(messages) for place, messages in found.items()}
+
+
+def _runs(got: Sequence[Message]) -> Iterator[tuple[Partition, Sequence[Message]]]:
+    """Yield messages of one partition that follow one another: the client hands over fetches."""
+    at = 0
+    places: Any = zip(map(Message.topic, got), map(Message.partition, got), strict=True)
+    for place, run in groupby(places):
+        size = sum(1 for _ in run)
+        yield place, got[at : at + size]
+        at += size
+
+
+def _contents(messages: dict[bytes | None, Message]) -> dict[bytes, LastRecord]:
+    messages.pop(None, None)
+    kept = messages.values()
+    keys: Any = messages
+    values: Any = map(Message.value, kept)
+    stamps: Any = map(Message.timestamp, kept)
+    times = [time for _, time in stamps]
+    return dict(zip(keys, zip(keys, values, times, strict=True), strict=True))

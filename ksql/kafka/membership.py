@@ -1,0 +1,95 @@
+"""A process as a member of a consumer group: there while it lives, seen by all others.
+
+Nothing is read: the group is only a list of the living, which Kafka keeps. A member that ends in
+order leaves at once; one that is killed or cut off, after the session's time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from ksql.kafka.logs import CLIENT_LOG
+
+if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
+
+    from ksql.kafka.settings import KafkaSettings
+
+_log = logging.getLogger(__name__)
+_SESSION_MS: Final = 6_000  # the least that brokers allow
+_BEAT_MS: Final = 1_000
+_TURN_S: Final = 1.0
+_CALL_S: Final = 3.0
+_END_S: Final = 5.0
+
+
+class GroupMember:
+    """One member under its name, and the names of all members; ``close`` leaves the group."""
+
+    def __init__(self, settings: KafkaSettings, group: str, topic: str, name: str) -> None:
+        """``topic`` exists, and is one that a member may be given to read."""
+        self._group = group
+        self._topic = topic
+        self._settings = settings
+        self._name = name
+        self._names: tuple[str, ...] = ()
+        self._told = False
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the members at the last look; empty before the first."""
+        return self._names
+
+    def start(self) -> None:
+        """Join the group, and look at it once a second from now on."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Leave the group; harmless when it was not joined."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(_END_S)
+
+    def _run(self) -> None:
+        more: dict[str, str | float | bool] = {
+            "group.id": self._group,
+            "client.id": self._name,
+            "session.timeout.ms": _SESSION_MS,
+            "heartbeat.interval.ms": _BEAT_MS,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "latest",
+        }
+        consumer = Consumer(self._settings.consumer(**more), logger=CLIENT_LOG)
+        try:
+            consumer.subscribe([self._topic], on_assign=_rest)
+            admin = AdminClient(self._settings.admin(), logger=CLIENT_LOG)
+            while not self._closing.is_set():
+                consumer.poll(0)
+                self._look(admin)
+                self._closing.wait(_TURN_S)
+        finally:
+            consumer.close()
+
+    def _look(self, admin: AdminClient) -> None:
+        try:
+            asked = admin.describe_consumer_groups([self._group], request_timeout=_CALL_S)
+            members = asked[self._group].result(_CALL_S).members
+        except (KafkaException, TimeoutError) as problem:  # the last look stands
+            if not self._told:  # once for each outage
+                _log.warning("members_not_seen", extra={"reason": str(problem)})
+            self._told = True
+            return
+        self._told = False
+        self._names = tuple(sorted({str(member.client_id) for member in members}))
+
+
+def _rest(consumer: Consumer, places: list[TopicPartition]) -> None:
+    consumer.assign(places)
+    consumer.pause(places)

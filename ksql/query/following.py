@@ -1,0 +1,189 @@
+"""Up to where a topic must have been read for an answer to hold all that a token names.
+
+A token names offsets of topics. Of such a topic itself that is the answer. The topic that a query
+writes holds what follows from them once the query has processed them: its position in its sources
+is taken behind its writes, so where its topic ends then is behind all of its results. So the way
+goes from the topic that is asked for up to those that the token names, query by query.
+
+What was found once holds for good and is remembered: a busy topic's end would else move on and on.
+An offset behind the end of its topic is of records that are gone, as the topic was deleted or made
+anew: it demands nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ksql.base.errors import KsqlError
+from ksql.catalog.catalog import Catalog
+from ksql.query.pull import TableNotReady
+from ksql.replicas.token import Place, Token, merged
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import PersistentQuery
+
+_REMEMBERED: Final = 1000
+
+Processed = Callable[[str, str], Mapping[str, Mapping[int, int]]]
+"""Up to which offsets a query has processed its sources for good, by topic and partition.
+
+It is called with the query's id and the client's credentials. May raise NotFollowed.
+"""
+
+
+class Ends(Protocol):
+    """Where topics end, also behind what is not committed yet."""
+
+    def __call__(self, topics: Iterable[str]) -> Mapping[Place, int]:
+        """Return the ends of those topics that there are."""
+
+
+class NotFollowed(Exception):
+    """A query has not processed yet what a token names."""
+
+
+class TokenNotReached(TableNotReady):
+    """The answer would lack what the client has seen already."""
+
+    code = 50301
+
+    def __init__(self, why: str, is_ready: Callable[[], bool], patience_s: float) -> None:
+        KsqlError.__init__(
+            self,
+            "Timed out while waiting until the answer holds all that the consistency token names",
+            detail=why,
+            hint="Try again in a moment; without the token the answer is of what is there now.",
+        )
+        self.is_ready = is_ready
+        self.patience_s = patience_s
+
+
+class Following:
+    """The ways from tokens to topics; for any number of threads."""
+
+    def __init__(self, catalog: Callable[[], Catalog], processed: Processed, ends: Ends) -> None:
+        self._catalog = catalog
+        self._processed = processed
+        self.ends = ends
+        self._seen: Catalog | None = None
+        self._found: OrderedDict[tuple[str, bytes], Mapping[Place, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def demands(
+        self,
+        topic: str,
+        token: Token,
+        here: Mapping[Place, int] | None = None,
+        credentials: str = "",
+    ) -> Mapping[Place, int]:
+        """Return the offsets up to which a topic must have been read; none if any will do.
+
+        ``here`` is how far this server has read it: so far it is there for certain.
+
+        Raises: NotFollowed, KsqlError.
+        """
+        if not token.positions:
+            return {}
+        catalog = self._catalog()
+        with self._lock:
+            if catalog is not self._seen:  # a topic of the same name may be another one
+                self._seen = catalog
+                self._found.clear()
+        return _Way(self, catalog, token, credentials).demands(topic, here or {})
+
+    def is_known(self, query_id: str) -> bool:
+        """Return whether there is such a persistent query."""
+        return query_id in self._catalog().queries
+
+    def processed(self, query_id: str, credentials: str) -> Mapping[str, Mapping[int, int]]:
+        """Return how far a query is.
+
+        Raises: NotFollowed.
+        """
+        return self._processed(query_id, credentials)
+
+    def known(self, topic: str, token: Token) -> Mapping[Place, int] | None:
+        """Return what was found before."""
+        with self._lock:
+            return self._found.get((topic, token.digest()))
+
+    def keep(self, catalog: Catalog, topic: str, token: Token, found: Mapping[Place, int]) -> None:
+        """Remember what was found, unless the catalog has changed since."""
+        with self._lock:
+            if catalog is not self._seen:
+                return
+            self._found[topic, token.digest()] = found
+            while len(self._found) > _REMEMBERED:
+                self._found.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The search for one token, for one client."""
+
+    following: Following
+    catalog: Catalog
+    token: Token
+    credentials: str
+
+    def demands(self, topic: str, here: Mapping[Place, int]) -> Mapping[Place, int]:
+        known = self.following.known(topic, self.token)
+        if known is not None:
+            return known
+        named = self._there(topic, here)
+        # a list: all that write it are to be looked at
+        waited = [self._waited(query, topic) for query in _writers(self.catalog, topic)]
+        found = merged((named, self.following.ends([topic]) if any(waited) else {}))
+        self.following.keep(self.catalog, topic, self.token, found)
+        return found
+
+    def _waited(self, query: PersistentQuery, sink: str) -> bool:
+        """Whether a query had to process anything; it has.
+
+        Raises: NotFollowed.
+        """
+        waited = False
+        for topic in sorted(_sources(self.catalog, query) - {sink}):
+            wanted = self.demands(topic, {})
+            if not wanted:
+                continue
+            waited = True
+            at = self.following.processed(query.id, self.credentials).get(topic, {})
+            for (_, partition), offset in sorted(wanted.items()):
+                if at.get(partition, 0) < offset:
+                    raise NotFollowed(
+                        f"the query {query.id} has processed partition {partition} of {topic} up "
+                        f"to the offset {at.get(partition, 0)}; {offset} is asked for"
+                    )
+        return waited
+
+    def _there(self, topic: str, here: Mapping[Place, int]) -> Mapping[Place, int]:
+        """Return the offsets that the token names of a topic, but for those behind its end."""
+        every = self.token.of_topic(topic)
+        named = {place: offset for place, offset in every.items() if offset}  # 0: of nothing
+        if all(offset <= here.get(place, 0) for place, offset in named.items()):
+            return named
+        ends = self.following.ends([topic])
+        return {place: offset for place, offset in named.items() if offset <= ends.get(place, -1)}
+
+
+def _writers(catalog: Catalog, topic: str) -> list[PersistentQuery]:
+    return [query for query in catalog.queries.values() if _sink(catalog, query) == topic]
+
+
+def _sink(catalog: Catalog, query: PersistentQuery) -> str:
+    """The topic that a query writes; that of a SOURCE TABLE is where its rows are kept."""
+    if query.sink:
+        found = catalog.sources.get(query.sink)
+        return "" if found is None else found.topic
+    kept = (each.materialization for each in catalog.sources.values())
+    return next((k.topic for k in kept if k is not None and k.query_id == query.id), "")
+
+
+def _sources(catalog: Catalog, query: PersistentQuery) -> set[str]:
+    found = (catalog.sources.get(name) for name in query.sources)
+    return {each.topic for each in found if each is not None}

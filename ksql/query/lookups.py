@@ -1,0 +1,177 @@
+"""Pull queries by key, planned once for all keys.
+
+Clients ask for one row after another with texts that differ in the key alone. A text that ends in
+``= <literal>;`` is taken apart there: what comes before the literal is read the same way whatever
+key follows it, so that the plan of the first such query serves those after it, as long as nothing
+that it was made of has changed.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ksql.analysis import bound as b
+from ksql.base.config import Settings
+from ksql.formats.table import FORMATS
+from ksql.query.access import ByKey, Windows
+from ksql.query.answers import Answer, compile_answer
+from ksql.query.ordering import SETTING
+from ksql.query.pull import PullQuery
+from ksql.query.storedtable import StoredTable, row_columns
+from ksql.types.model import BIGINT, INTEGER, STRING
+from ksql.types.schema import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ksql.functions.registry import Functions
+    from ksql.query.pull import BoundPull
+    from ksql.query.storedtable import Chunks
+    from ksql.stores.base import Rows
+    from ksql.syntax.parser import RawStatement
+
+_SPLIT: Final = re.compile(r"(.*=\s*)('(?:[^']|'')*'|0|[1-9][0-9]{0,8})\s*;\s*", re.DOTALL)
+_LONGEST: Final = 4_000
+_MOST: Final = 256
+
+
+class Asked(NamedTuple):
+    """A text that may be a look-up: the part before its last literal, and that literal."""
+
+    head: str
+    literal: str
+    value: str | int
+
+
+def asked(text: str) -> Asked | None:
+    """Take a text apart; None for one that is no look-up. Variables may stand anywhere in it."""
+    found = _SPLIT.fullmatch(text) if len(text) < _LONGEST and "${" not in text else None
+    if found is None:
+        return None
+    head, literal = found.groups()
+    is_text = literal.startswith("'")
+    return Asked(head, literal, literal[1:-1].replace("''", "'") if is_text else int(literal))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """A planned query for the row, or the windows, of one key; ``begin`` is where its text does.
+
+    ``plain``: at most one row is found, and its columns are those of the table: nothing is called.
+    """
+
+    begin: int
+    settings: Settings
+    table: StoredTable
+    place: int
+    windows: Windows
+    answer: Answer
+    columns: tuple[Column, ...]
+    plain: bool
+
+    def query(self, value: str | int, stores: Mapping[int, Rows], query_id: str) -> PullQuery:
+        """Return the query for that key."""
+        table, place = replace(self.table, stores=stores), self.place
+
+        def rows(closed: Callable[[], bool]) -> Chunks:
+            for chunk in table.rows(ByKey([(value,)], self.windows), closed):
+                yield [row for row in chunk if row[place] == value]
+
+        return PullQuery(
+            query_id=query_id,
+            columns=self.columns,
+            answer=self.answer,
+            rows=rows,
+            quick=self.table.source.window is None,
+        )
+
+
+def lookup_of(
+    wanted: Asked, raw: RawStatement, bound: BoundPull, functions: Functions, settings: Settings
+) -> Lookup | None:
+    """Return the plan for all keys of a bound query; None if its condition is anything else."""
+    *_, literal, _end = raw.words
+    if (literal.span.start, literal.text) != (len(wanted.head), wanted.literal):
+        return None  # the regular expression has misread it
+    access, meaning, source = bound.access, bound.meaning, bound.stored[0]
+    if not isinstance(access, ByKey) or meaning.grouping is not None or bound.relation.joins:
+        return None
+    formats = (source.key_format.name, source.value_format.name)
+    if len(source.schema.key) != 1 or any(FORMATS[name].kind for name in formats):
+        return None  # what a registry has may change
+    key = source.schema.key[0]
+    types = (STRING,) if isinstance(wanted.value, str) else (INTEGER, BIGINT)
+    match meaning.where:
+        case b.Compare("=", b.Column(name), b.Const(value)):
+            if name != key.name or key.type not in types or value != wanted.value:
+                return None
+        case _:
+            return None
+    names = list(row_columns(source))
+    return Lookup(
+        begin=raw.span.start,
+        settings=settings,
+        table=StoredTable.of(source, {}, None, bound.scattered),
+        place=names.index(key.name),
+        windows=access.windows,
+        answer=compile_answer(
+            replace(meaning, where=None),
+            names,
+            functions,
+            dict(settings.functions()),
+            settings.number(SETTING),
+        ),
+        columns=bound.columns,
+        plain=source.window is None
+        and all(isinstance(each.expr, b.Column) for each in meaning.outputs),
+    )
+
+
+class Lookups:
+    """The plans used last; for any number of threads.
+
+    ``made_of`` are the things whose change ends a plan: it is found with the very same ones only.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._kept: OrderedDict[object, tuple[tuple[Any, ...], Lookup]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(
+        self, wanted: Asked, properties: Mapping[str, str], made_of: tuple[Any, ...]
+    ) -> Lookup | None:
+        """Return the plan of such a query."""
+        key = _key(wanted, properties)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            if any(old is not new for old, new in zip(found[0], made_of, strict=True)):
+                del self._kept[key]
+                return None
+            self._kept.move_to_end(key)
+            return found[1]
+
+    def keep(
+        self,
+        wanted: Asked,
+        properties: Mapping[str, str],
+        made_of: tuple[Any, ...],
+        lookup: Lookup,
+    ) -> None:
+        """Keep a plan; the one that was not used for the longest time makes room."""
+        key = _key(wanted, properties)
+        with self._lock:
+            self._kept[key] = made_of, lookup
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+
+def _key(wanted: Asked, properties: Mapping[str, str]) -> object:
+    return wanted.head, type(wanted.value), frozenset(properties.items())

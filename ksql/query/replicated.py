@@ -1,0 +1,139 @@
+"""A table's partitions as one query reads them, from whichever servers hold them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ksql.query.storeroom import home_of
+from ksql.replicas.routed import Origins, RoutedRows
+from ksql.replicas.routing import Down, Route
+from ksql.replicas.standing import Allowed
+from ksql.replicas.token import Token
+
+if TYPE_CHECKING:
+    from ksql.catalog.model import DataSource
+    from ksql.cluster.members import Server
+    from ksql.query.materialize import Materializer
+    from ksql.replicas.copies import Copy
+    from ksql.replicas.holdings import Holdings
+    from ksql.replicas.peers import Peers
+    from ksql.stores.base import Rows
+
+READY_S: Final = 10.0
+_PAUSE_S: Final = 0.05
+
+
+class Others(Protocol):
+    """The other servers, as far as they are known beforehand."""
+
+    def silent(self, server: Server) -> str:
+        """Return why a server is not worth asking, or nothing."""
+
+    def lags(self, home: str, partition: int) -> Mapping[Server, int]:
+        """Return how many offsets servers' copies of a partition lack, as far as it is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """A client's demands on the copies that its request is answered from.
+
+    Attributes:
+        credentials: Its header Authorization; passed on to other servers.
+        info: Whether the answer is to say which copies it is of, and how far those were.
+        token: What the client has seen already; the answer holds it, and ends with a token of its
+            own. None for a request that is not about tokens.
+    """
+
+    credentials: str = ""
+    info: bool = False
+    token: Token | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """The terms of a query's reads, and the copies that it has read.
+
+    Attributes:
+        credentials: The client's, as the header Authorization has them; they are passed on.
+        at_least: The positions that copies must have reached, by topic and partition.
+        token: What the client has seen already, from which such positions follow.
+        patience_s: How long it waits for copies that cannot answer yet.
+    """
+
+    allowed: Allowed
+    committed: bool = False
+    credentials: str = ""
+    at_least: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    token: Token | None = None
+    origins: Origins = field(default_factory=Origins)
+    patience_s: float = READY_S
+
+
+class Replicas:
+    """The partitions of all tables, wherever they are; for any number of threads."""
+
+    def __init__(
+        self,
+        holdings: Holdings,
+        here: Copy,
+        peers: Peers,
+        tables: Materializer,
+        others: Others,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``here`` are the copies of this server."""
+        self._holdings = holdings
+        self._here = here
+        self._peers = peers
+        self._tables = tables
+        self._others = others
+        self._now_s = now_s
+
+    def is_alone(self) -> bool:
+        """Return whether all partitions are here for good: no other server lives."""
+        return self._holdings.placement().servers == (self._holdings.me,)
+
+    def rows(self, source: DataSource, partitions: int, reader: Reader) -> dict[int, Rows]:
+        """Return the rows of a table's partitions; nothing is asked yet."""
+        deadline = self._now_s() + reader.patience_s
+
+        def pause() -> bool:
+            self._tables.await_progress(_PAUSE_S)
+            return self._now_s() < deadline
+
+        def copy(server: Server) -> Copy:
+            if server == self._holdings.me:
+                return self._here
+            return self._peers.copy(server, reader.credentials)
+
+        def made(partition: int) -> RoutedRows:
+            return RoutedRows(
+                table=source.name,
+                topic=source.topic,
+                home=home_of(source),
+                partition=partition,
+                committed=reader.committed,
+                route=lambda: self._route(source, partition, reader),
+                copy=copy,
+                pause=pause,
+                origins=reader.origins,
+                named=reader.token is not None and bool(reader.token.positions),
+            )
+
+        return {partition: made(partition) for partition in range(partitions)}
+
+    def _route(self, source: DataSource, partition: int, reader: Reader) -> Route:
+        route = Route(
+            order=self._holdings.placement().order(source.topic, partition),
+            allowed=reader.allowed,
+            lags=self._others.lags(home_of(source), partition),
+            at_least=reader.at_least.get((source.topic, partition), 0),
+        )
+        for server in route.order:
+            why = self._others.silent(server)
+            if why and server != self._holdings.me:
+                route.note(server, Down(why))
+        return route

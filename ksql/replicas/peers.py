@@ -1,0 +1,248 @@
+"""Reads the copies of other servers over HTTP, through connections that are kept.
+
+A server that could not be reached is left alone for a moment: while it is down, each request would
+else wait for it anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote
+
+import httpx
+import orjson
+
+from ksql.base.errors import KsqlError
+from ksql.base.stored import NewerVersion
+from ksql.replicas import frames
+from ksql.replicas.asking import (
+    MEDIA,
+    PATH,
+    PROCESSED,
+    STANDINGS,
+    Ask,
+    processed_of,
+    standing_of,
+)
+from ksql.replicas.copies import Copy, Reading, Turned, Unreachable
+from ksql.replicas.standing import MISSING, Standing
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Generator, Iterator
+
+    from ksql.cluster.members import Server
+
+T = TypeVar("T")
+_CONNECT_S: Final = 1.0
+_LEFT_ALONE_S: Final = 0.5
+_KEPT: Final = 64
+_ERROR_BYTES: Final = 10_000
+_NOT_NOW: Final = (httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.NOT_FOUND)
+
+
+class Peers:
+    """The other servers; for any number of threads."""
+
+    def __init__(
+        self,
+        timeout_s: float,
+        *,
+        tls: ssl.SSLContext | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``timeout_s``: how long one may take to answer; with ``tls`` they speak it."""
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT)
+        self._client = httpx.Client(
+            timeout=_patience(timeout_s),
+            limits=limits,
+            verify=tls if tls is not None else False,
+            trust_env=False,
+        )
+        self._scheme = "http" if tls is None else "https"
+        self._now_s = now_s
+        self._down: dict[Server, tuple[float, str]] = {}
+        self._lock = threading.Lock()
+
+    def copy(self, server: Server, credentials: str = "") -> Copy:
+        """Return the copies of a server, read with these credentials (an Authorization header)."""
+        return _Remote(self, server, credentials)
+
+    def standings(self, server: Server, credentials: str = "") -> dict[tuple[str, int], Standing]:
+        """Return how far all copies of a server are, by query and partition.
+
+        Raises: Unreachable, Turned.
+        """
+        with self.exchange(server, "GET", STANDINGS, credentials) as response:
+            found = orjson.loads(response.read())
+        try:
+            return {
+                (query, int(partition)): standing_of(form)
+                for query, parts in found["standings"].items()
+                for partition, form in parts.items()
+            }
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Unreachable(f"its answer cannot be read: {error}") from error
+
+    def processed(
+        self, server: Server, query_id: str, credentials: str
+    ) -> dict[str, dict[int, int]]:
+        """Return how far a query that a server runs has processed its sources, by topic.
+
+        Raises: Unreachable, Turned.
+        """
+        path = f"{PROCESSED}?query={quote(query_id, safe='')}"
+        with self.exchange(server, "GET", path, credentials) as response:
+            data = response.read()
+        try:
+            return processed_of(orjson.loads(data))
+        except (ValueError, NewerVersion) as error:
+            raise Unreachable(f"its answer cannot be read: {error}") from error
+
+    def post(
+        self, server: Server, path: str, body: bytes, credentials: str, timeout_s: float
+    ) -> None:
+        """Send a message and wait until it has been taken.
+
+        Raises: Unreachable, Turned.
+        """
+        with self.exchange(server, "POST", path, credentials, body, timeout_s) as response:
+            response.read()
+
+    @contextlib.contextmanager
+    def exchange(
+        self,
+        server: Server,
+        method: str,
+        path: str,
+        credentials: str,
+        body: bytes | None = None,
+        timeout_s: float | None = None,
+    ) -> Iterator[httpx.Response]:
+        """Send a request; its answer has begun well, and is closed at the end.
+
+        Raises: Unreachable; Turned for a server that starts or ends, or does not know the path.
+        """
+        self._check(server)
+        headers = {"accept-encoding": "identity", "content-type": "application/json"}
+        if credentials:
+            headers["authorization"] = credentials
+        more: dict[str, Any] = {} if timeout_s is None else {"timeout": _patience(timeout_s)}
+        url = f"{self._scheme}://{server}{path}"
+        try:
+            with self._client.stream(
+                method, url, content=body, headers=headers, **more
+            ) as response:
+                if response.status_code in _NOT_NOW:
+                    raise Turned(MISSING)
+                if response.status_code != httpx.codes.OK:
+                    raise Unreachable(_refusal(response))
+                yield response
+        except httpx.HTTPError as error:
+            reason = _reason(error)
+            if not isinstance(error, httpx.ReadTimeout):
+                with self._lock:
+                    self._down[server] = self._now_s() + _LEFT_ALONE_S, reason
+            raise Unreachable(reason) from error
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def _check(self, server: Server) -> None:
+        with self._lock:
+            until, reason = self._down.get(server, (0.0, ""))
+            if self._now_s() < until:
+                raise Unreachable(reason)
+            self._down.pop(server, None)
+
+
+class _Remote(Copy):
+    """The copies of one other server."""
+
+    def __init__(self, peers: Peers, server: Server, credentials: str) -> None:
+        self._peers = peers
+        self._server = server
+        self._credentials = credentials
+
+    def read(self, ask: Ask) -> Reading:
+        """Begin a read there."""
+        found = self._frames(ask)
+        kind, data = next(found)
+        if kind != frames.HEAD:
+            raise Unreachable("its answer has no beginning")
+        fields = orjson.loads(data)
+        standing = standing_of(fields["standing"])
+        if not fields["accepted"]:
+            found.close()
+            raise Turned(standing)
+        ended = _Ended()
+        if ask.keys is not None:
+            answers = ended.of(found, frames.stored_answers)
+            return Reading(standing, answers=answers, seen=ended.seen)
+        return Reading(standing, rows=ended.of(found, frames.stored_rows), seen=ended.seen)
+
+    def _frames(self, ask: Ask) -> Any:
+        """The answer's frames; every failure on the way is the server's."""
+        body = orjson.dumps(ask.form())
+        try:
+            with self._peers.exchange(
+                self._server, "POST", PATH, self._credentials, body
+            ) as response:
+                if response.headers.get("content-type") != MEDIA:
+                    raise Unreachable("its answer is none of a store")
+                yield from frames.frames(response.iter_raw())
+        except KsqlError as error:
+            raise Unreachable(error.text()) from error
+
+
+def _patience(seconds: float) -> httpx.Timeout:
+    return httpx.Timeout(seconds, connect=min(_CONNECT_S, seconds))
+
+
+class _Ended:
+    """The end of an answer, once it has come."""
+
+    def __init__(self) -> None:
+        self._seen: int | None = None
+
+    def seen(self) -> int | None:
+        """Return what the end says; None before it."""
+        return self._seen
+
+    def of(
+        self, found: Generator[tuple[int, bytes]], read: Callable[[bytes], list[T]]
+    ) -> Iterator[list[T]]:
+        """Yield what the frames hold; keep what the last one says."""
+        with contextlib.closing(found):
+            for kind, data in found:
+                if kind == frames.END:
+                    self._seen = frames.end_of(data)
+                else:
+                    yield read(data)
+
+
+def _refusal(response: httpx.Response) -> str:
+    """Why a server did not answer well, as it says itself."""
+    text = b""
+    for piece in response.iter_raw():
+        text += piece
+        if len(text) > _ERROR_BYTES:
+            break
+    try:
+        return f"{response.status_code}: {orjson.loads(text)['message']}"
+    except (ValueError, KeyError, TypeError):
+        return f"it answered with the status {response.status_code}"
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    match error:
+        case httpx.ConnectTimeout() | httpx.ConnectError():
+            return "it cannot be reached"
+        case httpx.TimeoutException():
+            return "it did not answer in time"
+        case _:
+            return f"its connection broke ({type(error).__name__})"

@@ -1,0 +1,158 @@
+"""Which server is asked next for a partition, after what others have answered; pure.
+
+The active copy comes first. If it is not there yet, because the partition has just moved, the next
+copy that runs answers in its place. If its server does not answer, other copies may only if reads
+of standbys are allowed. At last come copies that are being restored, by least lag, within what is
+allowed of them.
+
+Source: KIP-535; ksqlDB's high availability for pull queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ksql.base.errors import KsqlError
+from ksql.cluster.members import Server
+from ksql.replicas.standing import Allowed, Standing, Terms
+
+_UNKNOWN_LAG = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A server that answered, and not with rows."""
+
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """A server that did not answer, or not to the end."""
+
+    reason: str
+
+
+Outcome = Refused | Down
+
+
+@dataclass(slots=True, kw_only=True)
+class Route:
+    """The way of one request to one partition; ``order`` begins with the active copy's server.
+
+    Attributes:
+        lags: What is known of the servers' lags beforehand, for the order of the copies.
+        at_least: The position that a copy must have reached.
+    """
+
+    order: Sequence[Server]
+    allowed: Allowed
+    lags: Mapping[Server, int] = field(default_factory=dict)
+    at_least: int = 0
+    outcomes: dict[Server, Outcome] = field(default_factory=dict)
+    _asked_again: set[Server] = field(default_factory=set)
+
+    def next(self) -> tuple[Server, Terms] | None:
+        """Return whom to ask, and on which terms; None if nobody is left."""
+        for rank, server in enumerate(self._sorted()):
+            outcome = self.outcomes.get(server)
+            if outcome is None:
+                terms = Terms(allowed=self.allowed, limited=rank > 0, at_least=self.at_least)
+                return server, terms
+            if rank == 0 and isinstance(outcome, Down) and not self.allowed.standby_reads:
+                return None
+        return self._restoring()
+
+    def note(self, server: Server, outcome: Outcome) -> None:
+        """Remember why a server has not answered."""
+        self.outcomes[server] = outcome
+
+    def is_waiting(self) -> bool:
+        """Return whether some server that could not answer now may do so soon.
+
+        Nobody waits for a server that does not answer: the client is to know at once.
+        """
+        blocked = isinstance(self.outcomes.get(self.order[0]), Down)
+        refused = any(isinstance(each, Refused) for each in self.outcomes.values())
+        return refused and not blocked
+
+    def is_behind(self) -> bool:
+        """Return whether some server refused for its position."""
+        found = (each for each in self.outcomes.values() if isinstance(each, Refused))
+        return any(self._lacks(each.standing) for each in found)
+
+    def reasons(self) -> dict[str, str]:
+        """Return why each server that was asked has not answered."""
+        return {
+            str(server): outcome.reason
+            if isinstance(outcome, Down)
+            else self._refusal(outcome.standing)
+            for server, outcome in self.outcomes.items()
+        }
+
+    def _lacks(self, standing: Standing) -> bool:
+        return standing.state != "MISSING" and standing.position < self.at_least
+
+    def _refusal(self, standing: Standing) -> str:
+        text = standing.text()
+        if not self._lacks(standing):
+            return text
+        return f"{text}; it is at the offset {standing.position}, {self.at_least} is asked for"
+
+    def _sorted(self) -> list[Server]:
+        """The active one's server, then the others by what is known of their lags."""
+        others = sorted(self.order[1:], key=lambda each: self.lags.get(each, _UNKNOWN_LAG))
+        return [*self.order[:1], *others]
+
+    def _restoring(self) -> tuple[Server, Terms] | None:
+        """The copy of least lag among those that refused because they do not run."""
+        if not self.allowed.restoring:
+            return None
+        terms = Terms(allowed=self.allowed, running=False, limited=True, at_least=self.at_least)
+        pool = self.order if self.allowed.standby_reads else self.order[:1]
+        found = [
+            (lag, server)
+            for server in pool
+            if server not in self._asked_again
+            and isinstance(outcome := self.outcomes.get(server), Refused)
+            and terms.accept(outcome.standing)
+            for lag in (outcome.standing.offset_lag,)
+        ]
+        if not found:
+            return None
+        _, server = min(found, key=lambda each: _UNKNOWN_LAG if each[0] is None else each[0])
+        self._asked_again.add(server)
+        return server, terms
+
+
+class NoReplica(KsqlError):
+    """No server may or can answer for a partition."""
+
+    code = 50302
+    fact = (
+        "Unable to execute pull query: no server can answer for partition {partition} of {table}. "
+        "All nodes are dead or exceed the maximum allowed lag."
+    )
+    advice = (
+        "Try again in a moment, or allow copies that may be behind: "
+        "ksql.query.pull.enable.standby.reads, ksql.query.pull.max.allowed.offset.lag."
+    )
+
+    def __init__(self, table: str, partition: int, reasons: Mapping[str, str]) -> None:
+        super().__init__(
+            self.fact.format(partition=partition, table=table),
+            detail="; ".join(f"{host}: {reason}" for host, reason in sorted(reasons.items())),
+            hint=self.advice,
+        )
+
+
+class TokenBehind(NoReplica):
+    """No copy has followed yet as far as a consistency token asks."""
+
+    code = 50301
+    fact = (
+        "Timed out while waiting until the answer holds all that the consistency token names: "
+        "no server can answer for partition {partition} of {table}."
+    )
+    advice = "Try again in a moment; without the token the answer is of what is there now."

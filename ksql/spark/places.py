@@ -1,0 +1,52 @@
+"""The partitions of windowed results: that of the key without its window, as Kafka Streams has it.
+
+Kafka's client hashes the whole key, so that of these records the partition is given to it. A key's
+partition is found once while it is remembered.
+
+Source: Kafka Streams' ``WindowedStreamPartitioner``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from ksql.dataflow.murmur2 import partitions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ksql.base.records import OutRecord
+
+ANYWHERE: Final = -1
+"""Kafka's client chooses the partition: by the whole key, or any for a record without one."""
+_MOST: Final = 100_000
+
+
+class Places:
+    """The partitions of a topic with so many; the last ``window_bytes`` of a key do not count."""
+
+    def __init__(self, count: int, window_bytes: int) -> None:
+        self._count = count
+        self._window_bytes = window_bytes
+        self._known: dict[bytes, int] = {}
+
+    def sorted_out(self, records: Iterable[OutRecord]) -> Mapping[int, list[OutRecord]]:
+        """Return the records by their partition, in their order."""
+        end, records = -self._window_bytes, list(records)
+        keys = [b"" if record[0] is None else record[0][:end] for record in records]
+        self._learn(keys)
+        known = self._known
+        out: defaultdict[int, list[OutRecord]] = defaultdict(list)
+        for key, record in zip(keys, records, strict=True):
+            out[ANYWHERE if record[0] is None else known[key]].append(record)
+        return out
+
+    def _learn(self, keys: Iterable[bytes]) -> None:
+        known = self._known
+        new = [key for key in dict.fromkeys(keys) if key not in known]
+        if len(known) + len(new) > _MOST:
+            known.clear()
+            new = list(dict.fromkeys(keys))
+        if new:
+            known.update(zip(new, partitions_of(new, self._count), strict=True))

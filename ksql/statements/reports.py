@@ -1,0 +1,118 @@
+"""The report of a server on its queries, for the other servers of the service.
+
+The form has a version; a server reads only those that it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from ksql.base import stored
+from ksql.plan import codec
+from ksql.statements.entities import UpgradeReport
+from ksql.statements.services import QueryHealth, RunningPush
+
+if TYPE_CHECKING:
+    from ksql.base.ids import QueryId
+    from ksql.functions.registry import Functions
+    from ksql.statements.services import Services
+
+VERSION: Final = 1
+PATH: Final = "/queries/reports"
+QUERY: Final = "query"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryDetails:
+    """The facts of a query that are dearer than its health; see ``Monitor``."""
+
+    skipped: int = 0
+    committed: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    application: str = ""
+    upgrade: UpgradeReport | None = None
+    spark_plan: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushReport:
+    """A push query: its text, and its plan as it is stored."""
+
+    text: str
+    plan: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostReport:
+    """The queries of a server by their ids, those that were asked for in detail, and the pushes."""
+
+    health: Mapping[str, QueryHealth] = field(default_factory=dict)
+    details: Mapping[str, QueryDetails] = field(default_factory=dict)
+    pushes: Sequence[PushReport] = ()
+
+    def running(self, functions: Functions, host: str) -> list[RunningPush]:
+        """Return the push queries as those of a server.
+
+        Raises: UnreadablePlan.
+        """
+        return [
+            RunningPush(each.text, codec.loads(each.plan, functions), host) for each in self.pushes
+        ]
+
+
+def report(services: Services, queries: Sequence[str]) -> HostReport:
+    """Return this server's report: the details of those queries or, without any, all in short."""
+    known = services.engine.catalog.queries
+    if queries:
+        asked = [query_id for query_id in known if query_id in queries]
+        return HostReport(
+            health={query_id: services.monitor.health(query_id) for query_id in asked},
+            details={query_id: details(services, query_id) for query_id in asked},
+        )
+    return HostReport(
+        health={query_id: services.monitor.health(query_id) for query_id in known},
+        pushes=[
+            PushReport(text=each.text, plan=codec.dumps(each.plan)) for each in services.pushes()
+        ],
+    )
+
+
+def details(services: Services, query_id: QueryId) -> QueryDetails:
+    """Return what this server knows of a query."""
+    monitor = services.monitor
+    return QueryDetails(
+        skipped=monitor.skipped(query_id),
+        committed=monitor.committed(query_id),
+        application=monitor.application(query_id),
+        upgrade=services.last_upgrade(query_id),
+        spark_plan=monitor.spark_plan(query_id),
+    )
+
+
+@cache
+def _adapter() -> TypeAdapter[HostReport]:
+    return TypeAdapter(HostReport)
+
+
+def form(found: HostReport) -> bytes:
+    """Return a report as it is sent."""
+    plain = _adapter().dump_python(found, mode="json")
+    return orjson.dumps({"version": VERSION, "report": plain}, option=orjson.OPT_NON_STR_KEYS)
+
+
+def of_form(data: bytes) -> HostReport:
+    """Return the report of a form.
+
+    Raises: ValueError, NewerVersion.
+    """
+    found = stored.parse(data)
+    stored.version_of(found, VERSION)
+    try:
+        return _adapter().validate_python(found.get("report"))
+    except ValidationError as error:
+        raise ValueError(f"{error.error_count()} of its fields cannot be read") from error

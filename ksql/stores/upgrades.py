@@ -1,0 +1,269 @@
+"""How stores of earlier formats are opened: the modes of ``ksql.upgrade.mode``.
+
+| mode | until the copy is whole | then |
+|---|---|---|
+| ``offline`` | the table waits | the copy takes the store's place |
+| ``in_place`` | the old store serves | it serves on; the copy takes its place at the next start |
+| ``roll_over`` | as ``offline``; the older servers serve | as ``offline``, when they have gone |
+
+A whole copy that is found at a start takes its store's place in each mode; one that is not whole
+is continued. Copies are made in slices by the thread that writes the stores, one store after the
+other.
+
+Source: KIP-258, upgrade paths.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from ksql.base.errors import KsqlError
+from ksql.stores import formats
+from ksql.stores.base import OlderStore, Store, StoreDamaged
+from ksql.stores.kinds import StoreType, open_store
+from ksql.stores.places import copy_of, discard_copy, settle, swap
+from ksql.stores.rocks import StoreBudget, destroy
+from ksql.stores.upgrading import Upgrading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_log = logging.getLogger(__name__)
+
+SETTING: Final = "ksql.upgrade.mode"
+UpgradeMode = Literal["offline", "in_place", "roll_over"]
+_LOGGED_PERCENT: Final = 10
+_UNSURE: Final = "its rows are of no certain offset, as its server did not end in order"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeState:
+    """How far the upgrade of one store is; ``failure`` is why it was given up."""
+
+    store: Path
+    whole: bool
+    done: int
+    rows: int
+    failure: str
+
+    @property
+    def percent(self) -> int:
+        """How much is copied; RocksDB knows the number of rows by a guess only."""
+        return 100 if self.whole else min(99, 100 * self.done // max(self.rows, 1))
+
+    def __str__(self) -> str:
+        """Return it as one line shows it."""
+        if self.failure:
+            return f"partition {self.store.name} given up ({self.failure})"
+        return f"partition {self.store.name} {self.percent}%"
+
+
+def free_bytes(path: Path) -> int:
+    """Return how much room there is on the disk of a directory."""
+    return shutil.disk_usage(path).free
+
+
+class Upgrades:
+    """Opens stores of any format, and copies those of earlier ones; for the stores' writer."""
+
+    def __init__(
+        self,
+        mode: UpgradeMode,
+        budget: StoreBudget,
+        free: Callable[[Path], int] = free_bytes,
+    ) -> None:
+        """``free`` returns the room on the disk of a directory."""
+        self._mode = mode
+        self._budget = budget
+        self._free = free
+        self._running: dict[Path, Upgrading] = {}
+        self._failed: dict[Path, str] = {}
+        self._begun: set[Path] = set()
+        self._logged: dict[Path, int] = {}
+
+    def open(self, kind: StoreType, path: Path) -> Store | None:
+        """Open a store, in the newest format or as one that is being upgraded.
+
+        Returns: None while its upgrade comes first; ``work`` continues it.
+        Raises: NewerStore, StoreBusy, StoreDamaged, StoreFailed.
+        """
+        if path in self._running:
+            return self._waited(kind, path)
+        settle(path)
+        try:
+            store = open_store(kind, path, self._budget)
+        except OlderStore:
+            return self._older(kind, path)
+        except StoreDamaged:
+            if self._promoted(path):
+                return open_store(kind, path, self._budget)
+            raise
+        discard_copy(path)
+        self._failed.pop(path, None)
+        return store
+
+    def work(self) -> bool:
+        """Copy a slice of one store; return whether a store that was waited for has an outcome."""
+        for path, each in self._running.items():
+            if not (each.whole or each.given_up):
+                each.step()
+                self._report(path, each)
+                return self._mode != "in_place" and bool(each.whole or each.given_up)
+        return False
+
+    @property
+    def busy(self) -> bool:
+        """Whether rows are left to copy."""
+        return any(not (each.whole or each.given_up) for each in self._running.values())
+
+    def rescued(self, path: Path) -> bool:
+        """Put the whole copy of a damaged store in its place; False if there is none."""
+        found = self._running.get(path)
+        if found is None or not found.whole:
+            return False
+        self._swap(path)
+        return True
+
+    def leave(self, path: Path) -> None:
+        """Close a store that is being upgraded; its copy stays, and is continued later."""
+        self._failed.pop(path, None)
+        found = self._running.pop(path, None)
+        if found is not None:
+            _closed(found)
+
+    def places(self) -> list[Path]:
+        """Return the stores whose upgrade is not at its end."""
+        return [*self._running, *self._failed]
+
+    def states(self) -> list[UpgradeState]:
+        """Return how far each upgrade is; for any thread."""
+        found = [
+            UpgradeState(
+                store=path,
+                whole=each.whole,
+                done=each.done,
+                rows=each.rows,
+                failure=each.given_up,
+            )
+            for path, each in list(self._running.items())
+        ]
+        failed = [
+            UpgradeState(store=path, whole=False, done=0, rows=0, failure=reason)
+            for path, reason in list(self._failed.items())
+        ]
+        return found + failed
+
+    def _older(self, kind: StoreType, path: Path) -> Store | None:
+        """Begin the upgrade of a store, or continue it, or end it."""
+        found = Upgrading.open(path, self._budget, hindrance=self._hindrance(path))
+        if found is None:
+            _log.warning("store_begins_anew", extra={"store": str(path), "reason": _UNSURE})
+            discard_copy(path)
+            destroy(path)
+            return open_store(kind, path, self._budget)
+        self._running[path] = found
+        if found.whole and path not in self._begun:
+            self._swap(path)
+            return open_store(kind, path, self._budget)
+        self._failed.pop(path, None)
+        self._logged[path] = 0
+        self._report(path, found)
+        if self._mode != "in_place":
+            return self._waited(kind, path)
+        self._begun.add(path)
+        return found
+
+    def _waited(self, kind: StoreType, path: Path) -> Store | None:
+        """Return the store that was waited for, if there is an outcome.
+
+        Raises: StoreDamaged: it can only be filled anew.
+        """
+        found = self._running[path]
+        if found.whole:
+            self._swap(path)
+            return open_store(kind, path, self._budget)
+        if not found.given_up:
+            return None
+        self.leave(path)
+        if found.damage:
+            raise StoreDamaged(str(path), found.damage)
+        self._failed[path] = found.given_up
+        return None
+
+    def _swap(self, path: Path) -> None:
+        found = self._running[path]
+        found.finish()
+        swap(path)
+        self._say("store_upgraded", path, found)
+        del self._running[path]
+
+    def _promoted(self, path: Path) -> bool:
+        """Put a whole copy in the place of a store that cannot be opened."""
+        whole = self._has_whole_copy(path)
+        if whole:
+            swap(path)
+        else:
+            discard_copy(path)
+        return whole
+
+    def _has_whole_copy(self, path: Path) -> bool:
+        if not copy_of(path).exists():
+            return False
+        try:
+            return Upgrading.is_whole(path, self._budget)
+        except KsqlError:
+            return False
+
+    def _hindrance(self, path: Path) -> str:
+        """Return why no copy can be made; nothing if it is made, or need not be."""
+        lacks = self._lacks_room(path)
+        return "" if lacks and self._has_whole_copy(path) else lacks
+
+    def _lacks_room(self, path: Path) -> str:
+        """Return why a copy would fill the disk; or nothing."""
+        copied = _size(copy_of(path)) if copy_of(path).exists() else 0
+        needed, free = _size(path) - copied, self._free(path)
+        if needed <= free:
+            return ""
+        return f"the copy of the store {path} needs {needed} more bytes, {free} are free"
+
+    def _report(self, path: Path, found: Upgrading) -> None:
+        if found.given_up:
+            self._say("store_upgrade_given_up", path, found, reason=found.given_up)
+        elif found.whole:
+            self._say("store_upgrade_whole", path, found)
+        elif not found.done:
+            self._say("store_upgrade_begins", path, found)
+        else:
+            percent = 100 * found.done // max(found.rows, 1)
+            if percent // _LOGGED_PERCENT > self._logged[path] // _LOGGED_PERCENT:
+                self._logged[path] = percent
+                self._say("store_upgrade", path, found)
+
+    def _say(self, event: str, path: Path, found: Upgrading, **more: str) -> None:
+        about = {
+            "store": str(path),
+            "mode": self._mode,
+            "found": found.found,
+            "wanted": formats.KNOWN.newest,
+            "done": found.done,
+            "about": found.rows,
+        }
+        level = logging.INFO if event == "store_upgrade" else logging.WARNING
+        _log.log(level, event, extra=about | more)
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+
+
+def _closed(store: Store) -> None:
+    """Close a store; log why it could not end in order."""
+    try:
+        store.close()
+    except KsqlError as problem:
+        _log.warning("store_not_closed", extra={"reason": problem.text()})

@@ -1,0 +1,182 @@
+"""The service in memory behind the HTTP application: statements and queries of clients."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+from ksql.app.reads import Reads
+from ksql.base.config import Settings
+from ksql.base.ids import Offset
+from ksql.local.feed import MemoryExtents, MemoryFeed
+from ksql.query.keeping import keeping
+from ksql.replicas.token import Token
+from ksql.statements import execute as requests
+from ksql.stores.memory import MemoryStore
+from ksql.stores.retained import Retained
+from server.hosting import behind_http
+from server.listeners import bind, parse_listeners, url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ksql.app.service import KsqlService
+    from ksql.catalog.model import DataSource
+    from ksql.engine.engine import Engine
+    from ksql.local.driver import MemoryTopics
+    from ksql.query.replicated import Caller
+    from ksql.query.results import ResultStream, TextStream
+    from ksql.replicas.routed import Freshness
+    from ksql.statements.entities import Entity
+    from ksql.statements.services import Services
+    from ksql.stores.base import Rows, Store
+
+ANYWHERE_FREE: Final = "http://127.0.0.1:0"
+
+
+class MemoryTables:
+    """Each table in one store that holds all of its topic at the moment of the request."""
+
+    far = False
+
+    def __init__(self, engine: Engine, topics: MemoryTopics) -> None:
+        self._engine = engine
+        self._topics = topics
+
+    def opened(self, settings: Settings, caller: Caller) -> MemoryTables:
+        """Return the same for every request."""
+        del settings, caller
+        return self
+
+    def at_hand(self, source: DataSource, settings: Settings) -> bool:
+        """Nothing is elsewhere."""
+        del source, settings
+        return True
+
+    def stores(self, source: DataSource) -> Mapping[int, Rows]:
+        """Return a table's one partition, filled from its topic."""
+        store: Store = MemoryStore()
+        kept_ms = keeping(self._engine.catalog, source, Settings()).retention_ms
+        if kept_ms is not None and source.window is not None:
+            store = Retained(store, kept_ms, sessions=source.window.size_ms is None)
+        log = self._topics.records.get(source.topic, [])
+        store.put((each.key, each.value, each.timestamp) for each in log if each.key is not None)
+        store.commit(Offset(len(log)))
+        return {0: store}
+
+    def demands(self, topics: Iterable[str]) -> Mapping[tuple[str, int], int]:
+        """Return nothing: all that was written is there."""
+        del topics
+        return {}
+
+    def token(self) -> Token:
+        """Return one that names nothing."""
+        return Token()
+
+    def freshness(self) -> list[Freshness]:
+        """There are no copies."""
+        return []
+
+
+def memory_reads(
+    engine: Engine, topics: MemoryTopics, now_ms: Callable[[], int], *, follow: bool = True
+) -> Reads:
+    """Return the queries of clients over these topics.
+
+    ``follow``: push queries wait for records that are still to come.
+    """
+    return Reads(
+        engine,
+        partial(MemoryFeed, topics, follow=follow),
+        MemoryExtents(topics),
+        MemoryTables(engine, topics),
+        now_ms,
+    )
+
+
+class MemoryService:
+    """The part of ``KsqlService`` that a client's statements and queries ask."""
+
+    standing_by = False
+    terminated = False
+    host = "localhost:8088"
+
+    def __init__(
+        self, engine: Engine, topics: MemoryTopics, services: Services, settings: Settings
+    ) -> None:
+        self._services = services
+        self._settings = settings
+        self._reads = memory_reads(engine, topics, services.now_ms)
+        services.close_push, services.pushes = self._reads.close, self._reads.pushes
+
+    def execute(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        command_sequence_number: int | None,
+        credentials: str = "",
+        token: Token | None = None,
+    ) -> list[Entity]:
+        """Run statements; return the entities of those that answer with one.
+
+        Raises: RequestFailed.
+        """
+        del command_sequence_number, credentials  # all has been done before
+        return requests.run(text, self._services, self._settings, properties, variables, token)
+
+    def await_command(self, offset: int) -> None:
+        """Return at once: every command was carried out before its answer."""
+
+    def query(
+        self,
+        text: str,
+        properties: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        tombstones: bool = True,
+        asked: Caller | None = None,
+    ) -> ResultStream | TextStream:
+        """Start one query or PRINT.
+
+        Raises: RequestFailed.
+        """
+        return self._reads.open(
+            text,
+            self._services,
+            self._settings,
+            properties,
+            variables,
+            tombstones=tombstones,
+            asked=asked,
+        )
+
+    def at_once(
+        self, text: str, properties: Mapping[str, str], asked: Caller
+    ) -> ResultStream | None:
+        """Start a query that waits for nothing; None for any other, which ``query`` starts.
+
+        Raises: RequestFailed.
+        """
+        return self._reads.at_once(text, self._settings, properties, asked)
+
+    def close_query(self, query_id: str) -> bool:
+        """End a push query; False when there is none of that id."""
+        return self._reads.close(query_id)
+
+    def close(self) -> None:
+        """End all push queries."""
+        self._reads.close_all()
+
+
+@contextmanager
+def hosted(service: MemoryService) -> Iterator[str]:
+    """Answer over HTTP, at the URL that this gives."""
+    with ExitStack() as stack:
+        sockets = bind(parse_listeners(ANYWHERE_FREE))
+        for sock in sockets:
+            stack.callback(sock.close)
+        stack.callback(service.close)
+        stack.enter_context(behind_http(cast("KsqlService", service), sockets))
+        yield url_of(sockets[0])

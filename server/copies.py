@@ -1,0 +1,85 @@
+"""A read of one copy as bytes for another server: frames, made in the threads for other servers.
+
+Those threads never wait for another server, so two servers cannot wait for each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Generator
+from typing import TYPE_CHECKING, Final
+
+from ksql.replicas import asking, frames
+from ksql.replicas.copies import Turned, Unreachable
+
+if TYPE_CHECKING:
+    from ksql.app.service import KsqlService
+    from ksql.replicas.asking import Ask
+    from ksql.replicas.standing import Standing
+    from server.context import Door
+
+_FIRST_BYTES: Final = 262_144
+
+
+class CopyAnswer:
+    """The frames of one read; ``close`` may come from another thread."""
+
+    def __init__(self, service: KsqlService, ask: Ask) -> None:
+        self._pieces = _pieces(service, ask)
+        self._lock = threading.Lock()
+
+    def next(self) -> bytes | None:
+        """Return the next piece; None at the end."""
+        with self._lock:
+            return next(self._pieces, None)
+
+    def close(self) -> None:
+        """End it."""
+        with self._lock:
+            self._pieces.close()
+
+
+def _pieces(service: KsqlService, ask: Ask) -> Generator[bytes]:
+    try:
+        reading = service.read_copy(ask)
+    except Turned as turned:
+        yield _head(turned.standing, accepted=False) + frames.frame(frames.END)
+        return
+    except Unreachable as problem:
+        yield frames.failed(str(problem))
+        return
+    yield _head(reading.standing, accepted=True)
+    try:
+        for some in reading.answers or ():
+            yield from frames.answers(some)
+        for chunk in reading.rows or ():
+            yield from frames.rows(chunk)
+    except Unreachable as problem:
+        yield frames.failed(str(problem))
+    else:
+        yield frames.end(reading.seen())
+
+
+def _head(standing: Standing, *, accepted: bool) -> bytes:
+    return frames.head({"accepted": accepted, "standing": asking.standing_form(standing)})
+
+
+def collected(answer: CopyAnswer) -> tuple[bytes, bool]:
+    """Return the first pieces together, and whether they are all."""
+    found = bytearray()
+    while len(found) < _FIRST_BYTES:
+        piece = answer.next()
+        if piece is None:
+            return bytes(found), True
+        found += piece
+    return bytes(found), False
+
+
+async def rest(door: Door, answer: CopyAnswer, first: bytes) -> AsyncIterator[bytes]:
+    """Yield the first pieces and those behind them; the answer ends when its reader leaves."""
+    try:
+        yield first
+        while (piece := await door.peer(answer.next)) is not None:
+            yield piece
+    finally:
+        door.closed(answer)

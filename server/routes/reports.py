@@ -1,0 +1,21 @@
+"""The report of this server on its queries, for the other servers of the service.
+
+Source: docs/operations.md#several-servers.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from ksql.statements.reports import PATH, QUERY
+from server.asked import TheDoor
+from server.wire import JSON
+
+router = APIRouter(tags=["cluster"])
+
+
+@router.get(PATH, include_in_schema=False)
+async def reports(request: Request, door: TheDoor) -> Response:
+    """Report the queries that run here; servers ask this of one another."""
+    service, queries = door.service, request.query_params.getlist(QUERY)
+    return Response(await door.peer(lambda: service.report(queries)), media_type=JSON)

@@ -1,0 +1,114 @@
+"""Copies of tables: which servers hold them, how far they are, and their rows for other servers.
+
+Source: KIP-535 (allLocalStorePartitionLags, queryMetadataForKey); docs/rest.md#stores.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import orjson
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import StreamingResponse
+
+from ksql.base.stored import NewerVersion
+from ksql.replicas import asking
+from ksql.replicas.asking import MEDIA, PATH, PROCESSED, STANDINGS, Ask
+from server.api import answers
+from server.asked import JsonKind, TheDoor
+from server.copies import CopyAnswer, collected, rest
+from server.values import dumps
+from server.wire import BadRequest
+
+router = APIRouter(tags=["stores"])
+_STANDING: Final = {
+    "type": "object",
+    "properties": {
+        "state": {"enum": ["RUNNING", "RESTORING"]},
+        "role": {"enum": ["ACTIVE", "STANDBY", "NONE"]},
+        "position": {"type": "integer"},
+        "offsetLag": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "timeLagMs": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    },
+}
+_STANDINGS: Final = {
+    "type": "object",
+    "properties": {
+        "host": {"type": "string"},
+        "standings": {
+            "type": "object",
+            "additionalProperties": {"type": "object", "additionalProperties": _STANDING},
+        },
+    },
+}
+_HOLDERS: Final = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "partition": {"type": "integer"},
+            "topic": {"type": "string"},
+            "query": {"type": "string"},
+            "active": {"type": "string"},
+            "standbys": {"type": "array", "items": {"type": "string"}},
+        },
+    },
+}
+
+
+@router.post(PATH, include_in_schema=False)
+async def read(request: Request, door: TheDoor) -> Response:
+    """Read rows of one copy that this server holds; servers ask this of one another."""
+    try:
+        form = orjson.loads(await request.body())
+        ask = Ask.of(form if isinstance(form, dict) else {})
+    except (ValueError, NewerVersion) as error:
+        raise BadRequest(f"the request cannot be read: {error}") from error
+    answer = CopyAnswer(door.service, ask)
+    door.opened(answer, ends_soon=True)
+    try:
+        first, ended = await door.peer(lambda: collected(answer))
+    except BaseException:
+        door.closed(answer)
+        raise
+    if ended:
+        door.closed(answer)
+        return Response(first, media_type=MEDIA)
+    return StreamingResponse(rest(door, answer, first), media_type=MEDIA)
+
+
+@router.get(STANDINGS, responses=answers(_STANDINGS))
+async def standings(kind: JsonKind, door: TheDoor) -> Response:
+    """Return how far every copy of this server is, by query and partition."""
+    found: dict[str, dict[str, Any]] = {}
+    for (query, partition), standing in (await door.call(door.service.standings)).items():
+        found.setdefault(query, {})[str(partition)] = asking.standing_form(standing)
+    return Response(dumps({"host": door.service.host, "standings": found}), media_type=kind)
+
+
+@router.get(PROCESSED, include_in_schema=False)
+async def processed(query: str, kind: JsonKind, door: TheDoor) -> Response:
+    """Return how far a query of this server is; servers ask this of the one in charge."""
+    service = door.service
+    found = await door.peer(lambda: service.processed(query))
+    return Response(dumps(asking.processed_form(found)), media_type=kind)
+
+
+@router.get("/stores/{table}/hosts", responses=answers(_HOLDERS))
+async def hosts(
+    table: str,
+    kind: JsonKind,
+    door: TheDoor,
+    key: Annotated[list[str] | None, Query()] = None,
+) -> Response:
+    """Return the servers that hold a table's partitions; with ``key`` only that of the key."""
+    columns = None if key is None else [_column(text) for text in key]
+    return Response(dumps(await door.call(door.service.holders, table, columns)), media_type=kind)
+
+
+def _column(text: str) -> Any:
+    """A key column: JSON, or the text itself if it is none."""
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return text

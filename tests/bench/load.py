@@ -1,0 +1,182 @@
+"""Load over HTTP/1.1 from a process of its own: so many requests a second, or as many as go.
+
+At a given rate requests are sent when it is their time, whether or not those before are answered,
+and a request's latency counts from that time: a server that stalls is seen to stall.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import statistics
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+_HEAD_END = b"\r\n\r\n"
+_LAST_CHUNK = b"0\r\n\r\n"
+_WARM_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server's address and the texts that it is asked: ``{}`` stands for a random key."""
+
+    host: str
+    port: int
+    text: str
+    keys: int
+    path: str = "/query-stream"
+
+    def request(self, random: Random) -> bytes:
+        """Return the bytes of one request."""
+        body = json.dumps({"sql": self.text.format(random.randrange(self.keys))}).encode()
+        head = (
+            f"POST {self.path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        return head.encode() + body
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a load: latencies in ms of the answered requests, and how many had no row."""
+
+    latencies: Sequence[float]
+    failed: int
+    seconds: float
+    cpu_s: float
+
+    @property
+    def rate(self) -> float:
+        """Answered requests a second."""
+        return len(self.latencies) / self.seconds
+
+    def line(self) -> str:
+        """Return the numbers as a text."""
+        cuts = statistics.quantiles(self.latencies, n=100)
+        return (
+            f"{self.rate:>8,.0f}/s  p50 {cuts[49]:.1f} ms  p99 {cuts[98]:.1f} ms  "
+            f"failed {self.failed}  (load's own CPU {self.cpu_s / self.seconds:.2f} cores)"
+        )
+
+
+class _Connection(asyncio.Protocol):
+    """One connection with one request at a time."""
+
+    def __init__(self, load: _Load) -> None:
+        self._load = load
+        self._answer = b""
+        self._since = 0.0
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def send(self, request: bytes, since: float) -> None:
+        """Send a request that was due at that time."""
+        self._answer, self._since = b"", since
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        if self._whole():
+            self._load.answered(self, self._since, self._answer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._load.lost()
+
+    def close(self) -> None:
+        """End it."""
+        self._transport.close()
+
+    def _whole(self) -> bool:
+        head, found, body = self._answer.partition(_HEAD_END)
+        if not found:
+            return False
+        _, named, rest = head.lower().partition(b"content-length:")
+        if named:
+            return len(body) >= int(rest.split(b"\r\n", 1)[0])
+        return body.endswith(_LAST_CHUNK)
+
+
+class _Load:
+    def __init__(self, target: Target, connections: int, rate: float | None, seconds: float):
+        self._target = target
+        self._connections = connections
+        self._rate = rate
+        self._seconds = seconds
+        self._random = Random(1)
+        self._idle: deque[_Connection] = deque()
+        self._due: deque[float] = deque()
+        self._count_from = 0.0
+        self._until = 0.0
+        self._done = False
+        self.latencies: list[float] = []
+        self.failed = 0
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        target = self._target
+        open_ = []
+        for _ in range(self._connections):
+            made = await loop.create_connection(lambda: _Connection(self), target.host, target.port)
+            open_.append(made[1])
+        begin = time.perf_counter()
+        self._count_from, self._until = begin + _WARM_S, begin + _WARM_S + self._seconds
+        self._idle.extend(open_)
+        if self._rate is None:
+            while self._idle:
+                self._ask(time.perf_counter())
+            await asyncio.sleep(self._until - time.perf_counter())
+        else:
+            number = 0
+            while (due := begin + number / self._rate) < self._until:
+                if (wait := due - time.perf_counter()) > 0:
+                    await asyncio.sleep(wait)
+                self._due.append(due)
+                self._serve()
+                number += 1
+        self._done = True
+        for each in open_:
+            each.close()
+
+    def _serve(self) -> None:
+        while self._due and self._idle:
+            self._ask(self._due.popleft())
+
+    def _ask(self, since: float) -> None:
+        self._idle.popleft().send(self._target.request(self._random), since)
+
+    def answered(self, connection: _Connection, since: float, answer: bytes) -> None:
+        """Count an answer; its connection is free."""
+        now = time.perf_counter()
+        if self._count_from <= since and now <= self._until:
+            if answer.startswith(b"HTTP/1.1 200") and answer.count(b"\n[") == 1:
+                self.latencies.append((now - since) * 1e3)
+            else:
+                self.failed += 1
+        self._idle.append(connection)
+        if self._rate is not None:
+            self._serve()
+        elif now < self._until:
+            self._ask(now)
+
+    def lost(self) -> None:
+        """Count a connection that the server has closed."""
+        self.failed += not self._done
+
+
+def loaded(target: Target, connections: int, rate: float | None, seconds: float) -> Outcome:
+    """Put a load on a server: at a rate, or one request after another on each connection."""
+    load = _Load(target, connections, rate, seconds)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    asyncio.run(load.run())
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Outcome(load.latencies, load.failed, seconds, cpu)

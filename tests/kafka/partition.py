@@ -1,0 +1,116 @@
+"""A broker that some of its clients reach by a way that can be cut."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ksql.kafka import broker as module
+from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.broker_config import server_properties
+from tests.kafka.cluster import free_port
+
+_CHUNK = 65536
+
+
+class Way:
+    """A TCP proxy in a thread; while it is cut, it accepts nothing and carries nothing."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._pairs: dict[socket.socket, socket.socket] = {}
+        self._cut = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="way", daemon=True)
+        self._thread.start()
+
+    def cut(self) -> None:
+        self._cut.set()
+
+    def mend(self) -> None:
+        self._cut.clear()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._thread.join()
+        self._listener.close()
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listener, selectors.EVENT_READ)
+            while not self._closing.is_set():
+                if self._cut.is_set():
+                    for each in list(self._pairs):
+                        self._drop(selector, each)
+                for key, _ in selector.select(0.05):
+                    found = key.fileobj
+                    assert isinstance(found, socket.socket)
+                    if found is self._listener:
+                        self._accept(selector)
+                    elif found in self._pairs:
+                        self._carry(selector, found)
+            for each in list(self._pairs):
+                self._drop(selector, each)
+
+    def _accept(self, selector: selectors.BaseSelector) -> None:
+        near, _ = self._listener.accept()
+        if self._cut.is_set():
+            near.close()
+            return
+        far = socket.create_connection(("127.0.0.1", self._target))
+        self._pairs |= {near: far, far: near}
+        for each in (near, far):
+            selector.register(each, selectors.EVENT_READ)
+
+    def _carry(self, selector: selectors.BaseSelector, source: socket.socket) -> None:
+        try:
+            data = source.recv(_CHUNK)
+            if data:
+                self._pairs[source].sendall(data)
+                return
+        except OSError:
+            pass  # the other side has gone: so does this one
+        self._drop(selector, source)
+
+    def _drop(self, selector: selectors.BaseSelector, one: socket.socket) -> None:
+        if one not in self._pairs:  # its other side was dropped before
+            return
+        for each in (one, self._pairs[one]):
+            del self._pairs[each]
+            selector.unregister(each)
+            each.close()
+
+
+@contextlib.contextmanager
+def broker_with_a_way(folder: Path) -> Iterator[tuple[str, str, Way]]:
+    """A broker: its own address, the address by the way, and the way."""
+    side = free_port()
+    way = Way(side)
+
+    def two_listeners(data: Path, port: int, controller_port: int) -> str:
+        found = dict(
+            line.split("=", 1)
+            for line in server_properties(data, port, controller_port).splitlines()
+        )
+        found["listeners"] += f",SIDE://127.0.0.1:{side}"
+        found["advertised.listeners"] += f",SIDE://127.0.0.1:{way.port}"
+        found["listener.security.protocol.map"] = (
+            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SIDE:PLAINTEXT"
+        )
+        return "".join(f"{name}={value}\n" for name, value in found.items())
+
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "server_properties", two_listeners)
+            with EmbeddedBroker(folder) as running:
+                yield running.bootstrap, f"127.0.0.1:{way.port}", way
+    finally:
+        way.close()

@@ -1,0 +1,132 @@
+"""Pull queries from several servers: each answers for all, and goes on when one of them dies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from tests.kafka.fleet import Counting, fleet
+from tests.kafka.readers import INFO
+from tests.kafka.servers import EARLIEST, ROOT
+from tests.kafka.wires import await_true
+
+CLIENTS, PER_SECOND = 6, 300
+STANDBY = "ksql.query.pull.enable.standby.reads"
+TIME_LAG = "ksql.query.pull.max.allowed.time.lag.ms"
+
+
+@pytest.fixture
+def three(broker, tmp_path):
+    properties = {
+        "ksql.streams.num.standby.replicas": "1",
+        "ksql.heartbeat.enable": "true",
+        "ksql.lag.reporting.enable": "true",
+        "ksql.lag.reporting.send.interval.ms": "500",
+        STANDBY: "true",
+    }
+    with fleet(broker.bootstrap, tmp_path, **properties) as found:
+        for number in (1, 2, 3):
+            found.start(number)
+        yield found
+
+
+def copies(server, sql, properties=EARLIEST):
+    """The copies that an answer is of."""
+    body = {"sql": sql, "properties": dict(properties), "requestProperties": {INFO: "true"}}
+    response = server.http.client.post("/query-stream", json=body)
+    assert response.is_success, response.text
+    return json.loads(response.text.splitlines()[-1])["consistencyInfo"]
+
+
+def number_of(fleet_, host):
+    [found] = [n for n, each in fleet_.servers.items() if each.http.url.endswith(host)]
+    return found
+
+
+@contextlib.contextmanager
+def reading(servers, sql, keys):
+    """Clients that read all the while; at the end the block's list holds what each has seen."""
+    task = {
+        "urls": [each.http.url for each in servers],
+        "sql": sql,
+        "keys": keys,
+        "clients": CLIENTS,
+        "per_second": PER_SECOND,
+    }
+    command = [sys.executable, "-m", "tests.kafka.readers"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT)
+    found: list[dict[str, Any]] = []
+    try:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(task) + "\n")
+        process.stdin.flush()
+        yield found
+        found.append(json.loads(process.communicate(timeout=120)[0]))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_property):
+    counting = Counting(three)
+    counting.declare(three.servers[1], EARLIEST)
+    counting.send(100)
+    counting.await_counted()
+    pull = f"SELECT K, C FROM {counting.table} WHERE K = '{{key}}';"
+    k1 = pull.format(key="k1")
+    for server in three.servers.values():
+        await_true("it answers", lambda s=server: s.http.rows(k1) == [["k1", 20]])
+        everything = server.http.rows(f"SELECT K, C FROM {counting.table};")
+        assert sorted(everything) == [[f"k{n}", 20] for n in range(5)]
+        grouped = server.http.rows(f"SELECT C, COUNT(*) AS N FROM {counting.table} GROUP BY C;")
+        assert grouped == [[20, 5]]
+
+    client = three.servers[1].http.client
+    [place] = client.get(f"/stores/{counting.table}/hosts", params={"key": "k1"}).json()
+    assert len(place["standbys"]) == 1
+    await_true(
+        "the active copy answers",
+        lambda: {c["role"] for c in copies(three.servers[1], k1)} == {"ACTIVE"},
+    )
+    [copy] = copies(three.servers[1], k1)
+    assert (copy["host"], copy["state"]) == (place["active"], "RUNNING")
+    victim = number_of(three, place["active"])
+    servers = list(three.servers.values())
+    survivor = next(each for number, each in three.servers.items() if number != victim)
+
+    with reading(servers, pull, [f"k{n}" for n in range(5)]) as seen:
+        time.sleep(3)
+        three.kill(victim)
+        [copy] = copies(survivor, k1)
+        assert (copy["role"], copy["state"]) == ("STANDBY", "RUNNING")
+        assert copy["offsetLag"] is not None
+        refused = survivor.http.refused_query(k1, {TIME_LAG: "0"})
+        assert refused["error_code"] == 50302
+        assert "exceed the maximum allowed lag" in refused["message"]
+        assert place["active"] in refused["message"]
+        refused = survivor.http.refused_query(k1, {STANDBY: "false"})
+        assert "no server can answer for partition" in refused["message"]
+        time.sleep(5)
+    [found] = seen
+    asked = sum(each["asked"] for each in found["clients"])
+    record_property("reads_per_second", round(asked / found["seconds"]))
+    record_property("slowest_ms", max(each["slowest_ms"] for each in found["clients"]))
+    assert all(len(each["failures"]) <= 1 for each in found["clients"]), found
+    kinds = {kind for each in found["clients"] for kind in each["copies"]}
+    assert "STANDBY RUNNING known" in kinds, kinds
+    assert not any(kind.startswith("STANDBY") and kind.endswith("?") for kind in kinds), kinds
+
+    three.start(victim)
+    for server in three.servers.values():
+        await_true(
+            "reads return to the active copy",
+            lambda s=server: {c["role"] for c in copies(s, k1)} == {"ACTIVE"},
+        )
+    assert survivor.http.rows(k1, {STANDBY: "false"}) == [["k1", 20]]

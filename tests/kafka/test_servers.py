@@ -1,0 +1,246 @@
+"""Several servers of one service: all answer, one is in charge, and another takes over its work."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.kafka.fleet import EXACTLY, Counting, fleet, sources, taken
+from tests.kafka.partition import broker_with_a_way
+from tests.kafka.servers import EARLIEST
+from tests.kafka.wires import await_true
+
+
+@pytest.fixture
+def two(broker, tmp_path):
+    with fleet(broker.bootstrap, tmp_path) as found:
+        found.start(1)
+        found.start(2)
+        yield found
+
+
+def of_both_guarantees(fleet_):
+    """Queries at least once and exactly once, all of the first thousand records counted."""
+    found = Counting(fleet_), Counting(fleet_)
+    for counting, properties in zip(found, (EARLIEST, EXACTLY), strict=True):
+        counting.declare(fleet_.servers[2], properties)
+        counting.send(1000)
+    for counting in found:
+        counting.await_counted()
+    return found
+
+
+def test_another_server_takes_over_when_the_one_in_charge_is_killed(two, record_property):
+    both = _, exactly = of_both_guarantees(two)
+    for counting in both:
+        counting.send(1000)
+    two.kill(1)
+    for counting in both:
+        counting.send(1000)
+    seconds = sum(counting.await_counted() for counting in both)
+    record_property("seconds_from_the_death_to_the_last_count", round(seconds, 1))
+
+    assert set(two.servers[2].http.queries().values()) == {"RUNNING"}
+    assert exactly.copied() == list(range(exactly.sent))
+    assert all(found == sorted(set(found)) for found in exactly.counts().values())
+    for counting in both:
+        two.servers[2].http.ksql(f"DROP STREAM {counting.copy} DELETE TOPIC;")
+        assert counting.copy not in sources(two.servers[2])
+
+
+def _pause_and_return(fleet_, countings, seconds):
+    """Server 1 sleeps in the middle of its work until another one has done it, and longer."""
+    with ThreadPoolExecutor(len(countings)) as pool:  # none is done before the last one begins
+        list(pool.map(lambda counting: counting.send(20_000), countings))
+    fleet_.pause(1)
+    for counting in countings:
+        counting.await_counted()
+    time.sleep(seconds)
+    before = [fleet_.written(counting) for counting in countings]
+    fleet_.resume()
+    fleet_.await_anew(1)
+    assert [fleet_.written(counting) for counting in countings] == before
+    for counting in countings:
+        counting.send(500)
+    for counting in countings:
+        counting.await_counted()
+        copied = counting.copied()
+        assert [copied.count(n) for n in range(counting.sent - 500, counting.sent)] == [1] * 500
+    assert fleet_.takers() == [2]
+    for server in fleet_.servers.values():
+        assert set(server.http.queries().values()) == {"RUNNING"}
+
+
+def test_a_server_that_slept_writes_nothing_more_and_stands_by(two):
+    both = _, exactly = of_both_guarantees(two)
+    _pause_and_return(two, both, seconds=0)
+    assert exactly.copied() == list(range(exactly.sent))
+
+    two.stop(2)  # in good order: the one that slept is in charge again
+    for counting in both:
+        counting.send(500)
+    for counting in both:
+        counting.await_counted()
+    assert two.takers() == [1, 2]
+    assert exactly.copied() == list(range(exactly.sent))
+
+
+def test_a_server_that_is_cut_off_from_kafka_writes_nothing_more_and_stands_by(tmp_path):
+    with (
+        broker_with_a_way(tmp_path / "broker") as (bootstrap, by_the_way, way),
+        fleet(bootstrap, tmp_path) as found,
+    ):
+        found.start(1, by_the_way)
+        found.start(2)
+        counting = Counting(found)
+        counting.declare(found.servers[1], EARLIEST)
+        counting.send(20_000)
+        await_true("some are copied", counting.copied)
+        way.cut()
+        counting.await_counted()
+        before = found.written(counting)
+        way.mend()
+        found.await_anew(1)
+        assert found.written(counting) == before
+        counting.send(500)
+        counting.await_counted()
+        copied = counting.copied()
+        assert [copied.count(n) for n in range(counting.sent - 500, counting.sent)] == [1] * 500
+        assert found.takers() == [2]
+        found.servers[1].http.ksql(f"CREATE STREAM MORE AS SELECT * FROM {counting.source};")
+        assert "MORE" in sources(found.servers[1]) & sources(found.servers[2])
+
+
+@pytest.mark.proof
+def test_a_server_that_slept_for_two_minutes_writes_nothing_more(two):
+    counting = Counting(two)
+    counting.declare(two.servers[2], EARLIEST)
+    counting.send(1000)
+    counting.await_counted()
+    _pause_and_return(two, [counting], seconds=120)
+
+
+def test_of_several_exactly_one_takes_over_each_time(two):
+    two.start(3)
+    counting = Counting(two)
+    counting.declare(two.servers[3], EXACTLY)
+    in_charge = 1
+    for times in (1, 2):
+        counting.send(500)
+        two.kill(in_charge)
+        counting.await_counted()
+        takers = two.takers()
+        assert len(set(takers)) == len(takers) == times
+        assert counting.copied() == list(range(counting.sent))
+        (in_charge,) = set(takers) & set(two.servers)
+    (last,) = two.servers.values()
+    last.http.ksql(f"CREATE STREAM MORE AS SELECT * FROM {counting.source};")
+
+
+def test_of_servers_that_start_at_once_one_is_in_charge(broker, tmp_path):
+    with fleet(broker.bootstrap, tmp_path) as found:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(found.start, (1, 2)))
+        one, other = found.servers[1], found.servers[2]
+        for server, name in ((one, "A"), (other, "B")):
+            text = f"CREATE TYPE IF NOT EXISTS {name} AS STRUCT<X INT>;"
+            await_true("the type is made", lambda s=server, t=text: taken(s, t))
+        for server in (one, other):
+            await_true(
+                "both know both types",
+                lambda s=server: (
+                    taken(s, "SHOW TYPES;")
+                    and set(s.http.one("SHOW TYPES;")["types"]) == {"A", "B"}
+                ),
+            )
+        assert found.takers() == []
+
+
+def test_the_state_of_queries_is_shown_by_all_and_a_silent_server_is_named(broker, tmp_path):
+    with fleet(
+        broker.bootstrap,
+        tmp_path,
+        ksql__heartbeat__enable="true",
+        ksql__streams__num__standby__replicas="1",
+        ksql__query__pull__enable__standby__reads="true",
+    ) as found:
+        one, other = found.start(1), found.start(2)
+        counting = Counting(found)
+        counting.declare(one, EARLIEST)
+        counting.send(10)
+        counting.await_counted()
+        hosts = [server.http.url.removeprefix("http://") for server in (one, other)]
+
+        def alive(server):
+            status = server.http.client.get("/clusterStatus").json()["clusterStatus"]
+            return sorted(host for host, each in status.items() if each["hostAlive"])
+
+        for server in (one, other):
+            await_true("both are alive", lambda s=server: alive(s) == sorted(hosts))
+            (query, *_) = server.http.one("SHOW QUERIES;")["queries"]
+            assert query["statusCount"] == {"RUNNING": 1}
+            described = server.http.one(f"EXPLAIN {query['id']};")["queryDescription"]
+            assert described["ksqlHostQueryStatus"] == {hosts[0]: "RUNNING"}
+        found.pause(1)
+        await_true("it is missed", lambda: set(other.http.queries().values()) == {"UNRESPONSIVE"})
+        refused = other.http.refused("DROP TYPE IF EXISTS T;")
+        assert refused["error_code"] == 50302
+        assert alive(other) == hosts[1:]
+        assert other.http.rows(f"SELECT C FROM {counting.table} WHERE K = 'k1';") == [[2]]
+        found.resume()
+
+
+# --- two that no test harms -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def unharmed(broker, tmp_path_factory):
+    """Two servers, for what stands below; they are started when all others have ended."""
+    with fleet(broker.bootstrap, tmp_path_factory.mktemp("unharmed")) as found:
+        found.start(1)
+        found.start(2)
+        yield found
+
+
+def test_every_server_takes_statements_and_answers_reads(unharmed):
+    one, other = unharmed.servers[1], unharmed.servers[2]
+    counting = Counting(unharmed)
+    counting.declare(other, EARLIEST)  # the other one passes it on
+
+    names = {counting.source, counting.copy, counting.table}
+    assert names <= sources(other)  # its own statement, at once
+    assert names <= sources(one)
+    counting.send(100)
+    counting.await_counted()
+    pull = f"SELECT K, C FROM {counting.table} WHERE K = 'k1';"
+    for server in (one, other):
+        await_true("the store is filled", lambda s=server: s.http.rows(pull) == [["k1", 20]])
+
+    other.http.ksql(
+        f"CREATE STREAM A_{counting.source} (K STRING KEY, N INT) "
+        f"WITH (KAFKA_TOPIC='a_{counting.source}', PARTITIONS=1, VALUE_FORMAT='AVRO');"
+    )
+    for server in (one, other):  # the schemas are one truth, too
+        server.http.ksql(f"INSERT INTO A_{counting.source} (K, N) VALUES ('k', 1);")
+    assert one.http.rows(f"SELECT K, N FROM A_{counting.source};") == [["k", 1], ["k", 1]]
+
+    text = f"CREATE STREAM {counting.copy} AS SELECT * FROM {counting.source};"
+    assert other.http.refused(text) == one.http.refused(text)
+    other.http.ksql(f"INSERT INTO {counting.source} (K, N) VALUES ('k1', 7);")
+    await_true("the row is counted", lambda: other.http.rows(pull) == [["k1", 21]])
+    push = f"SELECT N FROM {counting.copy} WHERE N < 3 EMIT CHANGES LIMIT 3;"
+    assert sorted(other.http.rows(push)) == [[0], [1], [2]]
+
+
+def test_servers_that_do_not_share_are_refused(unharmed):
+    for more, says in (
+        ({"ksql.state.shared": "false"}, "is in use by another service"),
+        (
+            {"ksql.state.shared": "false", "ksql.state.dir": str(unharmed.folder / "other")},
+            "another server is in charge of the service",
+        ),
+    ):
+        with pytest.raises(AssertionError, match=says):
+            unharmed.start(3, **more)

@@ -1,0 +1,82 @@
+"""Consistency tokens on two servers: a client reads what it has written, and never goes back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ksql.replicas.token import TOKEN, Token
+from tests.kafka.fleet import fleet
+from tests.kafka.servers import EARLIEST, ServerProcess
+from tests.kafka.wires import await_true, unique
+
+TIMEOUT = "ksql.query.pull.consistency.token.timeout.ms"
+ROUNDS = 12
+
+
+class Client:
+    """Sends its token along to whichever server, and keeps what comes back."""
+
+    def __init__(self) -> None:
+        self.token = ""
+
+    def insert(self, server: ServerProcess, sql: str) -> None:
+        body = {"ksql": sql, "requestProperties": {TOKEN: self.token}}
+        response = server.http.client.post("/ksql", json=body)
+        assert response.is_success, response.text
+        [found] = response.json()
+        self.token = found["consistencyToken"]
+
+    def rows(self, server: ServerProcess, sql: str, **properties: str) -> list[list[Any]]:
+        response = self.ask(server, sql, **properties)
+        assert response.is_success, response.text
+        _header, *rows, last = map(json.loads, response.text.splitlines())
+        before, self.token = Token.of(self.token), last["consistencyToken"]
+        assert Token.of(self.token).with_(before.places()) == Token.of(self.token)
+        return rows
+
+    def ask(self, server: ServerProcess, sql: str, **properties: str) -> Any:
+        body = {
+            "sql": sql,
+            "properties": properties,
+            "requestProperties": {TOKEN: self.token},
+        }
+        return server.http.client.post("/query-stream", json=body)
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_a_client_reads_what_it_has_written_at_whichever_server(broker, tmp_path, guarantee):
+    properties = EARLIEST | {"processing.guarantee": guarantee}
+    name = unique("w").upper()
+    stream, copy, table = f"S_{name}", f"C_{name}", f"T_{name}"
+    with fleet(broker.bootstrap, tmp_path, **{"ksql.heartbeat.enable": "true"}) as servers:
+        first, second = servers.start(1), servers.start(2)
+        first.http.ksql(
+            f"CREATE STREAM {stream} (K STRING KEY, N INT) "
+            f"WITH (KAFKA_TOPIC='{stream}', PARTITIONS=2, VALUE_FORMAT='JSON');"
+            f"CREATE STREAM {copy} AS SELECT * FROM {stream};"
+            f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {copy} GROUP BY K;",
+            properties,
+        )
+        pull = f"SELECT K, C FROM {table} WHERE K = 'a';"
+        for server in (first, second):
+            await_true("it answers", lambda s=server: s.http.rows(pull) == [])
+        client = Client()
+        for number in range(1, ROUNDS + 1):
+            writer, reader = (first, second) if number % 2 else (second, first)
+            client.insert(writer, f"INSERT INTO {stream} VALUES ('a', {number});")
+            assert client.rows(reader, pull) == [["a", number]]
+            assert client.rows(writer, pull) == [["a", number]]
+        assert len(client.rows(second, f"SELECT * FROM {copy};")) == ROUNDS
+
+        first.http.ksql("PAUSE ALL;")
+        client.insert(second, f"INSERT INTO {stream} VALUES ('a', 0);")
+        for server in (first, second):
+            refused = client.ask(server, pull, **{TIMEOUT: "300"})
+            assert (refused.status_code, refused.json()["error_code"]) == (503, 50301)
+            assert "all that the consistency token names" in refused.json()["message"]
+            assert server.http.rows(pull) == [["a", ROUNDS]]
+        first.http.ksql("RESUME ALL;")
+        assert client.rows(second, pull, **{TIMEOUT: "60000"}) == [["a", ROUNDS + 1]]

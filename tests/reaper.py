@@ -1,0 +1,112 @@
+"""Ends what a process of tests has started and did not end, whichever way it ends itself.
+
+Servers, workers and databases that tests start are known by a mark in their environment. Run as a
+script: ``python reaper.py PARENT MARK PATIENCE`` waits until that process is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import time
+import uuid
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import psutil
+
+MARKS: Final = "KSQL_TEST_RUNS"
+"""The variable with the marks of all runs that a process belongs to, separated by commas."""
+_LOOK_S = 2.0
+_ORDERLY_S = 5.0
+_PAUSE_S = 0.05
+
+
+def start_reaper(patience_s: float = 2.0) -> subprocess.Popen[bytes]:
+    """Mark all that this process starts from now on, and have it ended with this process.
+
+    Most ends by itself when its parent does: it has that long. The process that is returned must be
+    kept: its standard input is closed when this one ends.
+    """
+    mark = uuid.uuid4().hex
+    reaper = subprocess.Popen(
+        [sys.executable, "-I", __file__, str(os.getpid()), mark, str(patience_s)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env={name: text for name, text in os.environ.items() if name != MARKS},
+        start_new_session=True,  # a signal at the terminal ends us, not it
+    )
+    os.environ[MARKS] = ",".join(filter(None, (os.environ.get(MARKS), mark)))
+    return reaper
+
+
+def reap(parent: int, mark: str, patience_s: float) -> None:
+    """Wait until the parent is gone, then end all that has the mark."""
+    # a process forked from the parent may keep the pipe open beyond the parent's end
+    while os.getppid() == parent and not select.select([0], [], [], _LOOK_S)[0]:
+        pass
+    while found := _marked(mark):
+        words = {each.pid: _words(each) for each in found}
+        for pid in _end(found, patience_s):
+            sys.stderr.write(f"left behind by tests and ended: {pid} {words[pid]}\n")
+
+
+def _marked(mark: str) -> list[psutil.Process]:
+    import psutil  # noqa: PLC0415 it waits a whole run for the moment that needs it
+
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):  # somebody else's, or gone
+            marks = process.environ().get(MARKS, "").split(",")
+            if mark in marks and _runs(process):
+                found.append(process)
+    return found
+
+
+def _words(process: psutil.Process) -> str:
+    import psutil  # noqa: PLC0415
+
+    try:
+        return " ".join(process.cmdline())[:200]
+    except psutil.Error:
+        return ""
+
+
+def _end(processes: list[psutil.Process], patience_s: float) -> list[int]:
+    """End the processes; return the ids of those that did not end by themselves."""
+    import psutil  # noqa: PLC0415
+
+    left = _still_there(processes, patience_s)
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+    alive = _still_there(left, _ORDERLY_S)
+    for process in alive:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    _still_there(alive, _ORDERLY_S)
+    return [process.pid for process in left]
+
+
+def _still_there(processes: list[psutil.Process], wait_s: float) -> list[psutil.Process]:
+    """Wait until all have ended, that long at most; whether someone has taken note is no matter."""
+    deadline = time.monotonic() + wait_s
+    while (left := [one for one in processes if _runs(one)]) and time.monotonic() < deadline:
+        time.sleep(_PAUSE_S)
+    return left
+
+
+def _runs(process: psutil.Process) -> bool:
+    import psutil  # noqa: PLC0415
+
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+if __name__ == "__main__":
+    reap(int(sys.argv[1]), sys.argv[2], float(sys.argv[3]))

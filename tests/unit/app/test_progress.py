@@ -1,0 +1,73 @@
+"""How far queries are: by this server, by the one in charge, or by nobody at the moment."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.app.progress import AllEnds, Progress
+from ksql.cluster.members import Server
+from ksql.kafka.errors import UnknownTopic
+from ksql.query.following import NotFollowed
+from ksql.replicas.copies import Turned, Unreachable
+from ksql.replicas.standing import MISSING
+
+ME, OTHER = Server("a", 1), Server("b", 1)
+
+
+class Members:
+    me = ME
+
+    def __init__(self, in_charge):
+        self._in_charge = in_charge
+
+    def in_charge(self):
+        return self._in_charge
+
+
+class Here:
+    def committed(self, query_id):
+        return {"here": {0: len(query_id)}}
+
+
+class Peers:
+    problem: Exception | None = None
+
+    def processed(self, server, query_id, credentials):
+        if self.problem is not None:
+            raise self.problem
+        return {f"{server} {credentials}": {0: len(query_id)}}
+
+
+def progress(in_charge, problem=None):
+    peers = Peers()
+    peers.problem = problem
+    return Progress(Here(), Members(in_charge), peers)
+
+
+def test_the_server_in_charge_knows():
+    assert progress(ME).offsets("Q1", "x") == {"here": {0: 2}}
+    assert progress(OTHER).offsets("Q1", "x") == {"b:1 x": {0: 2}}
+
+
+@pytest.mark.parametrize(
+    ("in_charge", "problem", "says"),
+    [
+        (None, None, "no server is in charge"),
+        (OTHER, Turned(MISSING), "b:1, which is in charge, starts or ends"),
+        (OTHER, Unreachable("it cannot be reached"), "b:1, which is in charge: it cannot be"),
+    ],
+)
+def test_while_nobody_knows_it_is_to_be_asked_again(in_charge, problem, says):
+    with pytest.raises(NotFollowed, match=says):
+        progress(in_charge, problem).offsets("Q1", "")
+
+
+def test_topics_end_behind_what_is_not_committed_and_those_that_are_gone_do_not():
+    class Admin:
+        def end_offsets(self, topics, *, committed):
+            [topic] = topics
+            if topic == "gone":
+                raise UnknownTopic(topic)
+            return {(topic, 0): 5 if committed else 7}
+
+    assert AllEnds(Admin())(["t", "gone", "s"]) == {("t", 0): 7, ("s", 0): 7}

@@ -1,0 +1,110 @@
+"""A server that waits for its turn takes charge once, and only when nobody else is in charge."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.app.tenure import BEAT_S, SILENCE_S
+from ksql.base import lease
+from ksql.base.lease import NotInCharge
+from tests.unit.app.test_tenure import World
+
+MOST_S = 60.0
+
+
+class Stop:
+    """An event that is never set, whose waits move the world's clock; it gives up after a while."""
+
+    def __init__(self, world, seconds=MOST_S):
+        self._world, self._end = world, world.now + seconds
+
+    def wait(self, seconds):
+        self._world.sleep(seconds)
+        return self._world.now >= self._end
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    world = World(tmp_path)
+    monkeypatch.setattr(lease, "now_s", lambda: world.now)
+    return world
+
+
+@pytest.fixture
+def one(world):
+    """The server in charge, which lives."""
+    one = world.server("one")
+    one.acquire()
+    world.living.append(one)
+    return one
+
+
+def await_turn(world, server, rank=0, seconds=MOST_S):
+    began = world.now
+    won = server.await_turn(Stop(world, seconds), lambda _gone: rank)
+    return won, world.now - began
+
+
+def test_nobody_takes_over_from_one_that_lives(world, one):
+    two = world.server("two")
+    assert await_turn(world, two) == (False, pytest.approx(MOST_S))
+    assert world.may_write("one")
+    assert two.holder().id == "one"
+    assert world.lost == {}
+
+
+def test_one_that_leaves_in_order_is_followed_at_once(world, one):
+    world.living.clear()
+    one.close()
+    won, seconds = await_turn(world, world.server("two"))
+    assert won
+    assert seconds < BEAT_S
+    assert world.may_write("two")
+
+
+def test_one_that_falls_silent_is_followed_when_its_tasks_may_not_write_any_more(world, one):
+    world.living.clear()
+    two = world.server("two")
+    won, seconds = await_turn(world, two)
+    assert won
+    assert SILENCE_S <= seconds < SILENCE_S + 2 * BEAT_S
+    assert not world.may_write("one")
+    assert two.holder().id == "two"
+
+
+def test_of_several_the_first_one_takes_over_and_the_next_one_sees_it(world, one):
+    world.living.clear()
+    two, three = world.server("two"), world.server("three")
+
+    class Meanwhile(Stop):
+        def wait(self, seconds):
+            if not two._held and world.now - started >= SILENCE_S + BEAT_S:
+                assert two.await_turn(Stop(world), lambda _gone: -SILENCE_S)
+                world.living.append(two)
+            return super().wait(seconds)
+
+    started = world.now
+    assert not three.await_turn(Meanwhile(world), lambda _gone: 1)
+    assert world.may_write("two")
+    assert three.holder().id == "two"
+    assert world.lost == {}
+
+
+def test_an_outage_is_no_silence(world, one):
+    world.topic.away = True
+    two = world.server("two")
+    assert not await_turn(world, two, seconds=3 * SILENCE_S)[0]
+    world.topic.away = False
+    assert not await_turn(world, two)[0]
+    assert world.lost == {}
+
+
+def test_one_in_charge_can_show_it_and_one_that_was_replaced_cannot(world, one):
+    one.confirm()
+    world.living.clear()
+    two = world.server("two")
+    assert await_turn(world, two)[0]
+    two.confirm()
+    with pytest.raises(NotInCharge):
+        one.confirm()
+    assert world.topic.claims[-1].id == "two"

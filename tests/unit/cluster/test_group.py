@@ -1,0 +1,65 @@
+"""The members of the group, and the one in charge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from ksql.cluster.group import GroupMembers, group_name, member_name
+from ksql.cluster.members import Server
+
+A, B, C = (Server("host", port) for port in (8001, 8002, 8003))
+
+
+@dataclass
+class Group:
+    names: tuple[str, ...] = ()
+
+
+def members(names=(), in_charge=None, me=B):
+    return GroupMembers(me, Group(tuple(names)), lambda: in_charge)
+
+
+def test_a_server_counts_itself_before_the_group_does():
+    assert members().alive() == (B,)
+
+
+def test_all_members_are_alive_in_order_and_strangers_are_left_out():
+    assert members(["host:8003", "host:8002", "rdkafka", "host:8001"]).alive() == (A, B, C)
+
+
+def test_the_one_in_charge_is_alive_before_the_group_shows_it():
+    found = members(["host:8002"], in_charge=A)
+    assert found.alive() == (A, B)
+    assert found.in_charge() == A
+
+
+def test_nobody_may_be_in_charge():
+    assert members(["host:8002", "host:8001"]).in_charge() is None
+
+
+@pytest.mark.parametrize(("gone", "rank"), [(None, 1), (A, 0), (C, 1), (B, 1)])
+def test_the_rank_leaves_out_the_server_that_is_replaced(gone, rank):
+    assert members(["host:8001", "host:8002", "host:8003"]).rank(gone) == rank
+
+
+def test_the_group_is_named_after_the_service():
+    assert group_name("default_") == "_confluent-ksql-default__servers"
+
+
+def test_servers_announce_the_format_of_their_stores():
+    names = ["host:8003", member_name(B, 2), member_name(A, 1), "rdkafka"]
+    found = members(names)
+    assert found.alive() == (A, B, C)
+    assert found.store_formats() == {"host:8001": 1, "host:8002": 2, "host:8003": 0}
+    assert found.rank(None) == 1
+
+
+def test_nobody_is_known_before_the_group_lists_this_server():
+    assert members([member_name(A, 1)]).store_formats() is None
+
+
+def test_one_in_charge_that_is_no_member_announces_nothing():
+    found = members([member_name(B, 1)], in_charge=A)
+    assert found.store_formats() == {"host:8001": 0, "host:8002": 1}

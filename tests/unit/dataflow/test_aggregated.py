@@ -1,0 +1,199 @@
+"""The loop of an aggregate against the road step by step: the same results, log and state."""
+
+from __future__ import annotations
+
+import json
+import random
+from copy import copy
+
+import pytest
+
+from ksql.base.errors import QueryFailed
+from ksql.base.records import OutRecord
+from ksql.dataflow.compiled import writing
+from ksql.formats.schema_registry import MemoryRegistry
+from ksql.functions.registry import BUILTINS
+from ksql.processors.aggregate import GROUPS
+from ksql.processors.base import Record
+from ksql.processors.keys import pack
+from ksql.spark.pages import PagedStore
+from tests.examples import examples
+from tests.unit.dataflow.test_keying import batch
+from tests.unit.processors.support import Log
+from tests.unit.spark.test_pages import DictBackend
+from tests.unit.world import World
+
+SETUP = """
+CREATE STREAM S (K STRING KEY, I INT, L BIGINT, D DOUBLE, S STRING, N DECIMAL(8, 3))
+  WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+CREATE TABLE T (K STRING PRIMARY KEY, W INT, X STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
+"""
+PLANS = [
+    "SELECT K, COUNT(*) AS C, SUM(L) AS S FROM S GROUP BY K",
+    "SELECT K, K + 'x' AS KX, COUNT(*) AS C FROM S GROUP BY K",
+    "SELECT K, AS_VALUE(K) AS V, AVG(L) AS A, ROWTIME AS R FROM S GROUP BY K",
+    "SELECT I, S, MAX(D) AS M, SUM(N) AS N FROM S GROUP BY I, S",
+    "SELECT I, SUM(L) / (COUNT(L) - 2) AS Q, MIN(S) AS S FROM S GROUP BY I",
+    "SELECT K, SUM(CAST(N AS DECIMAL(4, 3))) AS N, COUNT(*) AS C FROM S GROUP BY K",
+    "SELECT N, LATEST_BY_OFFSET(S) AS S, EARLIEST_BY_OFFSET(L) AS L FROM S GROUP BY N",
+]
+OTHERS = [
+    "SELECT K, COLLECT_LIST(L) AS C FROM S GROUP BY K",
+    "SELECT K, COUNT(*) AS C FROM S GROUP BY K HAVING COUNT(*) > 1",
+    "SELECT K, COUNT(*) AS C FROM S WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K",
+    "SELECT W, COUNT(*) AS C FROM T GROUP BY W",
+]
+TEXTS = [None, "", "a", "12", "7.5", "\u00e9", "\U0001f600", "x" * 40, "y" * 300]
+
+
+def made(query, **settings):
+    world = World(SETUP, **settings)
+    format_ = ", KEY_FORMAT='JSON'" if "I, S" in query or "SELECT N" in query else ""
+    world.run(f"CREATE TABLE O WITH (VALUE_FORMAT='JSON'{format_}) AS {query};")
+    return writing(world.plan("O"), BUILTINS, MemoryRegistry())
+
+
+@pytest.fixture(
+    scope="module",
+    params=PLANS,
+)
+def plan(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=["0", "1000000"], ids=["every", "coalesced"])
+def program(request, plan):
+    return made(plan, **{"cache.max.bytes.buffering": request.param})
+
+
+def stepwise(program):
+    plain = copy(program)
+    plain._aggregated = None
+    return plain
+
+
+def some(chance):
+    """A few records of the stream."""
+    return [
+        (
+            chance.choice(TEXTS[1:]).encode(),
+            json.dumps(
+                {
+                    "I": chance.choice((None, 0, 1, 2)),
+                    "L": chance.choice((None, 0, 1, 5, (1 << 63) - 1)),
+                    "D": chance.choice((None, 0.0, 1.5, 1e300, -0.001)),
+                    "S": chance.choice(TEXTS),
+                    "N": chance.choice((None, 0, 1.25, 99999, 12345.678)),
+                }
+            ).encode(),
+            chance.randrange(20),
+        )
+        for _ in range(chance.randrange(1, 12))
+    ]
+
+
+class Run:
+    """A program with its state, micro-batch by micro-batch."""
+
+    def __init__(self, program) -> None:
+        self._program = program
+        self._backend = DictBackend()
+        self.log = Log()
+        self.results: list[OutRecord] = []
+
+    def feed(self, batches) -> None:
+        self.last(self.ingested(batches))
+
+    def ingested(self, batches):
+        ingest = self._program.ingest()
+        records = [record for each in batches for record in ingest.add(each, self.log)]
+        return [*records, *ingest.finish()]
+
+    def last(self, records) -> None:
+        store = PagedStore(self._backend)
+        if records:
+            self.results += self._program.last_step(records, store, self.log)
+        store.flush()
+
+    def seen(self):
+        log = sorted(map(repr, self.log))
+        return list(map(repr, self.results)), log, self.state()
+
+    def state(self):
+        return dict(PagedStore(self._backend).scan(GROUPS))
+
+    def ends(self, batches, records=()):
+        """What ends the query, if anything does."""
+        try:
+            self.last([*self.ingested(batches), *records])
+        except QueryFailed as error:
+            return str(error), error.detail, error.entry
+        return None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_results_log_and_state(program, seed):
+    assert program._aggregated is not None
+    chance = random.Random(seed)
+    for _ in range(examples(30)):
+        fast, slow = Run(program), Run(stepwise(program))
+        offset = 0
+        for _ in range(chance.randrange(1, 4)):
+            batches = [batch("s", some(chance), offset)]
+            offset += 20
+            ended = fast.ends(batches)
+            assert ended == slow.ends(batches)
+            if ended:
+                break
+            assert fast.seen() == slow.seen()
+
+
+@pytest.mark.parametrize("query", OTHERS)
+def test_other_plans_go_step_by_step(query):
+    assert made(query, **{"cache.max.bytes.buffering": "0"})._aggregated is None
+
+
+def test_ordinary_records_take_the_loop(program, monkeypatch):
+    monkeypatch.setattr(type(program), "_last_stepwise", None)
+    chance, run = random.Random(1), Run(program)
+    for first in (0, 20):
+        run.feed([batch("s", some(chance), first)])
+    assert run.state()
+
+
+def test_headers_go_along():
+    program = made(PLANS[0], **{"cache.max.bytes.buffering": "0"})
+    record = Record(0, pack(("a",)), (1,), 5, headers=[("h", b"1")])
+    fast, slow = Run(program), Run(stepwise(program))
+    for run in (fast, slow):
+        run.last([record, record._replace(headers=None, offset=1)])
+    assert fast.seen() == slow.seen()
+    assert [result[3] for result in fast.results] == [[("h", b"1")], None]
+
+
+def test_a_group_whose_records_all_fail_has_no_state():
+    program = made(
+        "SELECT K, SUM(N) AS N FROM S GROUP BY K",
+        **{"cache.max.bytes.buffering": "0"},
+    )
+    record = Record(0, pack(("a",)), (object(),), 5)
+    for each in (program, stepwise(program)):
+        run = Run(each)
+        run.last([record])
+        assert (run.results, run.state(), len(run.log)) == ([], {}, 1)
+        run.last([record, record._replace(row=(None,), offset=1)])
+        assert (len(run.results), len(run.log)) == (1, 2)
+
+
+@pytest.mark.parametrize(("key", "value"), [(2**40, 1), (1, 2**40), (1, 1)])
+def test_a_result_that_cannot_be_written_ends_both_roads_alike(key, value):
+    world = World(SETUP, **{"cache.max.bytes.buffering": "0"})
+    world.run("CREATE TABLE O WITH (FORMAT='KAFKA') AS SELECT I, MAX(I) AS M FROM S GROUP BY I;")
+    program = writing(world.plan("O"), BUILTINS, MemoryRegistry())
+    fast, slow = Run(program), Run(stepwise(program))
+    record = Record(0, pack((key,)), (value,), 5)
+    ended = fast.ends([], [record])
+    assert ended == slow.ends([], [record])
+    assert (ended is None) == (key == value)
+    if ended is None:
+        assert fast.seen() == slow.seen()

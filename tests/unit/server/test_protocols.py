@@ -1,0 +1,65 @@
+"""Every route answers an ordinary request as it answers one that h11 has read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from ksql.web import either
+from ksql.web.http1 import Http1
+from server.app import create_app
+from tests.unit.server.fakes import FakeService, FakeStream, created, rows
+from tests.unit.web.clients import hosted
+
+LIVE = {"/ws/query"}
+BODIES: list[dict[str, Any]] = [
+    {},
+    {"content": b"{"},
+    {"json": {}},
+    {"json": {"sql": "SELECT;", "ksql": "SELECT;", "queryId": "transient_S_1", "target": "S"}},
+    {"json": {"ksql": "SELECT;"}, "headers": {"connection": "close", "accept": "text/html"}},
+    {"json": {"sql": "SELECT;"}, "headers": {"accept-encoding": "gzip"}, "params": {"a": "é b"}},
+    {"content": [b'{"sql":', b' "SELECT;"}']},
+]
+
+
+def _app() -> FastAPI:
+    return create_app(FakeService(answer=[created()], stream=_stream))
+
+
+def _stream() -> FakeStream:
+    return FakeStream([rows((1, "a"), (2, None))], "pull")
+
+
+def _answers(port: int, paths: list[str]) -> list[Any]:
+    found = []
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        for path in paths:
+            for method in ("GET", "POST", "HEAD", "DELETE"):
+                for given in BODIES:
+                    answer = client.request(method, path, **given)
+                    head = {k: v for k, v in answer.headers.items() if k != "date"}
+                    asked = (method, path, str(given))
+                    found.append((asked, answer.status_code, head, answer.content))
+    return found
+
+
+def test_all_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    described = sorted(_app().openapi()["paths"].keys() - LIVE)
+    paths = [
+        *(path.format_map(defaultdict(lambda: "x")) for path in described),
+        "/nowhere",
+        "/info?x=%2F",
+    ]
+    with hosted(_app()) as port:
+        new = _answers(port, paths)
+    monkeypatch.setattr(either, "Ordinary", Http1)
+    with hosted(_app()) as port:
+        old = _answers(port, paths)
+    assert len({status for _, status, _, _ in new}) > 3
+    for one, other in zip(new, old, strict=True):
+        assert one == other

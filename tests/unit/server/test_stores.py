@@ -1,0 +1,505 @@
+"""Copies of tables read from other servers: over real sockets, whatever becomes of those."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+
+import httpx
+import orjson
+import pytest
+
+from ksql.cluster.members import Server
+from ksql.query.filling import Filled
+from ksql.query.replicated import Reader, Replicas
+from ksql.query.shelf import Shelf
+from ksql.replicas import frames
+from ksql.replicas.asking import MEDIA, PATH, Ask, standing_of
+from ksql.replicas.copies import Turned, Unreachable
+from ksql.replicas.gauge import Gauge
+from ksql.replicas.holdings import Holdings
+from ksql.replicas.peers import Peers
+from ksql.replicas.routing import NoReplica
+from ksql.replicas.standing import MISSING, Allowed, Standing, Terms
+from ksql.replicas.token import Token
+from ksql.stores.base import Stored, StoreDamaged, StoredRow
+from ksql.stores.memory import MemoryStore
+from ksql.web.hosting import HttpServer
+from ksql.web.sockets import listen
+from server.app import create_app
+from server.context import Door
+from server.users import Users
+from tests.unit.server.fakes import FakeService
+from tests.unit.server.web import ask as call
+
+HOME = "CTAS_T_1"
+SOURCE = type("Source", (), {"name": "T", "topic": "T", "created_by": HOME})
+RUNNING = Terms(allowed=Allowed())
+STANDBYS = Allowed(standby_reads=True, restoring=True)
+END = 100
+
+
+class Tables:
+    """One table of one partition."""
+
+    def __init__(self):
+        self.store = MemoryStore()
+        self.part = Filled(place=("T", 0), store=self.store, commit_s=1, reached=END, goal=END)
+        self.here = True
+
+    def tables(self):
+        table = type("Table", (), {"source": SOURCE, "parts": {0: self.part}})
+        return [table] if self.here else []
+
+    def of_home(self, home):
+        return next(iter(self.tables()), None) if home == HOME else None
+
+    def await_progress(self, timeout_s):
+        threading.Event().wait(timeout_s / 10)
+
+
+class Members:
+    def __init__(self, me, there):
+        self.me = me
+        self.there = there
+
+    def alive(self):
+        return tuple(self.there)
+
+
+class Others:
+    """Nothing is known of the others."""
+
+    def silent(self, server):
+        return ""
+
+    def lags(self, home, partition):
+        return {}
+
+
+class Host(FakeService):
+    """A server with a copy; ``asks`` counts what was asked of it."""
+
+    def __init__(self, members):
+        super().__init__()
+        self.table = Tables()
+        self.holdings = Holdings(members, 1)
+        gauge = Gauge(lambda topics: {(topic, 0): END for topic in topics}, lambda: 0.0)
+        self.shelf = Shelf(self.table, self.holdings, gauge)
+        self.asks = 0
+        self.done = {}
+
+    def processed(self, query_id):
+        return self.done.get(query_id, {})
+
+    def read_copy(self, ask):
+        self.asks += 1
+        return self.shelf.read(ask)
+
+    def standings(self):
+        self.shelf.look()
+        return self.shelf.standings()
+
+    def holders(self, table, key):
+        return [{"table": table, "key": key}]
+
+
+class Running:
+    """A host behind a socket of its own."""
+
+    def __init__(self, there, users=None):
+        self.sock = listen("127.0.0.1", 0)
+        self.server = Server("127.0.0.1", self.sock.getsockname()[1])
+        there.append(self.server)
+        self.host = Host(Members(self.server, there))
+        self.door = Door(self.host)
+        self.http = HttpServer(create_app(door=self.door, users=users), [self.sock], 1)
+        self.http.start("http")
+        self.ended = False
+
+    def end(self):
+        if not self.ended:
+            self.ended = True
+            self.door.shut()
+            self.http.stop()
+            self.door.release()
+            self.sock.close()
+
+
+@contextlib.contextmanager
+def running(count, users=None):
+    there: list[Server] = []
+    found = [Running(there, users) for _ in range(count)]
+    peers = Peers(5.0)
+    try:
+        yield found, peers
+    finally:
+        peers.close()
+        for each in found:
+            each.end()
+
+
+def put(host, *keys, value=b"v"):
+    host.table.store.put((key, value, 7) for key in keys)
+
+
+def ask(**more):
+    return Ask(home=HOME, partition=0, terms=more.pop("terms", RUNNING), **more)
+
+
+def names(count):
+    return [b"%05d" % number for number in range(count)]
+
+
+# --- one copy
+
+
+def test_keys_ranges_and_scans_come_as_they_are_stored():
+    with running(1) as ([one], peers):
+        keys = names(5_000)
+        put(one.host, *keys, value=bytes(100))
+        copy = peers.copy(one.server)
+        found = copy.read(ask(keys=[b"00003", b"none", b"00001"]))
+        assert [each for some in found.answers for each in some] == [
+            Stored(bytes(100), 7),
+            None,
+            Stored(bytes(100), 7),
+        ]
+        ranged = copy.read(ask(span=(b"00010", b"00012")))
+        assert [row.key for some in ranged.rows for row in some] == [b"00010", b"00011"]
+        scanned = copy.read(ask())
+        rows = [row for some in scanned.rows for row in some]
+        assert rows == [StoredRow(key, bytes(100), 7) for key in keys]
+        assert scanned.standing == Standing(state="RUNNING", role="ACTIVE", position=END)
+
+
+def test_a_copy_that_is_restored_says_so_and_does_not_answer():
+    with running(1) as ([one], peers):
+        put(one.host, b"a")
+        one.host.table.part.reached = 40
+        copy = peers.copy(one.server)
+        with pytest.raises(Turned) as caught:
+            copy.read(ask(keys=[b"a"]))
+        assert (caught.value.standing.state, caught.value.standing.position) == ("RESTORING", 40)
+
+        def within(lag):
+            terms = Terms(allowed=Allowed(offset_lag=lag), running=False, limited=True)
+            return copy.read(ask(keys=[b"a"], terms=terms))
+
+        with pytest.raises(Turned) as caught:
+            within(59)
+        assert caught.value.standing.offset_lag == 60
+        found = within(60)
+        assert found.standing.offset_lag == 60
+        assert list(found.answers) == [[Stored(b"v", 7)]]
+
+
+def test_a_partition_that_is_not_there():
+    with running(1) as ([one], peers):
+        one.host.table.here = False
+        with pytest.raises(Turned) as caught:
+            peers.copy(one.server).read(ask())
+        assert caught.value.standing == MISSING
+
+
+def test_a_server_that_is_starting_holds_nothing_yet():
+    with running(1) as ([one], peers):
+        one.door.state = "INITIALIZING"
+        with pytest.raises(Turned) as caught:
+            peers.copy(one.server).read(ask())
+        assert caught.value.standing == MISSING
+
+
+def test_a_server_that_is_gone_is_left_alone_for_a_moment():
+    with running(1) as ([one], _):
+        clock = [0.0]
+        peers = Peers(5.0, now_s=lambda: clock[0])
+        one.end()
+        for _ in range(2):
+            with pytest.raises(Unreachable, match="cannot be reached"):
+                peers.copy(one.server).read(ask())
+        again = Running([])
+        try:
+            peers._down[again.server] = (1.0, "gone before")
+            with pytest.raises(Unreachable, match="gone before"):
+                peers.copy(again.server).read(ask())
+            clock[0] = 1.0
+            assert peers.copy(again.server).read(ask()).standing.state == "RUNNING"
+        finally:
+            again.end()
+            peers.close()
+
+
+def test_a_store_that_fails_on_the_way_is_no_end_of_rows():
+    with running(1) as ([one], peers):
+        put(one.host, *names(3_000))
+        store = one.host.table.store
+
+        def broken(lo=None, hi=None):
+            yield from itertools.islice(MemoryStore.range(store, lo, hi), 2_000)
+            raise StoreDamaged("there", "a block")
+
+        store.range = broken
+        found = peers.copy(one.server).read(ask())
+        seen = []
+        with pytest.raises(Unreachable, match="a block"):
+            seen += [row for some in found.rows for row in some]
+
+
+def test_credentials_are_needed_and_passed_on():
+    users = Users("realm", {"ann": ("secret", frozenset())})
+    with running(1, users) as ([one], peers):
+        with pytest.raises(Unreachable, match="401: Unauthorized"):
+            peers.copy(one.server).read(ask())
+        good = httpx.BasicAuth("ann", "secret")
+        header = next(good.auth_flow(httpx.Request("GET", "http://x"))).headers["authorization"]
+        assert peers.copy(one.server, header).read(ask()).standing.state == "RUNNING"
+        assert peers.standings(one.server, header)[HOME, 0].position == END
+
+
+def test_a_reader_that_leaves_ends_the_read_there():
+    with running(1) as ([one], peers):
+        put(one.host, *names(20_000), value=bytes(1_000))
+        found = peers.copy(one.server).read(ask())
+        assert len(next(found.rows)) > 0
+        assert one.door.running == 1
+        found.rows.close()
+        deadline = threading.Event()
+        for _ in range(200):
+            if one.door.running == 0:
+                break
+            deadline.wait(0.05)
+        assert one.door.running == 0
+
+
+# --- several
+
+
+def replicas(hosts, peers, at=0):
+    mine = hosts[at].host
+    return Replicas(mine.holdings, mine.shelf, peers, mine.table, Others())
+
+
+def opened(hosts, peers, at=0, **reader):
+    made = Reader(**{"allowed": Allowed(), "patience_s": 1.0, **reader})
+    return replicas(hosts, peers, at).rows(SOURCE, 1, made)[0], made.origins
+
+
+def by_rank(hosts):
+    order = hosts[0].host.holdings.placement().order("T", 0)
+    return sorted(hosts, key=lambda each: order.index(each.server))
+
+
+def test_every_server_answers_from_the_active_copy():
+    with running(3) as (hosts, peers):
+        active = by_rank(hosts)[0]
+        put(active.host, b"a")
+        for at in range(3):
+            rows, origins = opened(hosts, peers, at)
+            assert rows.get(b"a") == Stored(b"v", 7)
+            assert rows.get_many([b"x", b"a"]) == [None, Stored(b"v", 7)]
+            [told] = origins.listed()
+            assert (told.host, told.standing.role) == (str(active.server), "ACTIVE")
+        assert sum(each.host.asks for each in hosts if each is not active) == 0
+
+
+def test_a_read_that_is_cut_off_goes_on_at_the_next_copy_behind_its_last_key():
+    with running(3) as (hosts, peers):
+        first, second, third = by_rank(hosts)
+        keys = names(3_000)
+        for each in hosts:
+            put(each.host, *keys)
+        store = first.host.table.store
+
+        def broken(lo=None, hi=None):
+            yield from itertools.islice(MemoryStore.range(store, lo, hi), 2_000)
+            raise StoreDamaged("there", "a block")
+
+        store.range = broken
+        rows, origins = opened(hosts, peers, hosts.index(third), allowed=STANDBYS)
+        assert [row.key for row in rows.scan()] == keys
+        assert {each.host for each in origins.listed()} == {str(first.server), str(second.server)}
+
+
+def test_standbys_answer_for_a_server_that_is_gone_only_if_they_may():
+    with running(3) as (hosts, peers):
+        first, second, third = by_rank(hosts)
+        put(second.host, b"a")
+        first.end()
+        at = hosts.index(third)
+        rows, _ = opened(hosts, peers, at)
+        with pytest.raises(NoReplica) as caught:
+            rows.get(b"a")
+        assert str(first.server) in caught.value.detail
+        rows, origins = opened(hosts, peers, at, allowed=STANDBYS)
+        assert rows.get(b"a") == Stored(b"v", 7)
+        [told] = origins.listed()
+        assert (told.host, told.standing.role) == (str(second.server), "STANDBY")
+        second.host.table.part.reached = 90
+        second.host.table.part.goal = 50
+        third.host.table.here = False
+        none = Allowed(standby_reads=True, restoring=True, offset_lag=0)
+        rows, _ = opened(hosts, peers, at, allowed=none, patience_s=0.0)
+        with pytest.raises(NoReplica, match="exceed the maximum allowed lag") as caught:
+            rows.get(b"a")
+        assert "its copy is behind (lag 10" in caught.value.detail
+        rows, origins = opened(hosts, peers, at, allowed=STANDBYS)
+        assert rows.get(b"a") == Stored(b"v", 7)
+
+
+def test_while_a_partition_moves_the_copy_that_is_left_answers_and_then_the_new_one():
+    with running(2) as (hosts, peers):
+        new, old = by_rank(hosts)
+        put(old.host, b"a", value=b"old")
+        put(new.host, b"a", value=b"new")
+        new.host.table.part.reached = 40
+        rows, _ = opened(hosts, peers)
+        assert rows.get(b"a").value == b"old"
+        new.host.table.part.reached = END
+        assert rows.get(b"a").value == b"old"  # one query stays with its copy
+        rows, _ = opened(hosts, peers)
+        assert rows.get(b"a").value == b"new"
+
+
+def test_a_query_waits_for_a_copy_that_is_nearly_there():
+    with running(1) as ([one], peers):
+        put(one.host, b"a")
+        one.host.table.part.reached = END - 1
+        waits = []
+
+        def progress(_timeout_s):
+            waits.append(1)
+            one.host.table.part.reached = END
+
+        one.host.table.await_progress = progress
+        rows, _ = opened([one], peers)
+        assert rows.get(b"a") == Stored(b"v", 7)
+        assert waits == [1]
+
+
+def test_a_position_that_is_asked_for_is_waited_for_and_else_refused():
+    with running(1) as ([one], peers):
+        put(one.host, b"a")
+        rows, _ = opened([one], peers, at_least={("T", 0): END + 1}, patience_s=0.0)
+        with pytest.raises(NoReplica):
+            rows.get(b"a")
+        rows, _ = opened([one], peers, at_least={("T", 0): END})
+        assert rows.get(b"a") == Stored(b"v", 7)
+
+
+def test_a_read_says_how_far_its_copy_was_when_it_had_ended():
+    with running(2) as (hosts, peers):
+        active = by_rank(hosts)[0]
+        put(active.host, *names(3_000))
+        for at in range(2):
+            active.host.table.part.putting = END + at + 1  # some of it may be visible already
+            rows, origins = opened(hosts, peers, at)
+            found = rows.scan()
+            next(found)
+            assert origins.reached() == ({}, {("T", 0)})
+            assert len(list(found)) == 2_999
+            assert origins.reached() == ({("T", 0): END + at + 1}, set())
+
+
+def test_a_read_that_is_left_does_not_know_how_far_its_copy_was():
+    with running(1) as ([one], peers):
+        put(one.host, *names(3_000))
+        rows, origins = opened([one], peers)
+        assert rows.get(b"00001") is not None
+        assert origins.reached() == ({("T", 0): END}, set())
+        found = rows.scan()
+        next(found)
+        found.close()
+        assert origins.reached() == ({("T", 0): END}, {("T", 0)})
+
+
+def test_a_copy_that_has_followed_a_token_answers_in_place_of_the_active_one():
+    with running(3) as (hosts, peers):
+        first, second, _third = by_rank(hosts)
+        put(first.host, b"a", value=b"old")
+        put(second.host, b"a", value=b"new")
+        second.host.table.part.reached = END + 5
+        wanted = {"at_least": {("T", 0): END + 5}, "token": Token().with_({("T", 0): END + 5})}
+        rows, origins = opened(hosts, peers, **wanted)
+        assert rows.get(b"a").value == b"new"
+        assert [each.host for each in origins.listed()] == [str(second.server)]
+        second.host.table.part.reached = END + 4
+        rows, _ = opened(hosts, peers, patience_s=0.0, **wanted)
+        with pytest.raises(NoReplica, match="all that the consistency token names") as caught:
+            rows.get(b"a")
+        assert caught.value.code == 50301
+        assert "it is at the offset 104, 105 is asked for" in caught.value.detail
+        rows, _ = opened(hosts, peers, patience_s=0.0, at_least={("T", 0): END + 9})
+        with pytest.raises(NoReplica, match="exceed the maximum allowed lag") as caught:
+            rows.get(b"a")
+        assert caught.value.code == 50302
+
+
+def test_how_far_a_query_of_another_server_is():
+    with running(1) as ([one], peers):
+        one.host.done = {"CTAS_T_1": {"s": {0: 5, 11: 7}}}
+        assert peers.processed(one.server, "CTAS_T_1", "") == {"s": {0: 5, 11: 7}}
+        assert peers.processed(one.server, "a b&c", "") == {}
+        one.door.state = "INITIALIZING"
+        with pytest.raises(Turned):
+            peers.processed(one.server, "CTAS_T_1", "")
+
+
+@pytest.mark.parametrize(
+    "form", [{}, {"version": 2}, {"version": 1}, {"version": 1, "processed": {"s": [1]}}]
+)
+def test_an_answer_about_a_query_that_is_none(form, monkeypatch):
+    monkeypatch.setattr("ksql.replicas.asking.processed_form", lambda _offsets: form)
+    with running(1) as ([one], peers), pytest.raises(Unreachable, match="cannot be read"):
+        peers.processed(one.server, "CTAS_T_1", "")
+
+
+# --- the routes
+
+
+def service():
+    return Host(Members(Server("h", 1), [Server("h", 1)]))
+
+
+def test_the_standings_of_a_server():
+    found = call(service(), "GET", "/stores/standings").json()
+    assert found["host"] == "127.0.0.1:8088"
+    assert standing_of(found["standings"][HOME]["0"]) == Standing(
+        state="RUNNING", role="ACTIVE", position=END, offset_lag=0, time_lag_ms=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "key"), [("", None), ("?key=a", ["a"]), ("?key=1&key=%22x%22", [1, "x"])]
+)
+def test_the_hosts_of_a_key(query, key):
+    found = call(service(), "GET", f"/stores/T/hosts{query}").json()
+    assert found == [{"table": "T", "key": key}]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b"null", orjson.dumps({**ask().form(), "version": 2})]
+)
+def test_a_read_that_is_none(body):
+    found = call(service(), "POST", PATH, content=body)
+    assert (found.status_code, found.json()["error_code"]) == (400, 40000)
+
+
+def test_a_read_says_what_it_is():
+    found = call(service(), "POST", PATH, content=orjson.dumps(ask(keys=[b"a"]).form()))
+    assert found.headers["content-type"] == MEDIA
+    [(kind, _), (_, answers), (last, end)] = list(frames.frames([found.content]))
+    assert (kind, last) == (frames.HEAD, frames.END)
+    assert frames.end_of(end) == END
+    assert frames.stored_answers(answers) == [None]
+
+
+def test_forms_of_asks_come_back_as_they_were():
+    terms = Terms(allowed=Allowed(offset_lag=1), running=False, limited=True, at_least=4)
+    for each in (
+        ask(),
+        ask(keys=[b"\x00", b""], committed=True),
+        ask(span=(None, b"x"), terms=terms),
+    ):
+        assert Ask.of(each.form()) == each
