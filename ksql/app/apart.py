@@ -15,7 +15,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, LifoQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from ksql.functions.spec import (
     AggregateFactory,
@@ -90,10 +90,17 @@ class Servant:
         out = self._process.stdout
         assert out is not None  # noqa: S101 - it was asked for
         wait_s = self._wait_s + (_START_S if self._fresh else 0)
-        if not select.select([out], [], [], wait_s)[0]:
+        if not _is_readable(out, wait_s):
             self.end()
             raise Overrun(name, f"did not return within {wait_s:g} s")
         return pickle.load(out)  # noqa: S301 - our own child's
+
+
+def _is_readable(pipe: IO[bytes], wait_s: float) -> bool:
+    """Wait until there is something to read, or the end; poll() takes any number of open files."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    return bool(poll.poll(wait_s * 1000))
 
 
 class Apart:

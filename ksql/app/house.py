@@ -221,7 +221,7 @@ class House:
 
     def _open_watch(self) -> Watch:
         watch = Watch(
-            kafka_answers(self.kafka),
+            kafka_answers(self._hasty),
             self._broker,
             on_return=self.runtime.wake,
             on_turn=self._look,
@@ -240,7 +240,8 @@ class House:
             self._addresses["Kafka"] = bootstrap
             self._set(_BOOTSTRAP, bootstrap)
         found = KafkaSettings.from_properties(properties | {_BOOTSTRAP: bootstrap})
-        self.admin = Admin(found)
+        self.admin, self._hasty = Admin(found), impatient(found)
+        self._closers += [self.admin.close, self._hasty.close]
         self._cluster_id = self.admin.cluster_id()
         self._tenure = charge.prepare(
             self.settings,
@@ -357,6 +358,8 @@ class House:
             registry=self.registry_settings,
             lease=self._tenure.lease,
         )
+        groups = GroupOffsets(self.kafka)
+        self._closers.append(groups.close)
         self.runner = SparkRunner(
             self.runtime,
             around,
@@ -366,9 +369,7 @@ class House:
             aside=aside,
             incarnation=self._random_name,
             end_groups=lambda groups: delete_groups(self.kafka, groups),
-            vetting=Vetting(
-                GroupOffsets(self.kafka).highest, self.admin.topic_ids, self.admin.begin_offsets
-            ),
+            vetting=Vetting(groups.highest, self.admin.topic_ids, self.admin.begin_offsets),
             bounds=Bounds(
                 self.admin.begin_offsets,
                 self.admin.end_offsets,
@@ -376,7 +377,7 @@ class House:
             ),
         )
 
-        self._lookout = Lookout(impatient(self.kafka).topic_ids, time.monotonic)
+        self._lookout = Lookout(self._hasty.topic_ids, time.monotonic)
 
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
         self.log = KafkaCommandLog(

@@ -33,9 +33,8 @@ def impatient(settings: KafkaSettings) -> Admin:
     return Admin(replace(settings, timeout_s=_PROBE_S))
 
 
-def kafka_answers(settings: KafkaSettings) -> Callable[[], str]:
+def kafka_answers(admin: Admin) -> Callable[[], str]:
     """Return a probe of Kafka: why it does not answer; empty if it does."""
-    admin = impatient(settings)
 
     def probe() -> str:
         try:

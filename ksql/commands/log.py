@@ -356,6 +356,7 @@ class KafkaCommandLog:
         """Release the connections."""
         self._reader.close()
         self._sender.close()
+        self._admin.close()
 
 
 def _why_not(problem: CommitInDoubt) -> KsqlError:

@@ -86,6 +86,10 @@ class Admin:
     def _client(self) -> AdminClient:
         return AdminClient(self._settings.admin(), logger=CLIENT_LOG)
 
+    def close(self) -> None:
+        """Release the connections; a later call opens new ones."""
+        self.__dict__.pop("_client", None)
+
     # --- what is there ------------------------------------------------------------------------
 
     def topics(self) -> dict[str, TopicInfo]:

@@ -211,6 +211,7 @@ class KafkaClaims:
     def close(self) -> None:
         """Let go of the connections; what is open is left to the brokers."""
         self._end_tail()
+        self._admin.close()
         self._producer = None
         self._open = self._broken = False
 

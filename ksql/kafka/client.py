@@ -28,6 +28,7 @@ from ksql.kafka.errors import (
 )
 from ksql.kafka.last import LastMessages, LastRecords, contents, take_last
 from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.notes import LastError
 from ksql.kafka.versions import check_versions
 
 if TYPE_CHECKING:
@@ -65,6 +66,34 @@ def not_written(bootstrap: str, topic: str, error: KafkaError) -> KsqlError:
     return WriteFailed(topic, error.str())
 
 
+class SenderClosed(ServerError):
+    """A record came after the sender was closed."""
+
+    def __init__(self) -> None:
+        super().__init__("nothing is written to Kafka any more: the server is shutting down")
+
+
+class _Failed:
+    """The records that were not delivered.
+
+    Apart from the sender, as its producer keeps the callback: see ``LastError``.
+    """
+
+    def __init__(self) -> None:
+        self._all: list[tuple[str, KafkaError]] = []
+
+    def report(self, error: KafkaError | None, message: Message) -> None:
+        """Take what the producer says of a record."""
+        if error is not None:
+            self._all.append((message.topic() or "", error))
+
+    def taken(self) -> tuple[str, KafkaError] | None:
+        """Return the first, if any, and forget all."""
+        first = self._all[0] if self._all else None
+        self._all.clear()
+        return first
+
+
 class Sender:
     """An idempotent producer; a record counts when ``flush`` has returned.
 
@@ -74,12 +103,19 @@ class Sender:
 
     def __init__(self, settings: KafkaSettings, **config: str | float | bool) -> None:
         self._settings = settings
-        self._failed: list[tuple[str, KafkaError]] = []
-        self._last_error = ""
-        self._producer = Producer(
-            {**settings.producer(**config), "error_cb": self._note}, logger=CLIENT_LOG
-        )
-        self._on_delivery: Callable[[KafkaError | None, Message], None] | None = self._report
+        self._failed = _Failed()
+        self._last_error = LastError()
+        self._client: Producer | None = self._opened(settings.producer(**config))
+        self._on_delivery: Callable[[KafkaError | None, Message], None] | None = self._failed.report
+
+    def _opened(self, config: Mapping[str, str | float | bool]) -> Producer:
+        return Producer({**config, "error_cb": self._last_error.note}, logger=CLIENT_LOG)
+
+    @property
+    def _producer(self) -> Producer:
+        if self._client is None:
+            raise SenderClosed
+        return self._client
 
     def send(
         self,
@@ -114,7 +150,9 @@ class Sender:
                 self._producer.poll(0)
             except BufferError:
                 if time.monotonic() > end:
-                    raise KafkaUnreachable(self._settings.bootstrap, self._last_error) from None
+                    raise KafkaUnreachable(
+                        self._settings.bootstrap, self._last_error.text
+                    ) from None
                 self._producer.poll(_FULL_WAIT_S)
             except (KafkaException, SystemError) as problem:
                 raise self._failure(topic, problem) from problem
@@ -132,19 +170,19 @@ class Sender:
             )
         except (KafkaException, SystemError) as problem:
             raise self._failure("", problem) from problem
-        if self._failed:
-            topic, error = self._failed[0]
-            self._failed.clear()
-            raise not_written(self._settings.bootstrap, topic, error)
+        if failed := self._failed.taken():
+            raise not_written(self._settings.bootstrap, *failed)
         if left:
             self._producer.purge()
             self._producer.flush(1.0)
-            self._failed.clear()
-            raise KafkaUnreachable(self._settings.bootstrap, self._last_error)
+            self._failed.taken()
+            raise KafkaUnreachable(self._settings.bootstrap, self._last_error.text)
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Send what is left, for that long at most."""
-        self._producer.flush(timeout_s)
+        """Send what is left, for that long at most, and release the connections. Idempotent."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.flush(timeout_s)
 
     def _failure(self, topic: str, problem: Exception) -> KsqlError:
         """Our error for a fatal one; the client wraps it when callbacks were waiting meanwhile."""
@@ -152,13 +190,6 @@ class Sender:
         if not isinstance(found, KafkaException):
             raise problem
         return WriteFailed(topic, error_of(found).str())
-
-    def _report(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self._failed.append((message.topic() or "", error))
-
-    def _note(self, error: KafkaError) -> None:
-        self._last_error = error.str()
 
 
 class CommitInDoubt(ServerError):
@@ -201,10 +232,7 @@ class TransactionalSender(Sender):
         """
         self._usable = False
         self._producer.purge()
-        self._producer = Producer(
-            {**self._settings.producer(**self._config), "error_cb": self._note},
-            logger=CLIENT_LOG,
-        )
+        self._client = self._opened(self._settings.producer(**self._config))
         self.start()
 
     def recover(self) -> None:
@@ -251,7 +279,7 @@ class TransactionalSender(Sender):
             self._producer.abort_transaction(self._settings.timeout_s)
         except KafkaException:
             self._usable = False
-        self._failed.clear()
+        self._failed.taken()
 
     def _failure(self, topic: str, problem: Exception) -> KsqlError:
         if isinstance(problem, KafkaException) and error_of(problem).code() in FENCED:
@@ -304,9 +332,9 @@ class Reader:
         self._admin = Admin(settings)
         self._positions: Offsets = {}
         self._held: set[Partition] = set()
-        self._last_error = ""
+        self._last_error = LastError()
         self._consumer = Consumer(
-            {**settings.consumer(**config), "error_cb": self._note}, logger=CLIENT_LOG
+            {**settings.consumer(**config), "error_cb": self._last_error.note}, logger=CLIENT_LOG
         )
 
     @property
@@ -399,11 +427,12 @@ class Reader:
             if seen != self._positions:
                 seen, since = dict(self._positions), time.monotonic()
             elif time.monotonic() - since > patience:
-                raise KafkaUnreachable(self._settings.bootstrap, self._last_error)
+                raise KafkaUnreachable(self._settings.bootstrap, self._last_error.text)
 
     def close(self) -> None:
-        """Release the connection."""
+        """Release the connections."""
         self._consumer.close()
+        self._admin.close()
 
     def __enter__(self) -> Self:
         """The reader itself."""
@@ -425,7 +454,7 @@ class Reader:
         elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             raise OffsetsGone(*place, error.str())
         elif is_retriable(error):
-            self._last_error = error.str()
+            self._last_error.note(error)
         else:
             raise translated(error, place[0], "Cannot read")
         return False
@@ -443,6 +472,3 @@ class Reader:
             message.value(),
             message.headers(),  # type: ignore[arg-type] # values are bytes when they were read
         )
-
-    def _note(self, error: KafkaError) -> None:
-        self._last_error = error.str()

@@ -31,6 +31,10 @@ class GroupOffsets:
     def _client(self) -> AdminClient:
         return AdminClient(self._settings.admin(), logger=CLIENT_LOG)
 
+    def close(self) -> None:
+        """Release the connection; a later call opens a new one."""
+        self.__dict__.pop("_client", None)
+
     def highest(self, names: re.Pattern[str]) -> int:
         """Return the highest offset of all groups whose whole name fits; 0 if there is none.
 

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from ksql.base.errors import QueryFailed
 from ksql.kafka.errors import error_of, is_retriable, is_unknown_topic
 from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.notes import LastError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -117,8 +118,8 @@ class RangeReader:
     ) -> None:
         """``config`` has what ``READING`` asks for."""
         self._clock = clock
-        self._trouble = ""
-        self._consumer = Consumer({**config, "error_cb": self._note}, logger=CLIENT_LOG)
+        self._trouble = LastError()
+        self._consumer = Consumer({**config, "error_cb": self._trouble.note}, logger=CLIENT_LOG)
 
     def read(self, wanted: Range, note: Note, *, all_records: bool = True) -> Iterator[Block]:
         """Yield the records of a range, in their order.
@@ -131,7 +132,7 @@ class RangeReader:
             return
         progress = _Progress(wanted, self._clock)
         lost = None if all_records else note
-        self._trouble = ""
+        self._trouble.text = ""
         try:
             self._assign(wanted, wanted.start)
             while progress.at < wanted.end:
@@ -147,9 +148,6 @@ class RangeReader:
     def close(self) -> None:
         """Release the connections."""
         self._consumer.close()
-
-    def _note(self, error: KafkaError) -> None:
-        self._trouble = error.str()
 
     def _assign(self, wanted: Range, at: int) -> None:
         self._consumer.assign([TopicPartition(wanted.topic, wanted.partition, at)])
@@ -207,7 +205,7 @@ class RangeReader:
     def _check_patience(self, progress: _Progress) -> None:
         if progress.idle_s > _PATIENCE_S:
             nothing = f"nothing came for {_PATIENCE_S:g} s"
-            why = "; ".join(filter(None, (nothing, progress.trouble, self._trouble)))
+            why = "; ".join(filter(None, (nothing, progress.trouble, self._trouble.text)))
             raise ReadFailed(progress.wanted, progress.at, why)
 
     def _learn(self, progress: _Progress) -> None:

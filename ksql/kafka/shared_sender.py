@@ -15,6 +15,7 @@ from ksql.kafka.client import not_written
 from ksql.kafka.epoch import send_at_epoch
 from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, error_of, is_unknown_topic
 from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.notes import LastError
 from ksql.kafka.producer import fitting
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class SharedSender:
             lines, self._lines = list(self._lines.values()), {}
         for line in lines:
             line.close()
+        self._admin.close()
 
     def _check_usable(self, line: _Line, topic: str, error: KafkaError, *, in_time: bool) -> None:
         """Make sure that trying again may help after a record could not even be handed over."""
@@ -242,21 +244,43 @@ class Arrived:
         return self._written
 
 
+class _Trouble(LastError):
+    """Knows also whether the producer can never write again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fatal = False
+
+    def note(self, error: KafkaError) -> None:
+        """Take an error: the client's callback."""
+        super().note(error)
+        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the library's name
+            self.fatal = True
+
+
 class _Line:
     """A producer and the thread that hands out its answers."""
 
     def __init__(self, config: Config) -> None:
-        self.fatal = False
-        self.last_error = ""
+        self._trouble = _Trouble()
         self._open = True
-        self.producer = Producer({**config, "error_cb": self._note}, logger=CLIENT_LOG)
+        self.producer = Producer({**config, "error_cb": self._trouble.note}, logger=CLIENT_LOG)
         self._thread = threading.Thread(target=self._serve, name="kafka-sender", daemon=True)
         self._thread.start()
 
+    @property
+    def last_error(self) -> str:
+        """The last error that its connections reported."""
+        return self._trouble.text
+
+    @property
+    def fatal(self) -> bool:
+        """Whether it can never write again."""
+        return self._trouble.fatal
+
     def broken(self, error: KafkaError) -> bool:
-        """Whether the error means that this producer can never write again."""
-        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the library's name
-            self.fatal = True
+        """Whether this error, or an earlier one, means that it can never write again."""
+        self._trouble.note(error)
         return self.fatal
 
     def retire(self) -> None:
@@ -273,7 +297,3 @@ class _Line:
     def _serve(self) -> None:
         while self._open or len(self.producer):
             self.producer.poll(_POLL_S)
-
-    def _note(self, error: KafkaError) -> None:
-        self.last_error = error.str()
-        self.broken(error)

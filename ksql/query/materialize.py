@@ -327,6 +327,7 @@ class Materializer:
                     self._turned = True
                     self._problem = ""
         finally:
+            admin.close()
             self._end()
 
     def _end(self) -> None:

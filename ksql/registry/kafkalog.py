@@ -112,6 +112,7 @@ class KafkaSchemaLog:
         """Release the connections."""
         self._reader.close()
         self._release()
+        self._admin.close()
 
     @property
     def _position(self) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import resource
 
 import pytest
 
-from ksql.app.apart import Apart, UserFunctionFailed
+from ksql.app.apart import Apart, UserFunctionFailed, _is_readable
 from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
 from ksql.functions.user.load import load_sources
 from ksql.functions.user.watch import Limits, Overrun
 from ksql.types.model import BIGINT, INTEGER, STRING
 
+MANY = 1500
 SOURCE = """
 import os, time
 from ksql.functions.udf import udaf, udf, udtf
@@ -133,3 +136,21 @@ def test_a_process_that_another_call_has_just_taken_is_not_waited_for(apart, mon
 def test_bigint_is_a_type_like_others(apart):
     _, named = apart
     assert scalar(named, "NAMED", (BIGINT,))(1) == "BIGINT 1"
+
+
+def test_a_call_waits_also_beyond_1024_open_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < MANY + 10:
+        pytest.skip("this system allows too few open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, MANY + 10), hard))
+    reading, writing = os.pipe()
+    try:
+        with os.fdopen(fcntl.fcntl(reading, fcntl.F_DUPFD, MANY), "rb") as pipe:
+            assert pipe.fileno() >= MANY
+            assert not _is_readable(pipe, 0.01)
+            os.write(writing, b"x")
+            assert _is_readable(pipe, 5.0)
+    finally:
+        os.close(reading)
+        os.close(writing)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

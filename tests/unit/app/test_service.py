@@ -15,7 +15,8 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     tenure = SimpleNamespace(acquire=lambda: None, start=lambda: None, close=lambda: None)
     monkeypatch.setattr("ksql.app.charge.prepare", lambda *_, **__: tenure)
     monkeypatch.setattr(module, "EmbeddedBroker", lambda _folder: broker)
-    monkeypatch.setattr(module, "Admin", lambda _settings: SimpleNamespace(cluster_id=lambda: "c"))
+    admin = SimpleNamespace(cluster_id=lambda: "c", close=lambda: None)
+    monkeypatch.setattr(module, "Admin", lambda _settings: admin)
 
 
 def open_kafka(properties: dict[str, str]) -> KsqlService:

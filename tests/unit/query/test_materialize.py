@@ -41,6 +41,9 @@ class Kafka:
         self.gathered: list[float] = []
         self.failed = threading.Event()
 
+    def close(self) -> None:
+        pass
+
     # admin
 
     def topics(self):

@@ -1,0 +1,87 @@
+"""Clients of Kafka are freed with their owners: nothing waits for Python's search for cycles."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import Reader, Sender, SenderClosed, TransactionalSender
+from ksql.kafka.errors import KafkaUnreachable
+from ksql.kafka.ranges import RangeReader
+from ksql.kafka.settings import KafkaSettings
+from ksql.kafka.shared_sender import SharedSender
+
+NOWHERE = KafkaSettings("127.0.0.1:1", timeout_s=0.5)
+
+
+@pytest.fixture
+def no_search():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def sender():
+    made = Sender(NOWHERE)
+    made.send("t", None, b"{}")
+    with pytest.raises(KafkaUnreachable):
+        made.flush(0.1)
+    return made
+
+
+def shared_sender():
+    made = SharedSender(NOWHERE)
+    made._line(())
+    return made
+
+
+def reader():
+    made = Reader(NOWHERE)
+    with pytest.raises(KafkaUnreachable):
+        made.assign_topics(["t"])
+    return made
+
+
+def admin():
+    made = Admin(NOWHERE)
+    with pytest.raises(KafkaUnreachable):
+        made.topics()
+    return made
+
+
+MAKERS = {
+    "sender": sender,
+    "transactional sender": lambda: TransactionalSender(NOWHERE, "t"),
+    "shared sender": shared_sender,
+    "reader": reader,
+    "range reader": lambda: RangeReader(NOWHERE.consumer()),
+    "admin": admin,
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_a_closed_client_is_freed_at_once(maker, no_search):
+    client = maker()
+    client.close()
+    gone = weakref.ref(client)
+    del client
+    assert gone() is None
+
+
+def test_an_administration_lets_go_of_its_connections_and_opens_others(no_search):
+    closed = admin()
+    first = closed._client
+    closed.close()
+    assert closed._client is not first
+
+
+def test_a_closed_sender_refuses_records(no_search):
+    closed = Sender(NOWHERE)
+    closed.close()
+    closed.close()
+    with pytest.raises(SenderClosed):
+        closed.send("t", None, b"{}")
