@@ -137,14 +137,16 @@ class Doors:
         pairs = zip(self.sockets, self.listeners, strict=True)
         return [url_of(sock, each.scheme) for sock, each in pairs]
 
-    def servers(self, app: Any, grace_s: int, patience_s: float) -> list[HttpServer]:
+    def servers(self, app: Any, grace_s: int, patience_s: float, idle_s: float) -> list[HttpServer]:
         """Return an application's servers: one for the sockets in clear text, one for others."""
         pairs = list(zip(self.sockets, self.listeners, strict=True))
         clear = [sock for sock, each in pairs if not each.tls]
         hidden = [sock for sock, each in pairs if each.tls]
         found = ((clear, None), (hidden, self.tls))
         return [
-            HttpServer(app, sockets, grace_s, tls, patience_s) for sockets, tls in found if sockets
+            HttpServer(app, sockets, grace_s, tls, patience_s, idle_s)
+            for sockets, tls in found
+            if sockets
         ]
 
     def close(self) -> None:

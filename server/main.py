@@ -86,7 +86,8 @@ async def _serve(
         websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
     )
     patience_s = settings.number("ksql.server.unread.timeout.ms") / 1000
-    servers = doors.servers(app, GRACE_S, patience_s)
+    idle_s = settings.number("ksql.idle.connection.timeout.seconds")
+    servers = doors.servers(app, GRACE_S, patience_s, idle_s)
     known = () if users is None and not doors.ask_certificates else ("REST",)
     reach = {"REST": doors.hosts, REGISTRY: [registry_host(configuration)]}
     stop = asyncio.Event()

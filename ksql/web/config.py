@@ -6,17 +6,26 @@ from typing import Any
 
 import uvicorn
 
+from ksql.web.idle import IDLE_S
 from ksql.web.unread import UNREAD_S
 
 
 class WebConfig(uvicorn.Config):
-    """``patience_s``: how long a client may leave its answer unread."""
+    """``patience_s``: how long a client may leave its answer unread; ``idle_s``: see ``Idle``."""
 
-    def __init__(self, app: Any, *, patience_s: float, **others: Any) -> None:
+    def __init__(
+        self, app: Any, *, patience_s: float, idle_s: float = IDLE_S, **others: Any
+    ) -> None:
         super().__init__(app, **others)
         self.patience_s = patience_s
+        self.idle_s = idle_s
 
 
 def patience_of(config: uvicorn.Config) -> float:
     """Return how long the connections of a server wait for their clients."""
     return config.patience_s if isinstance(config, WebConfig) else UNREAD_S
+
+
+def idle_of(config: uvicorn.Config) -> float:
+    """Return how long the connections of a server may be idle."""
+    return config.idle_s if isinstance(config, WebConfig) else IDLE_S

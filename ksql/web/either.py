@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uvicorn.protocols.utils import is_ssl
 
+from ksql.web.config import idle_of
 from ksql.web.http2 import PREFACE, Http2
+from ksql.web.idle import Idle
 from ksql.web.ordinary import Ordinary
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class EitherHttp(asyncio.Protocol):
         self._loop = _loop or asyncio.get_running_loop()
         self._first = b""
         self._transport: asyncio.Transport
+        self._idle: Idle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Decide at once behind TLS."""
@@ -47,9 +50,13 @@ class EitherHttp(asyncio.Protocol):
             self._become(http2=chosen == "h2")
         else:
             self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape
+            seconds = idle_of(self._config)
+            self._idle = Idle(self._loop, seconds, transport, lambda: False, transport.close)
 
     def data_received(self, data: bytes) -> None:
         """Decide as soon as the first bytes suffice."""
+        if self._transport.is_closing():
+            return
         self._first += data
         if len(self._first) < len(PREFACE) and PREFACE.startswith(self._first):
             return
@@ -60,12 +67,18 @@ class EitherHttp(asyncio.Protocol):
         """The client has left without a word."""
         del exc
         self._state.connections.discard(self)
+        self._unwatch()
 
     def shutdown(self) -> None:
         """Close: nothing was asked."""
         self._transport.close()
 
+    def _unwatch(self) -> None:
+        if self._idle is not None:
+            self._idle.end()
+
     def _become(self, *, http2: bool) -> None:
+        self._unwatch()
         chosen: asyncio.Protocol
         if http2:
             chosen = Http2(self._config, self._state, self._loop)

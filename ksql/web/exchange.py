@@ -35,7 +35,9 @@ class BadAnswer(RuntimeError):
 class Connection(Protocol):
     """A connection as its exchanges see it."""
 
-    flow: FlowControl
+    @property
+    def flow(self) -> FlowControl:
+        """When it is to pause."""
 
     @property
     def default_headers(self) -> Iterable[tuple[bytes, bytes]]:
@@ -73,6 +75,12 @@ class Exchange:
         self._left: int | None = None  # of a body whose length was stated
 
     # --- what the connection calls --------------------------------------------------------------
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether the client waits for the answer, and the application not for the client."""
+        begun = self._started or not self._more_body or len(self._body) > 0
+        return begun and not self.complete and not self._gone
 
     def feed(self, data: bytes, *, more: bool) -> int:
         """Take a part of the body; return how much of it waits to be read."""

@@ -11,6 +11,7 @@ import uvicorn
 
 from ksql.web.config import WebConfig
 from ksql.web.either import EitherHttp
+from ksql.web.idle import IDLE_S
 from ksql.web.target import WholeTargets
 from ksql.web.unread import UNREAD_S
 from ksql.web.websocket import WebSocket
@@ -45,7 +46,8 @@ class HttpServer:
     """One application on some sockets, in a running event loop or in a thread of its own.
 
     ``grace_s`` is how long running answers may take to end at a stop, ``patience_s`` how long a
-    client may leave its answer unread; with ``tls`` all sockets speak it.
+    client may leave its answer unread, ``idle_s`` how long a connection may be idle, zero for ever;
+    with ``tls`` all sockets speak it.
     """
 
     def __init__(
@@ -55,12 +57,14 @@ class HttpServer:
         grace_s: int,
         tls: ssl.SSLContext | None = None,
         patience_s: float = UNREAD_S,
+        idle_s: float = IDLE_S,
     ) -> None:
         self._sockets = list(sockets)
         self._server = _Server(
             WebConfig(
                 WholeTargets(app),
                 patience_s=patience_s,
+                idle_s=idle_s,
                 http=EitherHttp,
                 ws=WebSocket,
                 ws_max_size=_LONGEST_MESSAGE,

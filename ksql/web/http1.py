@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ksql.web import unread
-from ksql.web.config import patience_of
+from ksql.web.config import idle_of, patience_of
+from ksql.web.idle import Flow, Idle
 from ksql.web.websocket import fits
 
 if TYPE_CHECKING:
     import asyncio
+
+    from h11 import Request
 
 
 class Http1(H11Protocol):
@@ -24,6 +28,22 @@ class Http1(H11Protocol):
         super().connection_made(transport)
         self._patience_s = patience_of(self.config)
         self._unread = unread.Unread(self.loop, self._patience_s, transport, self._hang_up)
+        seconds = idle_of(self.config)
+        self._idle = Idle(self.loop, seconds, transport, self._is_answering, transport.close)
+        self.flow = Flow(transport, self._idle, self._kept)
+        self._in_head = False
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless the connection is closed; over TLS there may be more to come even then.
+
+        The bytes of one head have one time for all of them.
+        """
+        if self.transport.is_closing():
+            return
+        if not self._in_head:
+            self._idle.touch()
+        super().data_received(data)
+        self._in_head = self.conn.their_state is h11.IDLE and self._kept() > 0
 
     def pause_writing(self) -> None:
         """Wait for the client, but not for ever."""
@@ -38,7 +58,29 @@ class Http1(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has left."""
         self._unread.end()
+        self._idle.end()
         super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Continue; how long the connection may be idle is not uvicorn's business."""
+        self._idle.touch()
+        super().on_response_complete()
+        self._unset_keepalive_if_required()
+
+    def handle_websocket_upgrade(self, event: Request) -> None:
+        """Leave the connection to the websocket, which may be idle."""
+        self._idle.end()
+        super().handle_websocket_upgrade(event)
+
+    def _is_answering(self) -> bool:
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or cycle.disconnected:
+            return False
+        begun = cycle.response_started or not cycle.more_body
+        return begun or cycle.waiting_for_100_continue or len(cycle.body) > 0
+
+    def _kept(self) -> int:
+        return len(self.conn.trailing_data[0])
 
     def _hang_up(self) -> None:
         unread.note(self.scope, self._patience_s)

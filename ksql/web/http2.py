@@ -17,7 +17,8 @@ import h2.exceptions
 from h2.settings import SettingCodes, Settings
 
 from ksql.web import unread
-from ksql.web.config import patience_of
+from ksql.web.config import idle_of, patience_of
+from ksql.web.idle import Idle
 from ksql.web.stream import Stream, scope_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("uvicorn.error")
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MOST_STREAMS: Final = 256  # push queries, whose limit is 100, and statements besides
-IDLE_S: Final = 86_400.0  # ksqlDB's; its clients open one connection and keep it
 _STREAM_WINDOW: Final = 65_535  # what a request may send before it is read
 _WINDOW: Final = _STREAM_WINDOW * MOST_STREAMS  # an unread request must not stop the others
 
@@ -46,6 +46,7 @@ class Http2(asyncio.Protocol):
     ) -> None:
         self.app = config.loaded_app
         self.patience_s = patience_of(config)
+        self._idle_s = idle_of(config)
         self.frames = h2.connection.H2Connection(
             h2.config.H2Configuration(client_side=False, header_encoding=None)
         )
@@ -57,7 +58,6 @@ class Http2(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._streams: dict[int, Stream] = {}
         self._ending = False
-        self._idle: asyncio.TimerHandle | None = None
 
     @property
     def default_headers(self) -> list[tuple[bytes, bytes]]:
@@ -71,16 +71,22 @@ class Http2(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - uvicorn makes no other
         self._transport = transport
         self._unread = unread.Unread(self._loop, self.patience_s, transport, self._hang_up_on_all)
+        self._idle = Idle(self._loop, self._idle_s, transport, self._is_answering, self._close)
         self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape: ``shutdown``
         self.frames.initiate_connection()
         self.frames.increment_flow_control_window(_WINDOW - _STREAM_WINDOW)
         self.flush()
-        self._watch_idle()
 
     def data_received(self, data: bytes) -> None:
-        """Hand frames to their streams; a client that breaks the protocol is hung up on."""
+        """Hand frames to their streams; a client that breaks the protocol is hung up on.
+
+        Over TLS there may be more to come of a connection that has been closed.
+        """
+        if self._transport.is_closing():
+            return
         try:
             for event in self.frames.receive_data(data):
+                self._idle.touch()  # by whole frames only
                 self._handle(event)
         except h2.exceptions.ProtocolError as error:
             _log.warning("Invalid HTTP/2 frame received: %s", error)
@@ -93,7 +99,7 @@ class Http2(asyncio.Protocol):
         """The client has left: so have all its streams."""
         del exc
         self._state.connections.discard(self)
-        self._unwatch_idle()
+        self._idle.end()
         self._unread.end()
         self.writable.set()
         self._leave()
@@ -122,6 +128,7 @@ class Http2(asyncio.Protocol):
         """Write the frames that are ready."""
         data = self.frames.data_to_send()
         if data and not self._transport.is_closing():
+            self._idle.touch()
             self._transport.write(data)
 
     def credit(self, number: int, length: int) -> None:
@@ -172,7 +179,6 @@ class Http2(asyncio.Protocol):
         if self._ending or len(self._streams) >= MOST_STREAMS:
             self.frames.reset_stream(event.stream_id, h2.errors.ErrorCodes.REFUSED_STREAM)
             return
-        self._unwatch_idle()
         scope = scope_of(event.headers, self._transport)
         stream = self._streams[event.stream_id] = Stream(self, event.stream_id, scope)
         task = self._loop.create_task(stream.run())
@@ -187,21 +193,11 @@ class Http2(asyncio.Protocol):
     # --- the end --------------------------------------------------------------------------------
 
     def _close_if_done(self) -> None:
-        if self._streams or self._transport.is_closing():
-            return
-        if self._ending:
+        if self._ending and not self._streams and not self._transport.is_closing():
             self._close()
-        else:
-            self._watch_idle()
 
-    def _watch_idle(self) -> None:
-        self._unwatch_idle()
-        self._idle = self._loop.call_later(IDLE_S, self._close)
-
-    def _unwatch_idle(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
+    def _is_answering(self) -> bool:
+        return any(stream.is_answering for stream in self._streams.values())
 
     def _leave(self) -> None:
         for stream in self._streams.values():

@@ -11,14 +11,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.web import unread
-from ksql.web.config import patience_of
+from ksql.web.config import idle_of, patience_of
 from ksql.web.exchange import Exchange
 from ksql.web.heads import ordinary
 from ksql.web.http1 import Http1
+from ksql.web.idle import Flow, Idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 class Ordinary(asyncio.Protocol):
     """One request after another, each given to the application."""
 
-    flow: FlowControl
+    flow: Flow
 
     def __init__(
         self,
@@ -46,14 +47,12 @@ class Ordinary(asyncio.Protocol):
         self._state = state
         self._app_state = app_state
         self._loop = loop
-        self._keep_s = config.timeout_keep_alive
         self._patience_s = patience_of(config)
         self._transport: asyncio.Transport
         self._ends: dict[str, Any] = {}  # what all scopes of the connection have in common
         self._exchange: Exchange | None = None  # the last one, when none is running
         self._missing = 0  # bytes of the body that are still to come
         self._next = b""  # what came behind a request that is being answered
-        self._idle: asyncio.TimerHandle | None = None
 
     # --- what the transport calls ---------------------------------------------------------------
 
@@ -62,7 +61,9 @@ class Ordinary(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - uvicorn makes no other
         self._transport = transport
         self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape: ``shutdown``
-        self.flow = FlowControl(transport)
+        seconds = idle_of(self._config)
+        self._idle = Idle(self._loop, seconds, transport, self._is_answering, transport.close)
+        self.flow = Flow(transport, self._idle, lambda: len(self._next))
         self._unread = unread.Unread(self._loop, self._patience_s, transport, self._hang_up)
         self._ends = {
             "server": get_local_addr(transport),
@@ -71,13 +72,18 @@ class Ordinary(asyncio.Protocol):
         }
 
     def data_received(self, data: bytes) -> None:
-        """Give it to the request that is being read, or begin the next one."""
-        self._unwatch_idle()
+        """Give it to the request that is being read, or begin the next one.
+
+        Over TLS there may be more to come of a connection that has been closed.
+        """
+        if self._transport.is_closing():
+            return
         exchange = self._exchange
         if exchange is None or self._is_free():
             self._begin(data)
             return
         if self._missing:
+            self._idle.touch()
             data = self._feed(exchange, data)
         self._next += data
         if self._is_free():
@@ -93,7 +99,7 @@ class Ordinary(asyncio.Protocol):
         """The client has left."""
         del exc
         self._state.connections.discard(self)
-        self._unwatch_idle()
+        self._idle.end()
         self._unread.end()
         if self._exchange is not None:
             self._exchange.left()
@@ -164,15 +170,15 @@ class Ordinary(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """Begin with what has come behind the last request, or wait for it."""
-        self.flow.resume_reading()
         data, self._next = self._next, b""
+        self.flow.resume_reading()
         if data:
-            self._unwatch_idle()
             self._begin(data)
 
     def _hand_over(self, data: bytes) -> None:
         """Let h11 continue from here."""
         self._state.connections.discard(self)
+        self._idle.end()
         self._unread.end()
         other = Http1(self._config, self._state, self._app_state, self._loop)
         self._transport.set_protocol(other)
@@ -201,11 +207,11 @@ class Ordinary(asyncio.Protocol):
     def answered(self, *, closes: bool) -> None:
         """Continue, or end; the rest of a body that nobody has read is taken and forgotten."""
         self._state.total_requests += 1
+        self._idle.touch()
         if closes:
             self._transport.close()
         if self._transport.is_closing():
             return
-        self._idle = self._loop.call_later(self._keep_s, self._transport.close)
         self.flow.resume_reading()
         if self._is_free():
             self._go_on()
@@ -214,10 +220,8 @@ class Ordinary(asyncio.Protocol):
         """Hang up, once all is sent."""
         self._transport.close()
 
-    def _unwatch_idle(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
+    def _is_answering(self) -> bool:
+        return self._exchange is not None and self._exchange.is_answering
 
     def _hang_up(self) -> None:
         unread.note({} if self._exchange is None else self._exchange.scope, self._patience_s)

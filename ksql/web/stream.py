@@ -77,6 +77,12 @@ class Stream:
 
     # --- what the connection calls --------------------------------------------------------------
 
+    @property
+    def is_answering(self) -> bool:
+        """Whether the client waits for the answer, and the application not for the client."""
+        begun = self._started or self._whole or len(self._body) > 0
+        return begun and not self._complete and not self._gone
+
     def feed(self, data: bytes, length: int) -> bool:
         """Take a part of the body, ``length`` bytes of credit; False if nobody will read it."""
         if self._gone:

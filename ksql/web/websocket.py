@@ -42,6 +42,11 @@ class WebSocket(WebSocketsSansIOProtocol):
         self._patience_s = patience_of(self.config)
         self._unread = unread.Unread(self.loop, self._patience_s, self.transport, self._hang_up)
 
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless it is closed; over TLS there may be more to come even then."""
+        if not self.transport.is_closing():
+            super().data_received(data)
+
     def pause_writing(self) -> None:
         """Wait for the client, but not for ever."""
         super().pause_writing()

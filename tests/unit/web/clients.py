@@ -15,6 +15,7 @@ import h2.connection
 import h2.events
 
 from ksql.web.hosting import HttpServer
+from ksql.web.idle import IDLE_S
 from ksql.web.sockets import listen
 
 PATIENCE_S = 30.0
@@ -23,11 +24,14 @@ GRACE_S = 1
 
 @contextlib.contextmanager
 def hosted(
-    app: Any, tls: ssl.SSLContext | None = None, patience_s: float = PATIENCE_S
+    app: Any,
+    tls: ssl.SSLContext | None = None,
+    patience_s: float = PATIENCE_S,
+    idle_s: float = IDLE_S,
 ) -> Iterator[int]:
     """The application on a free port."""
     with listen("127.0.0.1", 0) as sock:
-        server = HttpServer(app, [sock], GRACE_S, tls, patience_s)
+        server = HttpServer(app, [sock], GRACE_S, tls, patience_s, idle_s)
         server.start("http")
         try:
             yield sock.getsockname()[1]

@@ -7,15 +7,12 @@ import random
 import re
 
 import pytest
-from uvicorn.server import ServerState
 
 from ksql.web import either
-from ksql.web.config import WebConfig
 from ksql.web.http1 import Http1
 from ksql.web.ordinary import Ordinary
-from ksql.web.target import WholeTargets
-from ksql.web.websocket import WebSocket
 from tests.examples import examples
+from tests.unit.web.transports import connected, pause
 
 GET = b"GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST /a%20b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
@@ -143,61 +140,9 @@ async def understood(scope, receive):
     return repr([scope[name] for name in names]).encode() + given
 
 
-class Transport(asyncio.Transport):
-    """Collects what is sent, as long as it is open."""
-
-    def __init__(self):
-        super().__init__()
-        self.sent = b""
-        self.protocol = None
-        self.closing = False
-        self.paused = False
-
-    def set_protocol(self, protocol):
-        self.protocol = protocol
-
-    def write(self, data):
-        self.sent += b"" if self.closing else data
-
-    def close(self):
-        self.closing = True
-
-    def is_closing(self):
-        return self.closing
-
-    def pause_reading(self):
-        self.paused = True
-
-    def resume_reading(self):
-        self.paused = False
-
-    def get_write_buffer_size(self):
-        return 0
-
-
-async def pause():
-    for _ in range(30):
-        await asyncio.sleep(0)
-
-
 async def exchanged(pieces):
     """What is answered to pieces that come one after another, and whether it ends so."""
-    config = WebConfig(
-        WholeTargets(app),
-        patience_s=9.0,
-        ws=WebSocket,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-    )
-    config.load()
-    transport = Transport()
-    loop = asyncio.get_running_loop()
-    state = ServerState()
-    state.default_headers = [(b"server", b"x")]
-    first = either.EitherHttp(config, state, {"of": "app"}, loop)
-    transport.protocol = first
-    first.connection_made(transport)
+    transport, state = connected(app)
     for piece in pieces:
         if not transport.closing:
             transport.protocol.data_received(piece)
