@@ -419,7 +419,7 @@ class House:
         self._tenure.troubled = lambda: self._monitor.troubled
         self.hosts = Hosts(self.settings, self.members, self.copies.peers, self._elsewhere)
         self._closers.append(self.hosts.close)
-        processed = Progress(self._monitor, self.members, self.copies.peers).offsets
+        processed = Progress(self._monitor, self.members, self.copies.peers).of
         following = Following(lambda: self.engine.catalog, processed, AllEnds(self.admin))
         has_begun, feeds = self.runner.has_begun, partial(TopicFeed, self.kafka)
         tables = TableReads(self.materializer, self.admin, has_begun, self.copies, following)

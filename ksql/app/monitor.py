@@ -10,6 +10,7 @@ from ksql.app.ahead import ahead_warnings
 from ksql.app.skipped import Skipping
 from ksql.base.ids import QueryId
 from ksql.base.lease import NotInCharge
+from ksql.replicas.asking import Processed
 from ksql.spark.spec import State
 from ksql.statements.services import Offsets, QueryHealth, StageState
 
@@ -130,6 +131,18 @@ class SparkMonitor:
         """Return how far it has read."""
         running = self._running(query_id)
         return running.committed_offsets() if running else {}
+
+    def processed(self, query_id: str) -> Processed:
+        """Return how far it has read, and why it goes no further if it has failed.
+
+        A query that is about to be started or replaced has not.
+        """
+        running = self._running(query_id)
+        if running is None:
+            return Processed({}, self._held.get(query_id, ""))
+        status = running.status()
+        failed = status.state is State.ERROR
+        return Processed(running.committed_offsets(), (failed and status.last_error) or "")
 
     def application(self, query_id: str) -> str:
         """Return the query's name in Kafka."""

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ksql.app.monitor import SparkMonitor
     from ksql.cluster.members import Members
     from ksql.kafka.admin import Admin
+    from ksql.replicas.asking import Processed
     from ksql.replicas.peers import Peers
     from ksql.replicas.token import Place
-    from ksql.statements.services import Offsets
 
 
 class AllEnds:
@@ -40,15 +40,15 @@ class AllEnds:
 
 
 class Progress:
-    """The offsets up to which queries have processed their sources; for any number of threads."""
+    """How far queries have processed their sources; for any number of threads."""
 
     def __init__(self, here: SparkMonitor, members: Members, peers: Peers) -> None:
         self._here = here
         self._members = members
         self._peers = peers
 
-    def offsets(self, query_id: str, credentials: str) -> Offsets:
-        """Return those of one query; nothing while it has not finished a batch.
+    def of(self, query_id: str, credentials: str) -> Processed:
+        """Return how far one query is; no offsets while it has not finished a batch.
 
         ``credentials``: those of the client, as the header Authorization has them.
 
@@ -58,7 +58,7 @@ class Progress:
         if server is None:
             raise NotFollowed("no server is in charge of the service at the moment")
         if server == self._members.me:
-            return self._here.committed(query_id)
+            return self._here.processed(query_id)
         try:
             return self._peers.processed(server, query_id, credentials)
         except Turned as turned:

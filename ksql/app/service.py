@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     from ksql.engine.progress import CommandStatus
     from ksql.query.replicated import Caller
     from ksql.query.results import ResultStream, TextStream
-    from ksql.replicas.asking import Ask
+    from ksql.replicas.asking import Ask, Processed
     from ksql.replicas.copies import Reading
     from ksql.replicas.standing import Standing
     from ksql.replicas.token import Token
     from ksql.statements.cluster import ClusterStatus, HostStoreLags
-    from ksql.statements.services import Offsets
 
 _COMMAND_PAUSE_S = 0.05
 
@@ -297,9 +296,9 @@ class KsqlService(House):
         """Return how far every copy of this server is, by query and partition; asks Kafka."""
         return self.copies.standings()
 
-    def processed(self, query_id: str) -> Offsets:
-        """Return up to where a query that this server runs has processed its sources for good."""
-        return self._monitor.committed(query_id)
+    def processed(self, query_id: str) -> Processed:
+        """Return how far a query that this server runs has processed its sources for good."""
+        return self._monitor.processed(query_id)
 
     def holders(self, table: str, key: list[Any] | None) -> list[dict[str, Any]]:
         """Return which servers hold a table's partitions, on request only the one of a key.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ksql.base.errors import KsqlError
 from ksql.catalog.catalog import Catalog
 from ksql.query.pull import TableNotReady
+from ksql.replicas.asking import Processed
 from ksql.replicas.token import Place, Token, merged
 
 if TYPE_CHECKING:
@@ -28,11 +29,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED: Final = 1000
 
-Processed = Callable[[str, str], Mapping[str, Mapping[int, int]]]
-"""Up to which offsets a query has processed its sources for good, by topic and partition.
-
-It is called with the query's id and the client's credentials. May raise NotFollowed.
-"""
+Ask = Callable[[str, str], Processed]
+"""How far a query is: called with its id and the client's credentials. May raise NotFollowed."""
 
 
 class Ends(Protocol):
@@ -62,10 +60,27 @@ class TokenNotReached(TableNotReady):
         self.patience_s = patience_s
 
 
+class QueryStuck(KsqlError):
+    """The answer would lack what the client has seen, and a query that failed is in the way.
+
+    It is not waited for: nobody knows when it continues, if it does.
+    """
+
+    code = 50301
+
+    def __init__(self, query_id: str, failure: str, behind: str) -> None:
+        super().__init__(
+            f"The query {query_id} has failed before it has processed all that the consistency "
+            "token names",
+            detail=f"{failure.rstrip('. ')}; {behind}",
+            hint=f"See EXPLAIN {query_id}; without the token the answer is of what is there now.",
+        )
+
+
 class Following:
     """The ways from tokens to topics; for any number of threads."""
 
-    def __init__(self, catalog: Callable[[], Catalog], processed: Processed, ends: Ends) -> None:
+    def __init__(self, catalog: Callable[[], Catalog], processed: Ask, ends: Ends) -> None:
         self._catalog = catalog
         self._processed = processed
         self.ends = ends
@@ -84,7 +99,7 @@ class Following:
 
         ``here`` is how far this server has read it: so far it is there for certain.
 
-        Raises: NotFollowed, KsqlError.
+        Raises: NotFollowed, QueryStuck, KsqlError.
         """
         if not token.positions:
             return {}
@@ -99,7 +114,7 @@ class Following:
         """Return whether there is such a persistent query."""
         return query_id in self._catalog().queries
 
-    def processed(self, query_id: str, credentials: str) -> Mapping[str, Mapping[int, int]]:
+    def processed(self, query_id: str, credentials: str) -> Processed:
         """Return how far a query is.
 
         Raises: NotFollowed.
@@ -144,7 +159,7 @@ class _Way:
     def _waited(self, query: PersistentQuery, sink: str) -> bool:
         """Whether a query had to process anything; it has.
 
-        Raises: NotFollowed.
+        Raises: NotFollowed, QueryStuck.
         """
         waited = False
         for topic in sorted(_sources(self.catalog, query) - {sink}):
@@ -152,13 +167,17 @@ class _Way:
             if not wanted:
                 continue
             waited = True
-            at = self.following.processed(query.id, self.credentials).get(topic, {})
+            found = self.following.processed(query.id, self.credentials)
+            at = found.offsets.get(topic, {})
             for (_, partition), offset in sorted(wanted.items()):
                 if at.get(partition, 0) < offset:
-                    raise NotFollowed(
+                    behind = (
                         f"the query {query.id} has processed partition {partition} of {topic} up "
                         f"to the offset {at.get(partition, 0)}; {offset} is asked for"
                     )
+                    if found.failure:
+                        raise QueryStuck(query.id, found.failure, behind)
+                    raise NotFollowed(behind)
         return waited
 
     def _there(self, topic: str, here: Mapping[Place, int]) -> Mapping[Place, int]:

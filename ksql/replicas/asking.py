@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
 from ksql.base import stored
 from ksql.replicas.placement import Role
@@ -114,26 +114,37 @@ def standing_of(form: Mapping[str, Any]) -> Standing:
     )
 
 
-def processed_form(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, Any]:
+class Processed(NamedTuple):
+    """Up to which offsets a query has processed its sources for good, by topic and partition.
+
+    ``failure`` is its error, if it is in the state ERROR and goes no further for now.
+    """
+
+    offsets: Mapping[str, Mapping[int, int]]
+    failure: str = ""
+
+
+def processed_form(processed: Processed) -> dict[str, Any]:
     """Return how far a query has processed its sources as JSON has it."""
     topics = {
         topic: {str(partition): offset for partition, offset in parts.items()}
-        for topic, parts in offsets.items()
+        for topic, parts in processed.offsets.items()
     }
-    return {"version": VERSION, "processed": topics}
+    return {"version": VERSION, "processed": topics, "failure": processed.failure}
 
 
-def processed_of(form: Mapping[str, Any]) -> dict[str, dict[int, int]]:
-    """Return the offsets of a form.
+def processed_of(form: Mapping[str, Any]) -> Processed:
+    """Return what a form says; servers of before name no failure.
 
     Raises: ValueError, NewerVersion.
     """
     stored.version_of(form, VERSION)
     try:
-        return {
+        offsets = {
             str(topic): {int(partition): int(offset) for partition, offset in parts.items()}
             for topic, parts in form["processed"].items()
         }
+        return Processed(offsets, str(form.get("failure") or ""))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"the form lacks or has wrong: {error}") from error
 

@@ -24,6 +24,7 @@ from ksql.replicas.asking import (
     PROCESSED,
     STANDINGS,
     Ask,
+    Processed,
     processed_of,
     standing_of,
 )
@@ -87,10 +88,8 @@ class Peers:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Unreachable(f"its answer cannot be read: {error}") from error
 
-    def processed(
-        self, server: Server, query_id: str, credentials: str
-    ) -> dict[str, dict[int, int]]:
-        """Return how far a query that a server runs has processed its sources, by topic.
+    def processed(self, server: Server, query_id: str, credentials: str) -> Processed:
+        """Return how far a query that a server runs has processed its sources.
 
         Raises: Unreachable, Turned.
         """

@@ -8,6 +8,7 @@ from ksql.app.progress import AllEnds, Progress
 from ksql.cluster.members import Server
 from ksql.kafka.errors import UnknownTopic
 from ksql.query.following import NotFollowed
+from ksql.replicas.asking import Processed
 from ksql.replicas.copies import Turned, Unreachable
 from ksql.replicas.standing import MISSING
 
@@ -25,8 +26,8 @@ class Members:
 
 
 class Here:
-    def committed(self, query_id):
-        return {"here": {0: len(query_id)}}
+    def processed(self, query_id):
+        return Processed({"here": {0: len(query_id)}}, "why")
 
 
 class Peers:
@@ -35,7 +36,7 @@ class Peers:
     def processed(self, server, query_id, credentials):
         if self.problem is not None:
             raise self.problem
-        return {f"{server} {credentials}": {0: len(query_id)}}
+        return Processed({f"{server} {credentials}": {0: len(query_id)}})
 
 
 def progress(in_charge, problem=None):
@@ -45,8 +46,8 @@ def progress(in_charge, problem=None):
 
 
 def test_the_server_in_charge_knows():
-    assert progress(ME).offsets("Q1", "x") == {"here": {0: 2}}
-    assert progress(OTHER).offsets("Q1", "x") == {"b:1 x": {0: 2}}
+    assert progress(ME).of("Q1", "x") == ({"here": {0: 2}}, "why")
+    assert progress(OTHER).of("Q1", "x") == ({"b:1 x": {0: 2}}, "")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_the_server_in_charge_knows():
 )
 def test_while_nobody_knows_it_is_to_be_asked_again(in_charge, problem, says):
     with pytest.raises(NotFollowed, match=says):
-        progress(in_charge, problem).offsets("Q1", "")
+        progress(in_charge, problem).of("Q1", "")
 
 
 def test_topics_end_behind_what_is_not_committed_and_those_that_are_gone_do_not():

@@ -10,12 +10,13 @@ from ksql.app.tables import TableReads
 from ksql.base.errors import ServerError
 from ksql.base.ids import Offset
 from ksql.query.filling import Filled
-from ksql.query.following import Following, TokenNotReached
+from ksql.query.following import Following, QueryStuck, TokenNotReached
 from ksql.query.keeping import Keeping
 from ksql.query.materialize import Materialized, Materializer
 from ksql.query.pull import TableNotReady
 from ksql.query.replicated import Caller
 from ksql.query.results import is_quick, token_of
+from ksql.replicas.asking import Processed
 from ksql.replicas.token import Token
 from ksql.statements.answers import RequestFailed
 from ksql.stores.kinds import open_store
@@ -102,9 +103,10 @@ class Counted:
         found = Materializer(None, tmp_path / "stores", None)
         found._tables = {"T": Materialized(source, Keeping("txn_rocksdb", None, 1), {0: part})}
         self.processed: dict[str, dict[int, int]] = {}
+        self.failure = ""
         following = Following(
             lambda: self.world.catalog,
-            lambda _query, _credentials: self.processed,
+            lambda _query, _credentials: Processed(self.processed, self.failure),
             AllEnds(self.admin),
         )
         tables = TableReads(found, self.admin, lambda _query: self.begun, None, following)
@@ -259,6 +261,21 @@ def test_a_table_answers_once_its_query_has_processed_and_its_store_followed(cou
     table.part.reached = 12
     assert trouble.is_ready()
     assert table.ask(WRITTEN) == [("a", 2), ("b", 1)]
+
+
+def test_a_query_that_has_failed_is_not_waited_for(counted):
+    table = counted(10)
+    trouble = late(table)
+    table.failure = "its topic is gone"  # while the client waits
+    assert trouble.is_ready()
+    with pytest.raises(RequestFailed) as caught:
+        table.ask(WRITTEN)
+    error = caught.value.error
+    assert isinstance(error, QueryStuck)
+    assert not isinstance(error, TableNotReady)
+    assert table.world.query("T").id in error.message
+    assert "its topic is gone" in error.detail
+    assert table.ask() == [("a", 2), ("b", 1)]
 
 
 def test_a_lag_that_is_allowed_is_none_that_a_token_may_have(counted):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.query.following import Following, NotFollowed
+from ksql.query.following import Following, NotFollowed, QueryStuck
+from ksql.replicas.asking import Processed
 from ksql.replicas.token import Token
 from tests.unit.world import World
 
@@ -29,6 +30,7 @@ class Kafka:
         self.world.run(SETUP)
         self.tops = {("s", 0): 5, ("s", 1): 9, ("M", 0): 50, ("M", 1): 60, ("b", 0): 3}
         self.done = {}
+        self.failures = {}
         self.asked = []
         self.following = Following(lambda: self.world.catalog, self.processed, self.ends)
 
@@ -37,7 +39,7 @@ class Kafka:
 
     def processed(self, query_id, credentials):
         self.asked.append((query_id, credentials))
-        return self.done.get(query_id, {})
+        return Processed(self.done.get(query_id, {}), self.failures.get(query_id, ""))
 
     def ends(self, topics):
         return {place: end for place, end in self.tops.items() if place[0] in topics}
@@ -84,6 +86,18 @@ def test_the_way_goes_through_all_queries_between(kafka):
     kafka.done[t] = {"M": {0: 50, 1: 60}}
     kafka.tops["T", 0] = 7
     assert kafka.demands("T") == {("T", 0): 7}
+
+
+def test_a_query_that_has_failed_is_in_the_way_only_of_what_it_has_not_processed(kafka):
+    m = kafka.query("M")
+    kafka.failures[m] = "the topic M is gone."
+    with pytest.raises(QueryStuck) as caught:
+        kafka.demands("M")
+    assert caught.value.code == 50301
+    assert m in caught.value.message
+    assert f"the topic M is gone; the query {m} has processed" in caught.value.detail
+    kafka.done[m] = {"s": {0: 5}}
+    assert kafka.demands("M") == {("M", 0): 50, ("M", 1): 60}
 
 
 def test_what_was_found_holds_for_good(kafka):

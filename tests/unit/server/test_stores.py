@@ -15,7 +15,7 @@ from ksql.query.filling import Filled
 from ksql.query.replicated import Reader, Replicas
 from ksql.query.shelf import Shelf
 from ksql.replicas import frames
-from ksql.replicas.asking import MEDIA, PATH, Ask, standing_of
+from ksql.replicas.asking import MEDIA, PATH, Ask, Processed, processed_of, standing_of
 from ksql.replicas.copies import Turned, Unreachable
 from ksql.replicas.gauge import Gauge
 from ksql.replicas.holdings import Holdings
@@ -89,9 +89,10 @@ class Host(FakeService):
         self.shelf = Shelf(self.table, self.holdings, gauge)
         self.asks = 0
         self.done = {}
+        self.failure = ""
 
     def processed(self, query_id):
-        return self.done.get(query_id, {})
+        return Processed(self.done.get(query_id, {}), self.failure)
 
     def read_copy(self, ask):
         self.asks += 1
@@ -439,11 +440,16 @@ def test_a_copy_that_has_followed_a_token_answers_in_place_of_the_active_one():
 def test_how_far_a_query_of_another_server_is():
     with running(1) as ([one], peers):
         one.host.done = {"CTAS_T_1": {"s": {0: 5, 11: 7}}}
-        assert peers.processed(one.server, "CTAS_T_1", "") == {"s": {0: 5, 11: 7}}
-        assert peers.processed(one.server, "a b&c", "") == {}
+        assert peers.processed(one.server, "CTAS_T_1", "") == ({"s": {0: 5, 11: 7}}, "")
+        one.host.failure = "why"
+        assert peers.processed(one.server, "a b&c", "") == ({}, "why")
         one.door.state = "INITIALIZING"
         with pytest.raises(Turned):
             peers.processed(one.server, "CTAS_T_1", "")
+
+
+def test_a_server_of_before_names_no_failure():
+    assert processed_of({"version": 1, "processed": {"s": {"0": 5}}}) == ({"s": {0: 5}}, "")
 
 
 @pytest.mark.parametrize(
