@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+import time
 from typing import TYPE_CHECKING, Any
 
 from rocksdict import (
@@ -57,6 +58,10 @@ _ROW = b"\x01"
 _AFTER_ROWS = b"\x02"
 _NUMBER = struct.Struct(">q")
 _MIB = 1024 * 1024
+
+_IN_USE = "Already borrowed"  # by another thread, which does without the interpreter
+_CLOSING = "Already mutably borrowed"
+_PAUSE_S = 0.001
 
 # RocksDB's errors differ by their texts only
 _DAMAGE = ("Corruption", "No such file or directory")
@@ -174,9 +179,11 @@ class Rocks:
         return not there
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
+        """Return the row of that key, or None; other threads run while the disk is read."""
+        if self._closed:
+            raise StoreClosed(str(self._path))
         try:
-            data = self._db.get(_ROW + key)
+            (data,) = self._db.get([_ROW + key])  # without the list they would wait
             return None if data is None else self.format.unpack(data)
         except Exception as error:
             raise self._failure(error) from error
@@ -297,7 +304,7 @@ class Rocks:
         return self._closed
 
     def close(self) -> None:
-        """Close; a second call does nothing.
+        """Close, once the reads that run have ended; a second call does nothing.
 
         Raises: StoreDamaged, StoreFailed if what lay in memory could not be written; it is closed
             all the same.
@@ -305,10 +312,15 @@ class Rocks:
         if self._closed:
             return
         self._closed = True
-        try:
-            self._db.close()
-        except Exception as error:
-            raise self._failure(error) from error
+        while True:
+            try:
+                self._db.close()
+            except Exception as error:
+                if str(error) != _IN_USE:
+                    raise self._failure(error) from error
+                time.sleep(_PAUSE_S)
+            else:
+                return
 
     def _rows(self, found: Any, _held: ReadOptions) -> Iterator[StoredRow]:
         """Read an iterator of RocksDB, which points into the options' bounds without owning them.
@@ -328,7 +340,7 @@ class Rocks:
         """Return our error for RocksDB's, which differ by text only."""
         if isinstance(error, NewerStore):
             return error
-        if isinstance(error, DbClosedError):
+        if isinstance(error, DbClosedError) or str(error) == _CLOSING:
             return StoreClosed(str(self._path))
         found = failure(error, self._path)
         if isinstance(found, StoreDamaged):

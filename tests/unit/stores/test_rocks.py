@@ -5,12 +5,15 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from ksql.base.errors import ServerError
 from ksql.stores import rocks
-from ksql.stores.base import StoreDamaged, StoreFailed
+from ksql.stores.base import StoreClosed, StoreDamaged, StoreFailed
 from ksql.stores.kinds import open_store
 from ksql.stores.rocks import destroy
 from tests.unit.stores.support import apply
@@ -148,4 +151,78 @@ def test_a_disk_without_room_fails_the_commit_and_loses_nothing(tmp_path, budget
     assert store.position() == number
     assert {row.value for row in store.scan()} == {b"%0100d" % (number - 1)}
     apply(store, [(b"more", b"room", 1)], number + 1)
+    store.close()
+
+
+# --- readers in other threads
+
+
+@ON_DISK
+def test_other_threads_run_while_a_store_is_read(kind, tmp_path, budget):
+    store = open_store(kind, tmp_path / "s", budget)
+    apply(store, [(b"k", bytes(4_000_000), 0)], 1)
+    begin, ran, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def other():
+        while not ended.is_set():
+            begin.wait()
+            begin.clear()
+            ran.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(100)  # so that nothing but the read lets it run
+    try:
+        for _ in range(200):
+            begin.set()
+            store.get(b"k")
+            if ran.is_set():
+                break
+        seen = ran.is_set()
+    finally:
+        sys.setswitchinterval(usual)
+        ended.set()
+        begin.set()
+        thread.join()
+        store.close()
+    assert seen
+
+
+@ON_DISK
+def test_a_store_is_closed_behind_the_reads_that_run(kind, tmp_path, budget):
+    store = open_store(kind, tmp_path / "s", budget)
+    apply(store, [(b"k", bytes(20_000_000), 0)], 1)
+    found: list[int | Exception] = []
+
+    def read():
+        try:
+            while True:
+                found.append(len(store.get(b"k").value))
+        except ServerError as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while len(found) < 6 and all(thread.is_alive() for thread in threads):
+        time.sleep(0.001)
+    store.close()
+    for thread in threads:
+        thread.join()
+    errors = [each for each in found if not isinstance(each, int)]
+    assert [type(each) for each in errors] == [StoreClosed, StoreClosed]
+
+
+@ON_DISK
+def test_a_read_that_meets_the_close_says_that_it_is_closed(kind, tmp_path, budget, monkeypatch):
+    class Closing:
+        def get(self, _keys):
+            raise RuntimeError("Already mutably borrowed")
+
+    store = open_store(kind, tmp_path / "s", budget)
+    with monkeypatch.context() as patch:
+        patch.setattr(store._rocks, "_db", Closing())  # type: ignore[attr-defined]
+        with pytest.raises(StoreClosed):
+            store.get(b"k")
     store.close()
