@@ -16,6 +16,7 @@ from ksql.query.pull import TableNotReady
 from ksql.query.results import is_quick
 from ksql.statements.answers import Health, RequestFailed
 from server.errors import ClusterTerminated, ShuttingDown
+from server.stalls import Stalls
 from server.whole import Whole
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Door:
         self._running: set[Closeable] = set()
         self._lock = threading.Lock()
         self._health: tuple[float, Health] | None = None
+        self._stalls = Stalls()
 
     @property
     def state(self) -> State:
@@ -135,15 +137,15 @@ class Door:
         """Start a query of the service; wait without a thread for a table that is not ready.
 
         ``left`` says whether the client is still there to wait. A quick query is run to its end,
-        one that waits for nothing without any other thread.
+        one that waits for nothing without any other thread, unless the disk is slow.
         Raises: RequestFailed.
         """
         began = time.monotonic()
         while True:
             try:
-                found = self.service.at_once(text, properties, asked)
+                found = self._at_once(text, properties, asked)
                 if found is not None:
-                    return _ended(found)
+                    return found
                 return await self.begin(
                     _begun,
                     self.service.query,
@@ -159,6 +161,21 @@ class Door:
                     raise
                 if not await self._becomes_ready(trouble, began + trouble.patience_s, left):
                     raise
+
+    def _at_once(
+        self, text: str, properties: Mapping[str, str], asked: Caller
+    ) -> ResultStream | TextStream | None:
+        """Answer a look-up by key; None for what other threads are to do."""
+        began = self._stalls.begin()
+        if began is None:
+            return None
+        found = self.service.at_once(text, properties, asked)
+        if found is None:
+            return None
+        try:
+            return _ended(found)
+        finally:
+            self._stalls.end(began)
 
     async def _becomes_ready(
         self, trouble: TableNotReady, deadline: float, left: Callable[[], Awaitable[bool]]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 import socket
 import threading
@@ -21,6 +22,7 @@ from ksql.statements.answers import RequestFailed
 from ksql.types import model
 from ksql.types.schema import Column, Role
 from server.rows import Delimited
+from server.stalls import Stalls
 from server.streaming import whole_response
 from server.whole import Whole
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
@@ -410,6 +412,19 @@ def test_a_query_that_waits_for_nothing_takes_no_other_thread() -> None:
     answer = ask(FakeService(ready_stream=ready), "POST", "/query-stream", json={"sql": "SELECT;"})
     assert answer.content == query(FakeStream(given, "pull")).content
     assert (ready.threads, ready.sizes) == ({here}, [len(answer.content)])
+
+
+def test_while_the_disk_is_slow_threads_do_the_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
+    times, blocks = itertools.count(0, 0.2), itertools.count()  # each look-up takes so long
+    stalls = Stalls(lambda: next(times), lambda: next(blocks))
+    monkeypatch.setattr("server.context.Stalls", lambda: stalls)
+    ready, later = QuickStream([DATA], "pull"), QuickStream([DATA], "pull")
+    service = FakeService(ready_stream=ready, stream=lambda: later)
+    here = threading.current_thread().name.rstrip("_0123456789")
+    for _ in range(2):
+        answer = ask(service, "POST", "/query-stream", json={"sql": "SELECT;"})
+        assert answer.content == query(FakeStream([DATA], "pull")).content
+    assert (ready.threads, later.threads) == ({here}, {"statement"})
 
 
 def test_what_is_not_quick_after_all_is_read_in_threads() -> None:
