@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -20,11 +21,20 @@ from tests.kafka.wires import PATIENCE_S, await_true
 _HOME = Path(pyspark.__file__).parent
 
 
+_PORTS = range(20_000, 32_000)
+"""Below those that systems give to connections: one that is free stays free until it is used."""
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens at, and that nobody is given by chance; each time another."""
+    while True:
+        port = random.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 class Daemon:

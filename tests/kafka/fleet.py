@@ -159,6 +159,13 @@ class Counting:
         await_true("all is copied", lambda: set(self.copied()) == set(range(self.sent)))
         return time.monotonic() - began
 
+    def await_committed(self, server: ServerProcess) -> None:
+        """Wait until the queries have committed all: a batch that has written may come again."""
+        ids = await_true("the queries", server.http.queries)
+        for name in (self.copy, self.table):
+            [query_id] = [each for each in ids if f"_{name}_" in each]
+            server.http.await_committed(query_id, self.sent)
+
 
 def sources(server: ServerProcess) -> set[Any]:
     found = server.http.ksql("SHOW STREAMS; SHOW TABLES;")

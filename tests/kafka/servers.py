@@ -21,7 +21,7 @@ from ksql.base.config import Settings
 from ksql.spark.runtime import SparkRuntime
 from server.context import Door
 from server.hosting import behind_http
-from tests.kafka.wires import PATIENCE_S, NotYet
+from tests.kafka.wires import PATIENCE_S, NotYet, await_true
 from tests.traces import assert_plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,6 +99,31 @@ class Http:
         """Persistent queries: id and state."""
         found = self.one("SHOW QUERIES;")["queries"]
         return {q["id"]: q["state"] for q in found if q["queryType"] != "PUSH"}
+
+    def await_queries(self, wanted: Mapping[str, str]) -> None:
+        """Wait until these are the persistent queries and their states."""
+        await_true(f"the queries {wanted}", lambda: self.queries() == wanted)
+
+    def await_error(self, query_id: str, part: str) -> str:
+        """Wait until the query is in ERROR and its newest error has that part; the error."""
+
+        def newest() -> str:
+            if self.queries()[query_id] != "ERROR":
+                return ""
+            errors = self.one(f"EXPLAIN {query_id};")["queryDescription"]["queryErrors"]
+            text = str(errors[-1]["errorMessage"]) if errors else ""
+            return text if part in text else ""
+
+        return str(await_true(f"{query_id} in ERROR: {part}", newest))
+
+    def await_committed(self, query_id: str, count: int) -> None:
+        """Wait until the query has read and committed so many records, whatever it has written."""
+
+        def committed() -> int:
+            tasks = self.one(f"EXPLAIN {query_id};")["queryDescription"]["tasksMetadata"]
+            return sum(each["committedOffset"] for task in tasks for each in task["topicOffsets"])
+
+        await_true(f"{query_id} has committed {count}", lambda: committed() >= count)
 
     def catalog(self) -> dict[str, Any]:
         """What a user sees of sources, types and queries."""

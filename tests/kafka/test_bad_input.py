@@ -13,12 +13,12 @@ from confluent_kafka.admin import AdminClient
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
-from tests.kafka.wires import await_true, create_topic, produce, read_all, topics
+from tests.kafka.wires import PATIENCE_S, await_true, create_topic, produce, read_all, topics
 
 
 def deleted(scene):
     admin = AdminClient({"bootstrap.servers": scene.bootstrap})
-    admin.delete_topics([scene.src])[scene.src].result(30)
+    admin.delete_topics([scene.src])[scene.src].result(PATIENCE_S)
     await_true("it is gone", lambda: scene.src not in topics(scene.bootstrap))
 
 
@@ -30,23 +30,11 @@ def counting(scene, http, properties=None):
     return query
 
 
-def the_error(http, query, part):
-    """The newest error of a query that is in ERROR, once it has that part."""
-
-    def newest():
-        if http.queries()[query] != "ERROR":
-            return ""
-        errors = http.one(f"EXPLAIN {query};")["queryDescription"]["queryErrors"]
-        return errors[-1]["errorMessage"] if part in errors[-1]["errorMessage"] else ""
-
-    return await_true(f"{query} in ERROR: {part}", newest)
-
-
 def test_a_topic_that_is_deleted_under_a_query_is_an_error_that_names_it(scene):
     with scene.served() as http:
         query = counting(scene, http)
         deleted(scene)
-        error = the_error(http, query, "was deleted")
+        error = http.await_error(query, "was deleted")
         assert f'topic "{scene.src}", which query {query} reads, was deleted' in error
         assert f"TERMINATE {query}" in error
         assert f"ksql.state.anew={query}" in error
@@ -58,13 +46,13 @@ def test_one_that_is_made_anew_under_a_query_is_not_read_from_the_middle(scene):
         query = counting(scene, http)
         deleted(scene)
         create_topic(scene.bootstrap, scene.src)
-        error = the_error(http, query, "was deleted and made anew")
+        error = http.await_error(query, "was deleted and made anew")
         assert f'topic "{scene.src}"' in error
         produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(5)])
         before = read_all(scene.bootstrap, scene.dst)
         assert [seen.value["C"] for seen in before] == [1]
     with scene.served() as http:
-        assert http.queries() == {query: "ERROR"}
+        http.await_error(query, "was deleted and made anew")
         assert read_all(scene.bootstrap, scene.dst) == before
     with scene.served(ksql__state__anew=query) as http:
         await_true(
@@ -78,7 +66,7 @@ def test_one_that_may_lose_data_reads_the_new_topic_from_its_beginning(scene):
     with scene.served() as http:
         query = counting(scene, http, {"ksql.query.fail.on.data.loss": "false"})
         deleted(scene)
-        the_error(http, query, "was deleted")
+        http.await_error(query, "was deleted")
         create_topic(scene.bootstrap, scene.src)
         produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(5)])
         await_true(
@@ -95,9 +83,9 @@ def test_unread_records_that_are_gone_are_an_error_that_names_the_partition(scen
         produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(5)])
         admin = AdminClient({"bootstrap.servers": scene.bootstrap})
         place = TopicPartition(scene.src, 0, 4)
-        admin.delete_records([place])[place].result(30)
+        admin.delete_records([place])[place].result(PATIENCE_S)
         http.ksql(f"RESUME {query};")
-        error = the_error(http, query, "are gone")
+        error = http.await_error(query, "are gone")
         assert f"{scene.src}-0" in error
         assert "ksql.query.fail.on.data.loss" in error
 
@@ -111,11 +99,11 @@ def test_a_checkpoint_that_is_removed_under_a_query_is_an_error_at_once_and_at_t
         home = scene.folder / "state" / scene.service_id / "queries" / query
         shutil.rmtree(home)
         produce(scene.bootstrap, scene.src, [("k", {"N": 1})])
-        error = the_error(http, query, "is missing")
+        error = http.await_error(query, "is missing")
         assert f"the checkpoint of query {query} is missing" in error
         assert f"ksql.state.anew={query}" in error
     with scene.served() as http:
-        assert http.queries() == {query: "ERROR"}
+        http.await_error(query, "is missing")
     with scene.served(ksql__state__anew=query) as http:
         await_true(
             "it begins anew", lambda: read_all(scene.bootstrap, scene.dst)[-1].value["C"] == 2
@@ -132,7 +120,7 @@ def test_a_full_state_directory_is_an_error_and_costs_nothing(scene, small_disk)
             while file.write(bytes(1 << 12)):
                 pass
         produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(50)])
-        the_error(http, query, "No space left on device")
+        http.await_error(query, "No space left on device")
         filler.unlink()
         await_true("it goes on", lambda: read_all(scene.bootstrap, scene.dst)[-1].value["C"] == 51)
         await_true("it runs", lambda: http.queries() == {query: "RUNNING"})
@@ -147,12 +135,14 @@ def test_a_record_far_ahead_of_the_clock_closes_windows_but_not_silently(scene):
         http.ksql(
             f"CREATE STREAM {scene.src} (K STRING KEY, T BIGINT) WITH (KAFKA_TOPIC='{scene.src}', "
             f"VALUE_FORMAT='JSON', TIMESTAMP='T');"
+        )
+        times = [begin, begin + 1, -5, far, begin + 2]
+        produce(scene.bootstrap, scene.src, [("k", {"T": time}) for time in times])
+        http.ksql(  # behind its records: they are one batch
             f"CREATE TABLE {scene.dst} AS SELECT K, COUNT(*) AS C FROM {scene.src} "
             "WINDOW TUMBLING (SIZE 1 HOUR, GRACE PERIOD 0 SECONDS) GROUP BY K;"
         )
         (query,) = http.queries()
-        times = [begin, begin + 1, -5, far, begin + 2]
-        produce(scene.bootstrap, scene.src, [("k", {"T": time}) for time in times])
 
         def warned():
             (shown,) = http.one("SHOW QUERIES;")["queries"]
@@ -170,6 +160,7 @@ def test_a_record_far_ahead_of_the_clock_closes_windows_but_not_silently(scene):
         (warning,) = await_true("the warning", warned)
         assert f"a record has the timestamp {far}" in warning
         assert http.queries() == {query: "RUNNING"}
+        http.await_committed(query, len(times))
         assert [seen.value["C"] for seen in read_all(scene.bootstrap, scene.dst)] == [2, 1]
 
 
@@ -185,7 +176,7 @@ def test_keys_of_a_mebibyte_are_counted_and_found_again(scene):
         producer = Producer(config)
         for key in keys:
             producer.produce(scene.src, b'{"N": 1}', key)
-            producer.flush(60)
+            assert producer.flush(PATIENCE_S) == 0
 
     def counts():
         return {str(seen.key)[:3]: seen.value["C"] for seen in read_all(scene.bootstrap, scene.dst)}

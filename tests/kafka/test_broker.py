@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -19,27 +20,26 @@ from ksql.base.lock import DirectoryBusy
 from ksql.base.records import LATEST_MS
 from ksql.kafka.broker import BrokerFailed, EmbeddedBroker, PortInUse
 from ksql.kafka.broker_config import AFTER_MAX_MS
-
-PATIENCE_SECONDS = 60
+from tests.kafka.wires import PATIENCE_S
 
 
 def create_topic(bootstrap, name):
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE_SECONDS)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE_S)
 
 
 def produce(bootstrap, topic, records):
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     for value, timestamp in records:
         producer.produce(topic, value, timestamp=timestamp, partition=0)
-    assert producer.flush(PATIENCE_SECONDS) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def read(bootstrap, topic, count):
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader"})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        messages = consumer.consume(count, timeout=PATIENCE_SECONDS)
+        messages = consumer.consume(count, timeout=PATIENCE_S)
         return [(message.value(), message.timestamp()[1]) for message in messages]
     finally:
         consumer.close()
@@ -47,14 +47,13 @@ def read(bootstrap, topic, count):
 
 def is_running(pid):
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE  # nobody has taken note of it
+    except psutil.NoSuchProcess:
         return False
-    return True
 
 
 def wait_until_gone(pid):
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE_S
     while is_running(pid):
         assert time.monotonic() < deadline, f"process {pid} is still there"
         time.sleep(0.05)
@@ -89,7 +88,7 @@ def test_refuses_records_that_are_too_late_for_every_query(broker):
             timestamp=time_ms,
             on_delivery=lambda error, _, at=time_ms: answers.update({at: error}),
         )
-        assert producer.flush(PATIENCE_SECONDS) == 0
+        assert producer.flush(PATIENCE_S) == 0
     assert answers.pop(LATEST_MS + 1).name() == "INVALID_TIMESTAMP"
     assert answers == {0: None, AFTER_MAX_MS: None}
 
@@ -160,7 +159,7 @@ def test_it_ends_with_its_parent_however_that_ends(tmp_path, end):
         pid = int(parent.stdout.readline())
         parent.send_signal(end)
         try:
-            parent.wait(PATIENCE_SECONDS)
+            parent.wait(PATIENCE_S)
         finally:
             parent.kill()
     # A lock file left behind stops nobody; the next start waits for a JVM that is just ending.
@@ -176,7 +175,7 @@ def test_a_forked_child_that_holds_the_pipe_does_not_keep_it_alive(tmp_path):
         pid, forked = int(parent.stdout.readline()), int(parent.stdout.readline())
         try:
             parent.kill()
-            parent.wait(PATIENCE_SECONDS)
+            parent.wait(PATIENCE_S)
             wait_until_gone(pid)
         finally:
             os.kill(forked, signal.SIGKILL)
@@ -192,7 +191,7 @@ def test_a_full_disk_is_told_and_its_end_survived(small_disk):
             while file.write(bytes(1 << 16)):
                 file.flush()
         producer = Producer({"bootstrap.servers": bootstrap, "message.timeout.ms": 500})
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE_S
         while broker.alive:
             assert time.monotonic() < deadline, "it lives on a full disk"
             producer.produce("kept", os.urandom(10_000), partition=0)
@@ -213,7 +212,7 @@ def test_one_that_was_killed_comes_back_on_its_port_with_its_data(tmp_path):
         create_topic(bootstrap, "kept")
         produce(bootstrap, "kept", [(b"here", 5)])
         os.kill(broker.pid, signal.SIGKILL)
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE_S
         while broker.alive:
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -17,7 +17,7 @@ from ksql.web.hosting import HttpServer
 from server.app import create_app
 from server.context import Door
 from tests.kafka.servers import EARLIEST, Hosted
-from tests.kafka.wires import PATIENCE_S, await_true, produce, unique
+from tests.kafka.wires import PATIENCE_S, NotYet, await_true, produce, unique
 
 S, T, WIDE = (unique(stem).upper() for stem in ("s", "t", "wide"))
 LONG = "x" * 10_000
@@ -75,19 +75,26 @@ def test_the_lag_of_each_partition_is_that_of_its_topic(server, http):
     def status():
         [(host, found)] = http.client.get("/clusterStatus").json()["clusterStatus"].items()
         assert (host, found["hostAlive"]) == ("here.example:7000", True)
-        [store] = [s for s in found["hostStoreLags"]["stateStoreLags"] if s.startswith(query)]
+        if not (lags := found["hostStoreLags"]["stateStoreLags"]):
+            raise NotYet("nobody has looked at its store")
+        [store] = [each for each in lags if each.startswith(query)]
         assert store.endswith(f"#{T}")
         [held] = [v for k, v in found["activeStandbyPerQuery"].items() if k.startswith(query)]
         assert held["activeStores"] == [T]
         assert [part["partition"] for part in held["activePartitions"]] == [0, 1]
-        return found["hostStoreLags"]["stateStoreLags"][store]["lagByPartition"]
+        return lags[store]["lagByPartition"]
 
-    await_true("nothing is lacking", lambda: all(p["offsetLag"] == 0 for p in status().values()))
-    before = status()
-    ends = server.service.admin.end_offsets([T])
-    assert {p: lag["endOffsetPosition"] for p, lag in before.items()} == {
-        str(partition): end for (_, partition), end in ends.items()
-    }
+    def ends():
+        found = server.service.admin.end_offsets([T])
+        return {str(partition): end for (_, partition), end in found.items()}
+
+    def all_there():
+        """What is told once nothing is lacking; an older look may not know of the last ones."""
+        told = status()
+        last = {partition: lag["endOffsetPosition"] for partition, lag in told.items()}
+        return last == ends() and all(p["offsetLag"] == 0 for p in told.values()) and told
+
+    before = await_true("nothing is lacking", all_there)
     produce(server.bootstrap, S, [(f"k{n}", {"A": n}) for n in range(10)])
     await_true(
         "the store has moved on",
@@ -129,13 +136,15 @@ def test_a_pull_query_over_a_websocket_and_one_that_is_wrong(http, sql, last, co
 def test_a_client_that_never_reads_its_push_query(server, caplog):
     body = json.dumps({"sql": f"SELECT A FROM {WIDE} EMIT CHANGES;", "properties": EARLIEST})
     head = f"POST /query-stream HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
-    with impatient(server.service, 0.5) as (place, door), socket.socket() as client:
+    await_true("nobody else reads", lambda: not server.service.reads.pushes())
+    with impatient(server.service, 2.0) as (place, door), socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.settimeout(PATIENCE_S)
         client.connect(place)
         client.sendall(f"{head}\r\n{body}".encode())
         await_true("it has begun", lambda: door.running == 1)
-        [query] = [str(each.plan.query_id) for each in server.service.reads.pushes()]
+        [push] = await_true("it is listed", server.service.reads.pushes)
+        query = str(push.plan.query_id)
         await_true("it has ended", lambda: door.running == 0)
         await_true("nobody lists it", lambda: not server.service.reads.pushes())
     [record] = [each for each in caplog.records if each.message == "client_takes_nothing"]

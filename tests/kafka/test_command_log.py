@@ -7,6 +7,7 @@ import uuid
 from contextlib import contextmanager
 
 import pytest
+from confluent_kafka import Producer
 
 from ksql.commands.log import CommandTopicAnew, KafkaCommandLog, topic_name
 from ksql.commands.quarantine import CommandNotApplied, UnreadableCommand
@@ -14,18 +15,16 @@ from ksql.commands.record import encode
 from ksql.engine.changes import PutType
 from ksql.engine.ports import Command
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Sender
 from ksql.kafka.errors import ProducerFenced
 from ksql.kafka.settings import KafkaSettings
 from ksql.types.model import STRING
-
-PATIENCE_S = 30
+from tests.kafka.wires import PATIENCE_S
 
 
 @pytest.fixture
 def opened(broker):
     """Opens a log and what it has been told of other servers' commands."""
-    settings, service = KafkaSettings(broker.bootstrap, timeout_s=30), uuid.uuid4().hex
+    settings, service = KafkaSettings(broker.bootstrap, timeout_s=PATIENCE_S), uuid.uuid4().hex
     logs = []
 
     def open_log(*, following=False):
@@ -62,7 +61,7 @@ def test_a_follower_takes_nothing_of_a_topic_that_was_made_anew(opened, broker):
             pen.append(command(number))
     follower, told = opened(following=True)
     assert followed(follower, told, 2) == [command(0), command(1)]
-    admin = Admin(KafkaSettings(broker.bootstrap, timeout_s=30))
+    admin = Admin(KafkaSettings(broker.bootstrap, timeout_s=PATIENCE_S))
     admin.delete(first.topic)
     second, _ = opened()
     for number in range(5, 9):  # longer than the former one was
@@ -130,7 +129,7 @@ class Log:
     """One service's command topic, opened again and again."""
 
     def __init__(self, broker):
-        self.settings = KafkaSettings(broker.bootstrap, timeout_s=30)
+        self.settings = KafkaSettings(broker.bootstrap, timeout_s=PATIENCE_S)
         self.service = uuid.uuid4().hex
         self.told = []
         self.broken = ()
@@ -156,11 +155,19 @@ class Log:
             return pen.offset
 
     def damage(self, key=b'"stream/`X`/create"', value=b"{"):
-        [before] = Admin(self.settings).end_offsets([topic_name(self.service)]).values()
-        sender = Sender(self.settings)
-        sender.send(topic_name(self.service), key, value, partition=0)
-        sender.close()
-        return before
+        """Write a record that is no command; its offset."""
+        offsets = []
+        producer = Producer({"bootstrap.servers": self.settings.bootstrap})
+        producer.produce(
+            topic_name(self.service),
+            value,
+            key,
+            partition=0,
+            on_delivery=lambda _error, record: offsets.append(record.offset()),
+        )
+        assert producer.flush(PATIENCE_S) == 0
+        [offset] = offsets
+        return offset
 
 
 @pytest.fixture

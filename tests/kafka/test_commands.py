@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from ksql.engine.ports import Command
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from tests.kafka.servers import Refused, hosted
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
 
 
 def declared(name, modifier="CREATE STREAM"):
@@ -53,10 +54,13 @@ def test_concurrent_statements_get_one_order(server, http):
     assert {body["@type"] for body in told} == {"warning_entity"}
     numbers = [a["commandSequenceNumber"] for a in (*answers[:6], *created, *first)]
     assert len(set(numbers)) == len(numbers)
-    commands = read_all(
-        server.bootstrap, topic_name(server.service.settings.text("ksql.service.id"))
-    )
-    order = {seen.offset: json.loads(seen.key) for seen in commands}
+    topic = topic_name(server.service.settings.text("ksql.service.id"))
+
+    def commands():
+        return {seen.offset: json.loads(seen.key) for seen in read_all(server.bootstrap, topic)}
+
+    # Kafka shows each some time after its commit
+    order = await_true("all commands", lambda: (o := commands()).keys() >= set(numbers) and o)
     assert [order[a["commandSequenceNumber"]] for a in answers[:6]] == [
         f"stream/`{name}`/create" for name in names
     ]
@@ -98,7 +102,11 @@ def test_a_request_waits_for_the_command_it_names(http):
     )
 
 
-def test_a_request_waits_for_a_command_that_is_still_to_come(http):
+def test_a_request_waits_for_a_command_that_is_still_to_come(server, http, monkeypatch):
+    more = {"ksql.server.command.response.timeout.ms": str(PATIENCE_S * 1000)}
+    settings = server.service.settings
+    patient = replace(settings, overrides={**settings.overrides, **more})
+    monkeypatch.setattr(server.service, "settings", patient)
     first, second = unique("early").upper(), unique("late").upper()
     number = http.one(declared(first))["commandSequenceNumber"]
     behind = number + 2  # a marker of the transaction follows each command
@@ -147,7 +155,7 @@ def test_a_replay_gives_the_same_catalog_and_the_same_queries(again, broker):
         await_counts(http, count, {"a": 2, "b": 1})
         before = http.catalog()
     with again() as http:
-        assert http.catalog() == before
+        await_true("the same catalog, all runs", lambda: http.catalog() == before)
         assert http.queries()[rests] == "PAUSED"
         assert http.queries()[inserts] == "RUNNING"
         produce(broker.bootstrap, one, [("a", {"N": -2}), ("a", {"N": 3})])
@@ -177,8 +185,11 @@ def test_a_cluster_that_was_terminated_begins_anew(again, broker):
         assert http.client.post("/ksql/terminate", json=body).status_code == 200
         after = http.client.get("/info")
         assert (after.status_code, after.json()["error_code"]) == (503, 50304)
-    left = Admin(KafkaSettings(broker.bootstrap)).topics()
-    assert {source, kept, gone} & left.keys() == {source, kept}
+    admin = Admin(KafkaSettings(broker.bootstrap))
+    await_true(
+        "only the named one is deleted",
+        lambda: {source, kept, gone} & admin.topics().keys() == {source, kept},
+    )
     with again() as http:
         assert http.queries() == {}
         shown = [stream["name"] for stream in http.one("SHOW STREAMS;")["streams"]]
@@ -192,6 +203,14 @@ def await_counts(http, table, wanted):
     await_true(
         f"the counts {wanted}", lambda: dict(http.rows(f"SELECT K, C FROM {table};")) == wanted
     )
+
+
+NEVER_READ = '"stream/`X`/create"'
+
+
+def offset_of(bootstrap, topic, key):
+    """The offset of the record of that key; None as long as it cannot be read."""
+    return next((seen.offset for seen in read_all(bootstrap, topic) if seen.key == key), None)
 
 
 DAMAGE = {
@@ -219,17 +238,16 @@ def test_a_command_that_cannot_be_read_stops_the_statements_behind_it(
             + f"CREATE STREAM {other} AS SELECT * FROM {source};"
         )
         [query_id] = [each for each in http.queries() if ended in each]
-        [bad] = Admin(KafkaSettings(broker.bootstrap)).end_offsets([topic]).values()
         key, end = encode(Command("terminate/x/execute", "", (EndQuery(query_id),)))
-        produce(broker.bootstrap, topic, [('"stream/`X`/create"', value), (key.decode(), end)])
+        produce(broker.bootstrap, topic, [(NEVER_READ, value), (key.decode(), end)])
+        bad = await_true("it is there", lambda: offset_of(broker.bootstrap, topic, NEVER_READ))
         for _ in range(2):
             assert_refused(http, bad, reason)
         assert set(http.queries().values()) == {"RUNNING"}
     with hosted(*where) as http:  # the server starts all the same, and says what is wrong
         assert_refused(http, bad, reason)
-        states = http.queries()
-        assert {name: states[name] for name in states if ended in name} == {query_id: "ERROR"}
-        assert [states[name] for name in states if other in name] == ["RUNNING"]
+        [running] = [each for each in http.queries() if other in each]
+        http.await_queries({query_id: "ERROR", running: "RUNNING"})
         told = http.one(f"EXPLAIN {query_id};")["queryDescription"]["queryErrors"][0]
         assert f"the command at offset {bad}" in told["errorMessage"]
     with hosted(*where, ksql__command__topic__skip=str(bad)) as http:
@@ -237,7 +255,7 @@ def test_a_command_that_cannot_be_read_stops_the_statements_behind_it(
         http.ksql(declared(unique("again").upper()))
     with hosted(*where) as http:  # it was written down
         assert http.client.get("/info").json()["KsqlServerInfo"]["serverStatus"] == "RUNNING"
-        assert list(http.queries().values()) == ["RUNNING"]
+        http.await_queries({running: "RUNNING"})
         http.ksql(declared(unique("again").upper()))
 
 
@@ -267,7 +285,7 @@ def test_the_end_of_a_cluster_ends_source_tables_too(again, broker):
         [query_id] = [each for each in http.queries() if table in each]
         [changelog] = [each for each in admin.topics() if query_id in each]
         assert http.client.post("/ksql/terminate", json={}).status_code == 200
-    left = admin.topics()
-    assert (table in left, changelog in left) == (True, False)
+    await_true("its changelog is deleted", lambda: changelog not in admin.topics())
+    assert table in admin.topics()
     with again() as http:
         assert http.queries() == {}

@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.kafka.wires import PATIENCE_S
+
 pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,5 +93,5 @@ def test_an_interrupt_leaves_nothing(demo, tmp_path):
     assert "Interrupted. Everything is stopped and removed." in rest
     assert "Traceback" not in rest
     assert left_behind(tmp_path) == []
-    _, alive = psutil.wait_procs(children, timeout=20)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive

@@ -17,9 +17,10 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.errors import KafkaUnreachable
 from ksql.kafka.settings import KafkaSettings
 from tests.kafka.servers import hosted
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
 
-PATIENCE_S = 5.0
+GIVES_UP_S = 5.0
+"""How long a client tries a commit that is not answered."""
 
 
 def command(name):
@@ -27,9 +28,11 @@ def command(name):
 
 
 def opened(kafka, service_id):
+    """A log that gives up soon, however long Kafka takes to open it."""
     seen = []
     log = KafkaCommandLog(kafka, service_id, 1, lambda offset, found: seen.append(found.id))
     log.open()
+    log._sender._settings = replace(kafka, timeout_s=GIVES_UP_S)
     return log, seen
 
 
@@ -140,7 +143,7 @@ def test_a_broker_that_stands_still_during_the_commit(broker, kafka):
         p.pid for p in children if p.name() == "java" and "kafka.Kafka" in " ".join(p.cmdline())
     ]
     usual = log._sender._step
-    going_on = threading.Timer(PATIENCE_S + 3, os.kill, (java, signal.SIGCONT))
+    going_on = threading.Timer(GIVES_UP_S + 3, os.kill, (java, signal.SIGCONT))
 
     def step(call):
         if call.__name__ == "commit_transaction":
@@ -185,7 +188,7 @@ def test_a_statement_in_doubt_deletes_nothing_and_is_settled_by_itself(
     source, sink = unique("src").upper(), unique("dst").upper()
     http.ksql(declared(source))
     log = server.service.log
-    short = replace(log._sender._settings, timeout_s=PATIENCE_S)
+    short = replace(log._sender._settings, timeout_s=GIVES_UP_S)
     monkeypatch.setattr(log._sender, "_settings", short)
     lose_the_answer(log, after=after)
     away = threading.Event()
@@ -237,7 +240,7 @@ def test_a_topic_that_a_drop_left_is_deleted_at_the_next_start_and_once(
             http.ksql(f"DROP STREAM {name} DELETE TOPIC;")
             assert name in admin.topics()
     with hosted(broker.bootstrap, runtime, tmp_path / "state", service_id) as http:
-        assert name not in admin.topics()
+        await_true("it is deleted", lambda: name not in admin.topics())
         http.ksql(declared(name))
     for _ in range(2):
         with hosted(broker.bootstrap, runtime, tmp_path / "state", service_id) as http:

@@ -6,7 +6,7 @@ import threading
 
 import httpx
 
-from tests.kafka.wires import await_true, produce, read_all, unique
+from tests.kafka.wires import PATIENCE_S, await_true, produce, read_all, unique
 
 EXPLODES = "(?=a)(a|aa)+$"
 """Lookaround rules out a linear-time engine; the tries grow like Fibonacci's numbers."""
@@ -28,7 +28,7 @@ def test_the_server_answers_while_a_statement_matches(server, http):
 
     inserting = threading.Thread(target=insert)
     answers = 0
-    with httpx.Client(base_url=http.url, timeout=60) as client:
+    with httpx.Client(base_url=http.url, timeout=PATIENCE_S) as client:
         inserting.start()
         while inserting.is_alive():
             assert client.get("/info").status_code == 200

@@ -70,10 +70,20 @@ def test_several_statements_answer_one_by_one(http):
     assert query["state"] == "RUNNING"
     [summary] = described["queryOffsetSummaries"]
     [topic] = summary["topicSummaries"]
-    assert sum(part["consumerOffset"] for part in topic["offsets"]) == 12
+    assert [part["partition"] for part in topic["offsets"]] == [0, 1]
+    await_true("all is committed", lambda: consumed(http) == 12)  # behind the rows that are read
     explained = http.one(f"EXPLAIN {query['id']};")["queryDescription"]
     assert explained["state"] == "RUNNING"
     assert explained["sources"] == [ORDERS]
+
+
+def consumed(http):
+    """How many records the count has committed."""
+    [summary] = http.one(f"DESCRIBE {COUNTS} EXTENDED;")["sourceDescription"][
+        "queryOffsetSummaries"
+    ]
+    [topic] = summary["topicSummaries"]
+    return sum(part["consumerOffset"] for part in topic["offsets"])
 
 
 def test_the_server_tells_who_and_how_it_is(server, http):
@@ -352,7 +362,7 @@ def test_a_slow_reader_gets_everything(http):
         "/query-stream",
         json={"sql": f"SELECT AMOUNT FROM {ORDERS} EMIT CHANGES LIMIT 12;", "properties": EARLIEST},
         headers={"accept": DELIMITED},
-        timeout=httpx.Timeout(90),
+        timeout=httpx.Timeout(PATIENCE_S),
     ) as response:
         lines = [json.loads(line) for line in response.iter_lines() if line]
     assert sorted(row[0] for row in lines[1:]) == list(range(12))
@@ -381,5 +391,5 @@ def test_one_http2_connection_for_everything(server, http):
             acks = client.post("/inserts-stream", content=f'{{"target":"{name}"}}\n{rows}').text
             assert [json.loads(line)["status"] for line in acks.splitlines()] == ["ok"] * 3
             assert [json.loads(next(lines)) for _ in range(3)] == [["k", n] for n in range(3)]
-            assert server.running_streams == 1
+            await_true("only its query is left", lambda: server.running_streams == 1)
     await_true("its query has ended", lambda: server.running_streams == 0)

@@ -68,7 +68,7 @@ def test_nothing_is_lost_over_a_stop_and_over_a_kill(tmp_path, record_property):
 
         server = start()
         record_property("second_start_seconds", round(server.start_seconds, 1))
-        assert server.http.queries() == states
+        server.http.await_queries(states)
         assert server.http.catalog() == before
         await_progress(server.http, bootstrap)
         twice = [record for record, times in outputs(bootstrap).items() if times > 1]
@@ -77,7 +77,7 @@ def test_nothing_is_lost_over_a_stop_and_over_a_kill(tmp_path, record_property):
 
         server = start()
         record_property("start_after_kill_seconds", round(server.start_seconds, 1))
-        assert server.http.queries() == states
+        server.http.await_queries(states)
         assert server.http.catalog() == before
         await_progress(server.http, bootstrap)
         count = feeder.end()

@@ -185,7 +185,7 @@ def test_lost_workers_change_no_result(broker, tmp_path, guarantee):
                 running.add_worker(cores=1)
             fed.next_round(bootstrap, left, right)
             await_all(bootstrap, sinks, fed)
-            assert set(server.http.queries().values()) == {"RUNNING"}
+            await_true("all run", lambda: set(server.http.queries().values()) == {"RUNNING"})
             server.stop()
         finally:
             server.kill()

@@ -17,7 +17,7 @@ from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from tests.kafka.servers import hosted
 from tests.kafka.test_registry import url_of
-from tests.kafka.wires import await_true, unique
+from tests.kafka.wires import PATIENCE_S, await_true, unique
 from tests.unit.registry.contract import SubjectsContract, avro
 
 
@@ -44,7 +44,7 @@ class TestSubjects(SubjectsContract):
 
 def schemas(http):
     """What the registry has: subject, version, id, schema."""
-    found = httpx.get(f"{url_of(http)}/schemas").json()
+    found = httpx.get(f"{url_of(http)}/schemas", timeout=PATIENCE_S).json()
     return sorted((s["subject"], s["version"], s["id"], s["schema"]) for s in found)
 
 

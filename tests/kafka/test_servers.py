@@ -10,7 +10,7 @@ import pytest
 from tests.kafka.fleet import EXACTLY, Counting, fleet, sources, taken
 from tests.kafka.partition import broker_with_a_way
 from tests.kafka.servers import EARLIEST
-from tests.kafka.wires import await_true
+from tests.kafka.wires import await_true, read_all
 
 
 @pytest.fixture
@@ -57,6 +57,7 @@ def _pause_and_return(fleet_, countings, seconds):
     fleet_.pause(1)
     for counting in countings:
         counting.await_counted()
+        counting.await_committed(fleet_.servers[2])
     time.sleep(seconds)
     before = [fleet_.written(counting) for counting in countings]
     fleet_.resume()
@@ -70,7 +71,7 @@ def _pause_and_return(fleet_, countings, seconds):
         assert [copied.count(n) for n in range(counting.sent - 500, counting.sent)] == [1] * 500
     assert fleet_.takers() == [2]
     for server in fleet_.servers.values():
-        assert set(server.http.queries().values()) == {"RUNNING"}
+        await_true("all run", lambda s=server: set(s.http.queries().values()) == {"RUNNING"})
 
 
 def test_a_server_that_slept_writes_nothing_more_and_stands_by(two):
@@ -100,6 +101,7 @@ def test_a_server_that_is_cut_off_from_kafka_writes_nothing_more_and_stands_by(t
         await_true("some are copied", counting.copied)
         way.cut()
         counting.await_counted()
+        counting.await_committed(found.servers[2])
         before = found.written(counting)
         way.mend()
         found.await_anew(1)
@@ -177,18 +179,32 @@ def test_the_state_of_queries_is_shown_by_all_and_a_silent_server_is_named(broke
             status = server.http.client.get("/clusterStatus").json()["clusterStatus"]
             return sorted(host for host, each in status.items() if each["hostAlive"])
 
+        def filled(server):
+            """How many records the server's own copies of the table have taken."""
+            status = server.http.client.get("/clusterStatus").json()["clusterStatus"][hosts[1]]
+            stores = status["hostStoreLags"]["stateStoreLags"].values()
+            parts = [part for store in stores for part in store["lagByPartition"].values()]
+            return sum(part["currentOffsetPosition"] for part in parts)
+
+        def shown(server):
+            (query, *_) = server.http.one("SHOW QUERIES;")["queries"]
+            described = server.http.one(f"EXPLAIN {query['id']};")["queryDescription"]
+            return query["statusCount"] == {"RUNNING": 1} and described["ksqlHostQueryStatus"]
+
         for server in (one, other):
             await_true("both are alive", lambda s=server: alive(s) == sorted(hosts))
-            (query, *_) = server.http.one("SHOW QUERIES;")["queries"]
-            assert query["statusCount"] == {"RUNNING": 1}
-            described = server.http.one(f"EXPLAIN {query['id']};")["queryDescription"]
-            assert described["ksqlHostQueryStatus"] == {hosts[0]: "RUNNING"}
+            await_true("where it runs", lambda s=server: shown(s) == {hosts[0]: "RUNNING"})
+        pull = f"SELECT C FROM {counting.table} WHERE K = 'k1';"
+        await_true(
+            "its standbys are filled",
+            lambda: filled(other) == len(read_all(broker.bootstrap, counting.table)),
+        )
         found.pause(1)
         await_true("it is missed", lambda: set(other.http.queries().values()) == {"UNRESPONSIVE"})
         refused = other.http.refused("DROP TYPE IF EXISTS T;")
         assert refused["error_code"] == 50302
-        assert alive(other) == hosts[1:]
-        assert other.http.rows(f"SELECT C FROM {counting.table} WHERE K = 'k1';") == [[2]]
+        await_true("only the other one is alive", lambda: alive(other) == hosts[1:])
+        assert other.http.rows(pull) == [[2]]
         found.resume()
 
 

@@ -72,7 +72,7 @@ def counts(http):
 
 def test_what_was_counted_is_there_and_counting_goes_on(server, broker):
     http = server.http
-    assert set(http.queries().values()) == {"RUNNING"}
+    await_true("all run", lambda: set(http.queries().values()) == {"RUNNING"})
     before = {"ann": [3, 9, ["c3", "c5"]], "bob": [2, 8, ["c2", "c6"]], "cyd": [1, 4, ["c4"]]}
     await_true("the table as it was", lambda: counts(http) == before)
     written = {sink: len(read_all(broker.bootstrap, sink)) for sink in SINKS}

@@ -12,7 +12,7 @@ from ksql.kafka.client import Reader, Sender
 from ksql.kafka.settings import KafkaSettings
 from ksql.upgrade.verdict import Guarantee, Verdict
 from tests.kafka.servers import Refused
-from tests.kafka.wires import unique
+from tests.kafka.wires import PATIENCE_S, unique
 from tests.upgrades.chains import Chain, Tally
 
 pytestmark = pytest.mark.proof
@@ -78,7 +78,8 @@ class Served:
                 goal: dict[str, Any] = {}
                 for (topic, partition), (_, end) in ends.items():
                     goal.setdefault(topic, {})[partition] = end
-                assert service.runner.running[QueryId(query.id)].await_idle(goal), query.id
+                running = service.runner.running[QueryId(query.id)]
+                assert running.await_idle(goal, PATIENCE_S), query.id
 
 
 @pytest.mark.parametrize("seed", range(CHAINS))

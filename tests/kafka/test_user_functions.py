@@ -6,7 +6,7 @@ import pytest
 
 from tests.kafka.servers import Hosted
 from tests.kafka.test_failing import await_entry, the_query
-from tests.kafka.wires import await_true, produce, unique
+from tests.kafka.wires import produce, unique
 
 SOURCE = """
 import os
@@ -63,9 +63,7 @@ def test_a_query_ends_and_others_go_on(server, http, source, function, says):
     http.ksql(f"CREATE STREAM {bad} AS SELECT {function}(V) AS W FROM {source};")
     query_id = the_query(http, bad)
     produce(server.bootstrap, source, [(None, {"V": 1}), (None, {"V": -1})])
-    await_true("the query has failed", lambda: http.queries()[query_id] == "ERROR")
-    errors = http.one(f"EXPLAIN {query_id};")["queryDescription"]["queryErrors"]
-    assert says in errors[-1]["errorMessage"]
+    http.await_error(query_id, says)
     assert says in str(await_entry(server, query_id, 4))
     rows = http.rows(f"SELECT * FROM {good} EMIT CHANGES LIMIT 2;")
     assert rows == [[2], [0]]

@@ -53,11 +53,11 @@ def await_true(what: str, holds: Callable[[], Any], patience_s: float = PATIENCE
 def create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE_S)
-    await_true(f"topic {name}", lambda: name in admin.list_topics(timeout=10).topics)
+    await_true(f"topic {name}", lambda: name in admin.list_topics(timeout=PATIENCE_S).topics)
 
 
 def topics(bootstrap: str) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics)
+    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=PATIENCE_S).topics)
 
 
 def produce(
@@ -87,7 +87,7 @@ def read_all(bootstrap: str, topic: str) -> list[Seen]:
     }
     consumer = Consumer(config)
     try:
-        parts = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        parts = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
         consumer.assign([TopicPartition(topic, part, 0) for part in parts])
         found: list[Seen] = []
         open_parts = set(parts)

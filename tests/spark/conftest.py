@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from ksql.kafka.settings import KafkaSettings
 from ksql.spark.jvm import SparkSettings
 from ksql.spark.runtime import SparkRuntime
 from ksql.spark.spec import QuerySpec, RetryPolicy
+from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark import programs
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def kafka(broker):
-    return KafkaSettings(broker.bootstrap, timeout_s=30)
+    return KafkaSettings(broker.bootstrap, timeout_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +69,22 @@ class Desk:
             found.setdefault(topic, {})[partition] = offset
         return found
 
+    def settle(self, topic):
+        """Wait for the marks of transactions: Kafka writes them after it has answered."""
+        await_true(
+            f"no transaction on {topic} is open",
+            lambda: (
+                self.admin.end_offsets([topic]) == self.admin.end_offsets([topic], committed=False)
+            ),
+        )
+
     def read(self, topic):
+        """All that is committed; nothing may be open."""
+        self.settle(topic)
+        return self.read_beside(topic)
+
+    def read_beside(self, topic):
+        """All that is committed by now, whatever is open."""
         with Reader(self.kafka) as reader:
             reader.assign_topics([topic])
             return [record for batch in reader.read_to_end() for record in batch]
@@ -78,8 +93,7 @@ class Desk:
         admin = AdminClient(self.kafka.admin())
         for future in admin.create_partitions([NewPartitions(topic, partitions)]).values():
             future.result()
-        while self.admin.partitions(topic) < partitions:
-            time.sleep(0.05)
+        await_true("they are there", lambda: self.admin.partitions(topic) >= partitions)
 
     def values(self, topic):
         return [json.loads(record.value) for record in self.read(topic)]

@@ -11,7 +11,7 @@ from ksql.base.records import OutRecord
 from ksql.kafka.producer import DeliveryFailed, fitting
 from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
 from ksql.spark.spec import State
-from tests.spark.test_failures import await_state
+from tests.spark.test_failures import await_failure, await_state
 
 
 def config(desk):
@@ -117,7 +117,7 @@ def test_the_time_zero_stays_inside_the_transaction(desk):
         records = [(None, b"x", 0, None), (b"k", b"y", 0, [("h", None)]), (b"k", b"z", 5, None)]
         assert opened.send(topic, records, refuse) == 3
         opened._producer.flush()
-        assert desk.read(topic) == []  # not before the commit
+        assert desk.read_beside(topic) == []  # not before the commit
         assert opened.moved == 2
         if counts:
             opened.commit(refuse)
@@ -131,7 +131,7 @@ def test_a_topic_that_takes_less_than_before_ends_no_query_that_may_leave_record
     assert query.await_idle(desk.ends(source))
     desk.admin.alter_configs(sink, {"max.message.bytes": "2000"})
     desk.send(source, ("a", "second"), ("b", "x" * 5000), ("c", "third"))
-    assert await_state(query, State.ERROR).last_error is not None
+    assert await_failure(query).last_error is not None
     while not query.await_idle(desk.ends(source)):
         await_state(query, State.RUNNING)
     assert [record.key for record in desk.read(sink)] == [b"a", b"a", b"c"]

@@ -13,10 +13,17 @@ import psutil
 import pytest
 
 from ksql.spark.spec import State
+from tests.kafka.wires import PATIENCE_S, await_true
 from tests.spark.conftest import ROOT
 
 
-def await_state(query, wanted, timeout_s=30):
+def await_failure(query):
+    """The status of a query once it has failed; it may have been started again meanwhile."""
+    await_true("a failure", lambda: query.status().failures)
+    return query.status()
+
+
+def await_state(query, wanted, timeout_s=PATIENCE_S):
     end = time.monotonic() + timeout_s
     while query.status().state is not wanted and time.monotonic() < end:
         time.sleep(0.02)
@@ -27,7 +34,7 @@ def test_a_failure_is_retried_and_nothing_is_lost(desk, start, tmp_path):
     source, sink = desk.topic(), desk.topic()
     query = start(desk.spec("copy", source, sink, raise_mark=str(tmp_path / "mark")))
     desk.send(source, ("a", "1"), ("b", "CRASH"), ("c", "2"))
-    status = await_state(query, State.ERROR)
+    status = await_failure(query)
     assert status.last_error == "a wire came loose"
     assert "Traceback" in status.failures[-1].trace
     await_state(query, State.RUNNING)
@@ -39,7 +46,7 @@ def test_a_worker_that_dies_is_replaced(desk, start, tmp_path):
     source, sink = desk.topic(), desk.topic()
     query = start(desk.spec("count", source, sink, die_mark=str(tmp_path / "mark")))
     desk.send(source, ("a", "1"), ("a", "CRASH"), ("a", "2"))
-    await_state(query, State.ERROR)
+    await_failure(query)
     await_state(query, State.RUNNING)
     assert query.await_idle(desk.ends(source))
     assert desk.values(sink)[-1]["n"] == 3
@@ -64,7 +71,7 @@ def test_a_missing_sink_topic_fails_the_query_and_loses_nothing(desk, start):
     query = start(
         desk.spec("copy", source, sink),
     )
-    status = await_state(query, State.ERROR, timeout_s=60)
+    status = await_failure(query)
     assert sink in (status.last_error or "")
     assert query.committed_offsets() == {}
 
@@ -138,7 +145,7 @@ def test_killing_the_process_ends_the_jvm_and_loses_nothing(desk, start, service
         assert relatives
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        _, alive = psutil.wait_procs(relatives, timeout=30)
+        _, alive = psutil.wait_procs(relatives, timeout=PATIENCE_S)
         assert not alive
     query = start(desk.spec("count", source, sink))
     assert query.await_idle(desk.ends(source))

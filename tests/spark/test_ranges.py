@@ -13,7 +13,8 @@ from ksql.catalog.topic import Topic
 from ksql.kafka import epoch
 from ksql.kafka.client import Sender, TransactionalSender
 from ksql.spark.spec import State
-from tests.spark.test_failures import await_state
+from tests.kafka.wires import PATIENCE_S, await_true
+from tests.spark.test_failures import await_failure, await_state
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
 
@@ -61,6 +62,7 @@ def transactions(desk, topic):
                     raise LookupError(n)
         except LookupError:
             continue
+    desk.settle(topic)
 
 
 def told(desk, start, topics, **more):
@@ -127,7 +129,7 @@ def test_a_batch_that_is_run_again_reads_the_same(
     more = {mark: str(tmp_path / "mark"), "reader": by_workers, "exactly_once": exactly_once}
     query = start(desk.spec(kind, source, sink, **more))
     desk.send(source, *((f"k{n}", str(n)) for n in range(20)), ("k", "CRASH"))
-    assert await_state(query, State.ERROR).state is State.ERROR
+    await_failure(query)
     desk.send(source, *((f"k{n}", str(n)) for n in range(20, 30)))
     await_state(query, State.RUNNING)
     assert query.await_idle(desk.ends(source))
@@ -152,13 +154,14 @@ def test_partitions_that_are_new_are_read_from_their_beginning(desk, start, by_w
     assert query.await_idle(desk.ends(source))
     found = sorted(value["value"] for value in desk.values(sink))
     assert found == ["after0", "after1", "after2", "before"]
+    await_true("all are reported", lambda: query.totals().rows_in >= 4)  # behind their commit
     assert query.totals().rows_in == 4
 
 
 def delete_before(desk, topic, offset):
     place = TopicPartition(topic, 0, offset)
     admin = AdminClient(desk.kafka.admin())
-    admin.delete_records([place])[place].result(30)
+    admin.delete_records([place])[place].result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("all_records", [True, False])
@@ -179,14 +182,11 @@ def test_records_that_go_while_they_are_read(desk, start, by_workers, all_record
             short=True,
         )
     )
-    deadline = time.monotonic() + 60
-    while not (desk.folder / "q" / "offsets" / "0").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    await_true("it has begun", (desk.folder / "q" / "offsets" / "0").exists)
     time.sleep(1.0)
     delete_before(desk, source, 57)
     if all_records:
-        error = await_state(query, State.ERROR).last_error or ""
+        error = await_failure(query).last_error or ""
         assert "records that the query has not read yet are gone from the broker" in error
         assert f"of {source}-0: the broker has the offsets from 57 to 60" in error
         assert "ksql.query.fail.on.data.loss" in error

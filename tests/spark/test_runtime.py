@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 from ksql.spark.internals import batches_after, end_needless_monitors
 from ksql.spark.spec import State
+from tests.kafka.wires import await_true
 
 
 def test_a_stateless_query_carries_key_timestamp_and_headers(desk, start):
@@ -54,15 +54,11 @@ def test_batches_are_bound_by_the_size_of_their_records(desk, start):
     query = start(desk.spec("count", source, sink, max_bytes=50_000))
     desk.send(source, *((f"k{n}", "x" * 10_000) for n in range(20)))
     assert query.await_idle(desk.ends(source))
-    deadline = time.monotonic() + 30
-    while query._spec.first_records is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    await_true("the bound is set", lambda: query._spec.first_records is not None)
     desk.send(source, *((f"k{n}", "x" * 10_000) for n in range(20)))
     assert query.await_idle(desk.ends(source))
-    while sum(rows := reads(query)) < 40:  # a batch is reported behind its commit
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    # a batch is reported behind its commit
+    rows = await_true("all are reported", lambda: sum(r := reads(query)) >= 40 and r)
     assert sum(rows) == 40
     while sum(rows) > 20:  # those before the bound was set
         rows.pop(0)
@@ -128,10 +124,7 @@ def test_a_stopped_query_is_let_go(desk, start, runtime):
     query = start(desk.spec("copy", source, sink))
     assert query in runtime.queries()
     query.stop()
-    deadline = time.monotonic() + 30
-    while query in runtime.queries():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    await_true("nobody knows it", lambda: query not in runtime.queries())
 
 
 def test_threads_that_spark_leaves_behind_are_ended(desk, start, runtime, capfd):
@@ -139,11 +132,8 @@ def test_threads_that_spark_leaves_behind_are_ended(desk, start, runtime, capfd)
     query = start(desk.spec("count", source, sink))
     desk.send(source, ("a", "x"))
     assert query.await_idle(desk.ends(source))
-    assert end_needless_monitors(runtime.session) > 0
-    deadline = time.monotonic() + 10
-    while end_needless_monitors(runtime.session) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert end_needless_monitors(runtime.session) == 0
+    await_true("some are left", lambda: end_needless_monitors(runtime.session) > 0)
+    await_true("they end", lambda: end_needless_monitors(runtime.session) == 0)
     assert "InterruptedException" not in capfd.readouterr().err
     desk.send(source, ("a", "y"))
     assert query.await_idle(desk.ends(source))

@@ -12,7 +12,8 @@ from ksql.catalog.topic import Topic
 from ksql.spark import checkpoint
 from ksql.spark.spec import State
 from ksql.spark.switching import BatchUnfinished, Coming, Switching, SwitchRefused
-from tests.spark.test_failures import await_state
+from tests.kafka.wires import PATIENCE_S
+from tests.spark.test_failures import await_failure, await_state
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def switch(runtime):
 
 def await_begun(query, topic):
     """Wait for the first batch with records; one without may have gone before it."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         position = checkpoint.planned(query.place.checkpoint)
         if position is not None and any(position.offsets.get(topic, {}).values()):
@@ -76,7 +77,7 @@ def test_a_batch_left_half_done_is_finished_by_the_plan_that_began_it(
     spec = desk.spec("count", source, sink, tag="old", raise_mark=mark, exactly_once=exactly_once)
     query = start(spec)
     desk.send(source, ("a", "1"), ("a", "CRASH"), ("a", "2"))
-    await_state(query, State.ERROR, 60)
+    await_failure(query)
     new = switch(query, desk.spec("count", source, sink, tag="new", exactly_once=exactly_once))
     desk.send(source, ("a", "3"))
     assert new.await_idle(desk.ends(source))
@@ -93,7 +94,7 @@ def test_a_batch_that_fails_each_time_refuses_the_switch(desk, start, switch, tm
     desk.admin.delete(sink)
     query = start(desk.spec("copy", source, sink, tag="old"))
     desk.send(source, ("a", "1"))
-    await_state(query, State.ERROR, 60)
+    await_failure(query)
     with pytest.raises(BatchUnfinished, match="cannot be finished") as caught:
         switch(query, desk.spec("copy", source, sink, tag="new"))
     assert "Traceback" not in caught.value.text()
@@ -131,12 +132,12 @@ def test_a_topic_that_comes_back_starts_its_query(desk, runtime):
     runtime.watch(query)
     try:
         query.start_soon()
-        query.await_tried(60)
-        await_state(query, State.ERROR, 60)
+        query.await_tried(PATIENCE_S)
+        await_failure(query)
         assert query.status().state is State.ERROR
         desk.admin.create(Topic(source, 1))
         desk.send(source, ("a", "1"))
-        await_state(query, State.RUNNING, 60)
+        await_state(query, State.RUNNING)
         assert query.await_idle(desk.ends(source))
         assert Path(query.place.checkpoint).is_dir()
     finally:
