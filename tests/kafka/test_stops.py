@@ -8,11 +8,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from ksql.spark.checkpoint import committed, planned
 from tests.kafka.servers import ServerProcess
 from tests.kafka.test_deaths import await_, counts, jvm
 from tests.kafka.wires import PATIENCE_S
@@ -110,11 +112,12 @@ def test_a_batch_that_does_not_end_holds_up_no_statement_and_no_stop(tmp_path):
             query = next(each for each in http.queries() if f"_{name.upper()}_" in each)
             http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
             await_("counted", lambda wanted=count: counts(server) == {"a": wanted})
+            await_begun(tmp_path, query)
             with ThreadPoolExecutor(2) as clients:
                 ending = clients.submit(http.ksql, text.format(query))
                 other = clients.submit(http.ksql, f"CREATE TYPE {name} AS STRUCT<a INT>;")
-                other.result(30)
-                ending.result(30)
+                other.result(PATIENCE_S)
+                ending.result(PATIENCE_S)
             assert http.queries().get(query) == ("PAUSED" if name == "v" else None)
         http.ksql("CREATE STREAM x AS SELECT k, slow(n) AS n FROM s;")
         http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
@@ -122,6 +125,17 @@ def test_a_batch_that_does_not_end_holds_up_no_statement_and_no_stop(tmp_path):
         family = server.family()
         server.process.send_signal(signal.SIGTERM)
         ended(server, family)
+
+
+def await_begun(folder: Path, query: str) -> None:
+    """Wait until the query is in a batch that has records."""
+    place = folder / "state" / "default_" / "queries" / query
+
+    def begun() -> bool:
+        found, done = planned(place), committed(place)
+        return found is not None and found != done and any(found.offsets["s"].values())
+
+    await_(f"{query} has begun", begun)
 
 
 @contextlib.contextmanager
@@ -144,6 +158,7 @@ def test_a_replacement_that_waits_for_a_batch_holds_up_no_statement_and_may_be_k
         server.http.ksql("CREATE STREAM v AS SELECT k, slow(n) AS n FROM s;")
         server.http.ksql("INSERT INTO s (k, n) VALUES ('a', 1);")
         await_("counted", lambda: counts(server) == {"a": 1})
+        await_begun(tmp_path, next(name for name in server.http.queries() if "CSAS_V" in name))
         before = server.http.catalog()
         family = server.family()
         with being_replaced(server, "v") as answer:
