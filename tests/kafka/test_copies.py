@@ -14,7 +14,7 @@ import pytest
 from tests.kafka.fleet import Counting, fleet
 from tests.kafka.readers import INFO
 from tests.kafka.servers import EARLIEST, ROOT
-from tests.kafka.wires import await_true
+from tests.kafka.wires import PATIENCE_S, await_true
 
 CLIENTS, PER_SECOND = 6, 300
 STANDBY = "ksql.query.pull.enable.standby.reads"
@@ -68,7 +68,7 @@ def reading(servers, sql, keys):
         process.stdin.write(json.dumps(task) + "\n")
         process.stdin.flush()
         yield found
-        found.append(json.loads(process.communicate(timeout=120)[0]))
+        found.append(json.loads(process.communicate(timeout=PATIENCE_S)[0]))
     finally:
         process.kill()
         process.wait()
@@ -83,20 +83,23 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
     k1 = pull.format(key="k1")
     for server in three.servers.values():
         await_true("it answers", lambda s=server: s.http.rows(k1) == [["k1", 20]])
-        everything = server.http.rows(f"SELECT K, C FROM {counting.table};")
-        assert sorted(everything) == [[f"k{n}", 20] for n in range(5)]
-        grouped = server.http.rows(f"SELECT C, COUNT(*) AS N FROM {counting.table} GROUP BY C;")
-        assert grouped == [[20, 5]]
+        everything = f"SELECT K, C FROM {counting.table};"
+        counted = [[f"k{n}", 20] for n in range(5)]
+        await_true("all", lambda s=server: sorted(s.http.rows(everything)) == counted)  # noqa: B023
+        grouped = f"SELECT C, COUNT(*) AS N FROM {counting.table} GROUP BY C;"
+        await_true("in groups", lambda s=server: s.http.rows(grouped) == [[20, 5]])  # noqa: B023
 
     client = three.servers[1].http.client
-    [place] = client.get(f"/stores/{counting.table}/hosts", params={"key": "k1"}).json()
-    assert len(place["standbys"]) == 1
-    await_true(
-        "the active copy answers",
-        lambda: {c["role"] for c in copies(three.servers[1], k1)} == {"ACTIVE"},
-    )
-    [copy] = copies(three.servers[1], k1)
-    assert (copy["host"], copy["state"]) == (place["active"], "RUNNING")
+
+    def placed():
+        """Where the copies are, once the active one answers."""
+        [place] = client.get(f"/stores/{counting.table}/hosts", params={"key": "k1"}).json()
+        [copy] = copies(three.servers[1], k1)
+        answers = copy["role"], copy["state"], copy["host"]
+        is_so = answers == ("ACTIVE", "RUNNING", place["active"]) and len(place["standbys"]) == 1
+        return is_so and place
+
+    place = await_true("the active copy answers", placed)
     victim = number_of(three, place["active"])
     servers = list(three.servers.values())
     survivor = next(each for number, each in three.servers.items() if number != victim)

@@ -45,10 +45,14 @@ def test_every_route_answers_at_a_standby(servers):
             f"both answer alike: {text}",
             lambda t=text: steady(one.one(t), hosts) == steady(other.one(t), hosts),
         )
-    described = other.one(f"DESCRIBE {counting.table} EXTENDED;")["sourceDescription"]
-    counted = {each["name"]: each for each in described["clusterStatistics"]}
-    assert counted["total-messages"]["value"] > 0
-    assert counted["total-messages"]["host"] == hosts[0]
+
+    def messages():
+        described = other.one(f"DESCRIBE {counting.table} EXTENDED;")["sourceDescription"]
+        counted = {each["name"]: each for each in described["clusterStatistics"]}
+        return counted["total-messages"]
+
+    await_true("a batch is reported behind its commit", lambda: messages()["value"] > 0)
+    assert messages()["host"] == hosts[0]
 
     for path in ("/info", "/healthcheck", "/status", "/chc/live", "/chc/ready", "/v1/metadata"):
         assert other.client.get(path).status_code == 200, path
@@ -86,7 +90,9 @@ def test_every_route_answers_at_a_standby(servers):
     assert ended.status_code == 200, ended.text
     for http in (one, other):
         await_true("it is terminated", lambda h=http: is_over(h))
-        assert not http.client.get("/healthcheck").json()["isHealthy"]
+        await_true(
+            "it is told", lambda h=http: not h.client.get("/healthcheck").json()["isHealthy"]
+        )
     servers.stop(1)
     assert is_over(other)  # it does not take charge of what has ended
     servers.stop(2)

@@ -10,9 +10,10 @@ import pytest
 from ksql.replicas.token import TOKEN, Token
 from tests.kafka.fleet import fleet
 from tests.kafka.servers import EARLIEST, ServerProcess
-from tests.kafka.wires import await_true, unique
+from tests.kafka.wires import PATIENCE_S, await_true, unique
 
 TIMEOUT = "ksql.query.pull.consistency.token.timeout.ms"
+PATIENT = {TIMEOUT: str(PATIENCE_S * 1000)}
 ROUNDS = 12
 
 
@@ -67,9 +68,9 @@ def test_a_client_reads_what_it_has_written_at_whichever_server(broker, tmp_path
         for number in range(1, ROUNDS + 1):
             writer, reader = (first, second) if number % 2 else (second, first)
             client.insert(writer, f"INSERT INTO {stream} VALUES ('a', {number});")
-            assert client.rows(reader, pull) == [["a", number]]
-            assert client.rows(writer, pull) == [["a", number]]
-        assert len(client.rows(second, f"SELECT * FROM {copy};")) == ROUNDS
+            assert client.rows(reader, pull, **PATIENT) == [["a", number]]
+            assert client.rows(writer, pull, **PATIENT) == [["a", number]]
+        assert len(client.rows(second, f"SELECT * FROM {copy};", **PATIENT)) == ROUNDS
 
         first.http.ksql("PAUSE ALL;")
         client.insert(second, f"INSERT INTO {stream} VALUES ('a', 0);")
@@ -79,4 +80,4 @@ def test_a_client_reads_what_it_has_written_at_whichever_server(broker, tmp_path
             assert "all that the consistency token names" in refused.json()["message"]
             assert server.http.rows(pull) == [["a", ROUNDS]]
         first.http.ksql("RESUME ALL;")
-        assert client.rows(second, pull, **{TIMEOUT: "60000"}) == [["a", ROUNDS + 1]]
+        assert client.rows(second, pull, **PATIENT) == [["a", ROUNDS + 1]]
