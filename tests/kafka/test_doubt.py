@@ -56,7 +56,7 @@ def lose_the_answer(log, *, after):
                 producer.commit_transaction(*args)
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer", retriable=True))
 
-    log._sender._producer = Silent()
+    log._sender._client = Silent()
 
 
 @pytest.mark.parametrize("after", [True, False])
@@ -114,7 +114,7 @@ def test_a_transaction_that_could_not_be_given_up_stops_no_later_statement(kafka
         def abort_transaction(self, *args):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
 
-    log._sender._producer = Stuck()
+    log._sender._client = Stuck()
     with monkeypatch.context() as patch:
         usual = log._sender.send
 
