@@ -6,6 +6,7 @@ import shutil
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from ksql.app.registry import TOPIC as REGISTRY_TOPIC
 from ksql.app.service import KsqlService
 from ksql.base.config import Settings
 from ksql.formats.schema_registry import subject_name
@@ -98,12 +99,14 @@ class ServedDriver:
 @contextmanager
 def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[ServedDriver]:
     """A fresh server behind HTTP; gone with all that it made at the end."""
+    registry_topic = f"_schemas_case{number}"  # whoever writes to one shuts the others out
     settings = {
         **_SETTINGS,
         "ksql.state.dir": str(directory),
         "ksql.service.id": f"case{number}_",
+        REGISTRY_TOPIC: registry_topic,
     }
-    made: set[str] = set()
+    made = {registry_topic}
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         sockets = bind(parse_listeners(ANYWHERE_FREE))
