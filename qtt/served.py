@@ -99,7 +99,7 @@ class ServedDriver:
 @contextmanager
 def served(shared: SparkDrivers, number: int, directory: Path) -> Iterator[ServedDriver]:
     """A fresh server behind HTTP; gone with all that it made at the end."""
-    registry_topic = f"_schemas_case{number}"  # whoever writes to one shuts the others out
+    registry_topic = f"_schemas_case{number}"  # a server that writes to one shuts others out
     settings = {
         **_SETTINGS,
         "ksql.state.dir": str(directory),
