@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ksql.web import unread
 from ksql.web.config import idle_of, patience_of
 from ksql.web.idle import Flow, Idle
+from ksql.web.unread import Patient
 from ksql.web.websocket import fits
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from h11 import Request
 
 
-class Http1(H11Protocol):
+class Http1(Patient, H11Protocol):
     """uvicorn's HTTP/1.1; offers to change to another protocol than websockets are passed over."""
 
     def connection_made(  # type: ignore[override]  # as uvicorn has it
@@ -26,8 +26,7 @@ class Http1(H11Protocol):
     ) -> None:
         """Begin, with patience."""
         super().connection_made(transport)
-        self._patience_s = patience_of(self.config)
-        self._unread = unread.Unread(self.loop, self._patience_s, transport, self._hang_up)
+        self.watch_unread(self.loop, patience_of(self.config), transport)
         seconds = idle_of(self.config)
         self._idle = Idle(self.loop, seconds, transport, self._is_answering, transport.close)
         self.flow = Flow(transport, self._idle, self._kept)
@@ -45,19 +44,8 @@ class Http1(H11Protocol):
         super().data_received(data)
         self._in_head = self.conn.their_state is h11.IDLE and self._kept() > 0
 
-    def pause_writing(self) -> None:
-        """Wait for the client, but not for ever."""
-        super().pause_writing()
-        self._unread.begin()
-
-    def resume_writing(self) -> None:
-        """Continue."""
-        super().resume_writing()
-        self._unread.end()
-
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has left."""
-        self._unread.end()
         self._idle.end()
         super().connection_lost(exc)
 
@@ -81,9 +69,6 @@ class Http1(H11Protocol):
 
     def _kept(self) -> int:
         return len(self.conn.trailing_data[0])
-
-    def _hang_up(self) -> None:
-        unread.note(self.scope, self._patience_s)
 
     def _should_upgrade(self) -> bool:
         """A request that the websockets could not read is answered by the application instead."""

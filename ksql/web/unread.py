@@ -6,13 +6,13 @@ the queries and its memory would be kept for as long as the connection lives.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Mapping
 
 _log: Final = logging.getLogger(__name__)
@@ -77,3 +77,30 @@ def note(scope: Mapping[str, Any], seconds: float) -> None:
             "seconds": seconds,
         },
     )
+
+
+class Patient(asyncio.Protocol):
+    """Makes a protocol of uvicorn's hang up on such clients, from ``watch_unread`` on."""
+
+    scope: Any
+
+    def watch_unread(
+        self, loop: asyncio.AbstractEventLoop, seconds: float, transport: asyncio.Transport
+    ) -> None:
+        """Begin, with the connection."""
+        self._unread = Unread(loop, seconds, transport, lambda: note(self.scope, seconds))
+
+    def pause_writing(self) -> None:
+        """Wait for the client, but not for ever."""
+        super().pause_writing()
+        self._unread.begin()
+
+    def resume_writing(self) -> None:
+        """Continue."""
+        super().resume_writing()
+        self._unread.end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has left."""
+        self._unread.end()
+        super().connection_lost(exc)

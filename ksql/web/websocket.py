@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from ksql.web import unread
 from ksql.web.config import patience_of
+from ksql.web.unread import Patient
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,7 +31,7 @@ def fits(scope: HTTPScope) -> bool:
     return longest < LONGEST_TARGET and len(headers) <= _MOST_HEADERS and not body
 
 
-class WebSocket(WebSocketsSansIOProtocol):
+class WebSocket(Patient, WebSocketsSansIOProtocol):
     """One websocket."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -39,28 +39,9 @@ class WebSocket(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         self.logger = _log
         self.conn.logger = _log
-        self._patience_s = patience_of(self.config)
-        self._unread = unread.Unread(self.loop, self._patience_s, self.transport, self._hang_up)
+        self.watch_unread(self.loop, patience_of(self.config), self.transport)
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless it is closed; over TLS there may be more to come even then."""
         if not self.transport.is_closing():
             super().data_received(data)
-
-    def pause_writing(self) -> None:
-        """Wait for the client, but not for ever."""
-        super().pause_writing()
-        self._unread.begin()
-
-    def resume_writing(self) -> None:
-        """Continue."""
-        super().resume_writing()
-        self._unread.end()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left."""
-        self._unread.end()
-        super().connection_lost(exc)
-
-    def _hang_up(self) -> None:
-        unread.note(self.scope, self._patience_s)
