@@ -73,11 +73,8 @@ class TopicInfo:
         return self.replicas_per_partition[0] if self.replicas_per_partition else 1
 
 
-class Admin:
-    """Kafka's administration; every call is retried while the brokers cannot be reached.
-
-    Raises: from every method KafkaUnreachable, KafkaDenied, KafkaRefused.
-    """
+class Administrative:
+    """Has an administrative client, which is opened when it is first needed."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
@@ -89,6 +86,13 @@ class Admin:
     def close(self) -> None:
         """Release the connections; a later call opens new ones."""
         self.__dict__.pop("_client", None)
+
+
+class Admin(Administrative):
+    """Kafka's administration; every call is retried while the brokers cannot be reached.
+
+    Raises: from every method KafkaUnreachable, KafkaDenied, KafkaRefused.
+    """
 
     # --- what is there ------------------------------------------------------------------------
 

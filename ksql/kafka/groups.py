@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from ksql.kafka.admin import Administrative
 from ksql.kafka.errors import error_of, retrying
 from ksql.kafka.logs import CLIENT_LOG
 
@@ -21,19 +21,8 @@ _log = logging.getLogger(__name__)
 _PATIENCE_S: Final = 5.0
 
 
-class GroupOffsets:
+class GroupOffsets(Administrative):
     """Reads what groups have committed, through one connection."""
-
-    def __init__(self, settings: KafkaSettings) -> None:
-        self._settings = settings
-
-    @cached_property
-    def _client(self) -> AdminClient:
-        return AdminClient(self._settings.admin(), logger=CLIENT_LOG)
-
-    def close(self) -> None:
-        """Release the connection; a later call opens a new one."""
-        self.__dict__.pop("_client", None)
 
     def highest(self, names: re.Pattern[str]) -> int:
         """Return the highest offset of all groups whose whole name fits; 0 if there is none.
