@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import random
-from copy import copy
-from dataclasses import replace
 
 import pytest
 
 from ksql.base.errors import QueryFailed
-from ksql.dataflow import arms, exits
+from ksql.dataflow import exits
 from ksql.dataflow.compiled import writing
-from ksql.dataflow.program import RawBatch
 from ksql.formats.schema_registry import MemoryRegistry
-from ksql.formats.schemas import topic_serde
-from ksql.formats.serde import EncodeError
 from ksql.functions.registry import BUILTINS
 from ksql.processors.memory import MemoryStore
 from tests.examples import examples
+from tests.unit.dataflow.roads import keyed, raw, refuse_nulls, stepwise
 from tests.unit.processors.support import Log
 from tests.unit.world import World
 
@@ -53,26 +49,6 @@ def made(query):
     world = World(SETUP)
     world.run(query if query.startswith("CREATE") else f"CREATE STREAM O AS {query};")
     return writing(world.plan("O"), BUILTINS, MemoryRegistry())
-
-
-def stepwise(program):
-    plain = copy(program)
-    plain._joined = None
-    return plain
-
-
-def raw(topic, records):
-    keys, values, times, headers = zip(*records, strict=True)
-    count = range(len(records))
-    return RawBatch(
-        [topic] * len(records), [0] * len(records), count, list(times), keys, values,
-        headers if any(headers) else None,
-    )  # fmt: skip
-
-
-def keyed(program, batches):
-    ingest = program.ingest()
-    return [each for batch in batches for each in ingest.add(batch, Log())]
 
 
 def outcome(program, given, store):
@@ -130,18 +106,7 @@ def test_other_plans_go_step_by_step(query):
 
 def test_what_cannot_be_written_is_refused_as_on_the_other_road(monkeypatch):
     """That one finds the table as it was before the batch."""
-
-    def without_nulls(*given):
-        serde = topic_serde(*given)
-
-        def encode_many(rows):
-            if any(None in row for row in rows):
-                raise EncodeError("null used for required field")
-            return serde.encode_many(rows)
-
-        return replace(serde, encode_many=encode_many, printing=None)
-
-    monkeypatch.setattr(arms, "topic_serde", without_nulls)
+    refuse_nulls(monkeypatch)
     program = made(PLANS[0])
     before = keyed(program, [raw("t", [(b"a", b'{"B":"x"}', 1, None)])])
     stream = raw("s", [(b"a", b'{"V":1}', 2, None)])

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import random
-from copy import copy
-from dataclasses import replace
 from operator import itemgetter
 
 import pytest
 
 from ksql.base.errors import QueryFailed
-from ksql.dataflow import arms, exits
+from ksql.dataflow import exits
 from ksql.dataflow.compiled import writing
-from ksql.dataflow.program import RawBatch
 from ksql.formats.schema_registry import MemoryRegistry
-from ksql.formats.schemas import topic_serde
-from ksql.formats.serde import EncodeError
 from ksql.functions.registry import BUILTINS
 from ksql.processors.memory import MemoryStore
 from tests.examples import examples
+from tests.unit.dataflow.roads import keyed, raw, refuse_nulls, stepwise
 from tests.unit.processors.support import Log
 from tests.unit.world import World
 
@@ -54,26 +50,6 @@ def made(query):
     world = World(SETUP)
     world.run(f"CREATE STREAM O AS {query};")
     return writing(world.plan("O"), BUILTINS, MemoryRegistry())
-
-
-def stepwise(program):
-    plain = copy(program)
-    plain._joined = None
-    return plain
-
-
-def raw(topic, partition, records):
-    keys, values, times, headers = zip(*records, strict=True)
-    count = len(records)
-    return RawBatch(
-        [topic] * count, [partition] * count, range(count), list(times), keys, values,
-        headers if any(headers) else None,
-    )  # fmt: skip
-
-
-def keyed(program, batches):
-    ingest = program.ingest()
-    return [each for batch in batches for each in ingest.add(batch, Log())]
 
 
 def outcome(program, given, store):
@@ -112,7 +88,7 @@ def test_both_roads_agree(query):
     for _ in range(examples(40)):
         stores = MemoryStore(), MemoryStore()
         for now in (0, 4_000, 100_000, 230_000):
-            batches = [raw(t, p, list(some(chance, t, now))) for t in "sr" for p in (0, 1)]
+            batches = [raw(t, list(some(chance, t, now)), p) for t in "sr" for p in (0, 1)]
             given = keyed(program, batches)
             assert outcome(program, given, stores[0]) == outcome(other, given, stores[1])
 
@@ -120,8 +96,8 @@ def test_both_roads_agree(query):
 def test_ordinary_records_take_one_loop(monkeypatch):
     program = made(PLANS[0])
     monkeypatch.setattr(exits, "of_stage", None)
-    left = raw("s", 0, [(b"a", b'{"V":2}', 2, None)])
-    right = raw("r", 0, [(b"a", b'{"A":1}', 1, None), (b"b", b'{"A":1}', 3, None)])
+    left = raw("s", [(b"a", b'{"V":2}', 2, None)])
+    right = raw("r", [(b"a", b'{"A":1}', 1, None), (b"b", b'{"A":1}', 3, None)])
     given = keyed(program, [left, right])
     assert program.last_step(given, MemoryStore(), Log()) == [(b"a", b'{"V":2,"A":1}', 2, None)]
 
@@ -132,20 +108,10 @@ def test_other_plans_go_step_by_step(query):
 
 
 def test_what_cannot_be_written_is_refused_as_on_the_other_road(monkeypatch):
-    def without_nulls(*given):
-        serde = topic_serde(*given)
-
-        def encode_many(rows):
-            if any(None in row for row in rows):
-                raise EncodeError("null used for required field")
-            return serde.encode_many(rows)
-
-        return replace(serde, encode_many=encode_many, printing=None)
-
-    monkeypatch.setattr(arms, "topic_serde", without_nulls)
+    refuse_nulls(monkeypatch)
     program = made(PLANS[0])
-    left = raw("s", 0, [(b"a", b'{"V":2}', 2, None)])
-    right = raw("r", 0, [(b"a", b'{"A":1}', 1, None), (b"a", b'{"B":"x"}', 3, None)])
+    left = raw("s", [(b"a", b'{"V":2}', 2, None)])
+    right = raw("r", [(b"a", b'{"A":1}', 1, None), (b"a", b'{"B":"x"}', 3, None)])
     given = keyed(program, [left, right])
     found = [outcome(road, given, MemoryStore())[:2] for road in (program, stepwise(program))]
     assert "Unable to serialize record" in found[0][0]
