@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ksql.analysis import bound as b
 from ksql.analysis import trees
+from ksql.analysis.bound import type_of
 from ksql.analysis.describe import describe
 from ksql.analysis.errors import OPERATORS
 from ksql.analysis.show import show
@@ -43,6 +44,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLACES = ("ROWPARTITION", "ROWOFFSET")
 _WHOLE = {INTEGER: (INT_MIN, INT_MAX), BIGINT: (LONG_MIN, LONG_MAX)}
 _NEEDS_SCAN = "Query requires table scan to be enabled"
+_NO_TIME = "Window bounds must be an INT, BIGINT or STRING containing a datetime"
 
 
 _RULES = """Pull queries require a WHERE clause that:
@@ -268,13 +270,15 @@ def _fits(value: ex.Expr, column: Column) -> bool:
 
 
 def check_bounds(predicate: Bound | None, source: DataSource, *, keyed: bool) -> None:
-    """Refuse a second value for an end of a window bound in a look-up by key.
+    """Refuse what is no time, and a second value for an end of a window bound, in a look-up by key.
 
     Raises: KeyNeeded.
     """
     if predicate is None or source.window is None:
         return
     for alternative in alternatives(predicate) or ():
+        if keyed and any(map(_is_untimely, alternative)):
+            raise KeyNeeded(_NO_TIME, windowed=True)
         for name in WINDOW_COLUMNS:
             found = [(op, part) for part in alternative if (op := _bound_op(part, name))]
             wrong = [OPERATORS.get(op, op) for op, _ in found if op not in _BOUNDING]
@@ -282,6 +286,34 @@ def check_bounds(predicate: Bound | None, source: DataSource, *, keyed: bool) ->
                 raise KeyNeeded(f"Unsupported {name} bounds: [{', '.join(wrong)}]", windowed=True)
             if keyed:
                 _check_bounds_of(name, found)
+
+
+def _is_untimely(part: Bound) -> bool:
+    """Whether a condition limits a window's column by a value that is no whole number.
+
+    Texts of times have become numbers before.
+    """
+    others: Sequence[Bound]
+    match part:
+        case b.Compare(op, left, right) if op in _BOUNDING:
+            column, other = _uncast(left), _uncast(right)
+            column, others = (other, [column]) if _is_window(other) else (column, [other])
+        case b.In(operand, options):
+            column, others = _uncast(operand), options
+        case _:
+            return False
+    return _is_window(column) and any(
+        type_of(other) not in _WHOLE for other in others if not any(trees.columns(other))
+    )
+
+
+def _is_window(expr: Bound) -> bool:
+    return isinstance(expr, b.Column) and expr.name in WINDOW_COLUMNS
+
+
+def _uncast(expr: Bound) -> Bound:
+    """Return what was written where it was only made comparable."""
+    return expr.operand if isinstance(expr, b.Cast) and expr.implicit else expr
 
 
 def _check_bounds_of(name: str, found: list[tuple[str, Bound]]) -> None:

@@ -44,6 +44,11 @@ def pull(text, **settings):
         ("SELECT K FROM W WHERE K = 'a' AND WINDOWSTART BETWEEN 5 AND 10;", [("a",)], 0),
         ("SELECT K FROM W WHERE K = 'a' AND WINDOWSTART IN (0, 10);", [("a",), ("a",)], 0),
         ("SELECT K FROM W WHERE WINDOWSTART = 0 AND WINDOWSTART >= 0;", [("a",), ("b",)], 1),
+        ("SELECT K FROM W WHERE WINDOWSTART = 0.0;", [("a",), ("b",)], 1),
+        ("SELECT K FROM W WHERE K = 'a' AND WINDOWSTART = '1970-01-01T00:00:00.010';",
+         [("a",)], 0),
+        ("SELECT K FROM W WHERE K = 'a' AND WINDOWSTART = 5 + 5;", [("a",)], 0),
+        ("SELECT K FROM W WHERE K = 'a' AND WINDOWSTART = CAST(C * 1.0 AS DOUBLE);", [], 0),
         ("SELECT * FROM W;", [("a", 0, 10, 1), ("a", 10, 20, 1), ("b", 0, 10, 1)], 1),
         ("SELECT C FROM M WHERE K = 'a' AND A = 3;", [(1,)], 0),
         ("SELECT C FROM M WHERE K IN ('a', 'b') AND A IN (1, 2);", [(1,), (1,)], 0),
@@ -130,6 +135,13 @@ def test_a_row_that_does_not_decode_is_left_out():
          + MORE),
         ("SELECT * FROM W WHERE K = 'b' OR (K = 'a' AND WINDOWEND > 0 AND WINDOWEND = 5);",
          "`(WINDOWEND = 5)` cannot be combined with other WINDOWEND bounds. " + MORE),
+        *((f"SELECT * FROM W WHERE K = 'a' AND {bound_};",
+           "Window bounds must be an INT, BIGINT or STRING containing a datetime. " + MORE)
+          for bound_ in ("WINDOWSTART = 10.0", "WINDOWEND >= 2e1", "0.5 < WINDOWSTART",
+                         "WINDOWSTART IN (0.0, 10)", "WINDOWSTART BETWEEN 0 AND 10.0",
+                         "WINDOWSTART = CAST(10 AS DOUBLE)")),
+        ("SELECT * FROM W WHERE K = 'b' OR (K = 'a' AND WINDOWEND < 20.0);",
+         "Window bounds must be an INT, BIGINT or STRING containing a datetime. " + MORE),
     ],
 )  # fmt: skip
 def test_refused(text, message):
