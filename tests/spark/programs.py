@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ksql.processors.base import Record
+from tests.kafka.wires import await_true
 
 
 class Ingest:
@@ -102,8 +103,10 @@ def shown(data):
 
 
 def begin(plan, batch):
-    """Rest; fail, or die, once per mark file, when a certain value comes by."""
+    """Rest; wait for the test; fail, or die, once per mark file, when a certain value comes by."""
     time.sleep(plan.get("slow_s", 0))
+    if "gate" in plan:
+        await_opened(Path(plan["gate"]))
     for what in ("raise", "die"):
         mark = plan.get(f"{what}_mark")
         if mark and b"CRASH" in batch.values and not Path(mark).exists():
@@ -111,6 +114,12 @@ def begin(plan, batch):
             if what == "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             raise ValueError("a wire came loose")
+
+
+def await_opened(gate):
+    """Show that a task is at the gate, a directory, and wait until the test has opened it."""
+    (gate / "reached").touch()
+    await_true("the gate is open", (gate / "open").exists)
 
 
 @lru_cache

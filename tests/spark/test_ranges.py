@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -171,6 +170,8 @@ def test_records_that_go_while_they_are_read(desk, start, by_workers, all_record
     for n in range(60):
         desk.sender.send(source, b"k", b"%d" % n + bytes(LARGE))
     desk.sender.flush()
+    gate = desk.folder / "gate"
+    gate.mkdir()
     query = start(
         desk.spec(
             "copy",
@@ -178,13 +179,13 @@ def test_records_that_go_while_they_are_read(desk, start, by_workers, all_record
             sink,
             reader=by_workers,
             fail_on_data_loss=all_records,
-            slow_s=2.0,
+            gate=str(gate),
             short=True,
         )
     )
-    await_true("it has begun", (desk.folder / "q" / "offsets" / "0").exists)
-    time.sleep(1.0)
+    await_true("its first records are read", (gate / "reached").exists)
     delete_before(desk, source, 57)
+    (gate / "open").touch()
     if all_records:
         error = await_failure(query).last_error or ""
         assert "records that the query has not read yet are gone from the broker" in error
