@@ -7,13 +7,22 @@ it may take the topic over, but not write to it at the same time.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from ksql.base.errors import KsqlError, StartError
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import OpenTransaction, Reader, TransactionalSender, settled_end
+from ksql.kafka.client import (
+    CommitInDoubt,
+    OpenTransaction,
+    Reader,
+    TransactionalSender,
+    settled_end,
+)
+from ksql.kafka.errors import ProducerFenced
 from ksql.registry.records import UnreadableRecord, decode, encode
+from ksql.registry.store import NotWritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,41 +81,75 @@ class KafkaSchemaLog:
 
     def read(self, *, to_end: bool) -> list[Change]:
         """See SchemaLog."""
-        known = self._position
-        batches = self._to_end() if to_end else iter(lambda: self._reader.poll(timeout_s=0), [])
-        try:
+        with self._whole():
+            batches = self._to_end() if to_end else iter(lambda: self._reader.poll(timeout_s=0), [])
             found = [self._change(record) for batch in batches for record in batch]
-        except UnreadableRecord:  # nothing of what was read counts: the next try begins here again
-            self._reader.assign({(self._topic, 0): known})
-            raise
         return [one for one in found if one is not None]
 
     def hold(self) -> list[Change]:
         """See SchemaLog."""
-        if self._sender is None:  # first: it ends what a dead writer has left open
-            self._take_over()
-            found = self.read(to_end=True)
-        else:
-            found = self.read(to_end=True)
-            if self._position != self._ours:
-                self._take_over()
-                found += self.read(to_end=True)
+        with self._whole():
+            if self._sender is None:  # first: it ends what a dead writer has left open
+                self._begin()
+                found = self.read(to_end=True)
+            else:
+                found = self.read(to_end=True)
+                if self._position != self._ours:
+                    self._begin()
+                    found += self.read(to_end=True)
         self._ours = self._position
         return found
 
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Nothing of what was read counts unless all could be: the next try begins here again."""
+        known = self._position
+        try:
+            yield
+        except BaseException:
+            self._reader.assign({(self._topic, 0): known})
+            raise
+
     def write(self, changes: Sequence[Change]) -> None:
         """See SchemaLog."""
-        sender = self._sender
+        sender, records = self._sender, [encode(change) for change in changes]
         assert sender is not None, "hold comes before write"  # noqa: S101
         try:
             with sender.transaction():
-                for change in changes:
-                    key, value = encode(change)
+                for key, value in records:
                     sender.send(self._topic, key, value, partition=0)
+        except ProducerFenced as shut_out:
+            self._release()
+            raise NotWritten(shut_out) from shut_out
+        except CommitInDoubt as doubt:
+            self._settle(records, doubt)
         except KsqlError:  # whatever it was, the next one to write begins anew
             self._release()
             raise
         self._ours = settled_end(self._admin, (self._topic, 0), self._settings.timeout_s)
+
+    def _settle(self, records: Sequence[tuple[bytes, bytes | None]], doubt: CommitInDoubt) -> None:
+        """Look in the log whether a transaction in doubt counts.
+
+        Who shut us out has had Kafka end it; otherwise we do that, by beginning anew as a writer.
+
+        Raises: NotWritten if it does not count; CommitInDoubt as long as that is unknown.
+        """
+        place, at = (self._topic, 0), self._position
+        shut_out = isinstance(doubt.__cause__, ProducerFenced)
+        self._release()
+        try:
+            if not shut_out:
+                self._take_over()
+            found = [record for batch in self._to_end() for record in batch]
+        except KsqlError as away:
+            raise doubt from away
+        finally:
+            self._reader.assign({place: at})
+        ours = [(at + number, *record) for number, record in enumerate(records)]
+        if [(one.offset, one.key, one.value) for one in found[: len(ours)]] != ours:
+            cause = doubt.__cause__
+            raise NotWritten(cause if isinstance(cause, KsqlError) else doubt) from doubt
 
     def close(self) -> None:
         """Release the connections."""
@@ -127,10 +170,20 @@ class KafkaSchemaLog:
             settled_end(self._admin, place, self._settings.timeout_s)
         return self._reader.read_to_end()
 
+    def _begin(self) -> None:
+        try:
+            self._take_over()
+        except ProducerFenced as shut_out:
+            raise NotWritten(shut_out) from shut_out
+
     def _take_over(self) -> None:
         self._release()
         sender = TransactionalSender(self._settings, f"ksql-schema-registry-{self._topic}")
-        sender.start()
+        try:
+            sender.start()
+        except BaseException:
+            sender.close()
+            raise
         self._sender = sender
 
     def _release(self) -> None:

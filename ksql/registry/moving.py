@@ -13,7 +13,7 @@ from ksql.registry import records as r
 from ksql.registry.model import SubjectSettings
 
 if TYPE_CHECKING:
-    from ksql.registry.state import Schemas
+    from ksql.registry.state import Draft, Schemas
     from ksql.registry.store import SchemaStore
 
 
@@ -70,7 +70,10 @@ def move_in(store: SchemaStore, ledger_url: str, *, take_over: bool = False) -> 
     if state.all_versions() and not take_over:
         raise SchemasOfAnother(store.where)
     found = _read(ledger_url)
-    with store.writing() as draft:
+
+    def move(draft: Draft) -> int:
+        if draft.memory.moved_in:  # by a server that starts at the same time
+            return 0
         missing = _missing(draft, found, store.where)
         for one in missing:
             draft.put(one)
@@ -86,7 +89,9 @@ def move_in(store: SchemaStore, ledger_url: str, *, take_over: bool = False) -> 
                 moved_in=True,
             )
         )
-    return len(missing)
+        return len(missing)
+
+    return store.write(move)
 
 
 def _read(url: str) -> OldSchemas:

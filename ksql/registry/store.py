@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import threading
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ksql.base.errors import KsqlError
 from ksql.registry.errors import StoreFailed
@@ -12,9 +14,22 @@ from ksql.registry.records import VersionSet
 from ksql.registry.state import Draft, Schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ksql.registry.records import Change
+
+T = TypeVar("T")
+_TRIES: Final = 12
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 1.0
+
+
+class NotWritten(Exception):
+    """Changes are certainly not in the log, since another writer came between; ``why`` tells it."""
+
+    def __init__(self, why: KsqlError) -> None:
+        super().__init__(why.text())
+        self.why = why
 
 
 class SchemaLog(Protocol):
@@ -31,12 +46,15 @@ class SchemaLog(Protocol):
         """Return the changes since the last call; ``to_end``: up to the log's end, else so far."""
 
     def hold(self) -> Sequence[Change]:
-        """Become the only writer, and read to the end."""
+        """Become the only writer, and read to the end.
+
+        Raises: NotWritten when another becomes it at the same time.
+        """
 
     def write(self, changes: Sequence[Change]) -> None:
         """Write all of them or none.
 
-        Raises: ProducerFenced when another has become the writer since ``hold``.
+        Raises: NotWritten when another has become the writer since ``hold``.
         """
 
     def close(self) -> None:
@@ -50,7 +68,9 @@ class SchemaStore:
     they read its changes before they try again.
     """
 
-    def __init__(self, log: SchemaLog) -> None:
+    def __init__(self, log: SchemaLog, pause: Callable[[int], None] | None = None) -> None:
+        """``pause`` rests before a try of that number, for a time by chance."""
+        self._pause = pause or _pause
         self._log = log
         self._state = Schemas()
         self._lock = threading.Lock()
@@ -83,22 +103,37 @@ class SchemaStore:
                 self._lock.release()
         yield self._state
 
-    @contextmanager
-    def writing(self) -> Iterator[Draft]:
-        """A transaction, written at the end unless the block raises; it counts once read back.
+    def write(self, work: Callable[[Draft], T]) -> T:
+        """Change the state in a transaction, which counts once it is read back.
 
-        Raises: StoreFailed.
+        ``work`` is done anew, over the state of then, while other writers come between.
+
+        Raises: StoreFailed, and what ``work`` raises.
         """
-        with self._lock:
+        tried = 0
+        while True:
+            try:
+                with self._lock:
+                    return self._written(work)
+            except NotWritten as shut_out:
+                tried += 1
+                if tried == _TRIES:
+                    raise StoreFailed(
+                        shut_out.why.text(), hint="Nothing was written. Try again."
+                    ) from shut_out
+            self._pause(tried)
+
+    def _written(self, work: Callable[[Draft], T]) -> T:
+        with _told():
+            self._fold(self._log.hold())
+        draft = Draft(self._state)
+        found = work(draft)
+        if draft.changes:
             with _told():
-                self._fold(self._log.hold())
-            draft = Draft(self._state)
-            yield draft
-            if draft.changes:
-                with _told():
-                    self._log.write(draft.changes)
-                    self._fold(self._log.read(to_end=True))
-                self._check(draft)
+                self._log.write(draft.changes)
+                self._fold(self._log.read(to_end=True))
+            self._check(draft)
+        return found
 
     def close(self) -> None:
         """Release the connections."""
@@ -116,6 +151,11 @@ class SchemaStore:
                     f"another registry writes to {self.where}: it gave version {one.version} of"
                     f" subject {one.subject} to another schema"
                 )
+
+
+def _pause(tried: int) -> None:
+    longest_s = min(_FIRST_PAUSE_S * 2**tried, _LONGEST_PAUSE_S)
+    time.sleep(random.uniform(0, longest_s))  # noqa: S311 - two that meet are not to meet again
 
 
 @contextmanager

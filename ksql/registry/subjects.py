@@ -1,8 +1,8 @@
 """The rules of a registry: what may be registered, looked up and deleted.
 
-Every method is one transaction. Registering the same schema again changes nothing; what is
-registered anew is checked against the versions before it in the transaction that adds it, so two
-servers cannot add two schemas that do not fit each other.
+Every method is one transaction, done anew if another server has written meanwhile. Registering the
+same schema again changes nothing; what is registered anew is checked against the versions before it
+in the transaction that adds it, so two servers cannot add two schemas that do not fit each other.
 Source: Confluent Schema Registry API reference; schema evolution and compatibility.
 """
 
@@ -20,6 +20,7 @@ from ksql.registry.steps import LATEST, Config, Entry, Mode
 if TYPE_CHECKING:
     from ksql.formats.schema_registry import Schema
     from ksql.registry.model import StoredSchema, StoredVersion
+    from ksql.registry.state import Draft
     from ksql.registry.store import SchemaStore
 
 
@@ -185,9 +186,12 @@ class Subjects:
             known = steps.known_version(tables, subject, new)
             if known is not None and schema_id in (None, known.schema_id):
                 return steps.entry_of(tables, known)
-        with self._store.writing() as tables:
+
+        def change(tables: Draft) -> Entry:
             new = steps.check_schema(tables, subject, schema, normalize=normalize)
             return steps.add(tables, subject, new, schema_id, version)
+
+        return self._store.write(change)
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """Delete all versions of a subject and its settings; what was deleted.
@@ -195,7 +199,8 @@ class Subjects:
         Raises: SubjectNotFound, SubjectSoftDeleted, SubjectNotSoftDeleted, ReferenceExists,
             NotPermitted.
         """
-        with self._store.writing() as tables:
+
+        def change(tables: Draft) -> list[int]:
             found = tables.versions(subject)
             if not found:
                 raise err.SubjectNotFound(subject)
@@ -216,13 +221,16 @@ class Subjects:
                 tables.set_settings(subject, kept)
             return chosen
 
+        return self._store.write(change)
+
     def delete_version(self, subject: str, version: int, *, permanent: bool = False) -> int:
         """Delete a version of a subject, or its latest one.
 
         Raises: SubjectNotFound, VersionNotFound, VersionSoftDeleted, VersionNotSoftDeleted,
             ReferenceExists, NotPermitted.
         """
-        with self._store.writing() as tables:
+
+        def change(tables: Draft) -> int:
             found = steps.find_version(tables, subject, version, deleted=version != LATEST)
             steps.check_writable(tables, subject)
             if not permanent and found.deleted:
@@ -235,6 +243,8 @@ class Subjects:
             else:
                 tables.mark(subject, [found.version], deleted=True)
             return found.version
+
+        return self._store.write(change)
 
     # --- compatibility
 
@@ -279,7 +289,8 @@ class Subjects:
         """Set what is not None; all that is set."""
         if subject != EVERYWHERE:
             steps.check_subject(subject)
-        with self._store.writing() as tables:
+
+        def change(tables: Draft) -> Config:
             found = tables.settings(subject)
             if config.compatibility is not None:
                 found = replace(found, compatibility=config.compatibility.value)
@@ -288,18 +299,23 @@ class Subjects:
             tables.set_settings(subject, found)
             return steps.own_config(tables, subject)
 
+        return self._store.write(change)
+
     def reset_config(self, subject: str = EVERYWHERE) -> Config:
         """Unset what is set; what it was.
 
         Raises: SubjectNotFound.
         """
-        with self._store.writing() as tables:
+
+        def change(tables: Draft) -> Config:
             was = steps.own_config(tables, subject)
             if subject != EVERYWHERE and was == Config():
                 raise err.SubjectNotFound(subject)
             found = tables.settings(subject)
             tables.set_settings(subject, replace(found, compatibility=None, normalize=None))
             return Config(was.compatibility or Level.BACKWARD, was.normalize)
+
+        return self._store.write(change)
 
     def mode(self, subject: str = EVERYWHERE, *, effective: bool = False) -> Mode:
         """The mode of a subject; ``effective`` is the one that holds for it.
@@ -316,7 +332,8 @@ class Subjects:
 
         Raises: NotPermitted.
         """
-        with self._store.writing() as tables:
+
+        def change(tables: Draft) -> Mode:
             if mode == "IMPORT" and not force:
                 versions = tables.versions(subject) if subject else tables.all_versions()
                 if any(not one.deleted for one in versions):
@@ -324,15 +341,20 @@ class Subjects:
             tables.set_settings(subject, replace(tables.settings(subject), mode=mode))
             return mode
 
+        return self._store.write(change)
+
     def reset_mode(self, subject: str) -> Mode:
         """Unset the mode of a subject; what it was.
 
         Raises: NoSubjectMode.
         """
-        with self._store.writing() as tables:
+
+        def change(tables: Draft) -> Mode:
             found = tables.settings(subject)
             if found.mode is None:
                 raise err.NoSubjectMode(subject)
             was = steps.mode_of(tables, subject)
             tables.set_settings(subject, replace(found, mode=None))
             return was
+
+        return self._store.write(change)

@@ -10,9 +10,12 @@ import pytest
 
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
-from ksql.kafka.client import Reader
+from ksql.kafka.client import CommitInDoubt, Reader, TransactionalSender
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 from ksql.kafka.settings import KafkaSettings
 from ksql.registry.kafkalog import KafkaSchemaLog, UnfitRegistryTopic
+from ksql.registry.kinds import Level
+from ksql.registry.steps import Config
 from ksql.registry.store import SchemaStore
 from ksql.registry.subjects import Subjects
 from tests.kafka.servers import hosted
@@ -118,4 +121,63 @@ def test_two_servers_write_to_one_topic_one_after_the_other(kafka):
     again = opened(kafka, topic)
     assert Subjects(again).entries() == one.entries() == other.entries()
     for store in (*stores, again):
+        store.close()
+
+
+def test_two_servers_that_write_in_the_same_instant_are_both_answered(kafka):
+    topic = unique("_schemas")
+    stores = [opened(kafka, topic) for _ in range(2)]
+    numbers = range(12)
+
+    def register(number):
+        return Subjects(stores[number % 2]).register(f"s{number % 3}", avro(f"f{number}"))
+
+    Subjects(stores[0]).set_config(Config(Level.NONE))
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        made = list(pool.map(register, numbers))
+    assert sorted(each.id for each in made) == [number + 1 for number in numbers]
+    again = opened(kafka, topic)
+    assert sorted(made, key=place_of) == sorted(Subjects(again).entries(), key=place_of)
+    for store in (*stores, again):
+        store.close()
+
+
+def place_of(entry):
+    return entry.subject, entry.version
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("shut_out", [True, False])
+def test_a_commit_in_doubt_is_settled_by_the_log(kafka, monkeypatch, counts, shut_out):
+    topic = unique("_schemas")
+    stores = [opened(kafka, topic) for _ in range(2)]
+    one, other = map(Subjects, stores)
+    one.register("s", avro("a"))
+    commit = TransactionalSender._commit
+    shaken: list[TransactionalSender] = []
+
+    def doubtful(sender):
+        """The answer is lost, before or after the commit; perhaps because of another server."""
+        if shaken:
+            commit(sender)
+            return
+        shaken.append(sender)
+        if counts:
+            commit(sender)
+        if shut_out:
+            other.register("t", avro("b"))
+            raise CommitInDoubt("x", "") from ProducerFenced("x")
+        raise CommitInDoubt("x", "") from KafkaUnreachable("x", "no answer")
+
+    monkeypatch.setattr(TransactionalSender, "_commit", doubtful)
+    made = one.register("s", avro("a", "c"))
+    assert made.version == 2
+    assert made.id == (3 if shut_out and not counts else 2)
+    assert other.version("s", 2) == made
+    await_true("both have the same", lambda: one.entries() == other.entries())
+    with Reader(kafka) as reader:
+        reader.assign_topics([topic])
+        records = [one for batch in reader.read_to_end() for one in batch]
+    assert [b'"version":2' in (record.key or b"") for record in records].count(True) == 1
+    for store in stores:
         store.close()

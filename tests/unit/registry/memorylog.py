@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 from ksql.registry.records import decode, encode
+from ksql.registry.store import NotWritten
 
 
 @dataclass
@@ -51,7 +52,7 @@ class MemoryLog:
         self._reach()
         if self.topic.writer is not self:
             self._ours = None
-            raise ProducerFenced("memory")
+            raise NotWritten(ProducerFenced("memory"))
         self.topic.records += [encode(one) for one in changes]
         self._ours = len(self.topic.records)
 

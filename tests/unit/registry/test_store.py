@@ -80,19 +80,38 @@ def test_two_servers_share_a_topic(topic):
     assert one.register("t", avro()).id == other.register("t", avro()).id == 1
 
 
-def test_who_was_shut_out_while_writing_has_written_nothing(topic):
-    one, other = SchemaStore(MemoryLog(topic)), opened(topic)
+def test_who_was_shut_out_while_writing_writes_over_what_is_there_then(topic):
+    rests: list[int] = []
+    one, other = SchemaStore(MemoryLog(topic), rests.append), opened(topic)
+    found: list[list[int]] = []
 
-    def late():
-        with one.writing() as draft:
-            draft.add_version("s", draft.add_schema(avro("a"), "guid-a"))
-            other.register("s", avro("b"))
+    def late(draft):
+        if len(found) < 2:
+            other.register("s", avro(*"abc"[: len(found) + 1]))
+        found.append([version.version for version in draft.versions("s")])
+        return draft.add_version("s", draft.add_schema(avro("z"), "guid-z"))
 
-    with pytest.raises(err.StoreFailed, match="another server"):
-        late()
-    [entry] = Subjects(one).entries()
-    assert entry.schema == other.version("s", 1).schema
-    assert Subjects(one).register("s", avro("a", "b")).version == 2
+    one.write(late)
+    assert found == [[], [1], [1, 2]]
+    assert rests == [1, 2]
+    assert [entry.version for entry in other.entries()] == [1, 2, 3]
+    assert other.version("s", 3).schema == avro("z")
+
+
+def test_who_is_shut_out_again_and_again_has_written_nothing(topic):
+    rests: list[int] = []
+    one, other = SchemaStore(MemoryLog(topic), rests.append), opened(topic)
+
+    def late(draft):
+        draft.add_version("s", draft.add_schema(avro("a"), "guid-a"))
+        other.register("s", avro("b", *(f"c{n}" for n in range(len(rests)))))
+
+    with pytest.raises(err.StoreFailed, match="another server") as caught:
+        one.write(late)
+    assert caught.value.hint == "Nothing was written. Try again."
+    assert rests == list(range(1, len(rests) + 1))
+    assert avro("a") not in [entry.schema for entry in Subjects(one).entries()]
+    assert Subjects(one).register("t", avro("a")).version == 1
 
 
 def test_a_registry_that_writes_over_ours_is_noticed(topic):
@@ -136,7 +155,10 @@ def test_what_confluents_registry_wrote_is_taken_over(topic):
 
 def test_a_reader_does_not_wait_for_a_writer(topic):
     store = SchemaStore(MemoryLog(topic))
-    with store.writing() as draft:
+
+    def slow(draft):
         draft.add_version("s", draft.add_schema(avro(), "guid"))
-        assert Subjects(store).subjects() == []
+        return Subjects(store).subjects()
+
+    assert store.write(slow) == []
     assert Subjects(store).subjects() == ["s"]
