@@ -79,7 +79,7 @@ def create_app(
     errors.install(app)
     access = access or Access()
     app.state.max_line_bytes = access.max_body_bytes
-    app.add_middleware(Often, answers=query.OFTEN)
+    app.add_middleware(Often, answers=query.OFTEN | stores.OFTEN | cluster.OFTEN)
     app.add_middleware(Compression)
     if users is not None:
         app.add_middleware(SignIn, users=users)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ksql.app.cluster import ENABLED, own_scheme
+from ksql.app.cluster import ENABLED
 from ksql.app.configuration import SHARED
 from ksql.app.extensions import read_extensions
 from ksql.app.failures import FailureLog
@@ -163,7 +163,6 @@ def heart(
     return Heart(
         members if settings.flag(ENABLED) else alone,
         settings.number("ksql.heartbeat.send.interval.ms") / 1000,
-        own_scheme(settings),
         credentials=credentials,
         tls=tls,
     )

@@ -11,7 +11,9 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
-import httpx
+import orjson
+
+from ksql.cluster.calls import CallFailed, Calls
 
 if TYPE_CHECKING:
     import ssl
@@ -31,9 +33,8 @@ class Heart:
         self,
         members: Members,
         interval_s: float,
-        scheme: str = "http",
         now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
-        client: httpx.Client | None = None,
+        calls: Calls | None = None,
         credentials: str = "",
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -43,12 +44,11 @@ class Heart:
         """
         self._members = members
         self._interval_s = interval_s
-        self._scheme = scheme
         self._now_ms = now_ms
-        headers = {"authorization": credentials} if credentials else {}
-        self._client = client or httpx.Client(
-            timeout=_TIMEOUT_S, headers=headers, verify=tls or False, trust_env=False
-        )
+        self._headers = {"content-type": "application/json"}
+        if credentials:
+            self._headers["authorization"] = credentials
+        self._calls = calls or Calls(_TIMEOUT_S, tls)
         self._closing = threading.Event()
         self._pool = ThreadPoolExecutor(_AT_ONCE, "heartbeat")
         self._sending: dict[Server, Future[None]] = {}
@@ -65,7 +65,7 @@ class Heart:
             self._thread.join(_END_S)
         self._pool.shutdown(wait=False, cancel_futures=True)
         wait(self._sending.values(), _END_S)  # else their connections stay open
-        self._client.close()
+        self._calls.close()
 
     def beat(self) -> list[Future[None]]:
         """Send one heartbeat to each of the others at once; return those that are under way.
@@ -73,7 +73,9 @@ class Heart:
         One that has not answered the last one yet keeps none from theirs, and hears the next.
         """
         me = self._members.me
-        body = {"hostInfo": {"host": me.host, "port": me.port}, "timestamp": self._now_ms()}
+        body = orjson.dumps(
+            {"hostInfo": {"host": me.host, "port": me.port}, "timestamp": self._now_ms()}
+        )
         others = [server for server in self._members.alive() if server != me]
         under_way = {each: sent for each, sent in self._sending.items() if not sent.done()}
         for server in others:
@@ -82,10 +84,20 @@ class Heart:
         self._sending = under_way
         return list(under_way.values())
 
-    def _send(self, server: Server, body: dict[str, object]) -> None:
+    def _send(self, server: Server, body: bytes) -> None:
         """Send one heartbeat; a server that cannot be reached needs none."""
-        with contextlib.suppress(httpx.HTTPError, httpx.InvalidURL):
-            self._client.post(f"{self._scheme}://{server}/heartbeat", json=body)
+        with (
+            contextlib.suppress(CallFailed),
+            self._calls.call(
+                server,
+                "POST",
+                "/heartbeat",
+                body=body,
+                headers=self._headers,
+                timeout_s=_TIMEOUT_S,
+            ) as called,
+        ):
+            called.read()
 
     def _run(self) -> None:
         while not self._closing.wait(self._interval_s):

@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
-import httpx
 import orjson
 
 from ksql.base.errors import KsqlError
 from ksql.base.stored import NewerVersion
+from ksql.cluster.calls import CallFailed, Calls, TooSlow
 from ksql.replicas import frames
 from ksql.replicas.asking import (
     MEDIA,
@@ -35,14 +36,15 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Generator, Iterator
 
+    from ksql.cluster.calls import Called
     from ksql.cluster.members import Server
 
 T = TypeVar("T")
 _CONNECT_S: Final = 1.0
 _LEFT_ALONE_S: Final = 0.5
-_KEPT: Final = 64
 _ERROR_BYTES: Final = 10_000
-_NOT_NOW: Final = (httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.NOT_FOUND)
+_END_OF_REFUSAL: Final = 2  # its last frame, and what is behind that
+_NOT_NOW: Final = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.NOT_FOUND)
 
 
 class Peers:
@@ -56,14 +58,8 @@ class Peers:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """``timeout_s``: how long one may take to answer; with ``tls`` they speak it."""
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT)
-        self._client = httpx.Client(
-            timeout=_patience(timeout_s),
-            limits=limits,
-            verify=tls if tls is not None else False,
-            trust_env=False,
-        )
-        self._scheme = "http" if tls is None else "https"
+        self._timeout_s = timeout_s
+        self._calls = Calls(min(_CONNECT_S, timeout_s), tls)
         self._now_s = now_s
         self._down: dict[Server, tuple[float, str]] = {}
         self._lock = threading.Lock()
@@ -118,38 +114,36 @@ class Peers:
         method: str,
         path: str,
         credentials: str,
-        body: bytes | None = None,
+        body: bytes = b"",
         timeout_s: float | None = None,
-    ) -> Iterator[httpx.Response]:
+    ) -> Iterator[Called]:
         """Send a request; its answer has begun well, and is closed at the end.
 
         Raises: Unreachable; Turned for a server that starts or ends, or does not know the path.
         """
         self._check(server)
-        headers = {"accept-encoding": "identity", "content-type": "application/json"}
+        headers = {"content-type": "application/json"}
         if credentials:
             headers["authorization"] = credentials
-        more: dict[str, Any] = {} if timeout_s is None else {"timeout": _patience(timeout_s)}
-        url = f"{self._scheme}://{server}{path}"
+        patience_s = self._timeout_s if timeout_s is None else timeout_s
         try:
-            with self._client.stream(
-                method, url, content=body, headers=headers, **more
-            ) as response:
-                if response.status_code in _NOT_NOW:
+            with self._calls.call(
+                server, method, path, body=body, headers=headers, timeout_s=patience_s
+            ) as called:
+                if called.status in _NOT_NOW:
                     raise Turned(MISSING)
-                if response.status_code != httpx.codes.OK:
-                    raise Unreachable(_refusal(response))
-                yield response
-        except httpx.HTTPError as error:
-            reason = _reason(error)
-            if not isinstance(error, httpx.ReadTimeout):
+                if called.status != HTTPStatus.OK:
+                    raise Unreachable(_refusal(called))
+                yield called
+        except CallFailed as failed:
+            if not isinstance(failed, TooSlow):
                 with self._lock:
-                    self._down[server] = self._now_s() + _LEFT_ALONE_S, reason
-            raise Unreachable(reason) from error
+                    self._down[server] = self._now_s() + _LEFT_ALONE_S, str(failed)
+            raise Unreachable(str(failed)) from failed
 
     def close(self) -> None:
         """Close all connections."""
-        self._client.close()
+        self._calls.close()
 
     def _check(self, server: Server) -> None:
         with self._lock:
@@ -176,7 +170,9 @@ class _Remote(Copy):
         fields = orjson.loads(data)
         standing = standing_of(fields["standing"])
         if not fields["accepted"]:
-            found.close()
+            with contextlib.closing(found):
+                for _ in range(_END_OF_REFUSAL):
+                    next(found, None)
             raise Turned(standing)
         ended = _Ended()
         if ask.keys is not None:
@@ -191,15 +187,13 @@ class _Remote(Copy):
             with self._peers.exchange(
                 self._server, "POST", PATH, self._credentials, body
             ) as response:
-                if response.headers.get("content-type") != MEDIA:
+                if response.content_type != MEDIA:
                     raise Unreachable("its answer is none of a store")
-                yield from frames.frames(response.iter_raw())
+                pieces = response.pieces()
+                yield from frames.frames(pieces)
+                next(pieces, None)  # behind the last frame is the end, and the connection is free
         except KsqlError as error:
             raise Unreachable(error.text()) from error
-
-
-def _patience(seconds: float) -> httpx.Timeout:
-    return httpx.Timeout(seconds, connect=min(_CONNECT_S, seconds))
 
 
 class _Ended:
@@ -224,24 +218,14 @@ class _Ended:
                     yield read(data)
 
 
-def _refusal(response: httpx.Response) -> str:
+def _refusal(called: Called) -> str:
     """Why a server did not answer well, as it says itself."""
     text = b""
-    for piece in response.iter_raw():
+    for piece in called.pieces():
         text += piece
         if len(text) > _ERROR_BYTES:
             break
     try:
-        return f"{response.status_code}: {orjson.loads(text)['message']}"
+        return f"{called.status}: {orjson.loads(text)['message']}"
     except (ValueError, KeyError, TypeError):
-        return f"it answered with the status {response.status_code}"
-
-
-def _reason(error: httpx.HTTPError) -> str:
-    match error:
-        case httpx.ConnectTimeout() | httpx.ConnectError():
-            return "it cannot be reached"
-        case httpx.TimeoutException():
-            return "it did not answer in time"
-        case _:
-            return f"its connection broke ({type(error).__name__})"
+        return f"it answered with the status {called.status}"

@@ -5,17 +5,17 @@ Source: ksqlDB developer guide, REST API, endpoint /clusterStatus.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from ksql.cluster.members import Server
 from ksql.statements import cluster as c
 from server.api import answers, takes
-from server.asked import JsonKind, TheDoor, body_of
+from server.asked import JsonKind, TheDoor, asked, door_of
 from server.values import dumps
-from server.wire import Body, to_wire
+from server.wire import JSON, V1_JSON, Body, to_wire
 
 router = APIRouter(tags=["cluster"])
 
@@ -66,10 +66,6 @@ class LagRequest(Body):
     lags: HostLags = Field(alias="hostStoreLags")
 
 
-Heartbeat = Annotated[HeartbeatRequest, body_of(HeartbeatRequest)]
-Lags = Annotated[LagRequest, body_of(LagRequest)]
-
-
 @router.get("/clusterStatus", responses=answers(c.ClusterStatus))
 async def cluster_status(kind: JsonKind, door: TheDoor) -> Response:
     """Return the servers that are known, and how far their stores are."""
@@ -80,15 +76,19 @@ async def cluster_status(kind: JsonKind, door: TheDoor) -> Response:
 @router.post(
     "/heartbeat", responses=answers(dict[str, bool]), openapi_extra=takes(HeartbeatRequest)
 )
-async def heartbeat(kind: JsonKind, body: Heartbeat, door: TheDoor) -> Response:
+async def heartbeat(request: Request) -> Response:
     """Note that another server lives."""
+    kind, body = await asked(request, (V1_JSON, JSON), HeartbeatRequest)
+    door = door_of(request)
     await door.call(door.service.heard, body.host_info.text())
     return Response(dumps({"ok": True}), media_type=kind)
 
 
 @router.post("/lag", responses=answers(dict[str, bool]), openapi_extra=takes(LagRequest))
-async def lag(kind: JsonKind, body: Lags, door: TheDoor) -> Response:
+async def lag(request: Request) -> Response:
     """Note how far another server's stores are."""
+    kind, body = await asked(request, (V1_JSON, JSON), LagRequest)
+    door = door_of(request)
     await door.call(door.service.reported, body.host.text(), _lags(body.lags))
     return Response(dumps({"ok": True}), media_type=kind)
 
@@ -104,3 +104,7 @@ def _lags(told: HostLags) -> c.HostStoreLags:
         for name, store in told.stores.items()
     }
     return c.HostStoreLags(stores, told.updated_ms)
+
+
+OFTEN: Final = {"/heartbeat": heartbeat, "/lag": lag}
+"""The paths that are asked most, and what answers them."""

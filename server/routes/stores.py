@@ -15,7 +15,7 @@ from ksql.base.stored import NewerVersion
 from ksql.replicas import asking
 from ksql.replicas.asking import MEDIA, PATH, PROCESSED, STANDINGS, Ask
 from server.api import answers
-from server.asked import JsonKind, TheDoor
+from server.asked import JsonKind, TheDoor, door_of
 from server.copies import CopyAnswer, collected, rest
 from server.values import dumps
 from server.wire import BadRequest
@@ -57,8 +57,9 @@ _HOLDERS: Final = {
 
 
 @router.post(PATH, include_in_schema=False)
-async def read(request: Request, door: TheDoor) -> Response:
+async def read(request: Request) -> Response:
     """Read rows of one copy that this server holds; servers ask this of one another."""
+    door = door_of(request)
     try:
         form = orjson.loads(await request.body())
         ask = Ask.of(form if isinstance(form, dict) else {})
@@ -112,3 +113,7 @@ def _column(text: str) -> Any:
         return orjson.loads(text)
     except ValueError:
         return text
+
+
+OFTEN: Final = {PATH: read}
+"""The paths that are asked most, and what answers them."""

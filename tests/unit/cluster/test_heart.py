@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from dataclasses import dataclass
 
-import httpx
-
+from ksql.cluster.calls import Calls, NotReached
 from ksql.cluster.heart import Heart
 from ksql.cluster.members import Server
 
@@ -25,9 +25,27 @@ class Three:
         return A
 
 
-def heart(answer, interval_s=60.0, members=None):
-    client = httpx.Client(transport=httpx.MockTransport(answer))
-    return Heart(members or Three(), interval_s, now_ms=lambda: 1234, client=client)
+class Told(Calls):
+    """Requests are given to a function."""
+
+    def __init__(self, answer):
+        super().__init__(1.0)
+        self._answer = answer
+
+    @contextlib.contextmanager
+    def call(self, server, method, path, *, body=b"", headers, timeout_s):
+        assert (method, path) == ("POST", "/heartbeat")
+        self._answer(server, json.loads(body))
+        yield Taken()
+
+
+class Taken:
+    def read(self):
+        return b""
+
+
+def heart(answer, interval_s=60.0):
+    return Heart(Three(), interval_s, now_ms=lambda: 1234, calls=Told(answer))
 
 
 def beat(beating):
@@ -38,56 +56,31 @@ def beat(beating):
 
 def test_a_heartbeat_names_its_server_and_goes_to_all_others():
     seen = []
-
-    def answer(request):
-        seen.append((str(request.url), json.loads(request.content)))
-        return httpx.Response(200)
-
-    beat(heart(answer))
+    beat(heart(lambda *request: seen.append(request)))
     body = {"hostInfo": {"host": "host", "port": 8002}, "timestamp": 1234}
-    assert sorted(seen, key=lambda each: each[0]) == [
-        ("http://host:8001/heartbeat", body),
-        ("http://host:8003/heartbeat", body),
-    ]
-
-
-def test_a_name_that_is_no_address_keeps_none_from_the_next():
-    seen = []
-
-    class Odd(Three):
-        def alive(self):
-            return (Server("a b\x00", 1), C)
-
-    def answer(request):
-        seen.append(request.url.port)
-        return httpx.Response(200)
-
-    beat(heart(answer, members=Odd()))
-    assert seen == [8003]
+    assert sorted(seen, key=lambda each: each[0]) == [(A, body), (C, body)]
 
 
 def test_one_that_does_not_answer_keeps_none_from_the_next():
     seen = []
 
-    def answer(request):
-        seen.append(request.url.port)
-        if request.url.port == 8001:
-            raise httpx.ConnectError("refused")
-        return httpx.Response(404)
+    def answer(server, _body):
+        seen.append(server)
+        if server == A:
+            raise NotReached
 
     beat(heart(answer))
-    assert sorted(seen) == [8001, 8003]
+    assert sorted(seen) == [A, C]
 
 
 def test_one_that_hangs_delays_no_other_and_gets_one_at_a_time():
     begun, go_on, seen = threading.Event(), threading.Event(), []
 
-    def answer(request):
-        seen.append(request.url.port)
-        if request.url.port == 8001:
+    def answer(server, _body):
+        seen.append(server)
+        if server == A:
             begun.set()
             assert go_on.wait(10)
-        return httpx.Response(200)
 
     beating = heart(answer)
     first, other = beating.beat()
@@ -97,19 +90,15 @@ def test_one_that_hangs_delays_no_other_and_gets_one_at_a_time():
     go_on.set()
     first.result(timeout=10)
     beat(beating)
-    assert seen.count(8001) == 2
-    assert seen.count(8003) >= 2
+    assert seen.count(A) == 2
+    assert seen.count(C) >= 2
     beating.close()
 
 
 def test_it_beats_until_it_is_closed():
     beaten = threading.Semaphore(0)
 
-    def answer(_request):
-        beaten.release()
-        return httpx.Response(200)
-
-    beating = heart(answer, 0.01)
+    beating = heart(lambda *_: beaten.release(), 0.01)
     beating.start()
     for _ in range(4):
         assert beaten.acquire(timeout=10)

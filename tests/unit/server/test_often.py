@@ -12,7 +12,7 @@ import pytest
 from ksql.base.errors import ParseError
 from ksql.statements.answers import RequestFailed
 from server.app import create_app
-from server.routes import query
+from server.routes import cluster, query, stores
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 
 BODY = {"sql": "SELECT;", "ksql": "SELECT;"}
@@ -24,6 +24,13 @@ KINDS = [
     "*/*;q=0",
     "nonsense",
 ]
+
+
+MESSAGES: dict[str, dict[str, Any]] = {
+    "/heartbeat": {"hostInfo": {"host": "a", "port": 1}, "timestamp": 2},
+    "/lag": {"ksqlHost": {"host": "a", "port": 1}, "hostStoreLags": {"updateTimeMs": 1}},
+    "/stores/read": {"version": 1, "query": "q", "partition": 0},
+}
 
 
 def _stream() -> FakeStream:
@@ -85,3 +92,16 @@ def test_other_methods_are_refused_as_ever(monkeypatch: pytest.MonkeyPatch, meth
     monkeypatch.setattr(query, "OFTEN", {})
     assert new == _asked(method, "/query", {}, FakeService())
     assert new[0] == 405 or method == "post"
+
+
+@pytest.mark.parametrize("path", MESSAGES)
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda found: repr(found)[:60])
+def test_both_ways_take_the_messages_of_servers(
+    monkeypatch: pytest.MonkeyPatch, path: str, request_: dict[str, Any]
+) -> None:
+    if request_.get("json") == BODY:
+        request_ = {**request_, "json": MESSAGES[path]}
+    new = _asked("POST", path, request_, FakeService())
+    for module in (cluster, stores):
+        monkeypatch.setattr(module, "OFTEN", {})
+    assert new == _asked("POST", path, request_, FakeService())

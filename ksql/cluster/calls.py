@@ -1,0 +1,238 @@
+"""HTTP requests to the other servers of the service, over connections that are kept.
+
+A look-up by key at another server takes a fraction of a millisecond there: a general client takes
+longer to prepare its request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import select
+import socket
+import threading
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterator, Mapping
+
+    from ksql.cluster.members import Server
+
+_PIECE_BYTES: Final = 65_536
+_CLOSED: Final = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
+"""How a connection fails that the other side has closed while it rested."""
+
+
+class CallFailed(Exception):
+    """A request that was not answered, or not to the end; the text is the reason."""
+
+
+class NotReached(CallFailed):
+    """No connection to the server could be made."""
+
+    def __init__(self) -> None:
+        super().__init__("it cannot be reached")
+
+
+class TooSlow(CallFailed):
+    """A connected server did not answer in time."""
+
+    def __init__(self) -> None:
+        super().__init__("it did not answer in time")
+
+
+class Broken(CallFailed):
+    """The connection broke on the way."""
+
+    def __init__(self, problem: Exception) -> None:
+        super().__init__(f"its connection broke ({type(problem).__name__})")
+
+
+class Called:
+    """An answer whose head has come; for one thread."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.content_type = response.headers.get("content-type") or ""
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body as it comes.
+
+        Raises: TooSlow, Broken.
+        """
+        response = self._response
+        with _told():
+            while piece := response.read1(_PIECE_BYTES):
+                yield piece
+            if response.length:  # it was announced, and has not come
+                raise http.client.IncompleteRead(b"", response.length)
+            response.read()  # nothing any more
+
+    def read(self) -> bytes:
+        """Return the whole body.
+
+        Raises: TooSlow, Broken.
+        """
+        with _told():
+            return self._response.read()
+
+    def close(self) -> None:
+        """Read no more of it."""
+        self._response.close()
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of it was read, so that its connection may be used again."""
+        return self._response.isclosed() and not self._response.will_close
+
+
+class Calls:
+    """The kept connections to all servers; for any number of threads."""
+
+    def __init__(self, connect_s: float, tls: ssl.SSLContext | None = None, kept: int = 64) -> None:
+        """``connect_s`` bounds the wait for a connection, ``kept`` those to one server that rest.
+
+        With ``tls`` the servers speak https.
+        """
+        self._connect_s = connect_s
+        self._tls = tls
+        self._kept = kept
+        self._resting: dict[Server, deque[socket.socket]] = defaultdict(deque)
+        self._busy: set[socket.socket] = set()
+        self._closed = False
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def call(
+        self,
+        server: Server,
+        method: str,
+        path: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str],
+        timeout_s: float,
+    ) -> Iterator[Called]:
+        """Send a request; ``timeout_s`` bounds each wait for a part of its answer.
+
+        Raises: NotReached, TooSlow, Broken.
+        """
+        with _told():
+            request = _request(server, method, path, headers, body)
+        sock, called = self._answered(server, method, request, timeout_s)
+        try:
+            yield called
+        finally:
+            self._done(server, sock, called)
+
+    def close(self) -> None:
+        """Close all connections; those in use fail."""
+        with self._lock:
+            self._closed = True
+            resting = [each for some in self._resting.values() for each in some]
+            self._resting.clear()
+            busy = list(self._busy)
+        for sock in resting:
+            sock.close()
+        for sock in busy:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def _answered(
+        self, server: Server, method: str, request: bytes, timeout_s: float
+    ) -> tuple[socket.socket, Called]:
+        """Send a request, anew if a connection that rested turns out to be closed."""
+        while True:
+            rested = self._rested(server)
+            sock = rested or self._connected(server)
+            response = http.client.HTTPResponse(sock, method=method)
+            try:
+                with _told():
+                    sock.settimeout(timeout_s)
+                    sock.sendall(request)
+                    response.begin()
+                    return sock, Called(response)
+            except BaseException as problem:
+                response.close()  # it has a share in the socket
+                self._drop(sock)
+                if rested is None or not isinstance(problem.__cause__, _CLOSED):
+                    raise
+
+    def _rested(self, server: Server) -> socket.socket | None:
+        """A connection that is open still, the one used last: others may end by their age."""
+        while True:
+            with self._lock:
+                if not self._resting[server]:
+                    return None
+                found = self._resting[server].pop()
+                self._busy.add(found)
+            if not _is_readable(found):
+                return found
+            self._drop(found)  # it was closed: nothing else can come unasked
+
+    def _connected(self, server: Server) -> socket.socket:
+        if self._closed:
+            raise NotReached
+        try:
+            made = socket.create_connection((server.host, server.port), self._connect_s)
+        except (OSError, ValueError) as problem:  # no host, or the name of none
+            raise NotReached from problem
+        try:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                made = self._tls.wrap_socket(made, server_hostname=server.host)
+        except OSError as problem:
+            made.close()
+            raise NotReached from problem
+        with self._lock:
+            self._busy.add(made)
+        return made
+
+    def _done(self, server: Server, sock: socket.socket, called: Called) -> None:
+        with self._lock:
+            resting = self._resting[server]
+            if called.ended and not self._closed and len(resting) < self._kept:
+                self._busy.discard(sock)
+                resting.append(sock)
+                return
+        called.close()
+        self._drop(sock)
+
+    def _drop(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._busy.discard(sock)
+        sock.close()
+
+
+def _request(
+    server: Server, method: str, path: str, headers: Mapping[str, str], body: bytes
+) -> bytes:
+    """Return the bytes of a request.
+
+    Raises: ValueError for a header that would end before its end.
+    """
+    fields = {"Host": str(server), "Content-Length": str(len(body)), **headers}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {text}" for name, text in fields.items())]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a line break in a header")
+    return "\r\n".join((*lines, "", "")).encode("latin-1") + body
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What can happen on the way, in our words."""
+    try:
+        yield
+    except TimeoutError as problem:
+        raise TooSlow from problem
+    except (OSError, ValueError, http.client.HTTPException) as problem:
+        raise Broken(problem) from problem
+
+
+def _is_readable(sock: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,201 @@
+"""Requests to other servers: connections are kept, and what becomes of broken ones."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+import pytest
+
+from ksql.cluster.calls import Broken, Calls, NotReached, TooSlow
+from ksql.cluster.members import Server
+
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 5\r\n\r\nwhole"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+LAST = b"HTTP/1.1 503 No\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno"
+HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
+HALF_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf"
+HANG_UP = None
+
+
+class Scripted:
+    """A server that gives these answers, one a request; ``accepted`` counts connections."""
+
+    def __init__(self, *answers: bytes | None) -> None:
+        self.answers = list(answers)
+        self.requests: list[bytes] = []
+        self.accepted = 0
+        self.hung_up = threading.Event()
+        self.silent = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.server = Server("127.0.0.1", self._listener.getsockname()[1])
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                self.accepted += 1
+                with connection:
+                    self._serve(connection)
+
+    def _serve(self, connection: socket.socket) -> None:
+        while data := connection.recv(65_536):
+            self.requests.append(data)
+            if not self.answers:
+                self.silent.set()
+                connection.recv(1)
+                return
+            answer = self.answers.pop(0)
+            if answer is HANG_UP:
+                return
+            connection.sendall(answer)
+            if answer in (LAST, HALF, HALF_CHUNKED):
+                return
+            if self.answers[:1] == [b"gone"]:
+                self.answers.pop(0)
+                connection.shutdown(socket.SHUT_WR)
+                self.hung_up.set()
+                return
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+@contextlib.contextmanager
+def scripted(*answers: bytes | None):
+    server, calls = Scripted(*answers), Calls(1.0)
+    try:
+        yield server, calls
+    finally:
+        calls.close()
+        server.close()
+
+
+def told(calls: Calls, server: Scripted, *, timeout_s: float = 5.0, body: bytes = b"{}"):
+    """Status, kind and text of an answer, read piece by piece."""
+    with calls.call(
+        server.server, "POST", "/p", body=body, headers={"x-y": "z"}, timeout_s=timeout_s
+    ) as called:
+        return called.status, called.content_type, b"".join(called.pieces())
+
+
+def test_a_connection_is_used_again_once_its_answer_was_read():
+    with scripted(WHOLE, CHUNKED, WHOLE) as (server, calls):
+        assert told(calls, server) == (200, "text/x", b"whole")
+        assert told(calls, server) == (200, "", b"abcde")
+        with calls.call(server.server, "GET", "/q", headers={}, timeout_s=5.0) as called:
+            assert called.read() == b"whole"
+        assert server.accepted == 1
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"POST /p HTTP/1.1\r\n")
+    assert b"\r\nx-y: z" in head
+    assert body == b"{}"
+    assert server.requests[2].startswith(b"GET /q HTTP/1.1\r\n")
+
+
+def test_an_answer_that_is_left_ends_its_connection():
+    with scripted(CHUNKED, WHOLE) as (server, calls):
+        with calls.call(server.server, "GET", "/", headers={}, timeout_s=5.0) as called:
+            next(called.pieces())
+        assert told(calls, server) == (200, "text/x", b"whole")
+        assert server.accepted == 2
+
+
+def test_a_server_may_close_a_connection_with_its_answer():
+    with scripted(LAST, WHOLE) as (server, calls):
+        assert told(calls, server) == (503, "", b"no")
+        assert told(calls, server) == (200, "text/x", b"whole")
+        assert server.accepted == 2
+
+
+@pytest.mark.parametrize("end", [b"gone", HANG_UP])
+def test_a_connection_that_was_closed_while_it_rested_is_no_failure(end):
+    """Before the request, or just when it comes."""
+    with scripted(WHOLE, end, WHOLE) as (server, calls):
+        told(calls, server)
+        if end is not HANG_UP:
+            assert server.hung_up.wait(5)
+        assert told(calls, server) == (200, "text/x", b"whole")
+        assert server.accepted == 2
+
+
+def test_a_new_connection_that_is_closed_at_once_is_broken():
+    with scripted(HANG_UP, WHOLE) as (server, calls), pytest.raises(Broken, match="Disconnected"):
+        told(calls, server)
+
+
+@pytest.mark.parametrize("half", [HALF, HALF_CHUNKED])
+def test_half_an_answer_is_broken(half):
+    with scripted(half) as (server, calls), pytest.raises(Broken, match="IncompleteRead"):
+        told(calls, server)
+
+
+def test_what_is_no_http_is_broken():
+    with scripted(b"220 mail.example ESMTP\r\n") as (server, calls), pytest.raises(Broken):
+        told(calls, server)
+
+
+def test_a_header_cannot_begin_another():
+    with (
+        scripted() as (server, calls),
+        pytest.raises(Broken),
+        calls.call(server.server, "GET", "/", headers={"a": "b\r\nc: d"}, timeout_s=5.0),
+    ):
+        pass
+
+
+def test_a_server_that_does_not_answer():
+    with scripted() as (server, calls), pytest.raises(TooSlow, match="in time"):
+        told(calls, server, timeout_s=0.2)
+
+
+def test_nobody_listens():
+    with scripted() as (server, calls):
+        server.close()
+        server._listener = socket.create_server(("127.0.0.1", 0))
+        with pytest.raises(NotReached, match="cannot be reached"):
+            told(calls, server)
+
+
+def test_a_name_that_is_no_address_is_not_reached():
+    calls = Calls(1.0)
+    for name in ("a b\x00", "." * 70, "x" * 300):
+        with (
+            pytest.raises((NotReached, Broken)),
+            calls.call(Server(name, 1), "GET", "/", headers={}, timeout_s=1.0),
+        ):
+            pass
+    calls.close()
+
+
+def test_closing_ends_what_is_under_way():
+    with scripted() as (server, calls):
+        failures: list[Exception] = []
+
+        def ask() -> None:
+            try:
+                told(calls, server, timeout_s=60)
+            except Broken as problem:
+                failures.append(problem)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert server.silent.wait(5)
+        calls.close()
+        thread.join(5)
+        assert len(failures) == 1
+        with pytest.raises(NotReached):
+            told(calls, server)
+
+
+def test_only_so_many_connections_are_kept():
+    with scripted(WHOLE, WHOLE) as (server, _):
+        calls = Calls(1.0, kept=0)
+        told(calls, server)
+        told(calls, server)
+        assert server.accepted == 2
+        calls.close()
