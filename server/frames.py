@@ -76,7 +76,7 @@ async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> N
             left=_stays,
             asked=Caller(
                 credentials=authorization(websocket.scope),
-                token=asked(request.request_properties),
+                token=asked(request.request_properties, door.service),
             ),
         )
         pull = stream.kind == "pull"

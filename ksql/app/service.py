@@ -14,6 +14,7 @@ from ksql.base.errors import CommandTimeout, KsqlError, NotReady
 from ksql.base.lease import NotInCharge
 from ksql.commands.quarantine import CommandTrouble
 from ksql.kafka.topics import KafkaTopics
+from ksql.replicas.token import Home
 from ksql.statements import entities as e
 from ksql.statements import execute as requests
 from ksql.statements import reports
@@ -230,6 +231,11 @@ class KsqlService(House):
         service_id = self.settings.text("ksql.service.id")
         status: Literal["RUNNING", "DEGRADED"] = "RUNNING" if self.log.sound else "DEGRADED"
         return ServerInfo(version(), self._cluster_id, service_id, status)
+
+    @property
+    def home(self) -> Home:
+        """The Kafka cluster and the service that consistency tokens of this server are of."""
+        return Home(self._cluster_id, self.settings.text("ksql.service.id"))
 
     def addresses(self) -> Mapping[str, str]:
         """Return the URLs of the other services of this server; known once it has started."""

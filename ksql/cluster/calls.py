@@ -223,7 +223,7 @@ def _request(
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    """What can happen on the way, in our words."""
+    """Name failures on the way in our words."""
     try:
         yield
     except TimeoutError as problem:

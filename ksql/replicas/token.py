@@ -1,7 +1,8 @@
 """A text for what a client has written or read, which it hands back: up to where, in which topics.
 
 A read with a token is answered only from copies that hold all of that. The text is opaque to
-clients; the form in it has a version of its own.
+clients; the form in it has a version of its own. Offsets mean something in one Kafka cluster only,
+and a service knows its own queries only: a token names both, and is refused elsewhere.
 
 Source: ksqlDB's consistency tokens (``consistencyToken`` of pull queries).
 """
@@ -11,8 +12,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
 TOKEN: Final = "request.ksql.query.pull.consistency.offset.vector"  # noqa: S105 - a property's name
 """The request property that holds a token, or nothing: the answer is to have one."""
-VERSION: Final = 1
-_FIELDS: Final[stored.Fields] = {VERSION: frozenset({"positions"})}
+VERSION: Final = 2
+_FIELDS: Final[stored.Fields] = {
+    1: frozenset({"positions"}),
+    VERSION: frozenset({"cluster", "service", "positions"}),
+}
 _LARGEST: Final = 2**63 - 1
 _LARGEST_PARTITION: Final = 2**31 - 1
 _LONGEST: Final = 1 << 20  # tens of thousands of partitions; it is read between other requests
@@ -47,10 +51,37 @@ class BadToken(KsqlError):
 
 
 @dataclass(frozen=True, slots=True)
+class Home:
+    """Where tokens are given: a Kafka cluster and a service; nothing is known of an empty one."""
+
+    cluster: str = ""
+    service: str = ""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f'the service "{self.service}" on the Kafka cluster "{self.cluster}"'
+
+
+class ForeignToken(KsqlError):
+    """A token of another service, or of another cluster: its offsets mean nothing here."""
+
+    def __init__(self, found: Home, here: Home) -> None:
+        super().__init__(
+            "The consistency token was given by another service",
+            detail=f"It is of {found}; this server is of {here}.",
+            hint="Send it to a server of that service; or an empty one to begin with here.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
-    """The offsets behind what a client has seen: topic, partition, offset; in order."""
+    """The offsets behind what a client has seen: topic, partition, offset; in order.
+
+    ``home``: the service that has given it; empty for one of the first version, which names none.
+    """
 
     positions: tuple[tuple[str, int, int], ...] = ()
+    home: Home = Home()
 
     @classmethod
     def of(cls, text: str) -> Token:
@@ -65,8 +96,9 @@ class Token:
         try:
             data = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
             _, body = stored.read(data, _FIELDS)
+            home = Home(*(_name(body.get(field, "")) for field in ("cluster", "service")))
             found = {
-                (_topic(topic), _partition(partition)): _offset(offset)
+                (_name(topic), _partition(partition)): _offset(offset)
                 for topic, parts in body["positions"].items()
                 for partition, offset in parts.items()
             }
@@ -74,14 +106,16 @@ class Token:
             raise BadToken(str(error)) from error
         except (ValueError, AttributeError, RecursionError, binascii.Error) as error:
             raise BadToken(str(error)) from error
-        return cls().with_(found)
+        return cls(home=home).with_(found)
 
     def with_(self, seen: Mapping[Place, int]) -> Token:
         """Return a token that names this as well."""
         found = self.places()
         for place, offset in seen.items():
             found[place] = max(offset, found.get(place, 0))
-        return Token(tuple(sorted((*place, offset) for place, offset in found.items())))
+        return replace(
+            self, positions=tuple(sorted((*place, offset) for place, offset in found.items()))
+        )
 
     def places(self) -> dict[Place, int]:
         """Return the offsets by topic and partition."""
@@ -100,17 +134,37 @@ class Token:
         topics: dict[str, dict[str, int]] = {}
         for topic, partition, offset in self.positions:
             topics.setdefault(topic, {})[str(partition)] = offset
-        form = {"version": VERSION, "positions": topics}
+        form = {
+            "version": VERSION,
+            "cluster": self.home.cluster,
+            "service": self.home.service,
+            "positions": topics,
+        }
         return base64.urlsafe_b64encode(orjson.dumps(form)).decode()
 
 
-def asked(properties: Mapping[str, str]) -> Token | None:
+class Giver(Protocol):
+    """A server, as far as tokens need it."""
+
+    @property
+    def home(self) -> Home:
+        """The service and the cluster that its tokens name."""
+
+
+def asked(properties: Mapping[str, str], giver: Giver) -> Token | None:
     """Return the token of a request's properties; None if the request is not about tokens.
 
-    Raises: BadToken.
+    Those that are made of it are of the server's home.
+
+    Raises: BadToken, ForeignToken.
     """
     text = properties.get(TOKEN)
-    return None if text is None else Token.of(text)
+    if text is None:
+        return None
+    found, home = Token.of(text), giver.home
+    if found.home not in (home, Home()):
+        raise ForeignToken(found.home, home)
+    return replace(found, home=home)
 
 
 def merged(tokens: Iterable[Mapping[Place, int]]) -> dict[Place, int]:
@@ -122,9 +176,11 @@ def merged(tokens: Iterable[Mapping[Place, int]]) -> dict[Place, int]:
     return found
 
 
-def _topic(name: str) -> str:
-    name.encode()  # JSON can name halves of characters, which cannot be sent back
-    return name
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is no name")
+    value.encode()  # JSON can name halves of characters, which cannot be sent back
+    return value
 
 
 def _partition(text: str) -> int:

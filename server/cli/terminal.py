@@ -24,6 +24,7 @@ from server.cli.trouble import render_trouble
 _QUERY = re.compile(r"(SELECT|PRINT)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`")
 _GOES_ON = re.compile(r"\bEMIT\s+(?:CHANGES|FINAL)\b", re.IGNORECASE)
+_BAD_REQUEST = 40000
 _NOTHING_YET = (
     "A result follows its sources after a moment: ask again, or watch it with EMIT CHANGES."
 )
@@ -171,6 +172,8 @@ class Terminal:
     def _tell(self, error: Exception, statement: Statement) -> bool:
         if isinstance(error, ServerFailure):
             self._show(error.entities)
+            if error.code == _BAD_REQUEST:  # perhaps the service was made anew behind its address
+                self.session.token = ""
         self.screen.error(render_trouble(error, statement, self._script, self.screen.width))
         return False
 

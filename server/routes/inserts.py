@@ -59,6 +59,6 @@ async def inserts_stream(request: Request, kind: AckKind, door: TheDoor) -> Resp
     pieces = lines(request.stream(), request.app.state.max_line_bytes)
     first = await anext(pieces, [b""])
     body = parse_body(first[0], InsertsRequest)
-    token = asked(body.request_properties)
+    token = asked(body.request_properties, service)
     writer = await door.call(service.inserts, body.target, body.properties)
     return InsertsResponse(door, writer, first[1:], pieces, AckForm.of(kind), kind, token)

@@ -43,7 +43,7 @@ Termination = Annotated[TerminateRequest, body_of(TerminateRequest)]
 @router.post("/ksql", responses=_ENTITIES, openapi_extra=takes(KsqlRequest))
 async def execute(kind: JsonKind, body: Statements, door: TheDoor, request: Request) -> Response:
     """Run statements, here or at the server in charge; the answer is an array of entities."""
-    token = asked(body.request_properties)
+    token = asked(body.request_properties, door.service)
     if door.service.standing_by and not passed_on(body.request_properties):
         elsewhere = await door.call(
             door.service.elsewhere,

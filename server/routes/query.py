@@ -118,7 +118,7 @@ async def _answer(
         asked=Caller(
             credentials=request.headers.get("authorization", ""),
             info=properties["request"].get(INFO, "").lower() == "true",
-            token=token.asked(properties["request"]),
+            token=token.asked(properties["request"], door.service),
         ),
     )
     if isinstance(stream, Whole):

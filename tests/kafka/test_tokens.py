@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,3 +82,11 @@ def test_a_client_reads_what_it_has_written_at_whichever_server(broker, tmp_path
             assert server.http.rows(pull) == [["a", ROUNDS]]
         first.http.ksql("RESUME ALL;")
         assert client.rows(second, pull, **PATIENT) == [["a", ROUNDS + 1]]
+
+        token = Token.of(client.token)
+        assert token.home.service == servers.service_id
+        client.token = replace(token, home=replace(token.home, cluster="another")).text()
+        for server in (first, second):
+            refused = client.ask(server, pull)
+            assert (refused.status_code, refused.json()["error_code"]) == (400, 40000)
+            assert "was given by another service" in refused.json()["message"]

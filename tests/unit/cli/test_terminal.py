@@ -10,7 +10,7 @@ import pytest
 
 from ksql.base.errors import ParseError, ServerError, Span
 from ksql.query.results import ResultRow
-from ksql.replicas.token import Token
+from ksql.replicas.token import Home, Token
 from ksql.statements.answers import RequestFailed
 from ksql.statements.entities import ConsistencyToken, Entity, Streams, Variables
 from ksql.types.model import BOOLEAN, STRING, Decimal, Map
@@ -80,6 +80,17 @@ def test_queries_show_what_the_session_has_written_and_seen(
     service.answer = []
     desk.run("A;")
     assert [*sent, service.token] == [Token(), written, seen, None, None]
+
+
+def test_what_another_service_has_given_is_forgotten_once_it_is_refused(
+    desk: Desk, service: FakeService
+) -> None:
+    theirs = Token(home=Home("another", "s")).with_({("s", 0): 4})
+    service.answer = [ConsistencyToken(statement_text="A;", consistency_token=theirs.text())]
+    service.stream = lambda: FakeStream([rows((1, "a"), (2, None))], "pull")
+    desk.run("A;")
+    assert "was given by another service" in desk.fails("SELECT;")
+    assert desk.run("SELECT;").startswith(TABLE)
 
 
 def asked(service: FakeService) -> Token | None:

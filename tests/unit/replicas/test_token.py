@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.replicas.token import TOKEN, BadToken, Token, asked, merged
+from ksql.replicas.token import TOKEN, BadToken, ForeignToken, Home, Token, asked, merged
 
 PLACES = st.dictionaries(
     st.tuples(st.text(max_size=5), st.integers(0, 9)), st.integers(0, 2**63 - 1), max_size=5
@@ -24,9 +25,18 @@ def encoded(json):
     return base64.urlsafe_b64encode(json.encode()).decode()
 
 
-@given(PLACES)
-def test_a_token_comes_back_as_it_was(places):
-    token = Token().with_(places)
+HERE = Home("cluster", "here_")
+NAMES = st.text(max_size=5)
+
+
+@dataclass
+class Giver:
+    home: Home = HERE
+
+
+@given(PLACES, NAMES, NAMES)
+def test_a_token_comes_back_as_it_was(places, cluster, service):
+    token = Token(home=Home(cluster, service)).with_(places)
     assert token.places() == places
     assert Token.of(token.text()) == token
 
@@ -39,18 +49,44 @@ def test_the_highest_offset_of_each_place_counts_whatever_comes_first(one, two):
     assert all(both.places()[place] >= offset for place, offset in one.items())
 
 
-def test_the_form_of_the_first_version():
-    """Clients keep tokens: one that was given once is read for good."""
-    token = Token().with_({("t", 0): 7, ("t", 12): 1, ("s", 3): 0})
-    kept = text({"version": 1, "positions": {"s": {"3": 0}, "t": {"0": 7, "12": 1}}})
-    assert token.text() == kept
-    assert Token.of(kept).of_topic("t") == {("t", 0): 7, ("t", 12): 1}
+SEEN = {("t", 0): 7, ("t", 12): 1, ("s", 3): 0}
+FIRST = "eyJ2ZXJzaW9uIjoxLCJwb3NpdGlvbnMiOnsicyI6eyIzIjowfSwidCI6eyIwIjo3LCIxMiI6MX19fQ=="
+SECOND = (
+    "eyJ2ZXJzaW9uIjoyLCJjbHVzdGVyIjoiY2x1c3RlciIsInNlcnZpY2UiOiJoZXJlXyIsInBvc2l0aW9ucyI6eyJzIjp7"
+    "IjMiOjB9LCJ0Ijp7IjAiOjcsIjEyIjoxfX19"
+)
+
+
+@pytest.mark.parametrize(("kept", "home"), [(FIRST, Home()), (SECOND, HERE)])
+def test_what_was_given_once_is_read_for_good(kept, home):
+    """Clients keep tokens."""
+    assert Token.of(kept) == Token(home=home).with_(SEEN)
+    assert asked({TOKEN: kept}, Giver()) == Token(home=HERE).with_(SEEN)
+
+
+def test_the_form_that_is_given():
+    assert Token(home=HERE).with_(SEEN).text() == SECOND
+
+
+@pytest.mark.parametrize("home", [Home("other", "here_"), Home("cluster", "other_")])
+def test_a_token_of_another_home_is_refused(home):
+    with pytest.raises(ForeignToken) as caught:
+        asked({TOKEN: SECOND}, Giver(home))
+    error = caught.value
+    assert (error.code, error.message) == (
+        40000,
+        "The consistency token was given by another service",
+    )
+    assert 'the service "here_" on the Kafka cluster "cluster"' in error.detail
+    assert f'the service "{home.service}" on the Kafka cluster "{home.cluster}"' in error.detail
+    with pytest.raises(ForeignToken):
+        asked({TOKEN: Token(home=home).text()}, Giver())
 
 
 def test_an_empty_text_names_nothing():
     assert Token.of("") == Token()
-    assert asked({TOKEN: ""}) == Token()
-    assert asked({}) is None
+    assert asked({TOKEN: ""}, Giver()) == Token(home=HERE)
+    assert asked({}, Giver()) is None
 
 
 @pytest.mark.parametrize(
@@ -63,6 +99,11 @@ def test_an_empty_text_names_nothing():
         text({"version": 1}),
         text({"version": 0, "positions": {}}),
         text({"version": 1, "positions": {}, "more": 1}),
+        text({"version": 1, "cluster": "c", "service": "s", "positions": {}}),
+        text({"version": 2, "positions": {}}),
+        text({"version": 2, "cluster": "c", "service": 1, "positions": {}}),
+        text({"version": 2, "cluster": None, "service": "s", "positions": {}}),
+        encoded('{"version": 2, "cluster": "\\ud800", "service": "", "positions": {}}'),
         text({"version": 1, "positions": []}),
         text({"version": 1, "positions": {"t": 1}}),
         text({"version": 1, "positions": {"t": {"a": 1}}}),
@@ -80,11 +121,11 @@ def test_an_empty_text_names_nothing():
 )
 def test_what_is_no_token_is_refused(bad):
     with pytest.raises(BadToken) as caught:
-        asked({TOKEN: bad})
+        asked({TOKEN: bad}, Giver())
     assert caught.value.code == 40000
 
 
 def test_a_token_of_a_later_version_says_so():
     with pytest.raises(BadToken) as caught:
-        Token.of(text({"version": 2, "places": {}}))
-    assert "it has version 2, this server reads up to 1" in caught.value.detail
+        Token.of(text({"version": 3, "places": {}}))
+    assert "it has version 3, this server reads up to 2" in caught.value.detail

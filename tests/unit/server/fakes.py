@@ -14,7 +14,7 @@ from ksql.engine.progress import CommandStatus
 from ksql.query.replicated import Caller
 from ksql.query.results import ResultRow, ResultStream, TextStream
 from ksql.replicas.standing import Standing
-from ksql.replicas.token import Token
+from ksql.replicas.token import Home, Token
 from ksql.statements.answers import Health, RequestFailed, ServerInfo, UnknownField
 from ksql.statements.cluster import ClusterStatus, HostStatus, HostStoreLags
 from ksql.statements.entities import CurrentStatus, Entity
@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # what a fake does not have, its test gives it
 else:
     KsqlService = RowWriter = object
 
+HERE = Home()  # of which tokens without a home are
 COLUMNS = (Column("ID", model.INTEGER, Role.KEY), Column("NAME", model.STRING))
 
 
@@ -134,6 +135,7 @@ class FakeService(KsqlService):
     credentials: str = ""
     other: Server | None = None
     scheme: str = "http"
+    home: Home = HERE
     tls: ssl.SSLContext | None = None
 
     @property

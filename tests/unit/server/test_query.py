@@ -17,7 +17,7 @@ from fastapi.responses import StreamingResponse
 
 from ksql.base.errors import ParseError, ServerError
 from ksql.query.results import ResultRow
-from ksql.replicas.token import TOKEN, Token
+from ksql.replicas.token import TOKEN, Home, Token
 from ksql.statements.answers import RequestFailed
 from ksql.types import model
 from ksql.types.schema import Column, Role
@@ -130,11 +130,18 @@ def test_a_pull_query_about_tokens_ends_with_one(path: str, accept: str, shown: 
 
 
 @pytest.mark.parametrize("path", ["/query-stream", "/query", "/ksql"])
-def test_a_token_that_is_none_is_refused(path: str) -> None:
-    body = {"sql": "SELECT;", "ksql": "SELECT;", "requestProperties": {TOKEN: "x"}}
+@pytest.mark.parametrize(
+    ("token", "says"),
+    [("x", "cannot be read"), (Token(home=Home("c", "other_")).text(), "given by another service")],
+)
+def test_a_token_that_is_none_or_of_another_service_is_refused(
+    path: str, token: str, says: str
+) -> None:
+    body = {"sql": "SELECT;", "ksql": "SELECT;", "requestProperties": {TOKEN: token}}
     service = FakeService(stream=lambda: FakeStream([DATA], "pull"))
     answer = ask(service, "POST", path, json=body)
     assert (answer.status_code, answer.json()["error_code"]) == (400, 40000)
+    assert says in answer.json()["message"]
     assert service.calls == []
 
 
