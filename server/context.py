@@ -218,10 +218,14 @@ class Door:
 
     def closed(self, stream: Closeable) -> None:
         """End a query, in a thread and without waiting: its reader may be gone already."""
+        self.ended(stream)
+        self._close(stream)
+
+    def ended(self, stream: Closeable) -> None:
+        """Forget a query that has been ended."""
         with self._lock:
             for each in (self._running, self._ending_soon, self._cut):
                 each.discard(stream)
-        self._close(stream)
 
     def has_cut(self, stream: Closeable) -> bool:
         """Return whether the query was ended because the server ends."""

@@ -13,6 +13,7 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from ksql.base.errors import KsqlError
 from ksql.query.results import (
     ResultRow,
     ResultStream,
@@ -65,6 +66,52 @@ def whole_response(
     form = form_of(whole)
     body = form.header() + form.rows(whole.rows) + form.footer(whole.final_message)
     whole.sent(len(body))
+    return _in_one_piece(body, media_type, scope)
+
+
+async def brief_response(
+    door: Door,
+    stream: ResultStream,
+    form_of: Callable[[ResultStream], Form],
+    media_type: str,
+    scope: Scope,
+) -> Response:
+    """Return the few rows of a query in one piece, waited for in one step of one thread.
+
+    Raises: what the query and the form raise, and ShuttingDown.
+    """
+    door.opened(stream, ends_soon=True)
+    try:
+        form = form_of(stream)
+        body = await door.wait(lambda: _taken(stream, form))
+        if door.has_cut(stream):
+            raise ShuttingDown
+    except BaseException:
+        door.closed(stream)
+        raise
+    door.ended(stream)
+    scope.setdefault("state", {})["query_id"] = stream.query_id
+    counter(stream)(len(body))
+    return _in_one_piece(body, media_type, scope)
+
+
+def _taken(stream: ResultStream, form: Form) -> bytes:
+    """Read a query to its end, and end it; an error behind its rows comes last."""
+    try:
+        rows = form.rows([row for batch in stream.batches() for row in batch])
+        try:
+            told = form.consistency(copies_form(freshness_of(stream))) if is_dated(stream) else b""
+            if (made := token_of(stream)) is not None:
+                told += form.token(made().text())
+        except KsqlError as error:
+            told = form.error(streamed_body(error))
+        return form.header() + rows + told + form.footer(stream.final_message)
+    finally:
+        stream.close()
+
+
+def _in_one_piece(body: bytes, media_type: str, scope: Scope) -> Response:
+    """Return an answer that is there already; over HTTP/2 it has a frame for each line."""
     if scope.get("http_version") == "2" and media_type == DELIMITED:
         return StreamingResponse(_line_by_line(_pieces(body)), media_type=media_type)
     return Response(body, media_type=media_type)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.base.config import Settings
 from ksql.base.errors import TooManyRequests
 from ksql.base.rate import PerHour, PerSecond
-from ksql.query.results import freshness_of, is_dated, is_quick, token_of
+from ksql.query.results import freshness_of, is_brief, is_dated, is_quick, token_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,6 +91,7 @@ class LimitedStream:
         self.kind: Literal["pull", "push"] = stream.kind
         self.columns: tuple[Column, ...] = stream.columns
         self.quick = is_quick(stream)
+        self.brief = is_brief(stream)
         self._bandwidth = bandwidth
         self._on_end = on_end
         self._ended = threading.Lock()  # held from the end on

@@ -87,6 +87,7 @@ class Lookup:
             answer=self.answer,
             rows=rows,
             quick=self.table.source.window is None,
+            brief=self.table.source.window is None,
         )
 
 

@@ -68,6 +68,7 @@ class PullQuery:
     token: Callable[[], Token] | None = None
     completed: str | None = None
     quick: bool = False
+    brief: bool = False
     kind: Literal["pull", "push"] = "pull"
     final_message: str | None = None
     _closed: bool = field(default=False)

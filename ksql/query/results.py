@@ -101,3 +101,8 @@ def is_counted(stream: ResultStream) -> TypeGuard[Counted]:
 def is_quick(stream: ResultStream | TextStream) -> TypeGuard[ResultStream]:
     """Return whether its rows are few and there at once, so that who starts it may take them."""
     return bool(getattr(stream, "quick", False))
+
+
+def is_brief(stream: ResultStream | TextStream) -> TypeGuard[ResultStream]:
+    """Return whether its rows are few and need not be sent as they come, but may be waited for."""
+    return bool(getattr(stream, "brief", False))

@@ -25,7 +25,7 @@ _LONGEST_PAUSE_S: Final = 1.0
 
 
 class NotWritten(Exception):
-    """Changes are certainly not in the log, since another writer came between; ``why`` is the reason."""
+    """Changes are certainly not in the log: another writer came between, as ``why`` says."""
 
     def __init__(self, why: KsqlError) -> None:
         super().__init__(why.text())

@@ -14,12 +14,18 @@ from pydantic import Field
 
 from ksql.base.errors import KsqlError
 from ksql.query.replicated import Caller
-from ksql.query.results import ResultStream
+from ksql.query.results import ResultStream, is_brief
 from ksql.replicas import token
 from server.api import answers, errors, takes
 from server.asked import TheDoor, asked, body_of, door_of
 from server.rows import FORMS_OF_QUERY, FORMS_OF_QUERY_STREAM, Form, StreamedRows, Writer
-from server.streaming import PLAIN, rows_response, text_response, whole_response
+from server.streaming import (
+    PLAIN,
+    brief_response,
+    rows_response,
+    text_response,
+    whole_response,
+)
 from server.whole import Whole
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF, Body, KsqlRequest, Texts
 
@@ -125,6 +131,8 @@ async def _answer(
         return whole_response(stream, made, kind, request.scope)
     if stream.kind == "print":
         return text_response(door, stream)
+    if is_brief(stream):
+        return await brief_response(door, stream, made, kind, request.scope)
     return await rows_response(door, stream, made, kind, request.is_disconnected)
 
 

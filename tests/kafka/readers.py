@@ -1,20 +1,23 @@
 """Clients that read one key after another at a steady rate, each from one server until that fails.
 
 ``python -m tests.kafka.readers``: the task as JSON on standard input; ends when that is closed and
-prints what each client has seen.
+prints what each client has seen. All of them are one process with a connection each that is kept:
+what they take of a small machine is missing to the servers.
 """
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import json
+import resource
+import statistics
 import sys
-import threading
 import time
 from typing import Any
 from urllib.parse import urlsplit
 
 INFO = "request.ksql.query.pull.consistency.info"
+_PATIENCE_S = 30.0
 
 
 class Client:
@@ -27,36 +30,45 @@ class Client:
         self.urls = task["urls"]
         self.at = number % len(self.urls)
         self.sql, self.keys = task["sql"], task["keys"]
+        self.first_s = number / task["per_second"]
         self.pause_s = task["clients"] / task["per_second"]
-        self.asked, self.failures = 0, [""] * 0
+        self.failures = [""] * 0
+        self.latencies_ms = [0.0] * 0
         self.copies: dict[str, int] = {}
-        self.slowest_ms = 0.0
-        self._connection: http.client.HTTPConnection | None = None
+        self._open: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    def run(self, ended: threading.Event) -> None:
-        due = time.monotonic()
+    async def run(self, ended: asyncio.Event) -> None:
+        due = time.monotonic() + self.first_s
         while not ended.is_set():
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
             began = time.monotonic()
             try:
-                self._ask(self.keys[self.asked % len(self.keys)])
-            except (OSError, ValueError, http.client.HTTPException) as problem:
+                key = self.keys[len(self.latencies_ms) % len(self.keys)]
+                await asyncio.wait_for(self._ask(key), _PATIENCE_S)
+            except (OSError, ValueError, EOFError, TimeoutError) as problem:
                 self.failures.append(f"{self.urls[self.at]}: {type(problem).__name__} {problem}")
-                self._connection = None
+                self.close()
                 self.at = (self.at + 1) % len(self.urls)
-            self.slowest_ms = max(self.slowest_ms, (time.monotonic() - began) * 1000)
-            self.asked += 1
+            self.latencies_ms.append((time.monotonic() - began) * 1000)
             due += self.pause_s
-            time.sleep(max(0.0, due - time.monotonic()))
+        self.close()
 
-    def _ask(self, key: str) -> None:
-        if self._connection is None:
-            place = urlsplit(self.urls[self.at]).netloc
-            self._connection = http.client.HTTPConnection(place, timeout=30)
-        body = {"sql": self.sql.format(key=key), "requestProperties": {INFO: "true"}}
-        self._connection.request("POST", "/query-stream", json.dumps(body))
-        response = self._connection.getresponse()
-        text = response.read().decode()
-        if response.status != 200:
+    def close(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+        self._open = None
+
+    async def _ask(self, key: str) -> None:
+        place = urlsplit(self.urls[self.at])
+        if self._open is None:
+            self._open = await asyncio.open_connection(place.hostname, place.port)
+        reader, writer = self._open
+        asked = {"sql": self.sql.format(key=key), "requestProperties": {INFO: "true"}}
+        body = json.dumps(asked).encode()
+        head = f"POST /query-stream HTTP/1.1\r\nHost: {place.netloc}\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        status, text = await _answer(reader)
+        if status != 200:
             raise ValueError(text)
         _header, row, info = map(json.loads, text.splitlines())
         if row[0] != key:
@@ -65,30 +77,54 @@ class Client:
             kind = f"{copy['role']} {copy['state']} {'?' if copy['offsetLag'] is None else 'known'}"
             self.copies[kind] = self.copies.get(kind, 0) + 1
 
+    def told(self) -> dict[str, Any]:
+        return {
+            "asked": len(self.latencies_ms),
+            "failures": self.failures,
+            "copies": self.copies,
+            "slowest_ms": round(max(self.latencies_ms, default=0.0), 1),
+        }
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, str]:
+    """Status and text of an answer that has a length or comes in chunks."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    lines = head.split("\r\n")
+    status = int(lines[0].split()[1])
+    fields = dict(line.split(": ", 1) for line in lines[1:] if line)
+    if "content-length" in fields:
+        return status, (await reader.readexactly(int(fields["content-length"]))).decode()
+    body = b""
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        body += (await reader.readexactly(size + 2))[:-2]
+    await reader.readexactly(2)
+    return status, body.decode()
+
+
+async def read_all(task: dict[str, Any]) -> dict[str, Any]:
+    """Run all clients until standard input is closed; what they have seen."""
+    clients = [Client(number, task) for number in range(task["clients"])]
+    ended = asyncio.Event()
+    began = time.monotonic()
+    running = [asyncio.ensure_future(each.run(ended)) for each in clients]
+    await asyncio.to_thread(sys.stdin.read)
+    seconds = time.monotonic() - began
+    asked = sum(len(each.latencies_ms) for each in clients)
+    ended.set()
+    await asyncio.gather(*running)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cuts = statistics.quantiles([ms for each in clients for ms in each.latencies_ms], n=100)
+    return {
+        "per_second": round(asked / seconds),
+        "p50_ms": round(cuts[49], 1),
+        "p99_ms": round(cuts[98], 1),
+        "cores": round((used.ru_utime + used.ru_stime) / seconds, 2),
+        "clients": [each.told() for each in clients],
+    }
+
 
 def main() -> None:
-    task = json.loads(sys.stdin.readline())
-    clients = [Client(number, task) for number in range(task["clients"])]
-    ended = threading.Event()
-    threads = [threading.Thread(target=each.run, args=(ended,)) for each in clients]
-    began = time.monotonic()
-    for thread in threads:
-        thread.start()
-    sys.stdin.read()
-    ended.set()
-    for thread in threads:
-        thread.join()
-    seconds = time.monotonic() - began
-    found = [
-        {
-            "asked": each.asked,
-            "failures": each.failures,
-            "copies": each.copies,
-            "slowest_ms": round(each.slowest_ms, 1),
-        }
-        for each in clients
-    ]
-    json.dump({"seconds": seconds, "clients": found}, sys.stdout)
+    json.dump(asyncio.run(read_all(json.loads(sys.stdin.readline()))), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
-import asyncio
 import base64
-import itertools
 import json
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
-from fastapi.responses import StreamingResponse
 
 from ksql.base.errors import ParseError, ServerError
 from ksql.query.results import ResultRow
@@ -21,10 +17,6 @@ from ksql.replicas.token import TOKEN, Home, Token
 from ksql.statements.answers import RequestFailed
 from ksql.types import model
 from ksql.types.schema import Column, Role
-from server.rows import Delimited
-from server.stalls import Stalls
-from server.streaming import whole_response
-from server.whole import Whole
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
 from tests.unit.server.web import ask, serving
@@ -368,95 +360,3 @@ def test_the_end_of_the_server_ends_the_queries_with_a_word() -> None:
         assert [next(text) for _ in range(3)][1] == '[1,"a"]'
         app.state.door.shut()
         assert json.loads(list(text)[-1])["error_code"] == 50303
-
-
-# --- queries that have ended when they have begun
-
-
-@dataclass(eq=False)
-class QuickStream(FakeStream):
-    """A look-up; says in which threads it was used."""
-
-    quick: bool = True
-    threads: set[str] = field(default_factory=set)
-    sizes: list[int] = field(default_factory=list)
-
-    def batches(self) -> Iterator[list[ResultRow]]:
-        self.threads.add(threading.current_thread().name.rstrip("_0123456789"))
-        yield from super().batches()
-
-    def close(self) -> None:
-        self.threads.add(threading.current_thread().name.rstrip("_0123456789"))
-        super().close()
-
-    def sent(self, size_bytes: int) -> None:
-        self.sizes.append(size_bytes)
-
-
-@pytest.mark.parametrize("accept", [DELIMITED, JSON, V1_JSON, V1_PROTOBUF])
-@pytest.mark.parametrize("path", ["/query-stream", "/query"])
-def test_a_quick_query_is_answered_in_one_piece(accept: str, path: str) -> None:
-    given = [DATA, rows((3, "c"))]
-    quick = QuickStream(given, "pull", ends_with="Limit Reached")
-    slow = FakeStream(given, "pull", ends_with="Limit Reached")
-    answer, expected = query(quick, accept, path), query(slow, accept, path)
-    assert (answer.content, answer.status_code) == (expected.content, 200)
-    assert answer.headers["content-type"] == expected.headers["content-type"]
-    assert answer.headers["content-length"] == str(len(answer.content))
-    assert (quick.threads, quick.sizes) == ({"statement"}, [len(answer.content)])
-
-
-def test_a_quick_query_that_fails_is_closed() -> None:
-    stream = QuickStream([ServerError("gone")], "pull")
-    answer = query(stream)
-    assert (answer.status_code, answer.json()["message"]) == (500, "gone")
-
-
-def test_a_query_that_waits_for_nothing_takes_no_other_thread() -> None:
-    given = [DATA, rows((3, "c"))]
-    ready = QuickStream(given, "pull")
-    here = threading.current_thread().name.rstrip("_0123456789")
-    answer = ask(FakeService(ready_stream=ready), "POST", "/query-stream", json={"sql": "SELECT;"})
-    assert answer.content == query(FakeStream(given, "pull")).content
-    assert (ready.threads, ready.sizes) == ({here}, [len(answer.content)])
-
-
-def test_while_the_disk_is_slow_threads_do_the_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
-    times, blocks = itertools.count(0, 0.2), itertools.count()  # each look-up takes so long
-    stalls = Stalls(lambda: next(times), lambda: next(blocks))
-    monkeypatch.setattr("server.context.Stalls", lambda: stalls)
-    ready, later = QuickStream([DATA], "pull"), QuickStream([DATA], "pull")
-    service = FakeService(ready_stream=ready, stream=lambda: later)
-    here = threading.current_thread().name.rstrip("_0123456789")
-    for _ in range(2):
-        answer = ask(service, "POST", "/query-stream", json={"sql": "SELECT;"})
-        assert answer.content == query(FakeStream([DATA], "pull")).content
-    assert (ready.threads, later.threads) == ({here}, {"statement"})
-
-
-def test_what_is_not_quick_after_all_is_read_in_threads() -> None:
-    ready = QuickStream([DATA], "pull", quick=False)
-    answer = ask(FakeService(ready_stream=ready), "POST", "/query-stream", json={"sql": "SELECT;"})
-    assert ready.ended.wait(5)
-    assert answer.content == query(FakeStream([DATA], "pull")).content
-    assert ready.threads == {"stream"}
-
-
-def test_a_query_that_fails_before_any_thread_is_refused_as_ever() -> None:
-    refused = RequestFailed(ParseError("no such thing"), "SELECT;")
-    for service in (FakeService(ready_stream=refused), FakeService(stream=refused)):
-        answer = ask(service, "POST", "/query", json={"ksql": "SELECT;"})
-        assert (answer.status_code, answer.json()["message"]) == (400, "no such thing")
-
-
-def test_over_http_2_each_line_of_a_quick_query_is_a_frame() -> None:
-    whole = Whole.of(QuickStream([DATA], "pull"))
-
-    async def pieces() -> list[bytes]:
-        answer = whole_response(whole, Delimited, DELIMITED, {"http_version": "2"})
-        assert isinstance(answer, StreamingResponse)
-        return [bytes(piece) async for piece in answer.body_iterator]
-
-    found = asyncio.run(pieces())
-    assert [json.loads(piece) for piece in found[1:]] == [[1, "a"], [2, None]]
-    assert all(piece.count(b"\n") == 1 for piece in found)
