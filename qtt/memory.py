@@ -11,7 +11,7 @@ from ksql.base.config import Settings
 from ksql.base.ids import Offset
 from ksql.local.feed import MemoryExtents, MemoryFeed
 from ksql.query.keeping import keeping
-from ksql.replicas.token import Token
+from ksql.replicas.token import Home, Token
 from ksql.statements import execute as requests
 from ksql.stores.memory import MemoryStore
 from ksql.stores.retained import Retained
@@ -100,6 +100,7 @@ class MemoryService:
 
     standing_by = False
     terminated = False
+    home = Home("memory", "default_")
     host = "localhost:8088"
 
     def __init__(

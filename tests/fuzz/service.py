@@ -18,6 +18,7 @@ from ksql.cluster.members import Alone
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.local.feed import MemoryExtents
 from ksql.replicas.holdings import Holdings
+from ksql.replicas.token import Home
 from ksql.statements import execute
 from ksql.statements.answers import Health, RequestFailed, ServerInfo
 from ksql.statements.inserts import RowWriter
@@ -46,6 +47,7 @@ class MemoryService:
 
     standing_by = False
     terminated = False
+    home = Home("memory", "default_")
 
     def __init__(self, script):
         self.world = World(script, registry=MemoryRegistry())

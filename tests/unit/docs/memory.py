@@ -7,6 +7,7 @@ import itertools
 from ksql.base.config import Settings, check
 from ksql.base.errors import KsqlError
 from ksql.formats.schema_registry import MemoryRegistry
+from ksql.replicas.token import Home
 from ksql.statements.answers import ServerInfo
 from ksql.statements.execute import session
 from ksql.statements.inserts import RowWriter
@@ -65,6 +66,7 @@ class MemoryService:
 
     standing_by = False
     terminated = False
+    home = Home("memory", "default_")
 
     def __init__(self):
         self.world = world = Clocked(MemoryRegistry())
