@@ -1,10 +1,12 @@
-"""Expressions by themselves, as the WHERE of a statement."""
+"""Expressions and types by themselves, as parts of a statement."""
 
 from __future__ import annotations
 
+from ksql.syntax.ast import CreateType
 from ksql.syntax.expr import Expr
 from ksql.syntax.machine import grammar
-from ksql.syntax.parser import RawStatement, parse_one
+from ksql.syntax.parser import RawStatement, parse, parse_one
+from ksql.types.model import SqlType
 
 
 def parse_expression(text: str) -> Expr:
@@ -17,3 +19,13 @@ def parse_expression(text: str) -> Expr:
     found = parse_one(RawStatement(text, words[0].span, words)).statement.where
     assert found is not None
     return found
+
+
+def parse_type(text: str) -> SqlType:
+    """Return the type.
+
+    Raises: ParseError if the text is anything else or names an unknown type.
+    """
+    (found,) = parse(f"CREATE TYPE T AS {text};")
+    assert isinstance(found.statement, CreateType)
+    return found.statement.type

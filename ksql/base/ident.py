@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 _BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z|(?![0-9]+(E[0-9]+)?\Z)[0-9][A-Z0-9_@]+\Z")
 
-# Keywords that cannot be used as a bare identifier (reference: statements, section 1).
 _RESERVED = """
     SELECT FROM WHERE WITHIN WINDOW GROUP BY HAVING LIMIT AS ALL DISTINCT AT OR AND IN NOT EXISTS
     BETWEEN LIKE IS NULL TRUE FALSE MILLISECOND YEARS MONTHS DAYS HOURS MINUTES SECONDS MILLISECONDS

@@ -6,7 +6,6 @@ from typing import NewType
 
 QueryId = NewType("QueryId", str)
 Offset = NewType("Offset", int)
-Partition = NewType("Partition", int)
 Millis = NewType("Millis", int)
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ksql.base.records import Row
     from ksql.formats.kind import Part
     from ksql.formats.serde import Serde
-    from ksql.types.schema import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,3 @@ class Written:
     def kind(self, data: bytes) -> FormatName:
         """The format of a record."""
         return FORMAT_OF[self._registry.by_id(frame_id(data)).kind]
-
-
-def named(columns: tuple[Column, ...], row: Row) -> dict[str, object]:
-    """A row as an object."""
-    return dict(zip((column.name for column in columns), row, strict=True))

@@ -101,24 +101,6 @@ class PullQuery:
         self.on_close()
 
 
-def bind_pull(
-    query: ast.Query,
-    catalog: Catalog,
-    functions: Functions,
-    settings: Settings,
-    tables: Tables,
-    query_id: str,
-    registry: Registry | None = None,
-) -> PullQuery:
-    """Check and bind a pull query over tables.
-
-    Raises: StatementError for clauses that pull queries do not have, for tables that no query
-    writes; RegistryMissing for formats that need a schema registry.
-    """
-    bound = bound_pull(query, catalog, functions, settings)
-    return bound.opened(functions, settings, tables, query_id, registry)
-
-
 @dataclass(frozen=True, kw_only=True)
 class BoundPull:
     """A pull query that was checked and bound; ``access`` is None for a scan and for joins."""
@@ -174,7 +156,8 @@ def bound_pull(
 ) -> BoundPull:
     """Check and bind a pull query over tables.
 
-    Raises: StatementError, as ``bind_pull``.
+    Raises: StatementError for clauses that pull queries do not have, for tables that no query
+    writes.
     """
     check_clauses(query, catalog, settings, functions)
     relation = bind_relation(query.source, catalog, functions, frozenset())

@@ -20,7 +20,6 @@ from ksql.stores.base import Stored, StoredRow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-VERSION: Final = 1
 HEAD: Final = 0
 ROWS: Final = 1
 END: Final = 2

@@ -345,8 +345,7 @@ class RunningQuery:
             query = self._query
             if self._held or (self._next_try is None and query is not None and self._does(query)):
                 return Status(State.RUNNING, failures)
-            wait = max(0.0, (self._next_try or 0.0) - time.monotonic())
-            return Status(State.ERROR, failures or self._current_failure(), int(wait * 1000))
+            return Status(State.ERROR, failures or self._current_failure())
 
     def _does(self, query: StreamingQuery) -> bool:
         return query.isActive or self._asked_to_end  # then it returns at once

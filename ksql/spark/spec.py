@@ -124,7 +124,6 @@ class Status:
 
     state: State
     failures: tuple[Failure, ...] = ()
-    retry_in_ms: int | None = None
 
     @property
     def last_error(self) -> str | None:

@@ -36,7 +36,7 @@ words(
     "connector_scope",
     "from_beginning",
 )
-only("statement_text", "type_text", "subject")
+only("statement_text", "subject")
 listed("configuration", "columns", "names")
 
 value(lambda: ("KEY", None), "key_mark")

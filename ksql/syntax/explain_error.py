@@ -37,7 +37,7 @@ _MANY = frozenset(("NAME", "QUOTED"))
 @cache
 def leading_words() -> frozenset[str]:
     """The words that a statement may start with, those of test files alone left out."""
-    start = Machine("statement_text", (), WordContext())
+    start = Machine((), WordContext())
     accepted = start.accepted()
     words = (word for word, terminal in start.lexer.keywords.items() if terminal in accepted)
     return frozenset(words) - _OF_TESTS

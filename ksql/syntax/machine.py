@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from ksql.syntax.build import Callback
     from ksql.syntax.lexer import Word, WordContext
 
-BUILDER_MODULES = (build_leaves, build_expr, build_query, build_statement)
+_BUILDER_MODULES = (build_leaves, build_expr, build_query, build_statement)
 """The modules that fill `BUILDERS` when they are imported."""
 
 FILES = ("ksql", "query", "expr", "tokens")
-STARTS = ("statement_text", "type_text")
+START = "statement_text"
 
 
 class Unexpected(Exception):
@@ -80,8 +80,8 @@ class Grammar:
 
     actions: Actions
     gotos: Gotos
-    ends: dict[str, tuple[int, int]]
-    """For each start rule the first state and the last."""
+    first: int
+    last: int
     lexer: Lexer
 
 
@@ -94,13 +94,12 @@ def grammar() -> Grammar:
         text,
         parser="lalr",
         lexer=_NoLexer,
-        start=list(STARTS),
+        start=START,
         transformer=BUILDERS,
         keep_all_tokens=True,
         maybe_placeholders=True,
     )
-    confs = {start: lark.parse_interactive(start=start).parser_state.parse_conf for start in STARTS}
-    conf = confs[STARTS[0]]
+    conf = lark.parse_interactive().parser_state.parse_conf
     reductions = {rule: _reduction(rule, build) for rule, build in _callbacks(conf)}
     actions: Actions = {}
     gotos: Gotos = {}
@@ -111,8 +110,8 @@ def grammar() -> Grammar:
                 gotos[state][intern(str(name))] = target
             else:
                 actions[state][intern(str(name))] = target if kind is Shift else reductions[target]
-    ends = {start: (conf.start_state, conf.end_state) for start, conf in confs.items()}
-    return Grammar(actions, gotos, ends, Lexer(lark.terminals, lark.ignore_tokens))
+    lexer = Lexer(lark.terminals, lark.ignore_tokens)
+    return Grammar(actions, gotos, conf.start_state, conf.end_state, lexer)
 
 
 def _callbacks(conf: ParseConf[int]) -> Iterable[tuple[Rule, Callback]]:
@@ -127,21 +126,20 @@ def _reduction(rule: Rule, build: Callback) -> Reduction:
 
 
 class Machine:
-    """One parse: takes words from left to right and gives the value of the start rule.
+    """One parse: takes words from left to right and gives the tree of a statement.
 
     This is the usual loop of an LR parser over Lark's tables, written out here because it has to
     list, word by word, the words that may follow.
     """
 
-    def __init__(self, start: str, words: Sequence[Word], context: WordContext) -> None:
+    def __init__(self, words: Sequence[Word], context: WordContext) -> None:
         self.lexer = grammar().lexer
         self.words = words
-        self._start = start
         self._context = context
         self._actions = grammar().actions
         self._gotos = grammar().gotos
-        first, self._last = grammar().ends[start]
-        self._states = [first]
+        self._last = grammar().last
+        self._states = [grammar().first]
         self._values: list[Any] = []
 
     def reach(self, words: Sequence[Word]) -> int:
@@ -150,7 +148,7 @@ class Machine:
         Raises: ParseError from the builders.
         """
         try:
-            Machine(self._start, words, self._context).run()
+            Machine(words, self._context).run()
         except Unexpected as error:
             return error.at
         return len(words) + 1

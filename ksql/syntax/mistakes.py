@@ -72,7 +72,7 @@ def place(example: str, context: int) -> Place:
     """
     words = grammar().lexer.words(example)
     try:
-        Machine("statement_text", words, WordContext()).run()
+        Machine(words, WordContext()).run()
     except Unexpected as error:
         key = _key(words, error.at)
         is_any = len(key) == 1 and _is_free(words, error.at)

@@ -89,7 +89,7 @@ def parse_one(
     context = WordContext(types or {}, variables)
     try:
         explain_error.check_start(raw.words, test_statements=test_statements)
-        statement = cast("ast.Statement", _run("statement_text", raw.words, context))
+        statement = cast("ast.Statement", _run(raw.words, context))
         if isinstance(statement, _TEST_ONLY) and not test_statements:
             raise explain_error.not_in_tests(raw.words[1])
     except ParseError as error:
@@ -126,22 +126,14 @@ def parse(
     ]
 
 
-def parse_type(text: str, types: Mapping[str, SqlType] | None = None) -> SqlType:
-    """Parses a type that stands alone.
-
-    Raises: ParseError if the text is anything else or names an unknown type.
-    """
-    return cast("SqlType", _run("type_text", grammar().lexer.words(text), WordContext(types or {})))
-
-
 def _raw(text: str, words: list[Word]) -> RawStatement:
     span = join(words[0].span, words[-1].span)
     return RawStatement(text[span.start : span.end], span, tuple(words))
 
 
-def _run(start: str, words: Sequence[Word], context: WordContext) -> object:
+def _run(words: Sequence[Word], context: WordContext) -> object:
     try:
-        tree = Machine(start, words, context).run()
+        tree = Machine(words, context).run()
     except Unexpected as error:
         raise explain_error.unexpected(error.machine, error.at) from None
     if len(words) > MAX_NESTING:

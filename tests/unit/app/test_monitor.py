@@ -38,7 +38,7 @@ FAILURES = (Failure(1, "first"), Failure(2, "last"))
         (Status(State.RUNNING, FAILURES), ""),
         (Status(State.STOPPED, FAILURES), ""),
         (Status(State.ERROR), ""),  # not started yet
-        (Status(State.ERROR, FAILURES, 100), "last"),
+        (Status(State.ERROR, FAILURES), "last"),
     ],
 )
 def test_a_query_in_error_has_failed(status, failure):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ksql.functions.registry import BUILTINS
-from ksql.query.pull import bind_pull
+from ksql.query.pull import bound_pull
 from ksql.stores.memory import MemoryStore
 from tests.unit.world import World
 
@@ -42,6 +42,13 @@ class Stores:
         store.put((r.key, r.value, r.timestamp) for r in records)
         store.commit(len(records))
         return {0: store}
+
+
+def bind_pull(query, catalog, functions, settings, tables, query_id):
+    """A pull query that is open."""
+    return bound_pull(query, catalog, functions, settings).opened(
+        functions, settings, tables, query_id
+    )
 
 
 def world():

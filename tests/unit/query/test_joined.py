@@ -4,9 +4,8 @@ import pytest
 
 from ksql.base.errors import KsqlError
 from ksql.functions.registry import BUILTINS
-from ksql.query.pull import bind_pull
 from ksql.query.where import MORE
-from tests.unit.query.pulls import Stores, answer, bound
+from tests.unit.query.pulls import Stores, answer, bind_pull, bound
 from tests.unit.world import World
 
 SETUP = """

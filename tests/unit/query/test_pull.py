@@ -7,11 +7,11 @@ from ksql.base.errors import KsqlError
 from ksql.functions.registry import BUILTINS
 from ksql.query.access import key_lookups
 from ksql.query.clauses import check_stream
-from ksql.query.pull import TableNotReady, bind_pull
+from ksql.query.pull import TableNotReady
 from ksql.query.where import MORE
 from ksql.types.model import BIGINT, STRING
 from ksql.types.schema import Column, Role
-from tests.unit.query.pulls import WORLD, Stores, answer, bound
+from tests.unit.query.pulls import WORLD, Stores, answer, bind_pull, bound
 from tests.unit.world import World
 
 

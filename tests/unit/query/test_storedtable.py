@@ -7,11 +7,11 @@ import pytest
 from ksql.dataflow.murmur2 import partitions_of
 from ksql.functions.registry import BUILTINS
 from ksql.query.access import ByKey, Windows
-from ksql.query.pull import bind_pull
 from ksql.query.storedtable import StoredTable
 from ksql.stores.memory import MemoryStore
 from ksql.types.windowed import WindowedKeys
 from tests.unit.engine.earlier import earlier
+from tests.unit.query.pulls import bind_pull
 from tests.unit.world import World
 
 PARTITIONS = 4

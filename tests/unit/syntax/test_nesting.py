@@ -4,10 +4,10 @@ import pytest
 
 from ksql.base.errors import KsqlError
 from ksql.syntax.nesting import MAX_NESTING, TooDeep
-from ksql.syntax.parser import parse, parse_type
+from ksql.syntax.parser import parse
 from ksql.syntax.printer import expression
 from ksql.syntax.walk import transform, walk
-from tests.parsing import parse_expression
+from tests.parsing import parse_expression, parse_type
 
 DEEP = 2_000
 BOMBS = {

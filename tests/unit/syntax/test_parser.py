@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from ksql.base.errors import KsqlError, ParseError, Span
 from ksql.base.ident import RESERVED
 from ksql.syntax import ast, expr
-from ksql.syntax.parser import parse, parse_one, parse_type, split
+from ksql.syntax.parser import parse, parse_one, split
 from ksql.types import model
-from tests.parsing import parse_expression
+from tests.parsing import parse_expression, parse_type
 
 NON_RESERVED = [
     "SHOW",

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from ksql.syntax.parser import parse, parse_type
+from ksql.syntax.parser import parse
 from ksql.syntax.printer import expression, query, statement
 from ksql.types.text import type_text
 from tests.examples import examples
-from tests.parsing import parse_expression
+from tests.parsing import parse_expression, parse_type
 from tests.unit.syntax.strategies import expressions, queries, statements, types
 
 FEW = settings(
