@@ -82,19 +82,7 @@ class Compiled(Generic[Out]):
             CompiledStage(cut, number, plan, code, keep_old=self._exit.filtered)
             for number in range(self.stages)
         ]
-        self._joined: Joined | Paired | None = None
-        self._aggregated: Aggregated | None = None
-        if isinstance(finish, Encoder) and cut.stages:
-            last = self._operators[-1]
-            match last.processor:
-                case StreamJoinProcessor() as streams:
-                    self._joined = paired(cut, streams, plan.sink, finish, code, laned=self.laned)
-                case JoinProcessor() as table if not self.laned:
-                    self._joined = joined(cut, table, plan.sink, finish, code)
-                case _ if not self.laned:
-                    self._aggregated = aggregated(cut, last, plan.sink, finish, code)
-                case _:
-                    pass
+        self._fast = self._fast_step(cut, finish, code) if isinstance(finish, Encoder) else None
         first = self._operators[0] if self._operators else None
         self._combine = None if first is None else first.combine(self._arms[0])
         self._panes = None if first is None else first.panes(self._arms[0])
@@ -148,9 +136,8 @@ class Compiled(Generic[Out]):
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
         """The last stage."""
-        fast = self._joined or self._aggregated
-        if fast is not None:
-            made: Any = fast.records(self._in_order(self.stages - 1, records), store, log)
+        if self._fast is not None:
+            made: Any = self._fast.records(self._in_order(self.stages - 1, records), store, log)
             if made is not None:
                 return made  # type: ignore[no-any-return] # what an Encoder makes
         return self._last_stepwise(records, store, log)
@@ -176,6 +163,21 @@ class Compiled(Generic[Out]):
             records = [record for record in records if stage_of[record.port] == stage]
         # a partial state stands for many records, in no order
         return records if self._operators[stage].combined else in_order(records)
+
+    def _fast_step(
+        self, cut: Layout, finish: Encoder, code: Code
+    ) -> Joined | Paired | Aggregated | None:
+        """Return the last stage and the encoder as one generated function, where there is one."""
+        if not cut.stages:
+            return None
+        last, sink = self._operators[-1], self.plan.sink
+        match last.processor:
+            case StreamJoinProcessor() as streams:
+                return paired(cut, streams, sink, finish, code, laned=self.laned)
+            case JoinProcessor() as table if not self.laned:
+                return joined(cut, table, sink, finish, code)
+            case _:
+                return None if self.laned else aggregated(cut, last, sink, finish, code)
 
     def _keyed(self, arm: Arm, cut: Layout, code: Code) -> KeyedArm:
         lanes = self.plan.lanes

@@ -14,7 +14,7 @@ from tests.unit.processors.support import Log
 
 def stepwise(program):
     plain = copy(program)
-    plain._joined = None
+    plain._fast = None
     return plain
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from copy import copy
 
 import pytest
 
@@ -18,6 +17,7 @@ from ksql.processors.base import Record
 from ksql.processors.keys import pack
 from ksql.spark.pages import PagedStore
 from tests.examples import examples
+from tests.unit.dataflow.roads import stepwise
 from tests.unit.dataflow.test_keying import batch
 from tests.unit.processors.support import Log
 from tests.unit.spark.test_pages import DictBackend
@@ -64,12 +64,6 @@ def plan(request):
 @pytest.fixture(scope="module", params=["0", "1000000"], ids=["every", "coalesced"])
 def program(request, plan):
     return made(plan, **{"cache.max.bytes.buffering": request.param})
-
-
-def stepwise(program):
-    plain = copy(program)
-    plain._aggregated = None
-    return plain
 
 
 def some(chance):
@@ -133,7 +127,7 @@ class Run:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_results_log_and_state(program, seed):
-    assert program._aggregated is not None
+    assert program._fast is not None
     chance = random.Random(seed)
     for _ in range(examples(30)):
         fast, slow = Run(program), Run(stepwise(program))
@@ -150,7 +144,7 @@ def test_the_same_results_log_and_state(program, seed):
 
 @pytest.mark.parametrize("query", OTHERS)
 def test_other_plans_go_step_by_step(query):
-    assert made(query, **{"cache.max.bytes.buffering": "0"})._aggregated is None
+    assert made(query, **{"cache.max.bytes.buffering": "0"})._fast is None
 
 
 def test_ordinary_records_take_the_loop(program, monkeypatch):

@@ -78,7 +78,7 @@ def some(chance, topic, size):
 @pytest.mark.parametrize("query", PLANS)
 def test_both_roads_agree(query):
     program = made(query)
-    assert program._joined is not None
+    assert program._fast is not None
     chance, other = random.Random(query), stepwise(program)
     for _ in range(examples(40)):
         stores = MemoryStore(), MemoryStore()
@@ -101,7 +101,7 @@ def test_ordinary_records_take_one_loop(monkeypatch):
 
 @pytest.mark.parametrize("query", [*OTHERS, TIMED])
 def test_other_plans_go_step_by_step(query):
-    assert made(query)._joined is None
+    assert made(query)._fast is None
 
 
 def test_what_cannot_be_written_is_refused_as_on_the_other_road(monkeypatch):

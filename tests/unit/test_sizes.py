@@ -1,0 +1,34 @@
+"""No module is longer than 500 lines, no function longer than 60."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PLACES = ("ksql", "server", "qtt", "migrations", "docs/hooks")
+MODULE, FUNCTION = 500, 60
+
+
+def test_modules_and_functions_are_short() -> None:
+    files = [file for place in PLACES for file in sorted((ROOT / place).rglob("*.py"))]
+    assert len(files) > 500
+    assert [found for file in files for found in too_long(file.name, file.read_text("utf-8"))] == []
+
+
+def test_what_is_too_long_is_named() -> None:
+    body = "\n".join(["def f():", *["    pass"] * FUNCTION])
+    assert too_long("m.py", body) == ["m.py:1: f has 61 lines"]
+    assert too_long("m.py", "\n" * MODULE + "pass") == ["m.py has 501 lines"]
+    assert too_long("m.py", body.removesuffix("\n    pass")) == []
+
+
+def too_long(name: str, text: str) -> list[str]:
+    lines = len(text.splitlines())
+    found = [f"{name} has {lines} lines"] if lines > MODULE else []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > FUNCTION:
+                found.append(f"{name}:{node.lineno}: {node.name} has {length} lines")
+    return found
