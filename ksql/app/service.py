@@ -321,13 +321,12 @@ class KsqlService(House):
         """Return the status of one distributed statement (``stream/`S`/create``)."""
         return self.statuses().get(command_id)
 
-    def is_valid_property(self, name: str) -> bool:
-        """Return whether SET would accept that name."""
-        try:
-            check(name)
-        except KsqlError:
-            return False
-        return True
+    def check_property(self, name: str) -> None:
+        """Check that SET would accept that name.
+
+        Raises: UnknownProperty.
+        """
+        check(name)
 
     def terminate(self, delete_topics: Sequence[str]) -> list[e.Entity]:
         """Tear the cluster down: end all queries, delete the sink topics that the list matches.

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 
@@ -163,18 +162,6 @@ class Client:
         }
         found: list[JsonObject] = self._ask("POST", "/ksql", json=body)
         return found
-
-    def is_valid_property(self, name: str) -> bool:
-        """Return whether the server would accept a SET of that name.
-
-        Raises: Unreachable; ServerFailure for anything but a plain no.
-        """
-        try:
-            return bool(self._ask("GET", f"/is_valid_property/{quote(name, safe='')}"))
-        except ServerFailure as failure:
-            if failure.code == 40000:
-                return False
-            raise
 
     def close_query(self, query_id: str) -> bool:
         """End a push query; False if the server knows no such query (any more)."""

@@ -78,10 +78,6 @@ def _plain(text: str) -> str:
 
 def _set(session: Session, client: Client, name: str, value: str) -> list[JsonObject]:
     name = session.filled(_plain(name))
-    if not client.is_valid_property(name):
-        raise Refused(
-            f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'"
-        )
     value = session.filled(_plain(value))
     client.execute(_assignment(name, value))
     old = session.properties.get(name)
@@ -139,7 +135,7 @@ def answer_locally(text: str, session: Session, client: Client) -> list[JsonObje
     """Return the entities of a statement that belongs to the session; None for other statements.
 
     A malformed one is left to the server, whose parser can say what is wrong with it.
-    Raises: Refused; ServerFailure, Unreachable while a property's name is checked.
+    Raises: Refused; ServerFailure, Unreachable while a property is checked.
     """
     for pattern, handler in _LOCAL:
         found = pattern.match(text)

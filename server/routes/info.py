@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from ksql.base.config import UnknownProperty
 from ksql.statements.answers import ServerInfo
 from server.api import answers
 from server.asked import JsonKind, TheDoor
@@ -81,6 +80,5 @@ async def metadata_id(kind: JsonKind, door: TheDoor) -> Response:
 @router.get("/is_valid_property/{name:path}", responses=answers(bool))
 async def is_valid_property(kind: JsonKind, name: str, door: TheDoor) -> Response:
     """Return whether SET takes that name; what it does not take is an error."""
-    if not await door.call(door.service.is_valid_property, name):
-        raise UnknownProperty(name)
+    await door.call(door.service.check_property, name)
     return Response(dumps(True), media_type=kind)

@@ -120,12 +120,8 @@ class MemoryService:
     def status(self, command_id):
         return self.statuses().get(command_id)
 
-    def is_valid_property(self, name):
-        try:
-            check(name)
-        except KsqlError:
-            return False
-        return True
+    def check_property(self, name):
+        check(name)
 
     def terminate(self, delete_topics):
         world = self.world

@@ -45,8 +45,6 @@ def test_statements(client: Client, service: FakeService) -> None:
     assert entities[0]["@type"] == "currentStatus"
     assert service.calls == [("X;", {"p": "1"}, {"v": "2"}, 5)]
     assert client.info()["ksqlServiceId"] == "default_"
-    assert client.is_valid_property("auto.offset.reset")
-    assert not client.is_valid_property("no/such thing")
     assert client.close_query("transient_S_1")
     assert not client.close_query("other")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ksql.base.config import UnknownProperty
 from ksql.base.errors import ParseError, ServerError, Span
 from ksql.query.results import ResultRow
 from ksql.replicas.token import Home, Token
@@ -313,7 +314,9 @@ def test_properties(desk: Desk, service: FakeService) -> None:
     assert service.calls == [("X;", {"auto.offset.reset": "latest"}, {}, None)]
     assert "no longer set" in desk.run("UNSET 'auto.offset.reset';")
     assert "not set in this session" in desk.fails("UNSET 'auto.offset.reset';")
+    service.answer = RequestFailed(UnknownProperty("foo", "Did you mean fox?"), "SET 'foo' = '1';")
     assert "Not recognizable" in desk.fails("SET 'foo' = '1';")
+    assert "Did you mean fox?" in desk.fails("SET 'foo' = '1';")
 
 
 def test_the_server_looks_at_a_property_s_value(desk: Desk, service: FakeService) -> None:

@@ -27,7 +27,7 @@ BEFORE = {
 def keywords_after(text: str) -> set[str]:
     """The keywords of the grammar that may follow a text."""
     lexer = grammar().lexer
-    machine = Machine("statement_text", tuple(lexer.words(text)), WordContext())
+    machine = Machine(tuple(lexer.words(text)), WordContext())
     with pytest.raises(Unexpected):
         machine.run()
     accepted = machine.accepted()

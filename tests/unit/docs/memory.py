@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 from ksql.base.config import Settings, check
-from ksql.base.errors import KsqlError
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.replicas.token import Home
 from ksql.statements.answers import ServerInfo
@@ -107,9 +106,5 @@ class MemoryService:
     def info(self):
         return ServerInfo("0.1.0", "memory", "default_")
 
-    def is_valid_property(self, name):
-        try:
-            check(name)
-        except KsqlError:
-            return False
-        return True
+    def check_property(self, name):
+        check(name)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ksql.base.config import check
 from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.base.records import Written
 from ksql.engine.progress import CommandStatus
@@ -250,8 +251,8 @@ class FakeService(KsqlService):
     def status(self, command_id: str) -> CommandStatus | None:
         return self.statuses().get(command_id)
 
-    def is_valid_property(self, name: str) -> bool:
-        return name == "auto.offset.reset"
+    def check_property(self, name: str) -> None:
+        check(name)
 
     def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
         self.calls.append(("terminate", list(delete_topics)))
