@@ -14,7 +14,16 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from ksql.base.codegen import Draft
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
-from ksql.formats.protobuf.schema import DECIMAL, WRAPPERS, Messages, field_type, is_map, item_type
+from ksql.formats.protobuf.schema import (
+    DECIMAL,
+    WRAPPERS,
+    Messages,
+    field_type,
+    is_map,
+    item_type,
+    union_type,
+    unions,
+)
 from ksql.formats.serde import Bad, EncodeError, Value, no_key
 from ksql.java.text import mended
 from ksql.types import model
@@ -24,7 +33,7 @@ from ksql.types.times import DAY_MS, civil, epoch_day
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from google.protobuf.descriptor import Descriptor, EnumDescriptor
+    from google.protobuf.descriptor import Descriptor, EnumDescriptor, OneofDescriptor
 
     from ksql.base.records import Row
     from ksql.types.model import SqlType
@@ -136,22 +145,41 @@ class _Reader(Draft):
         self, message: Descriptor, members: tuple[tuple[str, SqlType], ...], path: str
     ) -> tuple[list[str], list[str]]:
         """Lines that take the members out of ``m``, and their variables."""
-        names = [one.name for one in message.fields]
+        return self._taken(unions(message) | dict(message.fields_by_name), members, path)
+
+    def _taken(
+        self,
+        found: dict[str, OneofDescriptor | FieldDescriptor],
+        members: tuple[tuple[str, SqlType], ...],
+        path: str,
+    ) -> tuple[list[str], list[str]]:
         lines, variables = [], []
         for index, (name, type_) in enumerate(members):
-            source = find_name(names, name)
+            source = find_name(list(found), name)
             variables.append(f"a{index}")
             if source is None:
                 lines.append(f"a{index} = None")
                 continue
-            one = message.fields_by_name[source]
+            one = found[source]
+            place = f"{path}.{name}"
+            if isinstance(one, FieldDescriptor):
+                value = self._field(one, type_, place)
+            else:
+                value = self._union(one, type_, place)
             lines += [
                 "try:",
-                f"    a{index} = {self._field(one, type_, f'{path}.{name}')}",
+                f"    a{index} = {value}",
                 "except Bad as bad:",
                 f"    raise bad.under({'.' + name!r})",
             ]
         return lines, variables
+
+    def _union(self, one: OneofDescriptor, wanted: SqlType, path: str) -> str:
+        """The struct of a oneof: no more than one member is there, none if it is not set."""
+        if not isinstance(wanted, model.Struct):
+            raise mismatch(union_type(self._messages, one), wanted, path)
+        unset = [f"if m.WhichOneof({one.name!r}) is None:", "    return None"]
+        return f"{self._dict({each.name: each for each in one.fields}, wanted, path, unset)}(m)"
 
     def _field(self, one: FieldDescriptor, wanted: SqlType, path: str) -> str:
         access = f"getattr(m, {one.name!r})"
@@ -195,11 +223,21 @@ class _Reader(Draft):
         return self.add(convert) if convert else None
 
     def _struct(self, message: Descriptor, wanted: model.Struct, path: str) -> str:
+        return self._dict(unions(message) | dict(message.fields_by_name), wanted, path, [])
+
+    def _dict(
+        self,
+        found: dict[str, OneofDescriptor | FieldDescriptor],
+        wanted: model.Struct,
+        path: str,
+        before: list[str],
+    ) -> str:
+        """The name of what turns the message ``m`` into a struct's members, after some lines."""
         members = tuple((f.name, f.type) for f in wanted.fields)
-        lines, variables = self.members(message, members, path)
+        lines, variables = self._taken(found, members, path)
         pairs = ", ".join(f"{n!r}: {v}" for (n, _), v in zip(members, variables, strict=True))
         name = self.add(None)
-        self.define(f"{name}(m)", [*lines, f"return {{{pairs}}}"])
+        self.define(f"{name}(m)", [*before, *lines, f"return {{{pairs}}}"])
         return name
 
 
@@ -295,6 +333,10 @@ class _Writer(Draft):
             found = values.get(one.name) or values.get(one.name.upper())
             if found is not None:
                 pairs.append(f"{one.name!r}: {self._field(one, *found)}")
+        for name, union in unions(message).items():
+            found = values.get(name) or values.get(name.upper())
+            if found is not None and isinstance(found[0], model.Struct):
+                pairs.append(f"**{self._union(union, found[0])}({found[1]})")
         cls = self.add(self._messages.message_class(message))
         return f"{cls}(**{{{', '.join(pairs)}}})"
 
@@ -310,6 +352,20 @@ class _Writer(Draft):
             case _:
                 convert = self._item(one, type_)
                 return f"None if {var} is None else {convert}({var})" if convert else var
+
+    def _union(self, one: OneofDescriptor, type_: model.Struct) -> str:
+        """The name of what turns a struct into its first member that is there, if any."""
+        lines = ["if v is None:", "    return {}"]
+        for each in type_.fields:
+            target = find_name([field.name for field in one.fields], each.name)
+            if target is not None:
+                field = next(field for field in one.fields if field.name == target)
+                var = f"v[{each.name!r}]"
+                value = self._field(field, each.type, var)
+                lines += [f"if {var} is not None:", f"    return {{{target!r}: {value}}}"]
+        name = self.add(None)
+        self.define(f"{name}(v)", [*lines, "return {}"])
+        return name
 
     def _each(self, one: FieldDescriptor, item: SqlType) -> str:
         """An element; there is no null among them, so it becomes the type's zero."""

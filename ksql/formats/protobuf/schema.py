@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from ksql.base.errors import StatementError
@@ -24,6 +24,7 @@ from ksql.formats.protobuf.text import BrokenProtobuf, ProtoFile
 from ksql.types import model
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import OneofDescriptor
     from google.protobuf.message import Message
 
     from ksql.types.format import Format
@@ -236,8 +237,37 @@ def connect_type(
     if descriptor.full_name in inside:
         return Strange("Recursive schemas are not supported")
     inside = (*inside, descriptor.full_name)
-    members = (Member(one.name, field_type(messages, one, inside)) for one in descriptor.fields)
+    found = unions(descriptor)
+    within = {one.name for union in found.values() for one in union.fields}
+    members = [Member(name, union_type(messages, one, inside)) for name, one in found.items()]
+    members += [
+        Member(one.name, field_type(messages, one, inside))
+        for one in descriptor.fields
+        if one.name not in within
+    ]
     return Group(tuple(members))
+
+
+def unions(descriptor: Descriptor) -> dict[str, OneofDescriptor]:
+    """The oneofs of a message by the names of the structs that Connect makes of them.
+
+    What stands for an ``optional`` field is none.
+    """
+    declared = DescriptorProto()
+    descriptor.CopyToProto(declared)
+    real = {
+        one.oneof_index
+        for one in declared.field
+        if one.HasField("oneof_index") and not one.proto3_optional
+    }
+    found = enumerate(descriptor.oneofs)
+    return {f"{one.name}_{index}": one for index, one in found if index in real}
+
+
+def union_type(messages: Messages, one: OneofDescriptor, inside: tuple[str, ...] = ()) -> Group:
+    """A oneof as Connect sees it: a struct of which one member is there."""
+    members = (Member(each.name, field_type(messages, each, inside)) for each in one.fields)
+    return Group(tuple(members), one_of=True)
 
 
 def is_map(one: FieldDescriptor) -> bool:

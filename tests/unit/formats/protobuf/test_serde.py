@@ -163,6 +163,39 @@ def test_conversions():
     assert reads(text, columns[:1], suit=7) == ("UNKNOWN_ENUM_VALUE_Suit_7",)
 
 
+CHOICE = """message M {
+  int32 i = 1; optional int32 j = 2;
+  oneof left { string a = 3; In b = 4; }
+  oneof right { int64 c = 5; double d = 6; }
+  message In { oneof deep { bool e = 7; } }
+}"""
+IN = Struct((Field("DEEP_0", Struct((Field("E", model.BOOLEAN),))),))
+LEFT = c.value("LEFT_0", Struct((Field("A", STRING), Field("B", IN), Field("Z", INT))))
+RIGHT = c.value("RIGHT_1", Struct((Field("D", DOUBLE), Field("C", BIGINT))))
+
+
+def test_a_oneof_is_a_struct_of_which_one_member_is_there():
+    columns = (LEFT, RIGHT, c.value("J", INT))
+    found = reads(CHOICE, columns, a="", c=0)
+    assert found == ({"A": "", "B": None, "Z": None}, {"D": None, "C": 0}, None)
+    found = reads(CHOICE, columns, b={"e": False}, j=0)
+    assert found == ({"A": None, "B": {"DEEP_0": {"E": False}}, "Z": None}, None, 0)
+    with pytest.raises(DecodeError, match="LEFT_0"):
+        reads(CHOICE, (c.value("LEFT_0", STRING),), a="x")
+
+
+def test_the_first_member_that_is_there_is_written_into_a_oneof():
+    registry = MemoryRegistry()
+    registry.register("s-value", Schema("PROTOBUF", HEAD + CHOICE))
+    columns = (LEFT, RIGHT, c.value("I", INT))
+    serde = serde_of("PROTOBUF", columns, registry=registry, schema_id=1)
+    both = {"D": 0.0, "C": 5}
+    assert serde.decode(serde.encode((None, both, 1))) == (None, {"D": 0.0, "C": None}, 1)
+    inner = {"A": None, "B": {"DEEP_0": {"E": True}}, "Z": 7}
+    nothing = {"D": None, "C": None}
+    assert serde.decode(serde.encode((inner, nothing, 1))) == (inner | {"Z": None}, None, 1)
+
+
 def test_keys_of_maps_are_read_as_text():
     text = """message M { map<int32, string> a = 1; map<bool, int64> b = 2; map<fixed64, M> c = 3;
       map<int64, int32> d = 4; }"""

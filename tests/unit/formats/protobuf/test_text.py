@@ -64,9 +64,10 @@ message Outer {
 service S { rpc Do (Outer) returns (stream Outer) { option x = "}"; } }
 """
 TYPE = (
-    "STRUCT<`b` BOOLEAN, `i` INTEGER, `u` BIGINT, `l` BIGINT, `f` DOUBLE, `d` DOUBLE, "
+    "STRUCT<`choice_0` STRUCT<`text` STRING, `number` BIGINT>, "
+    "`b` BOOLEAN, `i` INTEGER, `u` BIGINT, `l` BIGINT, `f` DOUBLE, `d` DOUBLE, "
     "`message` STRING, `y` BYTES, `items` ARRAY<STRUCT<`deep` STRUCT<`x` INTEGER>>>, "
-    "`deeps` MAP<STRING, STRUCT<`x` INTEGER>>, `text` STRING, `number` BIGINT, `suit` STRING, "
+    "`deeps` MAP<STRING, STRUCT<`x` INTEGER>>, `suit` STRING, "
     "`wrapped` INTEGER, `at` TIMESTAMP, `day` DATE, `dec` DECIMAL(6, 2), `dec2` DECIMAL(5, 0)>"
 )
 
