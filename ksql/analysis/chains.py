@@ -163,7 +163,8 @@ class _Step:
             )
         if not isinstance(criteria, ex.Compare) or criteria.op != "=":
             raise InvalidJoin(
-                f"Unsupported join expression: {describe(criteria)}. Only equality is supported."
+                f"Unsupported join expression: {describe(criteria)}. "
+                "Only equality join criteria is supported."
             )
         on = replace(self.scope, clause=JOIN_ON)
         sides = (criteria.left, criteria.right)

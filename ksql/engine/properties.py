@@ -195,8 +195,8 @@ class With:
             found = legacy
         if found is not None and not found.strip():
             raise BadProperty(
-                "fullSchemaName cannot be empty. Format configured with empty fullSchemaName "
-                f"for the {side.lower()}."
+                "fullSchemaName cannot be empty. Format configured with empty fullSchemaName.",
+                hint=f"Give {side}_SCHEMA_FULL_NAME a name, or leave it out.",
             )
         return found
 

@@ -171,8 +171,7 @@ REFUSED = [
     ),
     (
         "STREAM S (A INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO', VALUE_SCHEMA_FULL_NAME=' ')",
-        "fullSchemaName cannot be empty. "
-        "Format configured with empty fullSchemaName for the value.",
+        "fullSchemaName cannot be empty. Format configured with empty fullSchemaName.",
     ),
     (
         "STREAM S (A INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='PROTOBUF', "

@@ -73,7 +73,7 @@ REFUSED = [
      "Invalid join condition: joins on multiple conditions are not yet supported. "
      "Got ((A.K = B.ID) AND (A.A = B.A))."),
     ("SELECT * FROM S A JOIN T B ON A.K <> B.ID",
-     "Unsupported join expression: (A.K <> B.ID). Only equality is supported."),
+     "Unsupported join expression: (A.K <> B.ID). Only equality join criteria is supported."),
     ("SELECT * FROM S A JOIN T B ON A.K = A.B",
      "Each side of the join must reference exactly one source and not the same source. "
      "Left side references `A` and right references `A`: (A.K = A.B)"),
