@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ksql.catalog.model import DataSource
     from ksql.engine.engine import Engine
     from ksql.local.driver import MemoryTopics
+    from ksql.query.pulled import Sites
     from ksql.query.replicated import Caller
     from ksql.query.results import ResultStream, TextStream
     from ksql.replicas.routed import Freshness
@@ -64,6 +65,10 @@ class MemoryTables:
         store.put((each.key, each.value, each.timestamp) for each in log if each.key is not None)
         store.commit(Offset(len(log)))
         return {0: store}
+
+    def sites(self) -> Mapping[str, Sites]:
+        """Return nothing: nobody counts."""
+        return {}
 
     def demands(self, topics: Iterable[str]) -> Mapping[tuple[str, int], int]:
         """Return nothing: all that was written is there."""

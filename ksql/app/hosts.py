@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ksql.base.config import Settings
     from ksql.base.ids import QueryId
     from ksql.cluster.members import Members, Server
+    from ksql.query.pulled import Pulls
     from ksql.replicas.peers import Peers
     from ksql.statements.entities import UpgradeReport
     from ksql.statements.services import (
@@ -130,6 +131,8 @@ class Gathered:
         self._monitor: Monitor = own.monitor
         self._found: dict[tuple[Server, str], HostReport | str] = {}
         self._gaps: dict[str, None] = {}
+        self._missed: set[Server] = set()
+        """Servers of which the gaps say already that they do not answer."""
 
     def services(self) -> Services:
         """Return the server's own services with what others know."""
@@ -137,6 +140,7 @@ class Gathered:
             self._own,
             monitor=self,
             pushes=self.pushes,
+            pulls=self.pulls,
             last_upgrade=self.last_upgrade,
             close_push=self.close_push,
             gaps=self.gaps,
@@ -146,6 +150,7 @@ class Gathered:
         """See ``Services``."""
         found = list(self._gaps)
         self._gaps.clear()
+        self._missed.clear()
         return found
 
     # --- queries that run at the server in charge
@@ -226,9 +231,11 @@ class Gathered:
         if server is None or server == self._hosts.members.me:
             return "No server is in charge at the moment"
         if other.silent:
+            self._missed.add(server)
             return f"The server in charge, {server}, has fallen silent"
         found = self._report(server, query_id)
         if isinstance(found, str):
+            self._missed.add(server)
             return f"The server in charge, {server}, does not answer ({found})"
         if any(health.host for health in found.health.values()):
             return f"{server} is not in charge any more"
@@ -254,14 +261,30 @@ class Gathered:
 
     # --- push queries, which run at any server
 
-    def pushes(self) -> Sequence[RunningPush]:
+    def pulls(self, name: str) -> Mapping[str, Pulls]:
         """See ``Services``."""
-        others = self._hosts.others()
+        found = dict(self._own.pulls(name))
+        others = [server for server in self._hosts.others() if server not in self._missed]
+        for server, answer in self._all(others).items():
+            if isinstance(answer, str):
+                self._missed.add(server)
+                self._miss(
+                    f"The server {server} does not answer ({answer}): its pull queries are missing."
+                )
+            elif name in answer.pulls:
+                found[str(server)] = answer.pulls[name]
+        return found
+
+    def _all(self, others: Sequence[Server]) -> dict[Server, HostReport | str]:
+        """The reports of other servers, each asked for once."""
         asked = [server for server in others if (server, "") not in self._found]
         self._keep(self._hosts.reports(asked, (), self._credentials), "")
+        return {server: self._found[server, ""] for server in others}
+
+    def pushes(self) -> Sequence[RunningPush]:
+        """See ``Services``."""
         found = list(self._own.pushes())
-        for server in others:
-            answer = self._found[server, ""]
+        for server, answer in self._all(self._hosts.others()).items():
             why = answer if isinstance(answer, str) else ""
             if not isinstance(answer, str):
                 try:

@@ -437,6 +437,7 @@ class House:
             host=self.copies.host,
             close_push=self.reads.close,
             pushes=self.reads.pushes,
+            pulls=self.reads.pulls(self.copies.host),
             last_upgrade=self.book.last,
             check_kafka=self._check_kafka,
             commands=CommandRate(rate, _steady_ms) if rate < UNLIMITED else None,

@@ -21,11 +21,13 @@ from ksql.query.limits import unlimited
 from ksql.query.lookups import Lookups, lookup_of
 from ksql.query.printing import PrintQuery
 from ksql.query.pull import (
+    TableNotReady,
     bind_stream_pull,
     bound_pull,
     needs_all_rows,
     raw_query,
 )
+from ksql.query.pulled import Pulled, Pulls, Sites
 from ksql.query.push import PushQuery, TooManyPushQueries, check_limit
 from ksql.query.replicated import Caller
 from ksql.query.scalable import is_scalable
@@ -37,9 +39,9 @@ from ksql.syntax import ast
 from ksql.syntax.parser import split
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from ksql.app.tables import AllTables, Extents
+    from ksql.app.tables import AllTables, Extents, OpenTables
     from ksql.base.config import Settings
     from ksql.catalog.model import DataSource
     from ksql.engine.engine import Engine
@@ -78,6 +80,7 @@ class Reads:
         self._extents = extents
         self._now_ms = now_ms
         self._lookups = Lookups()
+        self._pulled = Pulled(now_ms)
         self._open: dict[str, _Open] = {}
         self._lock = threading.Lock()
 
@@ -124,7 +127,7 @@ class Reads:
             parsed = parsed_one(raw[0], request)
             match parsed.statement:
                 case ast.Query(emit=None) as query:
-                    return self._limits.pull(lambda: self._pull(query, request, bound, caller))
+                    return self._pull(query, request, bound, caller)
                 case ast.Query() as query:
                     return self._limits.push(
                         lambda: self._push(query, request, parsed.text, tombstones=tombstones)
@@ -171,6 +174,15 @@ class Reads:
         with self._lock:
             return [each.told for each in self._open.values()]
 
+    def pulls(self, host: str) -> Callable[[str], Mapping[str, Pulls]]:
+        """Return what counts the pull queries of a table or stream that this host has answered."""
+
+        def found(name: str) -> Mapping[str, Pulls]:
+            counts = self._pulled.of(name)
+            return {host: counts} if counts.total else {}
+
+        return found
+
     def close_all(self) -> None:
         """End all of them."""
         with self._lock:
@@ -190,23 +202,64 @@ class Reads:
         caller: Caller,
     ) -> ResultStream:
         """Return a query over tables, after its plan was given to ``bound``, or over a stream."""
-        query_id = f"query_{self._now_ms()}"
         source = query.source
         name = source.name if isinstance(source, ast.SourceRef) else ""
         found = self._engine.catalog.sources.get(name)
         if found is not None and found.kind == "STREAM":
-            check_clauses(query, self._engine.catalog, request.settings, self._engine.functions)
-            check_stream(request.settings)
-            return self._pull_stream(query, found, query_id, request, caller)
-        for each in sources_of(source, self._engine.catalog):
-            rights.check_read(each.source.topic)
-        plan = bound_pull(query, self._engine.catalog, self._engine.functions, request.settings)
+            return self._counted(
+                lambda: self._pull_stream(query, found, request, caller),
+                [name],
+                lambda: {name: Sites(local=1)},
+            )
+        sources = [each.source for each in sources_of(source, self._engine.catalog)]
+        for each in sources:
+            rights.check_read(each.topic)
         tables = self._tables.opened(request.settings, caller)
+        return self._counted(
+            lambda: self._pull_tables(query, request, bound, tables, caller),
+            [each.name for each in sources],
+            tables.sites,
+        )
+
+    def _counted(
+        self,
+        start: Callable[[], ResultStream],
+        names: Sequence[str],
+        sites: Callable[[], Mapping[str, Sites]],
+    ) -> ResultStream:
+        """Start a query within the limits; count it once it has ended.
+
+        One that waits for its table is started anew, and counts then.
+        """
+
+        def ended(failed: bool) -> None:
+            self._pulled.add(names, sites(), failed=failed)
+
+        def started() -> ResultStream:
+            try:
+                return start()
+            except TableNotReady:
+                raise
+            except KsqlError:
+                ended(failed=True)
+                raise
+
+        return self._limits.pull(started, ended)
+
+    def _pull_tables(
+        self,
+        query: ast.Query,
+        request: Request,
+        bound: Callable[[BoundPull], None],
+        tables: OpenTables,
+        caller: Caller,
+    ) -> ResultStream:
+        plan = bound_pull(query, self._engine.catalog, self._engine.functions, request.settings)
         pull = plan.opened(
             self._engine.functions,
             request.settings,
             tables,
-            query_id,
+            f"query_{self._now_ms()}",
             self._engine.registry,
         )
         pull.told = tables.freshness if caller.info else None
@@ -222,9 +275,9 @@ class Reads:
         Raises: RequestFailed.
         """
         source = lookup.table.source
+        tables = self._tables.opened(lookup.settings, caller)
 
         def start() -> ResultStream:
-            tables = self._tables.opened(lookup.settings, caller)
             stores = tables.stores(source)
             pull = lookup.query(value, stores, f"query_{self._now_ms()}")
             pull.told = tables.freshness if caller.info else None
@@ -233,7 +286,7 @@ class Reads:
             return pull
 
         try:
-            return self._limits.pull(start)
+            return self._counted(start, [source.name], tables.sites)
         except KsqlError as error:
             raise RequestFailed(error, text[lookup.begin :].rstrip()) from error
 
@@ -241,11 +294,13 @@ class Reads:
         self,
         query: ast.Query,
         source: DataSource,
-        query_id: str,
         request: Request,
         caller: Caller,
     ) -> ResultStream:
         """Return the stream's rows, behind them the clauses that need all rows first."""
+        query_id = f"query_{self._now_ms()}"
+        check_clauses(query, self._engine.catalog, request.settings, self._engine.functions)
+        check_stream(request.settings)
         if not needs_all_rows(query, self._engine.functions):
             return self._rows_of(query, query_id, request, caller)
         over = bind_stream_pull(

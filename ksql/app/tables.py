@@ -11,6 +11,7 @@ from ksql.base.errors import KsqlError
 from ksql.base.properties.model import LONG_MAX
 from ksql.query.following import NotFollowed, TokenNotReached
 from ksql.query.pull import TableNotReady, Tables
+from ksql.query.pulled import Sites
 from ksql.query.replicated import Caller, Reader
 from ksql.replicas.standing import Allowed
 from ksql.replicas.token import Token, merged
@@ -63,6 +64,9 @@ class OpenTables(Tables, Protocol):
 
         Raises: KsqlError.
         """
+
+    def sites(self) -> Mapping[str, Sites]:
+        """Return at how many servers each table was read."""
 
     def demands(self, topics: Iterable[str]) -> Places:
         """Return how far these topics must be read for an answer of what the token names.
@@ -198,6 +202,17 @@ class TableReads:
             standing = self._copies.shelf.seen(table, partition, committed=reader.committed)
             reader.origins.note(source.name, partition, self._copies.host, standing)
 
+    def sites(self, origins: Origins) -> Mapping[str, Sites]:
+        """Return at how many servers each table was read, here and elsewhere."""
+        here = "" if self._copies is None else self._copies.host
+        found: dict[str, set[str]] = {}
+        for table, _, host in origins.found:
+            found.setdefault(table, set()).add(host)
+        return {
+            table: Sites(local=int(here in hosts), remote=len(hosts - {here}))
+            for table, hosts in found.items()
+        }
+
     def reached(self, source: DataSource, reader: Reader) -> Places:
         """Return offsets behind all that a read of a table's stores here can have seen."""
         table = self._tables.table(source)
@@ -324,6 +339,11 @@ class OneRead:
         else:
             self._here.append(source)
         return rows
+
+    def sites(self) -> Mapping[str, Sites]:
+        """Return at how many servers each table was read; with those of this one."""
+        here = {source.name: Sites(local=1) for source in self._here}
+        return {**self._reads.sites(self._reader.origins), **here}
 
     def demands(self, topics: Iterable[str]) -> Places:
         """Return how far these topics must be read for an answer of what the token names.

@@ -42,9 +42,12 @@ class Limits:
         self._pulled = PerHour(_bytes(settings, PULL_BANDWIDTH), now_ms)
         self._pushed = PerHour(_bytes(settings, PUSH_BANDWIDTH), now_ms)
 
-    def pull(self, start: Callable[[], ResultStream]) -> LimitedStream:
+    def pull(
+        self, start: Callable[[], ResultStream], ended: Callable[[bool], None] | None = None
+    ) -> LimitedStream:
         """Start a pull query, if one more may run.
 
+        ``ended`` is called once a query that was started has ended; True if it has failed.
         Raises: TooManyRequests.
         """
         if self._pulled.is_full():
@@ -61,8 +64,14 @@ class Limits:
                     f"Currently set to {float(self._qps)} qps."
                 )
             self._running += 1
+
+        def end(failed: bool) -> None:
+            self._release()
+            if ended is not None:
+                ended(failed)
+
         try:
-            return LimitedStream(start(), self._pulled, self._release)
+            return LimitedStream(start(), self._pulled, end)
         except BaseException:
             self._release()
             raise
@@ -74,7 +83,7 @@ class Limits:
         """
         if self._pushed.is_full():
             raise TooManyRequests("Host is at bandwidth rate limit for push queries.")
-        return LimitedStream(start(), self._pushed, lambda: None)
+        return LimitedStream(start(), self._pushed, lambda _failed: None)
 
     def _release(self) -> None:
         with self._lock:
@@ -85,8 +94,9 @@ class LimitedStream:
     """A query that counts until it has ended; see ``ResultStream``."""
 
     def __init__(
-        self, stream: ResultStream, bandwidth: PerHour, on_end: Callable[[], None]
+        self, stream: ResultStream, bandwidth: PerHour, on_end: Callable[[bool], None]
     ) -> None:
+        """``on_end`` gets, once, whether the query has failed."""
         self.query = stream
         self.kind: Literal["pull", "push"] = stream.kind
         self.columns: tuple[Column, ...] = stream.columns
@@ -94,6 +104,7 @@ class LimitedStream:
         self.brief = is_brief(stream)
         self._bandwidth = bandwidth
         self._on_end = on_end
+        self._failed = False
         self._ended = threading.Lock()  # held from the end on
 
     @property
@@ -125,6 +136,9 @@ class LimitedStream:
         """Yield the rows."""
         try:
             yield from self.query.batches()
+        except Exception:
+            self._failed = True
+            raise
         finally:
             self._end()
 
@@ -141,7 +155,7 @@ class LimitedStream:
 
     def _end(self) -> None:
         if self._ended.acquire(blocking=False):
-            self._on_end()
+            self._on_end(self._failed)
 
 
 def unlimited() -> Limits:

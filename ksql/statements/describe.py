@@ -60,6 +60,7 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
     catalog = request.engine.catalog
     readers, writers = catalog.readers(source.name), catalog.writers(source.name)
     statistics = _statistics(writers, readers, request) if extended else ()
+    pulls = _pulls(source, request) if extended else ()
     return e.SourceDescription(
         name=source.name,
         type=source.kind,
@@ -72,7 +73,8 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         write_queries=tuple(query_info(query, request) for query in writers),
         timestamp=source.timestamp.name if source.timestamp else "",
         statistics=_told(
-            statistics, (*_sending(writers), *_kept(source, request)) if extended else ()
+            statistics,
+            (*_summed(pulls), *_sending(writers), *_kept(source, request)) if extended else (),
         ),
         error_stats=_faults((*writers, *readers), request) if extended else "",
         extended=extended,
@@ -81,7 +83,7 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         statement=source.statement,
         query_offset_summaries=_offsets((*writers, *readers), request) if extended else (),
         source_constraints=catalog.derived(source.name),
-        cluster_statistics=statistics,
+        cluster_statistics=(*statistics, *pulls),
     )
 
 
@@ -116,6 +118,28 @@ def _statistics(
         e.HostStatistic(host, name, round(value, 2), max(h.last_ms for h in healths))
         for name, value, healths in named
     )
+
+
+def _pulls(source: DataSource, request: Request) -> tuple[e.HostStatistic, ...]:
+    """Count the pull queries of a source, at each server that has answered any."""
+    return tuple(
+        e.HostStatistic(host, f"pull-query-requests-{name}", value, found.last_ms)
+        for host, found in sorted(request.services.pulls(source.name).items())
+        for name, value in (
+            ("total", found.total),
+            ("error-total", found.failed),
+            ("local", found.local),
+            ("remote", found.remote),
+        )
+    )
+
+
+def _summed(statistics: tuple[e.HostStatistic, ...]) -> tuple[str, ...]:
+    """Return each statistic's sum over all servers."""
+    sums: dict[str, float] = {}
+    for each in statistics:
+        sums[each.name] = sums.get(each.name, 0) + each.value
+    return tuple(f"{name}: {_plain(value)}" for name, value in sums.items())
 
 
 def _sending(writers: tuple[PersistentQuery, ...]) -> tuple[str, ...]:

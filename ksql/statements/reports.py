@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ksql.base import stored
 from ksql.plan import codec
+from ksql.query.pulled import Pulls
 from ksql.statements.entities import UpgradeReport
 from ksql.statements.services import QueryHealth, RunningPush
 
@@ -49,11 +50,15 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
-    """The queries of a server by their ids, those that were asked for in detail, and the pushes."""
+    """The queries of a server by their ids, those that were asked for in detail, and the pushes.
+
+    ``pulls`` are its pull queries by table or stream; servers of before name none.
+    """
 
     health: Mapping[str, QueryHealth] = field(default_factory=dict)
     details: Mapping[str, QueryDetails] = field(default_factory=dict)
     pushes: Sequence[PushReport] = ()
+    pulls: Mapping[str, Pulls] = field(default_factory=dict)
 
     def running(self, functions: Functions, host: str) -> list[RunningPush]:
         """Return the push queries as those of a server.
@@ -79,6 +84,11 @@ def report(services: Services, queries: Sequence[str]) -> HostReport:
         pushes=[
             PushReport(text=each.text, plan=codec.dumps(each.plan)) for each in services.pushes()
         ],
+        pulls={
+            name: each
+            for name in services.engine.catalog.sources
+            for each in services.pulls(name).values()
+        },
     )
 
 

@@ -12,6 +12,7 @@ from ksql.base.ids import QueryId
 from ksql.base.rate import PerSecond
 from ksql.engine.engine import Engine
 from ksql.plan.nodes import QueryPlan
+from ksql.query.pulled import Pulls
 from ksql.statements.entities import Entity, UpgradeReport
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class Services:
     ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones,
     ``last_upgrade`` reports the last replacement of a query, if any is known. ``check_kafka``
     raises if Kafka is known to be away: what writes to it need not wait to find that out.
+    ``pulls`` counts the pull queries of a table or stream, by the server that answered them.
     ``commands`` limits the rate of distributed statements. ``gaps`` says what the answers so far
     lack, because another server did not answer; once.
     """
@@ -153,6 +155,7 @@ class Services:
     close_push: Callable[[str], bool] = lambda _query_id: False
     pushes: Callable[[], Sequence[RunningPush]] = tuple
     last_upgrade: Callable[[QueryId], UpgradeReport | None] = lambda _query_id: None
+    pulls: Callable[[str], Mapping[str, Pulls]] = lambda _name: {}
     check_kafka: Callable[[], None] = lambda: None
     commands: CommandRate | None = None
     gaps: Callable[[], Sequence[str]] = tuple

@@ -126,6 +126,14 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
     assert "STANDBY RUNNING known" in kinds, kinds
     assert not any(kind.startswith("STANDBY") and kind.endswith("?") for kind in kinds), kinds
 
+    described = survivor.http.one(f"DESCRIBE {counting.table} EXTENDED;")["sourceDescription"]
+    forwarded = {
+        each["host"]
+        for each in described["clusterStatistics"]
+        if each["name"] == "pull-query-requests-remote" and each["value"] > 0
+    }
+    assert forwarded == {each.http.url.removeprefix("http://") for each in three.servers.values()}
+
     three.start(victim)
     for server in three.servers.values():
         await_true(

@@ -13,6 +13,7 @@ from ksql.app.monitor import Elsewhere
 from ksql.base.config import Settings
 from ksql.cluster.members import Server
 from ksql.engine.plan_queries import transient_plan
+from ksql.query.pulled import Pulls
 from ksql.replicas.peers import Peers
 from ksql.statements import reports
 from ksql.statements.answers import RequestFailed
@@ -202,6 +203,39 @@ def test_push_queries_of_all_servers_are_listed_explained_and_ended(busy):
         assert [row.id for row in left if row.query_type == "PUSH"] == ["transient_S_1"]
         with pytest.raises(RequestFailed):
             near.run("TERMINATE transient_S_0;")
+
+
+def test_pull_queries_are_counted_at_each_server(busy):
+    other, third = World(SETUP), refused_port()
+    busy.services.pulls = lambda name: {"busy": Pulls(total=3, local=3)} if name == "N" else {}
+    other.services.pulls = lambda _name: {"other": Pulls(total=2, failed=1, remote=1, last_ms=7)}
+    with (
+        serving(Far(busy)) as runner,
+        serving(Far(other)) as more,
+        contextlib.closing(Near(runner, more, third)) as near,
+    ):
+        near.own.pulls = lambda _name: {"near:1": Pulls(total=1, local=1, remote=2)}
+        answer = near.one("DESCRIBE N EXTENDED;")
+        assert near.one("DESCRIBE N;").warnings == ()
+    found = answer.source_description
+    assert [
+        (each.host, each.name.removeprefix("pull-query-requests-"), each.value)
+        for each in found.cluster_statistics
+        if each.name.startswith("pull")
+    ] == [
+        (host, name, value)
+        for host, values in sorted(
+            {"near:1": (1, 0, 1, 2), str(runner): (3, 0, 3, 0), str(more): (2, 1, 0, 1)}.items()
+        )
+        for name, value in zip(("total", "error-total", "local", "remote"), values, strict=True)
+    ]
+    assert (
+        "pull-query-requests-total: 6\npull-query-requests-error-total: 1\n"
+        "pull-query-requests-local: 4\npull-query-requests-remote: 3"
+    ) in found.statistics
+    [warning] = answer.warnings
+    assert f"The server {third} does not answer" in warning.message
+    assert "its pull queries are missing" in warning.message
 
 
 def test_a_server_in_charge_that_cannot_be_reached_leaves_a_gap_that_is_said():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from ksql.app.progress import AllEnds
@@ -14,9 +16,12 @@ from ksql.query.following import Following, QueryStuck, TokenNotReached
 from ksql.query.keeping import Keeping
 from ksql.query.materialize import Materialized, Materializer
 from ksql.query.pull import TableNotReady
+from ksql.query.pulled import Pulls, Sites
 from ksql.query.replicated import Caller
 from ksql.query.results import is_quick, token_of
 from ksql.replicas.asking import Processed
+from ksql.replicas.routed import Origins
+from ksql.replicas.standing import Standing
 from ksql.replicas.token import Token
 from ksql.statements.answers import RequestFailed
 from ksql.stores.kinds import open_store
@@ -227,6 +232,42 @@ def test_a_look_up_waits_for_nothing_in_a_table_that_has_answered(counted):
     table.part.goal = 12
     with pytest.raises(RequestFailed, match="not ready"):
         at_once()
+
+
+def test_pull_queries_are_counted_when_they_have_ended(counted):
+    table = counted(10)
+    pulls = table.reads.pulls("here:1")
+    assert pulls("T") == {}
+    query = table.open()
+    assert pulls("T") == {}
+    list(query.batches())
+    query.close()
+    assert pulls("T") == {"here:1": Pulls(total=1, local=1, last_ms=1000)}
+    text = "SELECT C FROM T WHERE K = 'b';"
+    for _ in range(2):  # planned, and planned already
+        list(table.open(text=text).batches())
+    found = table.reads.at_once(text, table.world.settings, {}, Caller())
+    assert found is not None
+    list(found.batches())
+    assert pulls("T")["here:1"] == Pulls(total=4, local=4, last_ms=1000)
+    with pytest.raises(RequestFailed):
+        table.open(text="SELECT NONE FROM T;")
+    assert pulls("T")["here:1"] == Pulls(total=5, failed=1, local=4, last_ms=1000)
+    table.begun, table.reads._tables._begun = False, set()
+    table.trouble()  # it waits, and is started anew then
+    assert pulls("T")["here:1"].total == 5
+
+
+def test_reads_of_other_servers_are_told_from_those_of_this_one():
+    reads = TableReads(
+        None, None, None, SimpleNamespace(host="a:1"), SimpleNamespace(is_known=None)
+    )
+    origins, standing = Origins(), Standing(state="RUNNING")
+    for table, partition, host in (
+        ("T", 0, "a:1"), ("T", 1, "b:1"), ("T", 2, "b:1"), ("T", 3, "c:1"), ("U", 0, "b:1"),
+    ):  # fmt: skip
+        origins.note(table, partition, host, standing)
+    assert reads.sites(origins) == {"T": Sites(local=1, remote=2), "U": Sites(remote=1)}
 
 
 # --- what a client has seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.base.config import Settings
-from ksql.base.errors import TooManyRequests
+from ksql.base.errors import ServerError, TooManyRequests
 from ksql.query import limits
 from ksql.query.limits import Limits
 from tests.unit.server.fakes import FakeStream, rows
@@ -115,3 +115,25 @@ def test_nothing_is_limited_unless_it_is_asked_for():
     for _ in range(1_000):
         found.pull(pull).sent(10**12)
         found.push(pull).sent(10**12)
+
+
+def test_the_end_of_a_query_is_told_once_and_whether_it_has_failed():
+    ends: list[bool] = []
+    stream = of().pull(pull, ends.append)
+    assert ends == []
+    list(stream.batches())
+    stream.close()
+    assert ends == [False]
+    broken = of().pull(lambda: FakeStream([ROWS, ServerError("gone")], "pull"), ends.append)
+    with pytest.raises(ServerError):
+        list(broken.batches())
+    broken.close()
+    of().pull(pull, ends.append).close()  # left
+    assert ends == [False, True, False]
+
+    def fails():
+        raise ServerError("no start")
+
+    with pytest.raises(ServerError):
+        of().pull(fails, ends.append)
+    assert len(ends) == 3
