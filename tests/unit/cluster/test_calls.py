@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 
 import pytest
+import trustme
 
 from ksql.cluster.calls import Broken, Calls, NotReached, TooSlow
 from ksql.cluster.members import Server
@@ -22,7 +24,8 @@ HANG_UP = None
 class Scripted:
     """A server that gives these answers, one a request; ``accepted`` counts connections."""
 
-    def __init__(self, *answers: bytes | None) -> None:
+    def __init__(self, *answers: bytes | None, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.answers = list(answers)
         self.requests: list[bytes] = []
         self.accepted = 0
@@ -38,8 +41,13 @@ class Scripted:
             while True:
                 connection, _ = self._listener.accept()
                 self.accepted += 1
-                with connection:
-                    self._serve(connection)
+                with contextlib.suppress(ssl.SSLError), self._spoken(connection) as spoken:
+                    self._serve(spoken)
+
+    def _spoken(self, connection: socket.socket) -> socket.socket:
+        if self._tls is None:
+            return connection
+        return self._tls.wrap_socket(connection, server_side=True)
 
     def _serve(self, connection: socket.socket) -> None:
         while data := connection.recv(65_536):
@@ -190,6 +198,24 @@ def test_closing_ends_what_is_under_way():
         assert len(failures) == 1
         with pytest.raises(NotReached):
             told(calls, server)
+
+
+def test_over_tls_connections_are_kept_too_and_strangers_are_not_reached():
+    authority, there = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(there)
+    trusting = ssl.create_default_context()
+    server = Scripted(WHOLE, CHUNKED, WHOLE, tls=there)
+    strangers, calls = Calls(1.0, ssl.create_default_context()), Calls(1.0, trusting)
+    try:
+        with pytest.raises(NotReached):
+            told(strangers, server)
+        authority.configure_trust(trusting)
+        assert [told(calls, server)[2] for _ in range(3)] == [b"whole", b"abcde", b"whole"]
+        assert server.accepted == 2
+    finally:
+        for each in (strangers, calls):
+            each.close()
+        server.close()
 
 
 def test_only_so_many_connections_are_kept():
