@@ -28,7 +28,7 @@ BAD_REQUEST, BAD_STATEMENT = KsqlError.code, StatementError.code
 SERVER_ERROR = 50000
 LONGEST_MESSAGE = 20_000
 LONGEST_ECHO = 4_000
-DEFECT = "the server failed on its own account; its log tells why"
+DEFECT = "the server failed on its own account; see its log"
 
 
 class ShuttingDown(KsqlError):

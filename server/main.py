@@ -182,7 +182,7 @@ def _say_ready(
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="ksql server", description="Run the server until it is told to stop."
+        prog="ksql server", description="Run the server until a signal stops it."
     )
     add_configuration(parser)
     parser.add_argument(

@@ -37,5 +37,5 @@ class Skipping:
         if found is None:
             return ()
         since, count = found
-        told = f"none of the last {count} records could be handled; the processing log tells why"
-        return ((since, told),)
+        text = f"none of the last {count} records could be handled; see the processing log"
+        return ((since, text),)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ksql.base.records import OutRecord
 
 Rejected = Callable[[str], None]
-"""Told about a record that no retry can deliver (too large); the message says why."""
+"""Called for a record that no retry can deliver (too large), with the reason."""
 
 DEFAULTS: Mapping[str, str | int | bool] = {
     # acks=all and no duplicates or reordering when the client retries by itself

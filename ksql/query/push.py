@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STATE_BYTES = 268_435_456
 _WAITING = 8
-"""The part of the state's bytes that records waiting for other partitions may take beside it."""
+"""Records that wait for other partitions may take one in this many of the state's bytes more."""
 
 
 class PushQuery:

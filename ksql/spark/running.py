@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 OnFailure = Callable[[str, Failure], None]
-"""Told, with the query's id, each time that a started query has ended with an error."""
+"""Called with the query's id each time that a started query has ended with an error."""
 
 STOP_S = 60.0
 """How long a query that is stopped may finish its batch."""

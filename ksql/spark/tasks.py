@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ksql.spark.sink import TaskSink
 
 TALLY_SCHEMA = "produced BIGINT, errors BIGINT"
-"""What the last stage tells Spark of a task: counts, no records."""
+"""The last stage's report on a task: counts, no records."""
 
 STATELESS_SCHEMA = f"{TALLY_SCHEMA}, read BIGINT"
 """The same of a task that begins at the source; ``read`` is null if Spark counts what is read."""
@@ -34,7 +34,7 @@ EXCHANGE_SCHEMA = "B INT, ERRORS INT, BLOB BINARY"
 """What goes to a stateful stage: a bucket's label, errors on the way here, a chunk of records."""
 
 INGEST_SCHEMA = f"{EXCHANGE_SCHEMA}, AHEAD BIGINT, BYTES BIGINT, READ BIGINT"
-"""The same with the latest time of records far ahead of the clock, in the row that tells errors,
+"""The same with the latest time of records far ahead of the clock, in the row that counts errors,
 and the bytes of keys and values that were read since the row before, and the number of these
 records; it is null if Spark counts them."""
 

@@ -138,7 +138,7 @@ class Story:
         state = self._session.reading(query_id).state
         if state != "RUNNING" or self._session.statement_of(query_id) != running:
             raise Unexpected(f"the query {query_id} did not survive the refused replacement")
-        self._show.good(f"{query_id} goes on as it was")
+        self._show.good(f"{query_id} runs as before")
 
     def _settle(self) -> dict[str, int]:
         with self._show.doing("waiting until the queries have read everything"):

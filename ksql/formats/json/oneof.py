@@ -23,7 +23,7 @@ Written = (
     | frozenset[str]
     | None
 )
-"""A member's JSON: its kind, the names of an object's properties, or none that can be told."""
+"""A member's JSON: its kind, the names of an object's properties, or None if it is neither."""
 
 _CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "boolean": (bool,),

@@ -70,7 +70,7 @@ _TELLS: Final[Mapping[str, str]] = {
         "lacks an item that the schema of additional items does not cover"
     ),
 }
-"""Every difference that does harm, and how it is told; bounds have names made of the keyword's."""
+"""Every harmful difference, described; those of bounds have names made of the keyword's."""
 
 _UPPER: Final = {
     "string": ("maxLength",),

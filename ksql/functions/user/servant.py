@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FACTS: Final = "facts"
 PLAIN: Final = ("params", "skips_null")
-"""What an aggregate says of itself beside its callables."""
+"""An aggregate's facts besides its callables."""
 
 
 class Place(NamedTuple):
