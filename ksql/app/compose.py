@@ -16,7 +16,8 @@ from ksql.functions.udf import load_sources
 from ksql.functions.user.watch import Limits
 from ksql.kafka.client import Sender
 from ksql.kafka.ranges import READING
-from ksql.spark.jvm import SparkSettings
+from ksql.spark.jvm import SparkSettings, is_local
+from ksql.spark.runner import BY_WORKERS, READ
 from ksql.spark.source import ISOLATION
 from ksql.spark.spec import RetryPolicy
 from ksql.spark.surroundings import Surroundings
@@ -41,11 +42,13 @@ _SHORT_MS: Final = 10_000
 
 def spark_settings(settings: Settings, root: Path) -> SparkSettings:
     """Return how Spark's process is started."""
+    master = settings.text("ksql.spark.master")
     return SparkSettings(
         state_dir=root,
         jars=jars("spark"),
-        master=settings.text("ksql.spark.master"),
+        master=master,
         driver_memory=settings.text("ksql.spark.driver.memory"),
+        light=not is_local(master) or settings.text(READ) == BY_WORKERS,
         conf={k: v for k, v in settings.server.items() if k.startswith("spark.")},
     )
 

@@ -18,6 +18,7 @@ from ksql.spark.cycles import no_cycle_search
 from ksql.spark.mapstate import KEY_SCHEMA, VALUE_SCHEMA, backend_of
 from ksql.spark.pages import PagedStore
 from ksql.spark.sink import TaskSink, last_words, open_sink
+from ksql.spark.stateschema import STATE_NAME
 from ksql.spark.tasklog import TaskLog
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ksql.processors.base import Record
     from ksql.spark.shipment import Shipment
 
-STATE_NAME = "pages"
 _NOTHING_HELD = {"BUCKET": None, "ENTRIES": None, "SIZE": None}
 
 

@@ -48,6 +48,7 @@ class SparkSettings:
         master: ``local[*]`` runs inside this process' own JVM.
         driver_memory: Heap of the JVM.
         python: The interpreter of the workers; other machines may have another path.
+        light: Whether the JVM leaves all work on records to Python.
         conf: Anything else, verbatim; wins over the defaults.
     """
 
@@ -56,6 +57,7 @@ class SparkSettings:
     master: str = "local[*]"
     driver_memory: str = "1g"
     python: str = sys.executable
+    light: bool = True
     conf: Mapping[str, str] = field(default_factory=dict)
 
     @property

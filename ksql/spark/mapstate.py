@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import ServerError
+from ksql.spark.stateschema import KEY_COLUMN, VALUE_COLUMN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
     from ksql.spark.pages import Backend
 
-KEY_SCHEMA = "K BINARY"
-VALUE_SCHEMA = "V BINARY"
+KEY_SCHEMA = f"{KEY_COLUMN} BINARY"
+VALUE_SCHEMA = f"{VALUE_COLUMN} BINARY"
 # the answers to this many reads must fit the socket's buffers while we still write
 _WINDOW = 64
 _FRAME = struct.Struct(">ii")

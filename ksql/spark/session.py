@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import ksql
 from ksql.base.child import Child
+from ksql.spark import stateschema
 from ksql.spark.jvm import SparkSettings, SparkUnavailable, connect, is_local, launch, quiet_py4j
 from ksql.spark.localfiles import local_files_conf
 from ksql.spark.shipping import package_zip
@@ -80,6 +82,13 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c: %m%n%ex
 """
 
+# Python, but for what Spark asks at the start of each stateful query (``stateschema``)
+_PYTHON = """\
+#!/bin/sh
+[ "$1 $2" = "-m {module}" ] && exec {python} -I -S {script}
+exec {python} "$@"
+"""
+
 JVM_OPTIONS = (
     "-XX:+UseG1GC",
     "-XX:ReservedCodeCacheSize=160m",
@@ -107,8 +116,9 @@ def open_session(settings: SparkSettings) -> OpenSession:
     _sweep(settings)
     settings.scratch.mkdir(parents=True, exist_ok=True)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
-    os.environ["PYSPARK_PYTHON"] = settings.python  # the driver asks the environment, not the conf
-    conf = _conf(settings)
+    python = _python(settings)
+    os.environ["PYSPARK_PYTHON"] = python  # the driver asks the environment, not the conf
+    conf = _conf(settings, python)
     process = launch(settings, conf)
     try:
         gateway = connect(process, settings)
@@ -165,7 +175,7 @@ def forget_session() -> None:
             gateway.shutdown()
 
 
-def _conf(settings: SparkSettings) -> dict[str, str]:
+def _conf(settings: SparkSettings, python: str) -> dict[str, str]:
     scratch = settings.scratch
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J)
@@ -187,7 +197,7 @@ def _conf(settings: SparkSettings) -> dict[str, str]:
         "spark.jars": ",".join(map(str, (*settings.jars, SOURCE_JAR))),
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.pyspark.python": settings.python,
+        "spark.pyspark.python": python,
         "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
         "spark.executorEnv.OMP_NUM_THREADS": "1",
         "spark.executorEnv.PYTHONSAFEPATH": "1",  # no modules of the directory we were started in
@@ -199,6 +209,19 @@ def _conf(settings: SparkSettings) -> dict[str, str]:
         conf.update(local_files_conf(scratch))
     conf.update(settings.conf)
     return conf
+
+
+def _python(settings: SparkSettings) -> str:
+    """Return the command of the workers; where all run here, one that knows the state's schema."""
+    if not is_local(settings.master):
+        return settings.python
+    command = settings.scratch / "python"
+    python, script = map(shlex.quote, (settings.python, stateschema.__file__))
+    command.write_text(
+        _PYTHON.format(module=stateschema.MODULE, python=python, script=script), encoding="utf-8"
+    )
+    command.chmod(0o700)
+    return str(command)
 
 
 def _sweep(settings: SparkSettings) -> None:

@@ -140,6 +140,15 @@ def test_threads_that_spark_leaves_behind_are_ended(desk, start, runtime, capfd)
     assert [json.loads(r.value)["n"] for r in desk.read(sink)] == [1, 2]
 
 
+def test_spark_hears_of_the_state_from_our_script(desk, start, spark_settings):
+    source, sink = desk.topic(), desk.topic()
+    desk.send(source, ("a", "x"))
+    query = start(desk.spec("count", source, sink))
+    assert query.await_idle(desk.ends(source))
+    # PySpark's own process tells of its start there
+    assert "Python worker" not in spark_settings.log_file.read_text(encoding="utf-8")
+
+
 def test_what_the_jvm_unpacks_is_swept_with_its_scratch_space(runtime):
     system = runtime.session.sparkContext._jvm.java.lang.System
     folder = Path(system.getProperty("java.io.tmpdir"))

@@ -49,3 +49,19 @@ def test_a_file_that_does_not_load_is_told_and_the_others_count(
 
 def test_limits_are_given_in_seconds() -> None:
     assert compose.limits(Settings({"ksql.udf.timeout.ms": "250"})).seconds == 0.25
+
+
+@pytest.mark.parametrize(
+    ("master", "reader", "light"),
+    [
+        ("local[*]", "workers", True),
+        ("local[*]", "spark", False),
+        ("spark://there:7077", "spark", True),
+    ],
+)
+def test_sparks_jvm_is_light_unless_it_reads_the_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, reader: str, light: bool
+) -> None:
+    monkeypatch.setattr(compose, "jars", lambda _: ())
+    given = {"ksql.spark.master": master, "ksql.spark.source.reader": reader}
+    assert compose.spark_settings(Settings(given), tmp_path).light is light
