@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import bounds, reaper
+from tests.examples import QUICK
 
 _HERE = Path(__file__).parent
 _RINGS = ("spark", "kafka")
@@ -24,7 +25,11 @@ def pytest_configure(config):
     config.stash[_REAPER] = reaper.start_reaper()
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if QUICK:
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
     for item in items:
         ring = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
         if ring in _RINGS:

@@ -1,4 +1,4 @@
-"""How many random examples a test tries: all in ``make test``, fewer in ``make check``."""
+"""How much a run tries: all in ``make test``; fewer examples and no slow test in ``make check``."""
 
 from __future__ import annotations
 

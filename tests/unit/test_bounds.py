@@ -60,6 +60,7 @@ def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "waiting"),
     [

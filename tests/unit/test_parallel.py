@@ -42,6 +42,7 @@ def test_a_folder_in_memory_is_used_only_if_it_is_large(free, has, tmp_path, mon
     assert not parallel.has_room(tmp_path / "none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("second", "status"), [("pass", 0), ("assert 0", 1)])
 def test_a_failure_in_any_process_is_the_result(
     second, status, files, tmp_path, monkeypatch, capfd

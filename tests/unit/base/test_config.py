@@ -18,6 +18,7 @@ from ksql.base.config import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", PROPERTIES.values(), ids=PROPERTIES)
 def test_every_default_is_read_as_what_it_is(row):
     settings = Settings()

@@ -50,6 +50,7 @@ def test_every_property_has_a_sentence_and_a_default_of_its_type(row):
     assert row.scope == "server" or row.editable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", PROPERTIES.values(), ids=PROPERTIES)
 def test_a_property_has_an_effect_if_some_code_reads_it(row, texts):
     assert row.effect == (row.name in texts)

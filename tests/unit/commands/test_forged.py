@@ -203,6 +203,7 @@ def judged(commands, payloads, part):
     return refused, taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_nothing_that_is_forged_runs_and_what_is_wrong_is_refused(commands, part):
     refused, taken = judged(commands, [f"or {RUN} or", 7], slice(part, None, 4))

@@ -217,6 +217,7 @@ def calls():
                 yield pytest.param(function, kinds, id=f"{function.name}-{index}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "kinds"), list(calls()))
 @settings(max_examples=3, deadline=None)
 @given(data=st.data())

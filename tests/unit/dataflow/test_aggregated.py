@@ -125,6 +125,7 @@ class Run:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_results_log_and_state(program, seed):
     assert program._fast is not None

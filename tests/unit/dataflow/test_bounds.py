@@ -103,6 +103,7 @@ def _own(whole, topics):
     return RawBatch(*columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 def test_what_is_over_is_forgotten(name):
     entries, reads, _ = run(QUERIES[name], "0 SECONDS")
@@ -111,6 +112,7 @@ def test_what_is_over_is_forgotten(name):
     assert max(reads[late:]) < 1.5 * max(reads[:early])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_batch_reads_the_pages_of_its_keys(name):
     entries, reads, pages = run(QUERIES[name], "24 HOURS")

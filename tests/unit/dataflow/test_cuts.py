@@ -18,6 +18,7 @@ PARTS = 2 if QUICK else 5
 SEEDS = 50  # of each part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_same_records_in_other_batches_give_the_same_results(part):
     tally = Tally()

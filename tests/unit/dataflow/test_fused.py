@@ -229,6 +229,7 @@ def any_value(topic, chance):
             return good_value(topic, chance)
 
 
+@pytest.mark.slow
 def test_every_odd_value_alone(program):
     (topic,) = program.topics
     for value in WHOLE:
@@ -246,6 +247,7 @@ def test_every_odd_key_alone(program):
         agree(program, batch(topic, [(key, good_value(topic, random.Random(1)))]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_lists_of_values_that_fuzzers_make(program, seed):
     chance = random.Random(seed)

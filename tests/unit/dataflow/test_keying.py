@@ -122,6 +122,7 @@ def some(topic, chance):
     ]
 
 
+@pytest.mark.slow
 def test_odd_keys_and_values_alone(program):
     for source in streams(program):
         topic = topic_of(source)
@@ -131,6 +132,7 @@ def test_odd_keys_and_values_alone(program):
             agree(source, [batch(topic, [(FIT.get(topic, b"a"), value, 5)])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_lists_that_fuzzers_make(program, seed):
     chance = random.Random(seed)

@@ -167,6 +167,7 @@ def cut(draw, found):
     return [replace(each, cut=draw(st.booleans())) for each in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
 def test_each_partition_is_as_if_it_were_alone(name, data):

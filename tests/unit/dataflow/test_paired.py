@@ -79,6 +79,7 @@ def some(chance, topic, now):
         yield key, None if gone else value.encode(), time, headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", PLANS)
 def test_both_roads_agree(query):
     program = made(query)

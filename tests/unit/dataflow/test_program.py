@@ -105,6 +105,7 @@ def last(outputs):
     return {key: (value, time) for batch in outputs for key, value, time, _ in batch}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 @given(records=RECORDS)
 def test_a_batch_is_as_its_records(query, records):
@@ -142,6 +143,7 @@ EVERY = {
 ONCE = {query: writing(plan(query), BUILTINS) for query in QUERIES if "GROUP BY" in query}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [q for q in QUERIES if EVERY[q].stages])
 @given(records=RECORDS, randoms=st.randoms())
 def test_the_order_that_an_exchange_loses_is_restored(query, records, randoms):

@@ -136,6 +136,7 @@ def road(program, batches, buckets):
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
 def test_the_road_without_combining_gives_the_same(name, data):

@@ -79,6 +79,7 @@ class Page:
         self._desk.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_examples(path, monkeypatch, request):
     page_text = path.read_text("utf-8")

@@ -71,6 +71,7 @@ def fresh(query):
     return sound.last("U")["k"]["M"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", AGGREGATES)
 @pytest.mark.parametrize("added", AGGREGATES)
 @pytest.mark.parametrize("caching", ["0", "1000"])

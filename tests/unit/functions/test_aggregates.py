@@ -398,6 +398,7 @@ UNORDERED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "types"), UNORDERED)
 @given(data=st.data())
 def test_what_is_unordered_gives_one_result_however_rows_are_divided(name, types, data):

@@ -27,6 +27,7 @@ def same(found, expected):
     return found == expected and type(found) is type(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}{case[2]}")
 def test_case(case):
     name, types, args, expected = case

@@ -63,6 +63,7 @@ MAKERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
 def test_a_closed_client_is_freed_at_once(maker, no_search):
     client = maker()
@@ -72,6 +73,7 @@ def test_a_closed_client_is_freed_at_once(maker, no_search):
     assert gone() is None
 
 
+@pytest.mark.slow
 def test_an_administration_lets_go_of_its_connections_and_opens_others(no_search):
     closed = admin()
     first = closed._client
@@ -79,6 +81,7 @@ def test_an_administration_lets_go_of_its_connections_and_opens_others(no_search
     assert closed._client is not first
 
 
+@pytest.mark.slow
 def test_a_closed_sender_refuses_records(no_search):
     closed = Sender(NOWHERE)
     closed.close()

@@ -76,6 +76,7 @@ def queried(name, source, clauses, alias="S", *, feed="s", every=True):
     return [json.loads(value)["V"] for value in latest.values() if value is not None]
 
 
+@pytest.mark.slow
 @ALL
 @pytest.mark.parametrize("every", [True, False])
 def test_over_a_stream(name, every):
@@ -84,6 +85,7 @@ def test_over_a_stream(name, every):
     ]
 
 
+@pytest.mark.slow
 @ALL
 def test_over_windows(name):
     found = queried(name, "S", "WINDOW TUMBLING (SIZE 3 MILLISECONDS) GROUP BY G")
@@ -91,6 +93,7 @@ def test_over_windows(name):
     assert found == [pytest.approx(value, nan_ok=True) for value in expected]
 
 
+@pytest.mark.slow
 @ALL
 def test_over_sessions_that_merge(name):
     """The last row joins two sessions; what came first is first in both."""
@@ -111,12 +114,14 @@ def test_over_sessions_that_merge(name):
         assert value == pytest.approx(model(name), rel=1e-9)
 
 
+@pytest.mark.slow
 @ALL
 def test_over_a_join_of_a_stream_with_a_table(name):
     found = queried(name, "S JOIN D ON S.K = D.ID", "GROUP BY S.G")
     assert found == [pytest.approx(model(name), nan_ok=True)]
 
 
+@pytest.mark.slow
 @ALL
 def test_over_a_join_of_streams(name):
     found = queried(name, "S JOIN S2 WITHIN 1 DAY ON S.K = S2.K", "GROUP BY S.G")
@@ -147,6 +152,7 @@ def as_listed(value):
     return sorted(value, key=str) if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ON_TABLES)
 @pytest.mark.parametrize("source", ["R", "R JOIN D ON R.ID = D.ID", "R LEFT JOIN D ON R.J = D.ID"])
 def test_over_tables_and_their_joins(name, source):

@@ -138,6 +138,7 @@ def test_an_upgrade_appends_an_aggregate_to_open_windows():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processor", [tumbling(COUNT), sessions(COUNT, keep=0)])
 def test_the_state_holds_what_is_open(processor):
     store = MemoryStore()

@@ -321,6 +321,7 @@ class Counting(MemoryStore):
         super().put(space, key, value)
 
 
+@pytest.mark.slow
 def test_one_of_many_who_comes_or_goes_changes_one_chunk():
     store = Counting()
     many = Subscribers(store, bytes_of)

@@ -59,6 +59,7 @@ def run(processor, records, backend, log=None):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PROCESSORS if name != "table"])
 @pytest.mark.parametrize("time", [6, 30_000], ids=["open", "closing"])
 def test_however_many_lanes_they_ask_together(name, time):

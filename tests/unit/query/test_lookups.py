@@ -140,6 +140,7 @@ def test_a_planned_look_up_of_columns_waits_for_nothing(asking):
     assert at_once(text) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

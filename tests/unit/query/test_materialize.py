@@ -222,6 +222,7 @@ def test_the_retention_is_that_of_the_windows(world, kafka, follower):
 # --- types of stores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after"),
     [(b, a) for b in ("rocksdb", "txn_rocksdb") for a in ("rocksdb", "txn_rocksdb", "in_memory")],

@@ -114,6 +114,7 @@ def test_a_name_may_have_a_slash(api):
     assert api.post("/subjects/:.:c/versions", A)["subject"] == "c"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "path", "body", "code"),
     [

@@ -31,6 +31,7 @@ def endpoints():
             yield method, path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), [*endpoints(), ("POST", "/no/such/path")])
 @pytest.mark.parametrize(
     ("headers", "status"),
@@ -93,6 +94,7 @@ def test_a_streamed_request_is_refused_before_it_is_read():
         assert (answer.status_code, answer.headers["connection"]) == (403, "close")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("headers", "status"),
     [({}, 200), ({"origin": EVIL}, 403), ({"host": "evil.example"}, 421)],

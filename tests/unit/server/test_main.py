@@ -45,6 +45,7 @@ def server(
             process.kill()
 
 
+@pytest.mark.slow
 def test_a_signal_ends_queries_then_the_service() -> None:
     with server() as (process, out):
         ready = out.readline()
@@ -117,6 +118,7 @@ server.main.run_server({"listeners": "http://127.0.0.1:0"}, lambda configuration
 """
 
 
+@pytest.mark.slow
 def test_a_pull_query_is_answered_to_its_end_and_new_requests_are_refused(tmp_path: Path) -> None:
     go = tmp_path / "go"
     with server(PULLING, str(go)) as (process, out):
@@ -159,6 +161,7 @@ entry.command()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "seconds", "forced"),
     [("stop", 0.5, True), ("start", 600, False), ("thread", 600, False)],

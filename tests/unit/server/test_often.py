@@ -70,6 +70,7 @@ REQUESTS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/query", "/query-stream", "/query/", "//query"])
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda found: repr(found)[:60])
 @pytest.mark.parametrize("good", [True, False])

@@ -48,6 +48,7 @@ def _answers(port: int, paths: list[str]) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_all_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     described = sorted(_app().openapi()["paths"].keys() - LIVE)
     paths = [

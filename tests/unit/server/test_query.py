@@ -322,6 +322,7 @@ def test_the_header_comes_before_any_row_and_a_client_that_leaves_ends_the_query
         assert app.state.door.running == 0
 
 
+@pytest.mark.slow
 def test_many_push_queries_run_side_by_side() -> None:
     streams: list[FakeStream] = []
     lock = threading.Lock()

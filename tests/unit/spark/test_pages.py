@@ -124,6 +124,7 @@ def test_small_state_is_one_entry() -> None:
     assert len(filled(20).data) == 1
 
 
+@pytest.mark.slow
 def test_pages_stay_near_their_size() -> None:
     sizes = sorted(len(page) for page in filled(50_000).data.values())
     assert sizes[len(sizes) // 2] < 2 * pages.PAGE_BYTES

@@ -43,6 +43,7 @@ def test_samples_are_read_and_written_as_they_are(tag):
         assert dumped(structs.plain(value)) == line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tag", FORMS)
 def test_every_alternative_of_every_field_has_a_sample(tag):
     """Of a new one there is none: ``python -m tests.stored.make`` adds it at the end."""

@@ -55,6 +55,7 @@ def model(layout, *transactions):
     return sorted(shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "layout", "point"), CASES)
 def test_a_killed_process_loses_nothing(kind, layout, point, tmp_path):
     killed(kind, layout, point, tmp_path / "s")

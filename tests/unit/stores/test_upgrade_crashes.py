@@ -47,6 +47,7 @@ def finished(mode, path, budget):
     return Upgrades(mode, budget).open("txn_rocksdb", path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "layout", "point"), CASES)
 def test_a_killed_process_loses_nothing(mode, layout, point, tmp_path):
     path = tmp_path / "stores" / "0"

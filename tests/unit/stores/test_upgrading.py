@@ -214,6 +214,7 @@ def test_windows_keep_their_clock_and_are_forgotten_in_both(tmp_path, budget):
     copy.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_happens_the_copy_has_the_rows_of_the_store(tmp_path, budget, seed):
     """Random writes, slices, restarts and rollbacks, against a dictionary."""

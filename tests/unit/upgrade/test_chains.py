@@ -12,6 +12,7 @@ PARTS = 2 if QUICK else 5
 PAIRS, CHAINS = 6, 10 * PARTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_replacements_end_as_the_model_says(part):
     tally = Tally()

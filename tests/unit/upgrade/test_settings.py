@@ -34,6 +34,7 @@ def refusal(text, *, first=None, then=None):
 # --- every property has its place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", PROPERTIES.values(), ids=PROPERTIES)
 def test_every_property_belongs_somewhere(row):
     world = World(SCRIPT)

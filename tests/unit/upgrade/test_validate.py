@@ -258,6 +258,7 @@ def ids(cases):
     return [f"{case[0]} -> {case[1]}" for case in cases]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new", "classes"), ACCEPTED_CASES, ids=ids(ACCEPTED_CASES))
 def test_accepted(old, new, classes):
     verdict = upgrade(old, new)
@@ -267,6 +268,7 @@ def test_accepted(old, new, classes):
     assert set(verdict.classes) <= ACCEPTED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "classes", "reasons"), REFUSED_CASES, ids=ids(REFUSED_CASES)
 )
@@ -531,6 +533,7 @@ def test_any_two_plans_have_a_verdict(old, new):
     assert len(verdict.guarantees) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new", "classes"), ACCEPTED_CASES, ids=ids(ACCEPTED_CASES))
 def test_an_accepted_plan_may_be_replaced_by_itself(old, new, classes):
     world = World(SCRIPT)

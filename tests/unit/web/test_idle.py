@@ -291,6 +291,7 @@ class Asking:
         await send({"type": "http.response.body", "body": b"<all>"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [b"GET", b"DELETE"])
 def test_requests_behind_a_running_one_are_read_up_to_a_bound(method):
     each = method + GET[3:]

@@ -113,6 +113,7 @@ def asking(authority, port, *, issuer=None):
     return httpx.get(f"https://127.0.0.1:{port}/", verify=context).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "own", "foreign", "none"),
     [
