@@ -40,6 +40,7 @@ def main() -> int:
             say(f"Python {sys.version.split()[0]}, {java}")
             install_packages()
         fetch_jars()
+        archive_classes()
     except SetupError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
@@ -256,6 +257,12 @@ def fetch_jars() -> None:
     command = [str(venv_python()), "-m", "server.fetch"]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:  # noqa: S603 our own module
         raise SetupError("the jars are not complete, see above.")
+
+
+def archive_classes() -> None:
+    """Have Spark's JVM write the archive that later starts use; they do without if they must."""
+    command = [str(venv_python()), "-m", "server.archive"]
+    subprocess.run(command, cwd=ROOT, check=False)  # noqa: S603 our own module
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
@@ -25,7 +24,6 @@ LOST: Final = (Py4JError, OSError)
 """What a call of a JVM raises that is not there any more; see ``raise_if_java``."""
 _PREDECESSOR_S = 10.0
 _READY_S = 60.0
-_STOP_S = 4.0
 _POLL_S = 0.05
 
 
@@ -102,15 +100,16 @@ def quiet_py4j() -> None:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
-def launch(settings: SparkSettings, conf: Mapping[str, str]) -> Child:
-    """Start the JVM as PySpark would, but for whom it belongs to.
+def launch(
+    settings: SparkSettings, conf: Mapping[str, str], home: Path, patience_s: float
+) -> Child:
+    """Start the JVM as PySpark would from Spark's home, but for whom it belongs to.
 
     It holds a lock on the state directory for as long as it lives, and so does what ends it.
 
     Raises: DirectoryBusy.
     """
     settings.connection.unlink(missing_ok=True)
-    home = _home(settings)
     command = [str(home / "bin" / "spark-submit")]
     for name, value in conf.items():
         command += ["--conf", f"{name}={value}"]
@@ -129,7 +128,7 @@ def launch(settings: SparkSettings, conf: Mapping[str, str]) -> Child:
                 [*command, "pyspark-shell"],
                 output=log,
                 lock=lock,
-                patience_s=_STOP_S,
+                patience_s=patience_s,
                 asked_by="stdin",
                 env=env,
             )
@@ -158,20 +157,3 @@ def connect(process: Child, settings: SparkSettings) -> Any:
         return launch_gateway()
     finally:
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
-
-
-def _home(settings: SparkSettings) -> Path:
-    """Spark's home; for a local master one without the zipped PySpark.
-
-    So workers import the installed one, whose bytecode is there: 0.17 s of CPU instead of 0.83 s,
-    and every stateful query starts a worker of its own. Source: PythonUtils.sparkPythonPath.
-    """
-    installed = Path(pyspark.__file__).parent
-    if not is_local(settings.master):
-        return Path(os.environ.get("SPARK_HOME", installed))
-    home = settings.scratch / "home"
-    home.mkdir(exist_ok=True)
-    for part in ("bin", "jars"):
-        (home / part).unlink(missing_ok=True)
-        (home / part).symlink_to(installed / part)
-    return home

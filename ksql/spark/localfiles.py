@@ -30,7 +30,6 @@ import zipfile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 CLASS = "ksql.LocalFiles"
@@ -48,18 +47,21 @@ _SUPER = 0x0020
 _JAVA_8 = 52
 
 
-def local_files_conf(folder: Path) -> Mapping[str, str]:
-    """Write the class into a jar in ``folder``; returns the settings that make Spark use it."""
+LOCAL_FILES = {
+    "spark.hadoop.fs.file.impl": CLASS,
+    # the other manager asks for links, by a process each
+    "spark.sql.streaming.checkpointFileManagerClass": _MANAGER,
+}
+"""The settings that make Spark use it."""
+
+
+def local_files_jar(folder: Path) -> Path:
+    """Write the classes into a jar in ``folder``; return it."""
     jar = folder / "local-files.jar"
     with zipfile.ZipFile(jar, "w") as out:
         out.writestr(f"{_RAW}.class", raw_class())
         out.writestr(f"{_THIS}.class", local_class())
-    return {
-        "spark.driver.extraClassPath": str(jar),
-        "spark.hadoop.fs.file.impl": CLASS,
-        # the other manager asks for links, by a process each
-        "spark.sql.streaming.checkpointFileManagerClass": _MANAGER,
-    }
+    return jar
 
 
 class _Pool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -20,8 +21,9 @@ from pyspark.sql import SparkSession
 import ksql
 from ksql.base.child import Child
 from ksql.spark import stateschema
+from ksql.spark.archive import WRITE, Stand, prepared_stand
 from ksql.spark.jvm import SparkSettings, SparkUnavailable, connect, is_local, launch, quiet_py4j
-from ksql.spark.localfiles import local_files_conf
+from ksql.spark.localfiles import LOCAL_FILES
 from ksql.spark.shipping import package_zip
 from ksql.spark.source import SOURCE_JAR
 
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _log = logging.getLogger(__name__)
-_STOP_S = 3.0
+_STOP_S = 4.0
+_WRITE_S = 120.0  # it writes its archive at the end
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 DEFAULTS: Mapping[str, str] = {
@@ -125,20 +128,30 @@ def open_session(settings: SparkSettings) -> OpenSession:
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
     python = _python(settings)
     os.environ["PYSPARK_PYTHON"] = python  # the driver asks the environment, not the conf
-    conf = _conf(settings, python)
-    process = launch(settings, conf)
+    local = is_local(settings.master)
+    stand = prepared_stand(settings.jars, settings.scratch) if local else None
+    conf = _conf(settings, python, stand)
+    home = (
+        stand.home if stand else Path(os.environ.get("SPARK_HOME", Path(pyspark.__file__).parent))
+    )
+    process = launch(settings, conf, home, _patience_s())
     try:
         gateway = connect(process, settings)
         spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
         context = SparkContext(conf=spark_conf, gateway=gateway)
         _quiet(context)
-        if not is_local(settings.master):
+        if not local:
             context.addPyFile(str(package_zip(Path(ksql.__file__).parent, settings.scratch)))
         return OpenSession(SparkSession(context), process)
     except (PySparkException, Py4JError, OSError, RuntimeError) as problem:
         process.kill()
         forget_session()
         raise SparkUnavailable(str(problem).split("\n", 1)[0], settings.log_file) from problem
+
+
+def _patience_s() -> float:
+    """Return how long the JVM may take to end before it is killed."""
+    return _WRITE_S if WRITE in os.environ else _STOP_S
 
 
 def _quiet(context: SparkContext) -> None:
@@ -152,9 +165,10 @@ def close_session(opened: OpenSession, settings: SparkSettings) -> None:
     """Stop Spark and its JVM and remove the scratch space; what does not stop in time is killed."""
     stopper = Thread(target=_stop, args=(opened.session,), name="spark-stop", daemon=True)
     stopper.start()
-    stopper.join(_STOP_S)
+    patience_s = _patience_s()
+    stopper.join(patience_s)
     if stopper.is_alive():
-        _log.warning("spark_killed", extra={"reason": f"it did not stop within {_STOP_S:g} s"})
+        _log.warning("spark_killed", extra={"reason": f"it did not stop within {patience_s:g} s"})
         opened.process.kill()
     else:
         opened.process.end()
@@ -182,7 +196,7 @@ def forget_session() -> None:
             gateway.shutdown()
 
 
-def _conf(settings: SparkSettings, python: str) -> dict[str, str]:
+def _conf(settings: SparkSettings, python: str, stand: Stand | None) -> dict[str, str]:
     scratch = settings.scratch
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J)
@@ -200,9 +214,9 @@ def _conf(settings: SparkSettings, python: str) -> dict[str, str]:
                 f'"-Djava.io.tmpdir={temporary}"',
                 *JVM_OPTIONS,
                 *((QUICKLY_COMPILED,) if settings.light else ()),
+                *(stand.options(os.environ) if stand else ()),
             )
         ),
-        "spark.jars": ",".join(map(str, (*settings.jars, SOURCE_JAR))),
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.pyspark.python": python,
@@ -210,11 +224,14 @@ def _conf(settings: SparkSettings, python: str) -> dict[str, str]:
         "spark.executorEnv.OMP_NUM_THREADS": "1",
         "spark.executorEnv.PYTHONSAFEPATH": "1",  # no modules of the directory we were started in
     }
-    if is_local(settings.master):
+    if stand is None:
+        conf["spark.jars"] = ",".join(map(str, (*settings.jars, SOURCE_JAR)))
+    else:
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
         conf["spark.executorEnv.PYTHONPATH"] = root
-        conf.update(local_files_conf(scratch))
+        conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, stand.class_path))
+        conf.update(LOCAL_FILES)
     conf.update(settings.conf)
     return conf
 

@@ -15,6 +15,7 @@ from ksql.app.service import KsqlService
 from ksql.base.config import Settings
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
+from ksql.spark.runtime import SparkRuntime
 from server.cli.client import Client
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
 from server.hosting import behind_http
@@ -61,15 +62,20 @@ def _own(keep: Path) -> Path:
 
 
 @contextlib.contextmanager
-def service(state: Path, progress: Callable[[str], None]) -> Iterator[Site]:
+def service(
+    state: Path,
+    progress: Callable[[str], None],
+    broker: str | None = None,
+    runtime: SparkRuntime | None = None,
+) -> Iterator[Site]:
     """Bring the service up on a free port; it is stopped at the end, whatever happened.
 
-    Raises: StartError.
+    A given broker and Spark keep running. Raises: StartError.
     """
     sockets = bind(parse_listeners(_ANYWHERE_FREE))
     url = url_of(sockets[0])
     settings = Settings({"ksql.state.dir": str(state), "listeners": url})
-    running = KsqlService(settings, progress=progress)
+    running = KsqlService(settings, broker=broker, runtime=runtime, progress=progress)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_log_file(state / "logs" / "service.log"))
         for sock in sockets:

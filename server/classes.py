@@ -1,0 +1,92 @@
+"""Writes the archive of the classes of Spark's JVM: a service runs one query of each kind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+from ksql.base.errors import KsqlError
+from ksql.base.jars import jars
+from ksql.kafka.admin import Admin
+from ksql.kafka.broker import EmbeddedBroker
+from ksql.kafka.settings import KafkaSettings
+from ksql.spark.archive import WRITE, Stand, forget_others
+from ksql.spark.jvm import SparkSettings
+from ksql.spark.runtime import SparkRuntime
+from server.cli.client import Client, Row, ServerFailure, Unreachable
+from server.demo.site import service
+
+_PATIENCE_S = 180.0
+_POLL_S = 1.0
+_SETTINGS = {"ksql.streams.auto.offset.reset": "earliest"}
+_STATEMENTS: Final = (
+    "CREATE STREAM s (k INT KEY, v INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=2);",
+    "CREATE STREAM f AS SELECT k, v + 1 AS v FROM s WHERE v > 0;",
+    "CREATE TABLE t AS SELECT k, SUM(v) AS v FROM f GROUP BY k;",
+    "CREATE STREAM j AS SELECT f.k AS k, f.v + t.v AS v FROM f JOIN t ON f.k = t.k;",
+    "CREATE TABLE w AS SELECT v, COUNT(*) AS n FROM j WINDOW TUMBLING (SIZE 1 DAY) GROUP BY v;",
+)
+_RECORD = "INSERT INTO s (k, v) VALUES (1, 1);"
+_RESULT = "SELECT * FROM w;"
+
+
+FAILURES: Final = (KsqlError, ServerFailure, Unreachable, OSError)
+"""What ``write`` raises."""
+
+
+class NoResults(KsqlError):
+    """The queries that load the classes gave no results in time."""
+
+    def __init__(self) -> None:
+        super().__init__(f"The queries gave no results within {_PATIENCE_S:.0f} s")
+
+
+def write(stand: Stand, folder: Path) -> None:
+    """Run a service in the folder until its queries have results, and keep what its JVM writes.
+
+    Raises: FAILURES.
+    """
+    written = stand.folder / f"writing-{os.getpid()}.jsa"
+    os.environ[WRITE] = str(written)
+    try:
+        _run_and_end(folder)
+        written.replace(stand.archive)
+    finally:
+        del os.environ[WRITE]
+        written.unlink(missing_ok=True)
+    forget_others(stand)
+
+
+def _run_and_end(folder: Path) -> None:
+    """Run the queries, then end the service before Spark: it would not wait for the archive."""
+    settings = SparkSettings(state_dir=folder / "spark", jars=jars("spark"))
+    with (
+        EmbeddedBroker(folder / "broker") as broker,
+        contextlib.closing(Admin(KafkaSettings(broker.bootstrap))) as admin,
+    ):
+        runtime = SparkRuntime(settings, lambda: admin)
+        runtime.open()
+        try:
+            with service(folder / "state", lambda _: None, broker.bootstrap, runtime) as site:
+                _run(site.client)
+        finally:
+            runtime.close()
+
+
+def _run(client: Client) -> None:
+    for statement in _STATEMENTS:
+        client.execute(statement, _SETTINGS, {})
+    deadline = time.monotonic() + _PATIENCE_S
+    while not _has_rows(client):  # the join needs a record behind the row of its table
+        if time.monotonic() > deadline:
+            raise NoResults
+        client.execute(_RECORD, _SETTINGS, {})
+        time.sleep(_POLL_S)
+
+
+def _has_rows(client: Client) -> bool:
+    with client.query(_RESULT, _SETTINGS, {}) as batches:
+        return any(isinstance(event, Row) for batch in batches for event in batch)
