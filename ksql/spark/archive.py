@@ -60,7 +60,7 @@ class Stand:
 
     @property
     def class_path(self) -> tuple[Path, ...]:
-        """Return the jars beside Spark's own."""
+        """Return the jars next to Spark's own."""
         return (self.folder / "local-files.jar", *self.jars, SOURCE_JAR)
 
     def options(self, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def _pyspark() -> Path:
 
 
 def _java() -> str:
-    """Return what tells one Java from another: its place, and its release file if it has one."""
+    """Return the identity of the Java in use: its place, and its release file if it has one."""
     home = os.environ.get("JAVA_HOME")
     found = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     path = found.resolve()

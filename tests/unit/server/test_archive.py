@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from ksql.base.errors import StartError
+from ksql.base.jars import jars
+from ksql.spark.archive import Stand, shared_stand
+from server import archive, classes
+
+
+@pytest.fixture
+def stand(tmp_path, monkeypatch):
+    fetched = jars("spark")
+    monkeypatch.setenv("KSQL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(archive, "jars", lambda _: fetched)
+    return shared_stand(fetched)
+
+
+def test_it_is_written_once(stand, monkeypatch):
+    written: list[Stand] = []
+
+    def write(to, folder):
+        assert folder.is_dir()
+        written.append(to)
+        to.archive.touch()
+
+    monkeypatch.setattr(classes, "write", write)
+    assert [archive.main(), archive.main()] == [0, 0]
+    assert written == [stand]
+
+
+@pytest.mark.parametrize(
+    "error", [StartError("Kafka cannot be started", detail="its port"), OSError("disk full")]
+)
+def test_a_failure_is_shown_in_a_line(stand, monkeypatch, capsys, error):
+    def write(_to, _folder):
+        raise error
+
+    monkeypatch.setattr(classes, "write", write)
+    assert archive.main() == 1
+    shown = capsys.readouterr().err
+    assert "Spark starts slowly" in shown
+    assert str(error).split("\n", 1)[0] in shown
+    assert not stand.archive.exists()
