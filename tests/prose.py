@@ -1,4 +1,4 @@
-"""Finds phrases that slow a reader down in docstrings, comments, error messages and documents.
+"""Finds phrases that slow a reader down in docstrings, comments, messages and documents.
 
 ``python -m tests.prose [FILE..]`` prints file, line, phrase and a suggestion, and exits with 1 if
 there is any; called by ``make lint``. Text between backquotes and in blocks of code is spared.
@@ -13,7 +13,7 @@ import sys
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,31 +110,36 @@ def _python(source: str) -> Iterator[Passage]:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         yield from _docstring(node)
-        yield from _messages(node)
+    yield from _texts(tree)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield Passage(token.start[0], token.string)
 
 
-def _docstring(node: ast.AST) -> Iterator[Passage]:
+def _documented(node: Any) -> TypeGuard[ast.Module | ast.ClassDef | ast.FunctionDef]:
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+    return isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
+
+
+def _docstring(node: ast.AST) -> Iterator[Passage]:
+    if _documented(node):
         text = ast.get_docstring(node, clean=False) or ""
         yield Passage(node.body[0].lineno, text, docstring=True)
 
 
-def _messages(node: ast.AST) -> Iterator[Passage]:
-    """The texts of an error: in its constructor's call of the base class, or where it is raised."""
-    if isinstance(node, ast.Raise) and node.exc is not None:
-        inside = ast.walk(node.exc)
-    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "super().__init__":
-        inside = ast.walk(node)
-    else:
-        return
-    for part in inside:
+def _texts(tree: ast.AST) -> Iterator[Passage]:
+    """The texts of several words that are no docstrings: messages, help, notes on constants."""
+    documents = {
+        id(found)
+        for node in ast.walk(tree)
+        if _documented(node)
+        for found in ast.walk(node.body[0])
+    }
+    for part in ast.walk(tree):
         if not isinstance(part, ast.Constant) or not isinstance(part.value, str):
             continue
-        if not any(pinned in part.value for pinned in PINNED):
+        pinned = any(each in part.value for each in PINNED)
+        if " " in part.value and not pinned and id(part) not in documents:
             yield Passage(part.lineno, part.value)
 
 

@@ -20,6 +20,7 @@ from tests import prose
             3,
             "in vain",
         ),
+        ('help = "until it is told to end"\n', 1, "told"),
         ('"""Records; who\never reads them."""\n', 1, "who ever"),
     ],
 )
@@ -36,8 +37,7 @@ def test_a_phrase_to_avoid_is_found_in_python(source, line, phrase):
         '"""Two marks tell records apart; a tag tells them apart."""\n',
         '"""Read ``told``, and `beside`."""\n',
         '"""Read until "goes on"."""\n',
-        'goes_on = "beside, in vain"\n',
-        'log.info("it goes on")\n',
+        'goes_on = "beside"\n',
         '"""The query went on disk; the storyteller besides."""\n',
     ],
 )
