@@ -57,7 +57,9 @@ class Lease:
         if now < until and (last is None or now - last.at_s < _LOOK_S):
             return True
         found = read(Path(self.file))
-        if found is None or found.claim != self.claim or found.lost:
+        if found is None:
+            raise NotInCharge(f"{self.file}, which holds its right to write, cannot be read.")
+        if found.claim != self.claim or found.lost:
             raise NotInCharge("Another server has taken over, or this one has been stopped.")
         _known[self] = max(until, _end(self, found))
         return now_s() < _known[self]

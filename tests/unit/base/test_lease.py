@@ -159,3 +159,12 @@ def test_for_a_file_of_the_first_format_from_another_machine_the_wall_clock_deci
     clock.now += 100_000
     monkeypatch.setattr("ksql.base.lease.time.time", lambda: lease.read(file).until_ms / 1000 - 2)
     assert lease.read(file).left_s() == pytest.approx(2)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"claim": 7}'])
+def test_a_right_that_cannot_be_read_names_its_file(tmp_path, text):
+    file = tmp_path / "lease.json"
+    file.write_text(text)
+    with pytest.raises(NotInCharge) as caught:
+        Lease(str(file), "c").await_valid()
+    assert str(file) in caught.value.detail
