@@ -16,13 +16,16 @@ def test_a_tree_is_a_process_and_what_descends_from_it():
 
 def test_a_child_counts():
     code = "import sys; held = bytearray(50_000_000); print(1, flush=True); sys.stdin.read()"
-    alone = memory.tree_rss_bytes(os.getpid())
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
         child.stdout.readline()
-        assert memory.tree_rss_bytes(os.getpid()) > alone + 40_000_000
+        table = memory._from_proc() if memory._PROC.joinpath("self").exists() else memory._from_ps()
+        assert memory.tree_rss_bytes(child.pid) > 40_000_000
         child.stdin.close()
+    sizes = {pid: size for pid, _, size in table}
+    assert sizes[child.pid] > 40_000_000
+    assert memory.rss_of_tree(os.getpid(), table) >= sizes[os.getpid()] + sizes[child.pid]
 
 
 def test_ps_and_proc_agree_about_this_process():
