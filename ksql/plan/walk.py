@@ -59,16 +59,22 @@ def sources(plan: Plan) -> tuple[Source, ...]:
     return tuple(node for node in nodes(plan) if isinstance(node, Source))
 
 
-def with_sources(plan: Plan, changed: Callable[[Source], Source]) -> Plan:
-    """Return the plan with each source as the function gives it."""
+def with_children(plan: Plan, changed: Callable[[Plan], Plan]) -> Plan:
+    """Return the plan with each of those that feed it as the function gives it."""
     match plan:
         case Source():
-            return changed(plan)
+            return plan
         case Filter() | Rekey() | Explode() | Select() | Aggregate() | EmitFinal() | Sink():
-            return replace(plan, source=with_sources(plan.source, changed))
+            return replace(plan, source=changed(plan.source))
         case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
-            left, right = (with_sources(side, changed) for side in (plan.left, plan.right))
-            return replace(plan, left=left, right=right)
+            return replace(plan, left=changed(plan.left), right=changed(plan.right))
+
+
+def with_sources(plan: Plan, changed: Callable[[Source], Source]) -> Plan:
+    """Return the plan with each source as the function gives it."""
+    if isinstance(plan, Source):
+        return changed(plan)
+    return with_children(plan, lambda child: with_sources(child, changed))
 
 
 def result_kind(plan: Plan) -> SourceKind:

@@ -4,25 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ksql.plan.nodes import (
-    Aggregate,
-    EmitFinal,
-    Explode,
-    Filter,
-    Fold,
-    ForeignKeyJoin,
-    Join,
-    Plan,
-    QueryPlan,
-    Rekey,
-    Select,
-    Sink,
-    Source,
-    StreamStreamJoin,
-    StreamTableJoin,
-    TableTableJoin,
-)
-from ksql.plan.walk import generations, nodes, sources, with_sources
+from ksql.plan.nodes import Aggregate, Fold, Join, Plan, QueryPlan, Sink
+from ksql.plan.walk import generations, nodes, sources, with_children, with_sources
 from ksql.upgrade.filters import with_leftovers
 from ksql.upgrade.naming import named_as
 
@@ -51,31 +34,23 @@ def _placed(sink: Sink, old: Sink) -> Sink:
 
 
 def _aligned(plan: Plan, old: Plan, generation: int) -> Plan:
-    match plan:
-        case Source():
-            return plan
-        case Aggregate():
-            running = next((node for node in nodes(old) if isinstance(node, Aggregate)), None)
-            if running is None:
-                return replace(plan, source=_aligned(plan.source, old, generation))
+    """Give the aggregates the running ones' slots; a join's sides are those of the running join."""
+    if isinstance(plan, Join):
+        join = next((node for node in nodes(old) if isinstance(node, Join)), None)
+        sides = (join.left, join.right) if join else (old, old)
+        left, right = (
+            _aligned(side, running_side, generation)
+            for side, running_side in zip((plan.left, plan.right), sides, strict=True)
+        )
+        return replace(plan, left=left, right=right)
+    if isinstance(plan, Aggregate):
+        running = next((node for node in nodes(old) if isinstance(node, Aggregate)), None)
+        if running is not None:
+            old = running.source
             folds, next_slot = _slots(plan.folds, running)
-            return replace(
-                plan,
-                source=_aligned(plan.source, running.source, generation),
-                folds=folds,
-                next_slot=next_slot,
-                generations=_generations(running, next_slot, generation),
-            )
-        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
-            join = next((node for node in nodes(old) if isinstance(node, Join)), None)
-            sides = (join.left, join.right) if join else (old, old)
-            left, right = (
-                _aligned(side, running_side, generation)
-                for side, running_side in zip((plan.left, plan.right), sides, strict=True)
-            )
-            return replace(plan, left=left, right=right)
-        case Filter() | Rekey() | Explode() | Select() | EmitFinal() | Sink():
-            return replace(plan, source=_aligned(plan.source, old, generation))
+            slots = _generations(running, next_slot, generation)
+            plan = replace(plan, folds=folds, next_slot=next_slot, generations=slots)
+    return with_children(plan, lambda child: _aligned(child, old, generation))
 
 
 def _slots(folds: tuple[Fold, ...], running: Aggregate) -> tuple[tuple[Fold, ...], int]:
