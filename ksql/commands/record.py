@@ -92,7 +92,8 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
     except stored.NewerVersion as error:
         raise UnreadableCommand(offset, f"its version is {error.found}, ours {VERSION}") from error
     except (UnreadablePlan, rights.ReadOnlyTopic, *DAMAGE) as error:
-        said = error.text() if isinstance(error, KsqlError) else str(error)
+        told = (error.message, error.detail) if isinstance(error, KsqlError) else (str(error),)
+        said = ": ".join(filter(None, told))
         raise UnreadableCommand(offset, f"{type(error).__name__}: {said}") from error
 
 

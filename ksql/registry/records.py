@@ -137,7 +137,9 @@ def decode(key: bytes | None, value: bytes | None) -> Change | None:
     try:
         found = orjson.loads(key or b"null")
         return _decoded(found, None if value is None else orjson.loads(value))
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except KeyError as error:
+        raise UnreadableRecord(key, f"it lacks {error}") from error
+    except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
         raise UnreadableRecord(key, str(error)) from error
 
 

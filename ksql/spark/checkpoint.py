@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _OFFSETS_LINE: Final = 2
 _START_LINE: Final = 1  # of the file with the source's first offsets, behind a version
 _TEXTS_VERSION: Final = 1
+_LOG_VERSION: Final = 1  # of Spark's files
 
 Offsets = dict[str, dict[int, int]]
 """Topic -> partition -> the next offset to read."""
@@ -213,7 +214,21 @@ def _read(file: Path, line: int) -> tuple[list[str], Offsets]:
     """Return the lines of a file of Spark's, and the offsets that one of them holds."""
     lines = file.read_text(encoding="utf-8").splitlines()
     with readable(file, "it does not hold offsets: "):
+        _check_version(lines[0] if lines else "")
         return lines, offsets_of(json.loads("".join(lines[line : line + 1])))
+
+
+def _check_version(line: str) -> None:
+    """Check the first line of a file of Spark's: ``v1``, behind a zero byte in that of a source.
+
+    Raises: stored.NewerVersion, ValueError.
+    """
+    text = line.removeprefix("\0")
+    found = int(text[1:]) if text[:1] == "v" and text[1:].isdecimal() else 0
+    if found > _LOG_VERSION:
+        raise stored.NewerVersion(found, _LOG_VERSION)
+    if found < _LOG_VERSION:
+        raise ValueError(f"its first line is {line!r}, not a version")
 
 
 def _rewrite(file: Path, line: int, starts: Mapping[str, Mapping[int, int]]) -> None:

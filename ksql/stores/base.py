@@ -38,6 +38,7 @@ class NewerStore(ServerError):
             f"{where} has format {found}, this version reads up to {known}",
             hint="Start the version that wrote it, or delete the store: the topic refills it.",
         )
+        self.where = where
         self.found = found
         self.known = known
 

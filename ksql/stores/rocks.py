@@ -338,8 +338,9 @@ class Rocks:
 
     def _failure(self, error: Exception) -> ServerError:
         """Return our error for RocksDB's, which differ by text only."""
-        if isinstance(error, NewerStore):
-            return error
+        if isinstance(error, NewerStore):  # of a row, which does not know where it is
+            where = f"the store {self._path}: {error.where}"
+            return NewerStore(where, error.found, error.known)
         if isinstance(error, DbClosedError) or str(error) == _CLOSING:
             return StoreClosed(str(self._path))
         found = failure(error, self._path)

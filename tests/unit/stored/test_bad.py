@@ -106,7 +106,16 @@ def test_a_tried_plan_with_a_tag_or_a_field_that_is_unknown(tmp_path, old):
 
 @pytest.mark.parametrize(
     "lines",
-    ["", "v1\n{}", "v1\n{}\n", 'v1\n{}\n{"s":{"0":', "v1\n{}\n[]", 'v1\n{}\n{"s":{"0":{}}}'],
+    [
+        "",
+        "1\n{}\n{}",
+        "v0\n{}\n{}",
+        "v1\n{}",
+        "v1\n{}\n",
+        'v1\n{}\n{"s":{"0":',
+        "v1\n{}\n[]",
+        'v1\n{}\n{"s":{"0":{}}}',
+    ],
 )
 def test_a_file_of_sparks_checkpoint(tmp_path, lines):
     (tmp_path / "offsets").mkdir()
@@ -114,6 +123,15 @@ def test_a_file_of_sparks_checkpoint(tmp_path, lines):
     with pytest.raises(checkpoint.CheckpointDamaged, match="offsets/4 is damaged") as caught:
         checkpoint.planned(tmp_path)
     assert "ksql.state.anew" in caught.value.hint
+
+
+@pytest.mark.parametrize("line", ["v2", "\0v2"])
+def test_a_file_of_a_later_sparks_checkpoint(tmp_path, line):
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "4").write_text(f'{line}\n{{}}\n{{"s":{{"0":7}}}}')
+    with pytest.raises(checkpoint.NewerCheckpoint, match="offsets/4 has format 2") as caught:
+        checkpoint.planned(tmp_path)
+    assert caught.value.hint == "Start the version that wrote it."
 
 
 # --- commands and plans -------------------------------------------------------------------------
@@ -133,7 +151,11 @@ def test_a_command(text, said):
         ('"paused":', '"rests":', "a model.PersistentQuery has no field 'rests'"),
         ('"sink":"Q4",', "", "a model.PersistentQuery lacks the field 'sink'"),
         ('"plan":"{', '"plan":"', "the stored plan is damaged"),
-        ('\\"version\\":2', '\\"version\\":5', "the plan has format 5"),
+        (
+            '\\"version\\":2',
+            '\\"version\\":5',
+            "the plan has format 5, this version reads up to 4. ",
+        ),
         ("nodes.Filter", "nodes.Sieve", "the tag 'nodes.Sieve' is not known"),
         ('\\"literals\\"', '\\"constants\\"', "a nodes.Fold has no field 'constants'"),
     ],
@@ -220,6 +242,7 @@ def test_a_row_of_a_table(tmp_path, data, error, said):
             with pytest.raises(error) as caught:
                 read()
             assert said in caught.value.text()
+            assert f"the store {tmp_path / '0'}" in caught.value.message
             assert "delete the store: the topic refills it" in caught.value.hint
         assert store.get(b"b") == (b"2", 2)
     finally:
