@@ -164,7 +164,7 @@ _EDITABLE = ("--config-settings", "editable_mode=compat", "-e", ".")
 
 
 def _venv_fits() -> bool:
-    """Whether there is an environment of this Python version that works."""
+    """Return whether there is an environment of this Python version that works."""
     test = f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
     try:
         done = subprocess.run(  # noqa: S603 the environment's own interpreter

@@ -69,7 +69,10 @@ def body_of(error: Exception) -> dict[str, Any]:
 
 
 def _shortened(message: str) -> str:
-    """A message whose middle is left out if it is beyond reading: the hint stands at its end."""
+    """Return a message whose middle is left out if it is beyond reading.
+
+    The hint stands at its end.
+    """
     if len(message) <= LONGEST_MESSAGE:
         return message
     half = LONGEST_MESSAGE // 2

@@ -43,7 +43,7 @@ class AckForm:
         return cls(b"[", b",\n", b"", b"]\n")
 
     def text(self, acks: Sequence[dict[str, Any]], *, begun: bool) -> bytes:
-        """Some of them; ``begun`` if others came before."""
+        """Return some of them; ``begun`` if others came before."""
         texts = [dumps(ack) + self.after for ack in acks]
         return (self.between if begun and texts else b"") + self.between.join(texts)
 
@@ -119,7 +119,7 @@ class InsertsResponse(Response):
         await _send(send, self._form.last, more=False)
 
     async def _next(self) -> list[bytes] | None:
-        """The next rows; None at the end.
+        """Return the next rows; None at the end.
 
         Raises: ShuttingDown, when the server ends while the client is silent.
         """
@@ -149,7 +149,7 @@ class InsertsResponse(Response):
         return [self._ack(one) for one in begun]
 
     def _begin(self, line: bytes) -> Delivery | dict[str, Any]:
-        """A row under way, or why it is not."""
+        """Return a row under way, or why it is not."""
         try:
             _ = self._door.service  # raises once the server is shutting down
             return self._writer.begin(parse_row(line))
@@ -179,7 +179,7 @@ class InsertsResponse(Response):
 
 
 def _ends_all(error: Exception, body: dict[str, Any]) -> bool:
-    """Whether a row's error ends the stream: an unreadable row, or a server in trouble."""
+    """Return whether a row's error ends the stream: an unreadable row, or a server in trouble."""
     return isinstance(error, BadRequest | BodyTooLong | UnknownField) or body["error_code"] >= 50000
 
 

@@ -34,7 +34,7 @@ def _wish(part: str) -> tuple[str, float] | None:
 
 
 def _quality(kind: str, wishes: list[tuple[str, float]]) -> float:
-    """The quality that the most specific matching wish gives to a media type."""
+    """Return the quality that the most specific matching wish gives to a media type."""
     family = kind.partition("/")[0] + "/*"
     for pattern in (kind, family, "*/*"):
         found = [quality for wish, quality in wishes if wish == pattern]

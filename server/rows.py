@@ -37,7 +37,7 @@ class Form(Protocol):
         """Return the bytes before the first row."""
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
-        """Some rows; empty if there is nothing to say about them."""
+        """Return some rows; empty if there is nothing to say about them."""
 
     def error(self, body: dict[str, Any]) -> bytes:
         """Return an error after the header; ``footer`` still follows."""

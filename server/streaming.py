@@ -132,7 +132,7 @@ def _uncounted(_size_bytes: int) -> None:
 
 
 async def _line_by_line(chunks: AsyncIterable[Any]) -> AsyncIterator[bytes]:
-    """A frame for each line, as ksqlDB sends them: clients take each for one JSON value."""
+    """Return a frame for each line, as ksqlDB sends them: clients take each for one JSON value."""
     async for chunk in chunks:
         for line in chunk.splitlines(keepends=True):
             yield line
@@ -167,7 +167,7 @@ async def rows_response(
 async def _first(
     door: Door, batches: Iterator[list[ResultRow]], left: Callable[[], Awaitable[bool]]
 ) -> list[ResultRow] | None:
-    """The first rows; None at the end, also if the client does not wait for them."""
+    """Return the first rows; None at the end, also if the client does not wait for them."""
     while (batch := await door.wait(lambda: next(batches, None))) == []:
         if await left():
             return None

@@ -113,7 +113,7 @@ def _matches(password: str, expected: str) -> bool:
 
 
 def _users_file(text: str, path: str, realm: str) -> str:
-    """The file of users that an entry of a JAAS file names."""
+    """Return the file of users that an entry of a JAAS file names."""
     entries = dict(_ENTRY.findall(_COMMENT.sub("", text)))
     if realm not in entries:
         raise BadUsers(f"the JAAS file {path} has no entry {realm}")

@@ -48,7 +48,7 @@ def _condition(binder: Binder, node: ex.Case, held: Bound | None, when: ex.Expr)
 
 
 def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlType:
-    """The type that all results have; only literals may be converted to it."""
+    """Return the type that all results have; only literals may be converted to it."""
     typed = [result for result in results if type_of(result) != model.NULL]
     if not typed:
         raise binder.fail(f"{_INVALID}All case branches have NULL type")

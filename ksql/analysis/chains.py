@@ -154,7 +154,7 @@ class _Step:
         )
 
     def _sides(self) -> tuple[FromSource, Bound, Bound]:
-        """The source that the new one is joined to, and both expressions, that one's first."""
+        """Return the source that the new one is joined to, and both expressions, its own first."""
         criteria = self.join.criteria
         if isinstance(criteria, ex.Logical):
             raise InvalidJoin(

@@ -71,7 +71,7 @@ def _compare_numbers(op: Comparison, left: Bound, right: Bound) -> Bound:
 
 
 def _as_double(expr: Bound) -> Bound:
-    """A DOUBLE where that changes no comparison.
+    """Return a DOUBLE where that changes no comparison.
 
     Doubles are compared with decimals as the shortest text that stands for them. A decimal constant
     that is such a text itself may therefore be compared as a double.
@@ -107,7 +107,10 @@ def unreadable_time(left: Bound, right: Bound) -> tuple[str, SqlType, ValueError
 
 
 def _is_plain_date(left: Bound, right: Bound) -> bool:
-    """Whether the text is a constant without a time: then days are compared, else instants."""
+    """Return whether the text is a constant without a time.
+
+    Then days are compared, else instants.
+    """
     text = left if type_of(left) == STRING else right
     if not isinstance(text, Const) or text.value is None:
         return False

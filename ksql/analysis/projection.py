@@ -102,7 +102,7 @@ def _reserved(name: str) -> ReservedName:
 
 
 def _is_window_bound(term: ast.SelectItem, relation: Relation) -> bool:
-    """A windowed source's own bound under its own name: it lives in the key already."""
+    """Return a windowed source's own bound under its own name: it lives in the key already."""
     windowed = not relation.scope.joined and relation.sources[0].source.window is not None
     expr = term.expr
     return (
@@ -153,7 +153,7 @@ def _rekeyed_star(each: FromSource, rekeyed: Sequence[Item]) -> Iterator[Item]:
 
 
 def _rekeyed_join(relation: Relation, rekeyed: Sequence[Item]) -> Iterator[Item]:
-    """The columns of a join behind PARTITION BY: the new key, then those of each source.
+    """Return the columns of a join behind PARTITION BY: the new key, then those of each source.
 
     A source's values come first, its pseudo columns next, its key last.
     """

@@ -114,7 +114,7 @@ class Unifier:
         return _widened(target, literal.type)
 
     def _number_type(self, text: str, target: SqlType) -> SqlType:
-        """The type of the number that a text stands for."""
+        """Return the type of the number that a text stands for."""
         for parse, type_ in ((coerce.parse_integer, INTEGER), (coerce.parse_bigint, BIGINT)):
             try:
                 parse(text)
@@ -169,7 +169,7 @@ def _whole(source: SqlType, target: SqlType) -> SqlType:
 
 
 def _widened(a: SqlType, b: SqlType) -> SqlType:
-    """The smallest type that both become by themselves.
+    """Return the smallest type that both become by themselves.
 
     Raises: _NoCommonType.
     """

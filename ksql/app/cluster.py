@@ -169,7 +169,7 @@ class Cluster:
             raise HeartbeatsOff
 
     def _members(self) -> list[Server]:
-        """The other members."""
+        """Return the other members."""
         me = self._holdings.me
         return [each for each in self._holdings.placement().servers if each != me]
 
@@ -187,7 +187,7 @@ class Cluster:
                     self._others[server] = change(self._others.get(server) or _Other(0))
 
     def _held(self, server: Server) -> dict[str, ActiveStandby]:
-        """The stores that are placed with a server, by query."""
+        """Return the stores that are placed with a server, by query."""
         placement = self._holdings.placement()
         found: dict[str, ActiveStandby] = {}
         for table in self._tables.tables():

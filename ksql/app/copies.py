@@ -145,7 +145,7 @@ def _stored(catalog: Catalog, name: str) -> DataSource:
 
 
 def _partition(source: DataSource, key: list[Any], count: int, registry: Registry | None) -> int:
-    """The partition of a key, with or without windows."""
+    """Return the partition of a key, with or without windows."""
     columns = source.schema.key
     if len(key) != len(columns):
         raise BadKey(source.name, f"it has {len(columns)} columns")

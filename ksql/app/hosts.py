@@ -276,7 +276,7 @@ class Gathered:
         return found
 
     def _all(self, others: Sequence[Server]) -> dict[Server, HostReport | str]:
-        """The reports of other servers, each asked for once."""
+        """Return the reports of other servers, each asked for once."""
         asked = [server for server in others if (server, "") not in self._found]
         self._keep(self._hosts.reports(asked, (), self._credentials), "")
         return {server: self._found[server, ""] for server in others}

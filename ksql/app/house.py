@@ -82,7 +82,7 @@ _BOOTSTRAP = "bootstrap.servers"
 
 
 def _steady_ms() -> int:
-    """A clock that never goes back."""
+    """Return a clock that never goes back."""
     return int(time.monotonic() * 1000)
 
 

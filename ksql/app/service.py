@@ -159,7 +159,7 @@ class KsqlService(House):
             time.sleep(_COMMAND_PAUSE_S)
 
     def _next_command(self, wanted: int) -> int:
-        """The offset behind all commands that there are; they have been applied.
+        """Return the offset behind all commands that there are; they have been applied.
 
         Raises: CommandTrouble, if it is in the way of the wanted one.
         """

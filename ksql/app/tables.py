@@ -127,7 +127,7 @@ class TableReads:
         return OneRead(self, reader)
 
     def _terms(self, settings: Settings) -> tuple[Allowed, bool]:
-        """Which copies may be read, and whether only what is committed.
+        """Return which copies may be read, and whether only what is committed.
 
         One look-up after another asks with the same settings.
         """
@@ -159,7 +159,7 @@ class TableReads:
         return str(source.created_by) in self._begun and self._is_here(self._terms(settings)[0])
 
     def _is_here(self, allowed: Allowed) -> bool:
-        """Whether the copies of this server are all that there is to read."""
+        """Return whether the copies of this server are all that there is to read."""
         copies = self._copies
         return copies is None or (allowed.time_lag_ms is None and copies.replicas.is_alone())
 
@@ -312,7 +312,7 @@ class TableReads:
 
 
 def _lag(allowed: Allowed) -> int:
-    """How many records a table of this server alone may lack."""
+    """Return how many records a table of this server alone may lack."""
     if allowed.offset_lag is not None:
         return allowed.offset_lag
     return LONG_MAX if allowed.restoring else 0

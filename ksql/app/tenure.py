@@ -320,7 +320,7 @@ class Tenure:
         lease.write(self._file, self._me.id, self._now_s(), lost=True)
 
     def _may_live(self, claim: Claim) -> bool:
-        """A claim on our own directory, whose lock we hold, is one of the dead."""
+        """Return a claim on our own directory, whose lock we hold, is one of the dead."""
         me = self._me
         ours = (me.host, me.state_dir, me.state_id)
         same = (claim.host, claim.state_dir, claim.state_id) == ours

@@ -132,7 +132,7 @@ def _move(found: Path, place: Path) -> None:
 
 
 def _shortened(name: str) -> str:
-    """A long name with its end replaced by a hash of the whole: two names remain two."""
+    """Return a long name with its end replaced by a hash of the whole: two names remain two."""
     data = os.fsencode(name)
     if len(data) <= _LONGEST_NAME:
         return name
@@ -141,7 +141,7 @@ def _shortened(name: str) -> str:
 
 
 def _read(entry: Path) -> Moved | None:
-    """An entry; what is none of ours is left alone."""
+    """Return an entry; what is none of ours is left alone."""
     stamp = _ENTRY.fullmatch(entry.name)
     if stamp is None:
         return None

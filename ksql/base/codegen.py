@@ -125,7 +125,7 @@ def cached(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def tuple_of(values: Sequence[str]) -> str:
-    """The code of a tuple."""
+    """Return the code of a tuple."""
     return f"({', '.join(values)}{',' if len(values) == 1 else ''})"
 
 

@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _prctl() -> Callable[[int, int], object]:
-    """The system call of that name; does nothing where there is none."""
+    """Return the system call of that name; does nothing where there is none."""
     if not sys.platform.startswith("linux"):
         return lambda _what, _value: None
     call = ctypes.CDLL(None).prctl

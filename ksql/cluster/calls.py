@@ -162,7 +162,10 @@ class Calls:
                     raise
 
     def _rested(self, server: Server) -> socket.socket | None:
-        """A connection that is open still, the one used last: others may end by their age."""
+        """Return a connection that is open still, the one used last.
+
+        Others may end by their age.
+        """
         while True:
             with self._lock:
                 if not self._resting[server]:

@@ -284,7 +284,7 @@ class KafkaCommandLog:
             raise trouble
 
     def _settled_end(self) -> int:
-        """The topic's end, once the markers of all transactions are there.
+        """Return the topic's end, once the markers of all transactions are there.
 
         A follower takes what is committed: a transaction of the writer may be open at any time.
 
@@ -360,7 +360,10 @@ class KafkaCommandLog:
 
 
 def _why_not(problem: CommitInDoubt) -> KsqlError:
-    """Why a command is not in the topic: another server writes there now, or Kafka went away."""
+    """Return why a command is not in the topic.
+
+    Another server writes there now, or Kafka went away.
+    """
     cause = problem.__cause__
     return cause if isinstance(cause, ProducerFenced) else NotCommitted()
 

@@ -47,7 +47,7 @@ def encode(command: Command) -> tuple[bytes, bytes]:
 
 
 def _version(changed: tuple[Change, ...]) -> int:
-    """The oldest that can hold them, so that older servers read all they can."""
+    """Return the oldest that can hold them, so that older servers read all they can."""
     newer = any(isinstance(each, (DeleteTopic, DeleteSubject, StepOver)) for each in changed)
     return VERSION if newer else _FIRST
 

@@ -40,7 +40,7 @@ def compare_code(gen: Generator, node: b.Compare) -> str:
 
 
 def _operands(gen: Generator, node: b.Compare) -> tuple[str, str, list[str]]:
-    """Both sides, repeatable, and the tests that they are not NULL."""
+    """Return both sides, repeatable, and the tests that they are not NULL."""
     left, right = gen.value(node.left), gen.value(node.right)
     tests: list[str] = []
     if nullable(node.left) and not is_atom(left) and is_atom(right):
@@ -80,7 +80,7 @@ def _distinct(gen: Generator, node: b.Compare, mixed: bool) -> str:
 
 
 def _exact(gen: Generator, node: b.Bound, code: str) -> str:
-    """A double as the decimal that it prints as."""
+    """Return a double as the decimal that it prints as."""
     if type_of(node) != model.DOUBLE:
         return code
     return f"{gen.code.library(decimals.exact_double)}({code})"

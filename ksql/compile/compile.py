@@ -108,7 +108,7 @@ class Body:
         return bool(self.code.nodes)
 
     def lines(self, drop: Sequence[str], keep: str) -> list[str]:
-        """The statements with what to do for a row that is dropped, and for one that is kept."""
+        """Return the statements, with those for a row that is dropped and for one that is kept."""
         found: list[str] = []
         for line in self.statements:
             head, mark, _ = line.partition(_DROP)
@@ -195,7 +195,7 @@ def _loaded(used: set[str], width: int, cells: Sequence[str] | None) -> list[str
 
 
 def _condition(generator: Generator, where: Bound) -> list[str]:
-    """The filter; what it needs is evaluated in it, and an error in it drops the row."""
+    """Return the filter; what it needs is evaluated in it, and an error in it drops the row."""
     code = generator.code
     with code.within(code.tried()) as block:
         test = generator.value(where)

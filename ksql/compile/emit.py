@@ -25,12 +25,15 @@ _CHEAP = (Column, Const, LambdaVar)
 
 
 def is_atom(code: str) -> bool:
-    """Whether the code may be repeated: a name or a literal."""
+    """Return whether the code may be repeated: a name or a literal."""
     return bool(_ATOM.match(code))
 
 
 def is_value(code: str) -> bool:
-    """Whether the code is a literal other than None: Python warns of tests of such for None."""
+    """Return whether the code is a literal other than None.
+
+    Python warns of tests of such for None.
+    """
     return is_atom(code) and not code[0].isalpha() and code[0] != "_"
 
 
@@ -49,7 +52,7 @@ class Block:
     body: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """All statements in order."""
+        """Return all statements in order."""
         return self.safe + self.body
 
 
@@ -74,24 +77,24 @@ class Code:
     _count: int = 0
 
     def fresh(self, prefix: str = "t") -> str:
-        """A new name."""
+        """Return a new name."""
         self._count += 1
         return f"{prefix}{self._count}"
 
     def named(self, value: Any, prefix: str = "k") -> str:
-        """A name for a value that the code refers to."""
+        """Return a name for a value that the code refers to."""
         name = self.fresh(prefix)
         self.namespace[name] = value
         return name
 
     def library(self, function: Any) -> str:
-        """The name of a function of ours, the same each time."""
+        """Return the name of a function of ours, the same each time."""
         name: str = function.__name__
         self.namespace[name] = function
         return name
 
     def constant(self, value: Any) -> str:
-        """A literal, or the name of a value that has none."""
+        """Return a literal, or the name of a value that has none."""
         match value:
             case None | bool() | int():
                 return repr(value)
@@ -103,13 +106,13 @@ class Code:
                 return self.named(value)
 
     def column(self, name: str) -> str:
-        """The local variable that holds a column of the row."""
+        """Return the local variable that holds a column of the row."""
         local = f"c{self.columns[name]}"
         self.used.add(local)
         return local
 
     def variable(self, name: str) -> str:
-        """The local variable of a lambda's argument or of a value evaluated once."""
+        """Return the local variable of a lambda's argument or of a value evaluated once."""
         local = self.variables[name]
         self.used.add(local)
         return local
@@ -124,19 +127,19 @@ class Code:
             self.block = outer
 
     def tried(self) -> Block:
-        """A block for the part of a guard that may raise; its own guards go before it."""
+        """Return a block for the part of a guard that may raise; its own guards go before it."""
         outer = self.block
         return Block(outer.safe_depth + 1, outer.safe_depth)
 
     def lazy(self) -> Block:
-        """A block for what is evaluated only sometimes."""
+        """Return a block for what is evaluated only sometimes."""
         if self.block.depth >= MAX_DEPTH:
             return Block(own=True)
         depth = self.block.depth + 1
         return Block(depth, depth)
 
     def closed(self, block: Block, code: str) -> tuple[list[str], str]:
-        """The statements of a finished block and its value."""
+        """Return the statements of a finished block and its value."""
         lines = block.lines()
         if not block.own or not lines:
             return lines, code
@@ -144,21 +147,21 @@ class Code:
         return [f"def {name}():", *indent([*lines, f"return {code}"])], f"{name}()"
 
     def spill(self, code: str) -> str:
-        """A temporary that holds the value."""
+        """Return a temporary that holds the value."""
         name = self.fresh()
         self.block.body.append(f"{name} = {code}")
         return name
 
     def atom(self, code: str) -> str:
-        """The code itself if it may be repeated, else a temporary."""
+        """Return the code itself if it may be repeated, else a temporary."""
         return code if is_atom(code) else self.spill(code)
 
     def short(self, code: str) -> str:
-        """The code, or a temporary if it grew long."""
+        """Return the code, or a temporary if it grew long."""
         return code if len(code) <= MAX_CODE else self.spill(code)
 
     def guard(self, node: Bound, block: Block, code: str) -> str:
-        """The value of a block, NULL and reported if it raises."""
+        """Return the value of a block, NULL and reported if it raises."""
         if isinstance(node, _CHEAP) or (not block.body and is_atom(code)):
             self.block.safe += block.safe
             return code
@@ -170,7 +173,7 @@ class Code:
         return name
 
     def guarded(self, node: Bound, lines: Sequence[str], instead: Sequence[str]) -> list[str]:
-        """The statements; if one raises, that is reported and the others are run."""
+        """Return the statements; if one raises, that is reported and the others are run."""
         number = len(self.nodes)
         self.nodes.append(node)
         self.used |= {"row", "log"}

@@ -42,7 +42,7 @@ class Generator:
     settings: Mapping[str, Any]
 
     def value(self, node: Bound) -> str:
-        """The code of the value; its statements are in the current block."""
+        """Return the code of the value; its statements are in the current block."""
         return self.code.short(self._value(node))
 
     def atom(self, node: Bound) -> str:
@@ -50,7 +50,10 @@ class Generator:
         return self.code.atom(self.value(node))
 
     def guarded(self, node: Bound) -> str:
-        """The value; an error makes it NULL and is reported, and nothing around it notices."""
+        """Return the value.
+
+        An error makes it NULL and is reported, and nothing around it notices.
+        """
         with self.code.within(self.code.tried()) as block:
             code = self.value(node)
         return self.code.guard(node, block, code)
@@ -60,7 +63,7 @@ class Generator:
         return self.guarded(node) if _is_on(self.settings, NESTED_GUARDS) else self.value(node)
 
     def truth(self, node: Bound) -> str:
-        """A condition; NULL raises."""
+        """Return a condition; NULL raises."""
         code = self.value(node)
         if not doubtful(node, code):
             return code
@@ -68,7 +71,7 @@ class Generator:
         return f"({atom} if {atom} is not None else {self.code.library(null_boolean)}())"
 
     def lazily(self, node: Bound, *, truth: bool = False) -> tuple[list[str], str]:
-        """The statements and the code of what is evaluated only sometimes."""
+        """Return the statements and the code of what is evaluated only sometimes."""
         with self.code.within(self.code.lazy()) as block:
             code = self.truth(node) if truth else self.value(node)
         return self.code.closed(block, code)
@@ -134,7 +137,10 @@ class Generator:
         return repr(negated)
 
     def _logical(self, node: b.Logical) -> str:
-        """A chain of the same operator; what follows the first operand may not be reached."""
+        """Return a chain of the same operator.
+
+        What follows the first operand may not be reached.
+        """
         first, *rest = _chain(node)
         head = self.truth(first)
         parts = [self.lazily(each, truth=True) for each in rest]
@@ -208,7 +214,7 @@ class Generator:
         return code
 
     def _lambda(self, node: b.Lambda) -> str:
-        """A function; it is made once and for all if it reads nothing of the row."""
+        """Return a function; it is made once and for all if it reads nothing of the row."""
         outer, self.code.used = self.code.used, set()
         shadowed = dict(self.code.variables)
         params = [self.code.fresh("v") for _ in node.params]
@@ -264,7 +270,7 @@ class Generator:
 
 
 def _chain(node: b.Logical) -> list[Bound]:
-    """The operands of AND in AND in AND .., in order."""
+    """Return the operands of AND in AND in AND .., in order."""
     found: list[Bound] = []
     waiting: list[Bound] = [node]
     while waiting:

@@ -62,7 +62,7 @@ def like_test(pattern: str, escape: str | None) -> Test:
 
 
 def is_like_pattern(pattern: str, escape: str | None) -> bool:
-    """Whether the pattern can be compiled: it does not end in its escape character."""
+    """Return whether the pattern can be compiled: it does not end in its escape character."""
     try:
         like_test(pattern, escape)
     except (BadPattern, LongPattern):
@@ -71,7 +71,7 @@ def is_like_pattern(pattern: str, escape: str | None) -> bool:
 
 
 def like(text: str | None, pattern: str | None, escape: str | None) -> bool:
-    """Whether the whole text fits the pattern.
+    """Return whether the whole text fits the pattern.
 
     Raises: NullOperand, BadPattern, LongPattern.
     """
@@ -95,7 +95,7 @@ def _tokens(pattern: str, escape: str | None) -> list[Token]:
 
 
 def _lines(tokens: Sequence[Token]) -> tuple[list[list[Token]], list[str]]:
-    """The pattern between its line ends, and those: a text has to have the same ones."""
+    """Return the pattern between its line ends, and those: a text has to have the same ones."""
     lines: list[list[Token]] = [[]]
     ends = []
     for token in tokens:
@@ -108,7 +108,7 @@ def _lines(tokens: Sequence[Token]) -> tuple[list[list[Token]], list[str]]:
 
 
 def _of_line(tokens: Sequence[Token]) -> Test:
-    """A test for a text in one line, by the fixed parts between the ``%``."""
+    """Return a test for a text in one line, by the fixed parts between the ``%``."""
     parts = [""]
     for char, wild in tokens:
         if wild:
@@ -144,7 +144,7 @@ def _ends_test(first: str, last: str) -> Test:
 
 
 def _by_engine(pattern: str, tokens: Sequence[Token]) -> Test:
-    """A test that RE2 makes, for patterns with single wildcards."""
+    """Return a test that RE2 makes, for patterns with single wildcards."""
     wild = {_MANY: f"{_ANY}*", _ONE: _ANY}
     source = "".join(wild[char] if is_wild else re.escape(char) for char, is_wild in tokens)
     options = re2.Options()

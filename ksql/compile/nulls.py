@@ -7,7 +7,7 @@ from ksql.compile.emit import is_value
 
 
 def nullable(node: b.Bound) -> bool:
-    """Whether the value may be NULL; arithmetic on a NULL raises instead."""
+    """Return whether the value may be NULL; arithmetic on a NULL raises instead."""
     match node:
         case b.Const(value):
             return value is None
@@ -24,5 +24,5 @@ def nullable(node: b.Bound) -> bool:
 
 
 def doubtful(node: b.Bound, code: str) -> bool:
-    """Whether the code of the expression must be tested for None."""
+    """Return whether the code of the expression must be tested for None."""
     return nullable(node) and not is_value(code.strip("()"))

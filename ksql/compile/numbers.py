@@ -52,7 +52,7 @@ def negate_code(gen: Generator, node: b.Negate) -> str:
 
 
 def _wrapped(gen: Generator, code: str, type_: model.SqlType) -> str:
-    """The integer, brought back into its range if it left it."""
+    """Return the integer, brought back into its range if it left it."""
     low, high, wrap = _LIMITS[type_]
     name, again = gen.code.fresh(), gen.code.library(wrap)
     return f"({name} if {low} <= ({name} := {code}) <= {high} else {again}({name}))"
@@ -91,7 +91,7 @@ def _double(gen: Generator, node: b.Arith) -> str:
 
 
 def _text(gen: Generator, node: b.Bound) -> str:
-    """A text to be joined: NULL prints as ``null``."""
+    """Return a text to be joined: NULL prints as ``null``."""
     code = gen.value(node)
     if not doubtful(node, code):
         return code

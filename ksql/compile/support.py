@@ -8,7 +8,7 @@ from ksql.compile.errors import NullOperand
 
 
 def element(array: list[Any] | None, index: int | None) -> Any:
-    """An element by its place from 1, or from the end if negative; NULL if there is none.
+    """Return an element by its place from 1, or from the end if negative; NULL if there is none.
 
     Raises: NullOperand for a NULL index.
     """

@@ -64,7 +64,7 @@ class _Writing:
     def keys(
         self, packed: Collection[bytes]
     ) -> tuple[Iterable[bytes | None], Iterable[Row | None]]:
-        """The sink's keys for packed ones, and their values if the loop reads them.
+        """Return the sink's keys for packed ones, and their values if the loop reads them.
 
         Raises: EncodeError.
         """
@@ -75,7 +75,7 @@ class _Writing:
         return self._encoder.keys.encode_many(self._encoder.key_rows(rows)), rows
 
     def records(self, made: Made) -> list[OutRecord]:
-        """The records.
+        """Return the records.
 
         Raises: EncodeError.
         """
@@ -117,7 +117,7 @@ class Aggregated:
 
 
 def _always(missed: Sequence[bytes], records: Sequence[Record]) -> Collection[bytes]:
-    """The keys all of whose records have failed."""
+    """Return the keys all of whose records have failed."""
     if not missed:
         return ()
     counts = Counter(map(_key, records))
@@ -127,7 +127,7 @@ def _always(missed: Sequence[bytes], records: Sequence[Record]) -> Collection[by
 def aggregated(
     cut: Layout, operator: CompiledStage, sink: Sink, encoder: Encoder, code: Code
 ) -> Aggregated | None:
-    """The loop for a plan that ends with an aggregate; None if it needs the other road."""
+    """Return the loop for a plan that ends with an aggregate; None if it needs the other road."""
     exit_, arm, processor = cut.exit, cut.stages[-1].arms[0], operator.processor
     flow, slots = exit_.flow, operator.slots
     if not isinstance(processor, AggregateProcessor) or processor.windows is not None:
@@ -173,7 +173,10 @@ def _names(exprs: Sequence[b.Bound]) -> list[str | None]:
 
 
 def _guarded(lines: Sequence[str], row: str) -> list[str]:
-    """The statements; if one fails it is logged with the row, and what follows there is done."""
+    """Return the statements.
+
+    If one fails it is logged with the row, and what follows there is done.
+    """
     return [
         "try:",
         *indent(lines),

@@ -28,7 +28,7 @@ class Ahead:
         self.latest_ms: int | None = None
 
     def is_far(self, times: Sequence[int]) -> bool:
-        """Whether one of the times is worth a word."""
+        """Return whether one of the times is worth a word."""
         return max(times, default=0) > self._bound
 
     def see(self, batch: RawBatch, times: Sequence[int], places: Sequence[int]) -> None:
@@ -65,7 +65,7 @@ class Warned:
         self._last: dict[tuple[str, str, int], tuple[int, int]] = {}
 
     def due(self, query_id: str, ahead: Ahead, now_ms: int) -> bool:
-        """Whether to warn now of what was found; if so, note that it was done."""
+        """Return whether to warn now of what was found; if so, note that it was done."""
         if ahead.latest_ms is None:
             return False
         topic, partition, _ = ahead.place

@@ -48,7 +48,7 @@ class Code:
     def projection(
         self, flow: Flow, outputs: Sequence[Bound], label: str, *, where: bool = True
     ) -> Projection:
-        """The functions for a stretch; they give None for rows that its conditions drop."""
+        """Return the functions for a stretch; they give None for rows that its conditions drop."""
         names = flow.entry.shape.names
         condition = conjunction(flow.wheres) if where else None
         return compile_projection(names, condition, outputs, self.functions, self.settings, label)
@@ -63,7 +63,7 @@ class Code:
         return Exploder(explosion, arguments_of, self.functions)
 
     def predicate(self, flow: Flow, label: str) -> Callable[[Row, LogError], bool] | None:
-        """The conditions of a stretch alone, if it has any."""
+        """Return the conditions of a stretch alone, if it has any."""
         condition = conjunction(flow.wheres)
         if condition is None:
             return None
@@ -105,14 +105,17 @@ class KeyedArm:
         self.plain_key = all(type_of(part) in _PLAIN for part in arm.key)
 
     def keyed(self, row: Row, dead: bool, log: LogError) -> Keyed | None:
-        """The packed key and what is carried; None if the row goes nowhere."""
+        """Return the packed key and what is carried; None if the row goes nowhere."""
         if dead and not self.table:
             return None
         found = None if dead else self.project(row, log)
         return self._deletion(row, log) if found is None and self.table else found
 
     def project(self, row: Row, log: LogError) -> Keyed | None:
-        """The same for a row that is there: None if a condition drops it or its key has a NULL."""
+        """Return the same for a row that is there.
+
+        None if a condition drops it or its key has a NULL.
+        """
         out = self._run(row, log)
         if out is None:
             return None
@@ -135,13 +138,16 @@ class KeyedArm:
         return found
 
     def tick_key(self, row: Row, log: LogError) -> bytes:
-        """The packed key of a record that is dropped: its time is that of the key's partition."""
+        """Return the packed key of a record that is dropped.
+
+        Its time is that of the key's partition.
+        """
         return pack(self._key(row, log) or (None,) * self.width)
 
     def lanes_of(
         self, packed: Sequence[bytes], keys: Sequence[Row], before: Sequence[int]
     ) -> Sequence[int]:
-        """The lanes of rows with those keys that come from the given partitions or lanes.
+        """Return the lanes of rows with those keys that come from the given partitions or lanes.
 
         What has no key stays where it is; in a repartition topic it would be anywhere.
         """
@@ -159,12 +165,12 @@ class KeyedArm:
         return found
 
     def lanes_of_packed(self, packed: Sequence[bytes], before: Sequence[int]) -> Sequence[int]:
-        """The same, of rows of which only the packed keys are there."""
+        """Return the same, of rows of which only the packed keys are there."""
         keys = [] if self._moves is None else [tuple(unpack(key)) for key in packed]
         return self.lanes_of(packed, keys, before)
 
     def laned(self, records: list[Record], before: Sequence[int]) -> list[Record]:
-        """The records in the lanes that they have at this arm's stage; see ``lanes_of``."""
+        """Return the records in the lanes that they have at this arm's stage; see ``lanes_of``."""
         lanes = self.lanes_of_packed([record.key for record in records], before)
         return [
             record if record.lane == lane else record._replace(lane=lane)
@@ -213,7 +219,7 @@ class ExitArm:
             self._extract = extractor(index, columns[index].type, sink.timestamp.pattern)
 
     def emit(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Result | None:
-        """A row's result, None if a condition drops it."""
+        """Return a row's result, None if a condition drops it."""
         out = self._run(row, log)
         if out is None:
             return None
@@ -232,7 +238,7 @@ class ExitArm:
         headers: Sequence[Headers | None] | None,
         log: LogError,
     ) -> Results:
-        """The results of many rows, without those that the conditions drop."""
+        """Return the results of many rows, without those that the conditions drop."""
         if self._exploder is not None:
             rows, places = self._exploder.rows(rows, log)
             times = [times[place] for place in places]
@@ -261,7 +267,7 @@ class ExitArm:
         return emitted if self._rekeyed else (None, *emitted[1:])
 
     def delete(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Result:
-        """The record without value for the key that the row has.
+        """Return the record without value for the key that the row has.
 
         Pseudo columns belong to the value: PARTITION BY finds NULL in them, as in all value
         columns.
@@ -273,7 +279,7 @@ class ExitArm:
         return out[: self._width], None, time, headers, bounds
 
     def passes(self, row: Row, log: LogError) -> bool:
-        """Whether the conditions let the row through."""
+        """Return whether the conditions let the row through."""
         return self._test is None or self._test(row, log)
 
 
@@ -299,7 +305,7 @@ class Encoder:
         self._single = len(sink.key) <= 1
 
     def __call__(self, rows: Results) -> list[OutRecord]:
-        """The records.
+        """Return the records.
 
         Raises: Unwritable for a row that the format cannot write.
         """

@@ -24,7 +24,7 @@ def chain(join: KeyedJoin) -> tuple[KeyedJoin, ...]:
 
 
 def _same_key(inner: KeyedJoin, outer: KeyedJoin) -> bool:
-    """Whether the inner join's rows have the key already under which the outer one meets.
+    """Return whether the inner join's rows have the key already under which the outer one meets.
 
     What an outer join puts NULLs into is another key, except for tables: their rows never move.
     """
@@ -41,7 +41,7 @@ def _same_key(inner: KeyedJoin, outer: KeyedJoin) -> bool:
 
 
 def synthetic(join: KeyedJoin) -> bool:
-    """Whether the key of a join's rows is a column of its own, not one of a source."""
+    """Return whether the key of a join's rows is a column of its own, not one of a source."""
     if isinstance(join, TableTableJoin):
         return join.kind == "FULL"
     keys = (join.left_key, join.right_key)

@@ -32,7 +32,7 @@ class Combining:
 
 
 def combining(plan: QueryPlan, node: Aggregate, slots: Sequence[Slot]) -> Combining:
-    """How an aggregate over a source combines its records."""
+    """Return how an aggregate over a source combines its records."""
     if plan.every_change and not is_final(plan):
         return _apart("every change is emitted")
     if node.window is None:
@@ -51,7 +51,7 @@ def combining(plan: QueryPlan, node: Aggregate, slots: Sequence[Slot]) -> Combin
 
 
 def is_final(plan: QueryPlan) -> bool:
-    """Whether each window is emitted once, when it has closed."""
+    """Return whether each window is emitted once, when it has closed."""
     return any(isinstance(each, EmitFinal) for each in nodes(plan.sink))
 
 

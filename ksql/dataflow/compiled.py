@@ -103,7 +103,7 @@ class Compiled(Generic[Out]):
         }
 
     def straight(self, batch: RawBatch, log: LogError) -> Sequence[Out]:
-        """The results of a batch, where there are no stages."""
+        """Return the results of a batch, where there are no stages."""
         out: list[Out] = []
         for topic, part in by_topic(batch):
             for index in self._by_topic.get(topic, ()):
@@ -116,7 +116,7 @@ class Compiled(Generic[Out]):
         return self._finish(exits.of_source(self._exit, self._readers[index], batch, log))
 
     def ingest(self, ahead: Ahead | None = None) -> Ingest:
-        """A fresh ingest for one task."""
+        """Return a fresh ingest for one task."""
         if self._combine is not None:
             return CombinedIngest(self._sources, self._combine)  # has no windows: forgets nothing
         if self._panes is not None:
@@ -126,7 +126,7 @@ class Compiled(Generic[Out]):
     def step(
         self, stage: int, records: Sequence[Record], store: Store, log: LogError
     ) -> Iterable[Record]:
-        """A stage before the last one."""
+        """Return a stage before the last one."""
         stage_of = self._stage_of
         passing = [record for record in records if stage_of[record.port] != stage]
         results, arm = self._processed(stage, records, store, log), self._after[stage]
@@ -135,7 +135,7 @@ class Compiled(Generic[Out]):
         return [*passing, *results]
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
-        """The last stage."""
+        """Return the last stage."""
         if self._fast is not None:
             made: Any = self._fast.records(self._in_order(self.stages - 1, records), store, log)
             if made is not None:
@@ -157,7 +157,7 @@ class Compiled(Generic[Out]):
         return processor.process(records, store, log)
 
     def _in_order(self, stage: int, records: Sequence[Record]) -> Sequence[Record]:
-        """The records of a stage in processing order."""
+        """Return the records of a stage in processing order."""
         if self.stages > 1:
             stage_of = self._stage_of
             records = [record for record in records if stage_of[record.port] == stage]
@@ -185,7 +185,7 @@ class Compiled(Generic[Out]):
         return KeyedArm(arm, code, lanes, moving)
 
     def _arm_from(self, kind: str, index: int) -> KeyedArm:
-        """The arm that starts at a source or behind a stage."""
+        """Return the arm that starts at a source or behind a stage."""
         return next(a for a in self._arms if (a.entry.kind, a.entry.index) == (kind, index))
 
     def _source_ingest(self, topic: str, index: int, cut: Layout, code: Code) -> SourceIngest:
@@ -205,14 +205,14 @@ class Compiled(Generic[Out]):
 def writing(
     plan: QueryPlan, functions: Functions, registry: Registry | None = None
 ) -> Compiled[OutRecord]:
-    """The program of a plan with a sink topic: its results are encoded records."""
+    """Return the program of a plan with a sink topic: its results are encoded records."""
     return Compiled(plan, functions, registry, _encoded)
 
 
 def answering(
     plan: QueryPlan, functions: Functions, registry: Registry | None = None
 ) -> Compiled[Result]:
-    """The program of a plan that answers a client: its results are rows."""
+    """Return the program of a plan that answers a client: its results are rows."""
     return Compiled(plan, functions, registry, _as_they_are)
 
 

@@ -63,7 +63,7 @@ class Emission:
     by_key: bool
 
     def lines(self, level: int) -> list[str]:
-        """The statements inside a loop, which they leave early for a row that is dropped."""
+        """Return the statements inside a loop, which they leave early for a row that is dropped."""
         first, *rest = self.keep
         return indent([*self.body.lines(["continue"], first), *rest], level)
 
@@ -121,7 +121,7 @@ def emission(cut: Layout, sink: Sink, encoder: Encoder, code: Code, row: str) ->
 
 
 def _cells(stage: Stage, join: KeyedJoin) -> list[str]:
-    """The code of each column of the joined rows."""
+    """Return the code of each column of the joined rows."""
     left, right = stage.arms
     cells = [f"left[{place}]" for place in range(len(left.carried))]
     cells += [f"right[{place}]" for place in range(len(right.carried))]
@@ -129,7 +129,7 @@ def _cells(stage: Stage, join: KeyedJoin) -> list[str]:
 
 
 def _is_join_key(stage: Stage, join: KeyedJoin, key: Sequence[b.Bound]) -> bool:
-    """Whether the sink's key is the one under which the sides meet, whichever has a row."""
+    """Return whether the sink's key is the one under which the sides meet, whichever has a row."""
     match key:
         case (b.Column(name),) if name in stage.shape.names:
             place, (left, right) = stage.shape.names.index(name), stage.arms

@@ -64,7 +64,7 @@ def _exploded_singly(
 
 
 def of_stage(exit_: ExitArm, records: Sequence[Record], log: LogError) -> Results:
-    """The results of the last stage's records; where nothing can be deleted, all at once."""
+    """Return the results of the last stage's records; where nothing can be deleted, all at once."""
     rows = [row for record in records if (row := record.row) is not None]
     if len(rows) < len(records) or (exit_.table and exit_.filtered):
         return Results.of(_stage_singly(exit_, records, log))
@@ -89,7 +89,7 @@ def _stage_singly(exit_: ExitArm, records: Sequence[Record], log: LogError) -> l
 
 
 def _unknown(exit_: ExitArm, record: Record) -> Row | None:
-    """The row of a deletion whose old row nobody knows: just its key.
+    """Return the row of a deletion whose old row nobody knows: just its key.
 
     Only where nothing is filtered, or was filtered otherwise by an earlier plan.
     """

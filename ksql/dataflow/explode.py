@@ -39,7 +39,7 @@ class Exploder:
             place = end
 
     def rows(self, rows: Sequence[Row], log: LogError) -> tuple[list[Row], list[int]]:
-        """The rows that follow, and for each the place of the row from which it does."""
+        """Return the rows that follow, and for each the place of the row from which it does."""
         out: list[Row] = []
         places: list[int] = []
         arguments = self._arguments(rows, log)

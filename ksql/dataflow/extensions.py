@@ -37,7 +37,7 @@ def packed(
     registry: RegistrySettings | None = None,
     limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> str:
-    """A stored plan together with the texts of the user functions' files and the registry.
+    """Return a stored plan together with the texts of the user functions' files and the registry.
 
     Always wrapped: what a stored plan says of functions must never be taken for ours. ``limits``
     are those of the calls of user functions.
@@ -68,7 +68,7 @@ def _registry(where: list[Any] | None) -> Registry | None:
 
 @lru_cache(maxsize=8)
 def extended(sources_json: str, limits: Limits) -> Functions:
-    """The built-in functions and those of the files, whose calls are watched.
+    """Return the built-in functions and those of the files, whose calls are watched.
 
     Files that cannot be loaded were reported at the start.
     """

@@ -75,7 +75,7 @@ class Flow:
     leftovers: bool = False
 
     def over_entry(self, expr: Bound) -> Bound:
-        """The expression with this flow's columns replaced by what they are computed from."""
+        """Return the expression over what this flow's columns are computed from."""
         by_name = {item.name: item.expr for item in self.items}
 
         def substitute(node: Bound) -> Bound | None:
@@ -89,13 +89,13 @@ class Flow:
 
 
 def entering(entry: Entry, *, table: bool) -> Flow:
-    """The flow right at its entry."""
+    """Return the flow right at its entry."""
     items = tuple(Named(name, b.Column(name, type_)) for name, type_ in entry.shape.columns)
     return Flow(entry, (), items, table)
 
 
 def extend(flow: Flow, node: Filter | Rekey | Select) -> Flow:
-    """The flow after one more stateless step."""
+    """Return the flow after one more stateless step."""
     match node:
         case Filter():
             wheres = (*flow.wheres, flow.over_entry(node.predicate))
@@ -107,7 +107,7 @@ def extend(flow: Flow, node: Filter | Rekey | Select) -> Flow:
 
 
 def exploded(flow: Flow, node: Explode) -> Flow:
-    """The flow behind table functions: its rows have one more column for each."""
+    """Return the flow behind table functions: its rows have one more column for each."""
     calls = tuple(replace(c, args=tuple(map(flow.over_entry, c.args))) for c in node.calls)
     added = tuple((call.name, call.type) for call in calls)
     shape = replace(flow.entry.shape, columns=(*flow.entry.shape.columns, *added))
@@ -126,7 +126,7 @@ def _with(flow: Flow, named: tuple[Named, ...], *, alone: bool = False) -> tuple
 
 
 def conjunction(conditions: tuple[Bound, ...]) -> Bound | None:
-    """All conditions in one, evaluated in their order."""
+    """Return all conditions in one, evaluated in their order."""
     whole: Bound | None = None
     for condition in conditions:
         whole = condition if whole is None else b.Logical("AND", whole, condition)

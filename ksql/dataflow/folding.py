@@ -90,7 +90,7 @@ class PaneFolding:
         self.rows = rows.rows
 
     def decoded(self, batch: RawBatch, log: LogError) -> Decoded | None:
-        """The batch for one of the others; None, and nothing else, if it is odd."""
+        """Return the batch for one of the others; None, and nothing else, if it is odd."""
         return self._intake.decoded(batch, log)
 
     def fold(
@@ -114,7 +114,7 @@ def _log_keyless(places: Sequence[int], log_row: LogError) -> None:
 def group_folding(
     reader: Reader, made: KeyedArm, arm: Arm, slots: Sequence[Slot], code: Code
 ) -> GroupFolding | None:
-    """The loop for an arm that begins at a source; None if it needs the other road."""
+    """Return the loop for an arm that begins at a source; None if it needs the other road."""
     parts = _parts(reader, made, arm, code)
     if parts is None:
         return None
@@ -132,7 +132,7 @@ def pane_folding(
     windows: Windows,
     code: Code,
 ) -> PaneFolding | None:
-    """The same for an aggregate with windows."""
+    """Return the same for an aggregate with windows."""
     parts, rows = _parts(reader, made, arm, code), fused_rows(reader, arm, code)
     if parts is None or rows is None:
         return None

@@ -78,7 +78,7 @@ class Intake:
         self._key_rows = key_rows or (self._keyed and reader.keys.keeps is None)
 
     def decoded(self, batch: RawBatch, log: LogError) -> Decoded | None:
-        """The batch without the records whose value does not decode, which are logged.
+        """Return the batch without the records whose value does not decode, which are logged.
 
         None if it is not ordinary; nothing is logged then.
         """
@@ -101,7 +101,7 @@ class Intake:
         return Decoded(*(list(compress(column, good)) for column in columns))
 
     def _keys(self, keys: Sequence[bytes | None]) -> Sequence[Any] | None:
-        """The rows of the keys, nothing if nobody needs them; None: not all are ordinary."""
+        """Return the rows of the keys, nothing if nobody needs them; None: not all are ordinary."""
         serde = self._reader.keys
         if self._keyed and None in keys:
             return None
@@ -151,7 +151,7 @@ class Fused:
         self._print = encoder.values.encode_many if printing is None else printing.finish
 
     def records(self, batch: RawBatch, log: LogError) -> list[OutRecord] | None:
-        """The records that follow from a batch; None if the batch is not ordinary."""
+        """Return the records that follow from a batch; None if the batch is not ordinary."""
         found = self._intake.decoded(batch, log)
         if found is None:
             return None
@@ -167,7 +167,7 @@ class Fused:
 
 
 def fused(reader: Reader, exit_: Exit, sink: Sink, encoder: Encoder, code: Code) -> Fused | None:
-    """The loop for an exit that begins at a source; None if it needs the other road."""
+    """Return the loop for an exit that begins at a source; None if it needs the other road."""
     source = reader.source
     if not is_ordinary(source, exit_.flow) or sink.window or sink.timestamp:
         return None
@@ -180,12 +180,12 @@ def fused(reader: Reader, exit_: Exit, sink: Sink, encoder: Encoder, code: Code)
 
 
 def reads_key(body: Body, cells: Sequence[str]) -> bool:
-    """Whether the statements read a column of the decoded key."""
+    """Return whether the statements read a column of the decoded key."""
     return any(cells[place].startswith("q") for place in body.columns)
 
 
 def is_ordinary(source: Source, flow: Flow) -> bool:
-    """Whether a stretch from a source needs nothing that a loop does not do."""
+    """Return whether a stretch from a source needs nothing that a loop does not do."""
     return (
         source.window is None
         and source.timestamp is None
@@ -197,7 +197,7 @@ def is_ordinary(source: Source, flow: Flow) -> bool:
 
 
 def _passes(source: Source, exit_: Exit, sink: Sink, reader: Reader) -> bool:
-    """Whether the keys of the stream are those of the sink, byte by byte."""
+    """Return whether the keys of the stream are those of the sink, byte by byte."""
     names = [cell.name for cell in source_cells(source) if _is_key(cell.origin)]
     return (
         reader.keys.keeps is not None
@@ -211,7 +211,7 @@ def _is_key(origin: object) -> bool:
 
 
 def cells_of(reader: Reader) -> list[str]:
-    """The code of each column of the source's rows inside the loop."""
+    """Return the code of each column of the source's rows inside the loop."""
     source, plain = reader.source, reader.keys.plain
     counts = {Role.KEY: 0, Role.VALUE: 0}
     sides = {Role.KEY: "q", Role.VALUE: "v"}
@@ -230,7 +230,7 @@ def cells_of(reader: Reader) -> list[str]:
 def body_of(
     cells: Sequence[str], flow: Flow, outputs: Sequence[Bound], code: Code, row: str = "i"
 ) -> Body:
-    """The statements for a row of a flow's entry whose columns have that code."""
+    """Return the statements for a row of a flow's entry whose columns have that code."""
     columns = list(zip(flow.entry.shape.names, cells, strict=True))
     where = conjunction(flow.wheres)
     return compile_body(columns, row, where, outputs, code.functions, code.settings)
@@ -300,7 +300,7 @@ class FusedRows:
 
 
 def fused_rows(reader: Reader, arm: Arm, code: Code) -> FusedRows | None:
-    """The loop for an arm that begins at a source; None if it needs the other road."""
+    """Return the loop for an arm that begins at a source; None if it needs the other road."""
     if not is_ordinary(reader.source, arm.flow) or arm.null_keys:
         return None
     cells = cells_of(reader)

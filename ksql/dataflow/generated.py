@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def generated_code(plan: QueryPlan, functions: Functions, registry: Registry | None) -> str:
-    """The Python code that is generated for a plan, in the order in which it is compiled.
+    """Return the Python code that is generated for a plan, in the order in which it is compiled.
 
     Readers and writers that follow a registered schema are not shown: they are generated when the
     first record with that schema comes.

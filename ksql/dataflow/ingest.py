@@ -64,14 +64,14 @@ class SourceIngest:
     def keyed(
         self, batch: RawBatch, turns: Turns, log: LogError, ahead: Ahead | None
     ) -> Keyed | Sequence[Record]:
-        """The batch's records on their way to the stage."""
+        """Return the batch's records on their way to the stage."""
         fast = None if self.keying is None else self.keying.keyed(batch, turns, log, ahead)
         return self.keyed_stepwise(batch, turns, log, ahead) if fast is None else fast
 
     def keyed_stepwise(
         self, batch: RawBatch, turns: Turns, log: LogError, ahead: Ahead | None
     ) -> Sequence[Record]:
-        """The same, each step by itself."""
+        """Return the same, each step by itself."""
         arm, found = self.arm, self.reader.read(batch, log)
         found.turns = turns.of(arm.port, picked(batch.partitions, found.places), found.times)
         if arm.table:
@@ -131,7 +131,7 @@ class SourceIngest:
         return self.arm.projected(found.rows, log), found.times
 
     def placed(self, batch: RawBatch, turns: Turns, log: LogError) -> Placed:
-        """The same rows, and what puts their records in order."""
+        """Return the same rows, and what puts their records in order."""
         arm, found = self.arm, self.reader.read(batch, log)
         found.turns = turns.of(arm.port, picked(batch.partitions, found.places), found.times)
         found = found.alive()
@@ -144,7 +144,7 @@ class SourceIngest:
         )
 
     def _keyed_changes(self, found: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
-        """A table's records, deletions among them, in their order."""
+        """Return a table's records, deletions among them, in their order."""
         arm, port, topic = self.arm, self.arm.port, self.topic
         headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets
         out = []
@@ -172,7 +172,7 @@ class KeyedIngest:
         self._ahead = ahead
 
     def add(self, batch: RawBatch, log: LogError) -> Parts:
-        """The records of a batch, keyed."""
+        """Return the records of a batch, keyed."""
         return Parts(
             [
                 source.keyed(part, self._turns, log, self._ahead)
@@ -203,17 +203,17 @@ class CombinedIngest:
         return []
 
     def finish(self) -> Parts:
-        """A record per group."""
+        """Return a record per group."""
         return Parts([self._combiner.finish()])
 
 
 def picked(column: Sequence[Item], places: Sequence[int]) -> Sequence[Item]:
-    """The column at those places; itself if these are all."""
+    """Return the column at those places; itself if these are all."""
     return column if len(places) == len(column) else [column[place] for place in places]
 
 
 def by_topic(batch: RawBatch) -> Iterable[tuple[str, RawBatch]]:
-    """The batch cut by topic; most batches have one."""
+    """Return the batch cut by topic; most batches have one."""
     names = set(batch.topics)
     if len(names) <= 1:
         return [(name, batch) for name in names]

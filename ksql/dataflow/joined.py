@@ -79,7 +79,10 @@ class Joined:
 def joined(
     cut: Layout, processor: JoinProcessor, sink: Sink, encoder: Encoder, code: Code
 ) -> Joined | None:
-    """The loop for a plan that ends with a join with a table; None if it needs the other road."""
+    """Return the loop for a plan that ends with a join with a table.
+
+    None if it needs the other road.
+    """
     end = emission(cut, sink, encoder, code, "record")
     if end is None:
         return None

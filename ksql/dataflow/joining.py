@@ -58,7 +58,7 @@ def _processor(join: KeyedJoin, left: Side, right: Side, order: KeyOrder, *, tim
 
 
 def _within(window: JoinWindow) -> Within:
-    """The window; without GRACE PERIOD the grace is what twice ``before`` leaves of a day.
+    """Return the window; without GRACE PERIOD the grace is what twice ``before`` leaves of a day.
 
     Source: Kafka Streams' ``JoinWindows.of``.
     """

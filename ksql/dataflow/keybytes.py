@@ -31,12 +31,12 @@ class KeyBytes:
     encode: Callable[[Sequence[Row]], list[bytes | None]] | None
 
     def __call__(self, packed: bytes) -> bytes:
-        """The bytes of a packed key."""
+        """Return the bytes of a packed key."""
         (found,) = self.of([tuple(unpack(packed)[: self.width])])
         return found
 
     def of(self, rows: Sequence[Row]) -> list[bytes]:
-        """The bytes of many keys."""
+        """Return the bytes of many keys."""
         if self.encode is None:
             return list(map(pack, rows))
         try:
@@ -72,5 +72,5 @@ def key_order(node: Aggregate, sink: Sink) -> KeyOrder:
 
 
 def group_columns(node: Aggregate) -> tuple[Column, ...]:
-    """The columns of an aggregate's groups."""
+    """Return the columns of an aggregate's groups."""
     return tuple(Column(key.name, type_of(key.expr), Role.KEY) for key in node.group)

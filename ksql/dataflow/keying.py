@@ -59,7 +59,7 @@ class Keying:
     def keyed(
         self, batch: RawBatch, turns: Turns, log: LogError, ahead: Ahead | None
     ) -> Keyed | None:
-        """The batch's rows on their way to the stage; None if the batch is not ordinary."""
+        """Return the batch's rows on their way to the stage; None if the batch is not ordinary."""
         arm, partitions = self._arm, batch.partitions
         partition = partitions[0]
         if partitions.count(partition) != len(partitions):
@@ -80,7 +80,7 @@ class Keying:
         return Keyed(arm.port, self._topic, partition, None, self._moved(rows))
 
     def _moved(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """The rows in the lanes of their keys."""
+        """Return the rows in the lanes of their keys."""
         packed = list(dict.fromkeys(row[0] for row in rows))
         values = [tuple(keys.unpack(key)) for key in packed]
         lanes = dict(zip(packed, self._arm.lanes_of(packed, values, ()), strict=True))
@@ -88,7 +88,7 @@ class Keying:
 
 
 def keying(reader: Reader, made: KeyedArm, arm: Arm, topic: int, code: Code) -> Keying | None:
-    """The loop for an arm that begins at a source; None if it needs the other road."""
+    """Return the loop for an arm that begins at a source; None if it needs the other road."""
     if not is_ordinary(reader.source, arm.flow) or (made.moving and arm.null_keys):
         return None
     cells = cells_of(reader)
@@ -112,7 +112,7 @@ def keying(reader: Reader, made: KeyedArm, arm: Arm, topic: int, code: Code) -> 
 
 
 def _held_key(reader: Reader, arm: Arm, cells: Sequence[str]) -> str:
-    """The packed key's code where the key is the text that a record has as its key; else empty."""
+    """Return the packed key's code where it is the text of the record's key; else empty."""
     names = arm.flow.entry.shape.names
     match arm.key:
         case (b.Column(name, type_),) if type_ == STRING and reader.keys.plain is not None:
@@ -123,7 +123,7 @@ def _held_key(reader: Reader, arm: Arm, cells: Sequence[str]) -> str:
 
 
 def _may_be(value: str) -> bool:
-    """Whether a value may be NULL, as far as its code shows."""
+    """Return whether a value may be NULL, as far as its code shows."""
     return value.isidentifier()
 
 

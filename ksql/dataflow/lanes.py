@@ -37,7 +37,7 @@ def key_format(cut: Layout, stage: Stage) -> Format:
 
 
 def keeps_key(stage: Stage, arm: Arm) -> bool:
-    """Whether rows of an arm meet under the key that they have."""
+    """Return whether rows of an arm meet under the key that they have."""
     shape = arm.flow.entry.shape
     names = [shape.names[place] for place in shape.keys]
     had = [name for name in names if name not in WINDOW_COLUMNS]
@@ -75,7 +75,7 @@ def _stays(cut: Layout, stage: Stage, arm: Arm, wanted: Format) -> bool:
 
 
 def _format_of(cut: Layout, arm: Arm) -> Format:
-    """The format of an arm's keys before they come to its stage."""
+    """Return the format of an arm's keys before they come to its stage."""
     entry = arm.flow.entry
     if entry.kind == "source":
         return cut.sources[entry.index].key_format
@@ -87,7 +87,7 @@ def _registered(format_: Format) -> bool:
 
 
 def _key(stage: Stage, arm: Arm) -> tuple[Bound, ...]:
-    """The key without the bounds of a window: a join's is one value."""
+    """Return the key without the bounds of a window: a join's is one value."""
     return arm.key[:1] if isinstance(stage.node, KeyedJoin) else arm.key
 
 
@@ -99,7 +99,7 @@ def _columns(stage: Stage, arm: Arm) -> tuple[Column, ...]:
 
 
 def _fitting(format_: Format, columns: tuple[Column, ...]) -> Format:
-    """The format, or JSON where it cannot hold the columns."""
+    """Return the format, or JSON where it cannot hold the columns."""
     try:
         validate(format_, columns, "key")
     except StatementError:

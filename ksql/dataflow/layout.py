@@ -118,7 +118,7 @@ class Cell:
 
 
 def source_cells(source: Source) -> list[Cell]:
-    """The columns of a source's rows, with where each comes from.
+    """Return the columns of a source's rows, with where each comes from.
 
     Pseudo columns first, so that a grown source grows at the end. In a join the names are prefixed;
     the row's own ROWTIME follows then.
@@ -132,7 +132,7 @@ def source_cells(source: Source) -> list[Cell]:
 
 
 def source_shape(source: Source) -> RowShape:
-    """The rows of a source."""
+    """Return the rows of a source."""
     cells = source_cells(source)
     return RowShape(
         tuple((cell.name, cell.type) for cell in cells),
@@ -147,7 +147,7 @@ def _is_key(origin: Column | str) -> bool:
 
 
 def _aggregate_shape(node: Aggregate) -> RowShape:
-    """The rows of an aggregate, as the processor gives them."""
+    """Return the rows of an aggregate, as the processor gives them."""
     columns = [(named.name, type_of(named.expr)) for named in node.group]
     columns += [(fold.name, fold.type) for fold in node.folds]
     time = len(columns)
@@ -160,7 +160,10 @@ def _aggregate_shape(node: Aggregate) -> RowShape:
 def _join_shape(
     node: KeyedJoin, columns: list[tuple[str, SqlType]], parts: tuple[int, ...]
 ) -> RowShape:
-    """The rows of a join: its sides' columns, then what its processor adds (``sides.Ending``)."""
+    """Return the rows of a join.
+
+    Its sides' columns, then what its processor adds (``sides.Ending``).
+    """
     own: dict[str, SqlType] = {}
     if synthetic(node):
         own[node.key_name] = type_of(node.left_key)
@@ -177,7 +180,7 @@ def _join_shape(
 
 
 def _carried(flow: Flow) -> tuple[tuple[Named, ...], tuple[int, ...]]:
-    """The columns of a join's side without those that each join makes anew, and their stretches."""
+    """Return the columns of a join's side but those that each join makes, and their stretches."""
     shape = flow.entry.shape
     if shape.parts and [item.name for item in flow.items] == shape.names:
         return flow.items[: sum(shape.parts)], shape.parts
@@ -187,7 +190,7 @@ def _carried(flow: Flow) -> tuple[tuple[Named, ...], tuple[int, ...]]:
 
 
 def _keeps_key(flow: Flow, key: Bound) -> bool:
-    """Whether rows of a source meet under the key of their records."""
+    """Return whether rows of a source meet under the key of their records."""
     shape = flow.entry.shape
     names = [shape.names[place] for place in shape.keys]
     return flow.entry.kind == "source" and isinstance(key, b.Column) and names == [key.name]
@@ -209,7 +212,7 @@ class _Cutting:
         self._arms = 0
 
     def flow(self, plan: Plan) -> Flow:
-        """The rows that come out of a plan's node."""
+        """Return the rows that come out of a plan's node."""
         match plan:
             case Source():
                 flow = self._source(plan)
@@ -233,7 +236,7 @@ class _Cutting:
         return entering(entry, table=source.kind == "TABLE")
 
     def _table(self, source: Source, flow: Flow) -> Flow:
-        """A table's changes with the rows they replace: a stage that remembers the rows."""
+        """Return a table's changes with the rows they replace: a stage that remembers the rows."""
         shape = flow.entry.shape
         row = tuple(item.expr for item in flow.items)
         arm = self._arm(flow, tuple(row[place] for place in shape.keys), row)
@@ -248,7 +251,7 @@ class _Cutting:
         return self._stage(node, (arm,), _aggregate_shape(node), table=True)
 
     def _join(self, node: KeyedJoin) -> Flow:
-        """A join, and those on its left that need no other key: one stage does them all."""
+        """Return a join, and those on its left that need no other key: one stage does them all."""
         joins = chain(node)
         first = joins[0]
         sides = [self._side(first.left), *(self._side(join.right) for join in joins)]
@@ -272,7 +275,7 @@ class _Cutting:
         return self._stage(node, tuple(arms), shape, table=table, before=joins[:-1])
 
     def _foreign(self, node: ForeignKeyJoin) -> Flow:
-        """A foreign-key join: three stages, see ``ksql.dataflow.foreign``."""
+        """Return a foreign-key join: three stages, see ``ksql.dataflow.foreign``."""
         left, right = self._side(node.left), self._side(node.right)
         (left_items, left_parts), (right_items, right_parts) = _carried(left), _carried(right)
         columns = [(item.name, type_of(item.expr)) for item in (*left_items, *right_items)]
@@ -298,18 +301,18 @@ class _Cutting:
     def _handed(
         self, stage: int, key: tuple[Bound, ...], carried: tuple[Bound, ...], parts: tuple[int, ...]
     ) -> Arm:
-        """An arm from the stage before, whose processor keys its records itself."""
+        """Return an arm from the stage before, whose processor keys its records itself."""
         shape = RowShape(tuple((str(place), type_of(e)) for place, e in enumerate(carried)), ())
         flow = entering(Entry("stage", stage - 1, shape), table=True)
         self._arms += 1
         return Arm(flow, stage, self._arms - 1, key, carried, parts, keyed=True)
 
     def _side(self, plan: Plan) -> Flow:
-        """A side of a join; a table's rows are remembered by the join itself."""
+        """Return a side of a join; a table's rows are remembered by the join itself."""
         return self._source(plan) if isinstance(plan, Source) else self.flow(plan)
 
     def _arm(self, flow: Flow, key: tuple[Bound, ...], carried: tuple[Bound, ...]) -> Arm:
-        """An arm to the stage that is cut next."""
+        """Return an arm to the stage that is cut next."""
         self._arms += 1
         return Arm(flow, len(self.stages), self._arms - 1, key, carried, (len(carried),))
 

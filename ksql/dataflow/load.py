@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=128)
 def load(text: str) -> Compiled[OutRecord]:
-    """The program of a stored plan, alone or with user functions and the place of the registry.
+    """Return the program of a stored plan, alone or with user functions and the registry.
 
     Compiled once per process and text.
     """
@@ -30,7 +30,7 @@ def load(text: str) -> Compiled[OutRecord]:
 def program_of(
     plan: QueryPlan, functions: Functions, registry: Registry | None = None
 ) -> Compiled[OutRecord]:
-    """The program of a plan that was stored.
+    """Return the program of a plan that was stored.
 
     Raises: UnreadablePlan if it makes no sense, although every part of it is of its type; what else
         refuses a plan.

@@ -35,7 +35,7 @@ def partitions_of(keys: Sequence[bytes], count: int) -> list[int]:
 
 
 def _hashed(keys: Sequence[bytes], lengths: NDArray[np.int64], words: int) -> NDArray[np.uint32]:
-    """The hashes of keys that have so many whole words, and perhaps a part of one more."""
+    """Return the hashes of keys that have so many whole words, and perhaps a part of one more."""
     width = (words + 1) * _WORD
     data = b"".join([key.ljust(width, b"\0") for key in keys])
     table = np.frombuffer(data, "<u4").reshape(len(keys), words + 1)

@@ -49,7 +49,7 @@ def _narrowed_at(cut: Layout, number: int) -> Layout:
 
 
 def _flows(cut: Layout, number: int) -> Iterator[tuple[Flow, Sequence[Bound]]]:
-    """The flows that begin behind a stage, and what is computed at their ends."""
+    """Return the flows that begin behind a stage, and what is computed at their ends."""
     ends = [(arm.flow, (*arm.key, *arm.carried)) for arm in cut.arms]
     ends.append((cut.exit.flow, (*cut.exit.key, *cut.exit.value)))
     for flow, outputs in ends:
@@ -58,7 +58,7 @@ def _flows(cut: Layout, number: int) -> Iterator[tuple[Flow, Sequence[Bound]]]:
 
 
 def _without(cut: Layout, number: int, keep: Sequence[bool]) -> Layout:
-    """The plan with only those columns of the stream that a stage joins."""
+    """Return the plan with only those columns of the stream that a stage joins."""
     stage = cut.stages[number]
     stream, *tables = stage.arms
     kept = tuple(compress(stream.carried, keep))

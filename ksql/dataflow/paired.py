@@ -123,7 +123,10 @@ def paired(
     *,
     laned: bool,
 ) -> Paired | None:
-    """The loops for a plan that ends with a join of streams; None if it needs the other road."""
+    """Return the loops for a plan that ends with a join of streams.
+
+    None if it needs the other road.
+    """
     if processor.waits:
         return None
     end = emission(cut, sink, encoder, code, "row_of(left, right, key, t)")

@@ -16,7 +16,7 @@ class Topics(Protocol):
     """Kafka's topics."""
 
     def describe(self, name: str) -> Topic | None:
-        """The topic, or None."""
+        """Return the topic, or None."""
 
     def identity(self, name: str) -> str:
         """Return the mark that a later topic of that name does not have; empty if there is none."""

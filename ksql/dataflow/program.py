@@ -37,10 +37,10 @@ class Ingest(Protocol):
     """The ingest of one task: batches in, records for the stages out."""
 
     def add(self, batch: RawBatch, log: LogError) -> Iterable[Record]:
-        """The records that follow from this batch already."""
+        """Return the records that follow from this batch already."""
 
     def finish(self) -> Iterable[Record]:
-        """The records that were held back until the end of the task (combined aggregates)."""
+        """Return the records held back until the end of the task (combined aggregates)."""
 
 
 class Program(Protocol[Out_co]):
@@ -59,10 +59,10 @@ class Program(Protocol[Out_co]):
     laned: bool  # whether records are exchanged by lanes, each with a stream time of its own
 
     def straight(self, batch: RawBatch, log: LogError) -> Iterable[Out_co]:
-        """The results of a batch, of a program without stages."""
+        """Return the results of a batch, of a program without stages."""
 
     def ingest(self, ahead: Ahead | None = None) -> Ingest:
-        """A fresh ingest for one task, of a program with stages.
+        """Return a fresh ingest for one task, of a program with stages.
 
         ``ahead`` is shown the times of the streams' records that move stream time.
         """
@@ -70,20 +70,20 @@ class Program(Protocol[Out_co]):
     def step(
         self, stage: int, records: Sequence[Record], store: Store, log: LogError
     ) -> Iterable[Record]:
-        """A stage before the last one: records for later stages.
+        """Return a stage before the last one: records for later stages.
 
         ``records`` are those of one bucket and micro-batch, in no order: the program restores it,
         and takes those of each lane by themselves.
         """
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Iterable[Out_co]:
-        """The last stage: the results; ``records`` as in ``step``."""
+        """Return the last stage: the results; ``records`` as in ``step``."""
 
 
 def through(
     program: Program[Out], batch: RawBatch, stores: Sequence[Store], log: LogError
 ) -> Iterable[Out]:
-    """The results of a batch in this process, with a store for each stage."""
+    """Return the results of a batch in this process, with a store for each stage."""
     if not stores:
         return program.straight(batch, log)
     ingest = program.ingest()

@@ -119,7 +119,7 @@ class Reader:
         self._untimed_deletions = source.kind == "TABLE" and _time_is_in(value, source)
 
     def read(self, batch: RawBatch, log: LogError) -> Arrivals:
-        """The records of a batch of this source's topic, in order."""
+        """Return the records of a batch of this source's topic, in order."""
         bad: set[int] = set()
         raw_keys, bounds = self._unwrapped(batch, bad, log)
         keys: list[Any] = self.keys.decode_many(raw_keys, self.failed("key", raw_keys, bad, log))
@@ -149,7 +149,7 @@ class Reader:
         return found if self._extract is None else self._timed(found, log)
 
     def _timed(self, found: Arrivals, log: LogError) -> Arrivals:
-        """The same with the times of the TIMESTAMP column."""
+        """Return the same with the times of the TIMESTAMP column."""
         assert self._extract is not None  # noqa: S101 - the caller has looked
         extract = self._extract
         times: list[int | None]
@@ -220,7 +220,7 @@ def _refuse_negative(times: Sequence[int], bad: set[int], log: LogError) -> None
 
 
 def _filled(rows: list[Any], nothing: Row) -> tuple[list[Row], list[bool] | None]:
-    """The rows with ``nothing`` for those that are missing, and which ones these are."""
+    """Return the rows with ``nothing`` for those that are missing, and which ones these are."""
     if all(rows) or None not in rows:  # the first is the faster test; rows may have no columns
         return rows, None
     missing = [row is None for row in rows]
@@ -274,7 +274,7 @@ def _row_functions(source: Source) -> dict[str, Callable[..., list[Row]]]:
 
 
 def _timed(shape: RowShape) -> list[str]:
-    """The parts of a row with another time."""
+    """Return the parts of a row with another time."""
     parts, after = [], 0
     for place in shape.times:
         parts += [f"*row[{after}:{place}]"] * (after < place) + ["t"]

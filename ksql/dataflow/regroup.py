@@ -43,7 +43,7 @@ def sending(plan: QueryPlan) -> str:
 
 
 def regroups(stage: Stage, arm: Arm) -> bool:
-    """Whether changes of a table are on their way to the groups of an aggregate."""
+    """Return whether changes of a table are on their way to the groups of an aggregate."""
     return isinstance(stage.node, Aggregate) and arm.flow.table
 
 

@@ -29,13 +29,13 @@ class Results(NamedTuple):
 
     @classmethod
     def of(cls, results: Sequence[Result]) -> Results:
-        """The columns of single results."""
+        """Return the columns of single results."""
         if not results:
             return cls((), (), (), None, None)
         return cls(*zip(*results, strict=True))
 
     def each(self) -> list[Result]:
-        """The single results."""
+        """Return the single results."""
         nothing = repeat(None)
         return list(
             zip(  # noqa: B905 - constants repeat without end

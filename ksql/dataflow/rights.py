@@ -103,7 +103,7 @@ def check_delete(topic: str, settings: Settings) -> None:
 
 
 def may_delete(topic: str, settings: Settings) -> bool:
-    """Whether a statement may delete the topic."""
+    """Return whether a statement may delete the topic."""
     return _open(topic, settings)
 
 
@@ -130,7 +130,7 @@ def check_plan(plan: QueryPlan, settings: Settings) -> None:
 
 
 def is_changelog(topic: str, query_id: str, settings: Settings) -> bool:
-    """Whether the topic is one that this query keeps for itself."""
+    """Return whether the topic is one that this query keeps for itself."""
     owner = application_id(settings.text("ksql.service.id"), query_id)
     return topic.startswith(f"{owner}-") and topic.endswith("-changelog")
 
@@ -146,7 +146,7 @@ def check_patterns(settings: Settings) -> None:
 
 @lru_cache(maxsize=32)
 def matching(name: str, patterns: str) -> re.Pattern[str]:
-    """The topics that a property's list of regular expressions matches.
+    """Return the topics that a property's list of regular expressions matches.
 
     Raises: BadTopicPattern.
     """

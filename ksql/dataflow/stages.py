@@ -69,13 +69,13 @@ class CompiledStage:
                 self.processor = foreign_step(step)
 
     def combine(self, arm: KeyedArm) -> Combine | None:
-        """How states are combined before the exchange, where the plan allows it."""
+        """Return how states are combined before the exchange, where the plan allows it."""
         if not self.combined:
             return None
         return compile_combine(self.slots, arm.width, plain=arm.plain_key)
 
     def panes(self, arm: KeyedArm) -> PaneFold | None:
-        """How states of windows are combined before the exchange, where the plan allows it."""
+        """Return how windows are combined before the exchange, where the plan allows it."""
         if not self.by_window:
             return None
         match self.processor:
@@ -116,7 +116,7 @@ def _windows(node: Aggregate) -> Windows | SessionWindows | None:
 
 
 def slots_of(node: Aggregate, code: Code) -> list[Slot]:
-    """The aggregates' functions and their places.
+    """Return the aggregates' functions and their places.
 
     Raises: UnknownFunction and OverloadGone.
     """

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def plan_of(query: PersistentQuery) -> QueryPlan:
-    """The stored plan of a query."""
+    """Return the stored plan of a query."""
     return codec.loads(query.plan)
 
 
 def read_topics(plan: QueryPlan) -> dict[str, str]:
-    """The topics of a plan and where a new query starts to read each.
+    """Return the topics of a plan and where a new query starts to read each.
 
     Tables always at the earliest offset.
     """

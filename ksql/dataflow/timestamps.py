@@ -33,7 +33,7 @@ class BadTimestamp(QueryFailed):
 def extractor(
     index: int, type_: SqlType, pattern: str | None, *, fatal: bool = False
 ) -> Callable[[Row, LogError], int | None]:
-    """A function that gives the time in column ``index``, or logs why not and gives None.
+    """Return a function that gives the time in column ``index``, or logs why not and gives None.
 
     If ``fatal`` it raises BadTimestamp instead.
     """

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 def topology(plan: QueryPlan, functions: Functions) -> str:
-    """The steps of a plan on Spark, a line each; below a stage what flows in and what it keeps.
+    """Return the steps of a plan on Spark, a line each.
+
+    Below a stage what flows in and what it keeps.
 
     Example:
         stage 0: AGGREGATE, over 2 buckets
@@ -42,7 +44,7 @@ def topology(plan: QueryPlan, functions: Functions) -> str:
 
 
 def changes_sent(plan: QueryPlan) -> str | None:
-    """How the changes of a table are sent to the groups of an aggregate, if the plan has one."""
+    """Return how changes of a table are sent to an aggregate, if the plan has one."""
     found = any(regroups(stage, arm) for stage in layout(plan.sink).stages for arm in stage.arms)
     return sending(plan) if found else None
 
@@ -55,7 +57,7 @@ def time_counted(plan: QueryPlan) -> str | None:
 
 
 def stages(plan: QueryPlan) -> list[str]:
-    """The names of the stages with state, in order."""
+    """Return the names of the stages with state, in order."""
     return [_steps(stage) for stage in layout(plan.sink).stages]
 
 
@@ -85,7 +87,7 @@ def _lines(plan: QueryPlan, cut: Layout, functions: Functions) -> Iterator[str]:
 
 
 def _combining(plan: QueryPlan, stage: Stage, functions: Functions) -> str:
-    """Whether records of a source are combined; nothing where no aggregate takes them."""
+    """Return whether records of a source are combined; nothing where no aggregate takes them."""
     node = stage.node
     if not isinstance(node, Aggregate):
         return ""

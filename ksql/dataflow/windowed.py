@@ -110,7 +110,7 @@ class WindowedIngest:
         return panes
 
     def finish(self) -> list[Record]:
-        """A record per group and pane."""
+        """Return a record per group and pane."""
         out: list[Record] = []
         for (source, partition), panes in self._panes.items():
             keys, partials, times, offsets, turns = panes.finish()
@@ -136,7 +136,7 @@ def _left(
     offsets: Sequence[int],
     turns: Sequence[int],
 ) -> Iterable[Record]:
-    """The records at these places, with those rows: they are not folded."""
+    """Return the records at these places, with those rows: they are not folded."""
     if not places:
         return ()
     width = source.arm.width
@@ -173,7 +173,7 @@ def _records(
 
 
 def _by_partition(found: Placed) -> Iterator[tuple[int, Placed]]:
-    """The records cut by partition; in a task of Spark's they have one."""
+    """Return the records cut by partition; in a task of Spark's they have one."""
     numbers = set(found.partitions)
     if len(numbers) <= 1:
         yield from ((number, found) for number in numbers)

@@ -138,7 +138,7 @@ def _shown(source: DataSource) -> str:
 
 
 def _format(format_: Format) -> str:
-    """The format's name, and its properties where they are not what they are by themselves."""
+    """Return the format's name, and its properties where they differ from the defaults."""
     plain = Format(format_.name)
     stated = {each.name: getattr(format_, each.name) for each in fields(Format)}
     shown = [f"{n}='{v}'" for n, v in stated.items() if v != getattr(plain, n)]

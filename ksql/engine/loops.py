@@ -38,7 +38,7 @@ def check_loop(name: str, topic: str, read: Iterable[FromSource], catalog: Catal
 
 
 def _written_from(topic: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
-    """The results of the queries that read the topic: their names and topics."""
+    """Return the results of the queries that read the topic: their names and topics."""
     for query in catalog.queries.values():
         if query.kind == "CST" or query.sink not in catalog.sources:
             continue

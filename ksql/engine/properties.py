@@ -274,7 +274,7 @@ class With:
 
 
 def _column_name(text: str) -> str:
-    """A column named in a text: quoted keeps its case."""
+    """Return a column named in a text: quoted keeps its case."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in '`"':
         return text[1:-1]
     return text.upper()
@@ -297,7 +297,7 @@ def _literal(each: ast.Property) -> Any:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """The value as the type that the property has; texts are read where that is no text."""
+    """Return the value as the type that the property has; texts are read where that is no text."""
     if value is None:
         return None
     if name == _WRAP:

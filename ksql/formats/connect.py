@@ -118,7 +118,7 @@ class NotInferable(KsqlError):
 
 
 def kind_name(type_: ConnectType) -> str:
-    """The name of the type in messages."""
+    """Return the name of the type in messages."""
     match type_:
         case Scalar(name):
             return name
@@ -135,7 +135,7 @@ def kind_name(type_: ConnectType) -> str:
 
 
 def mismatch(found: ConnectType, wanted: SqlType, path: str) -> Bad:
-    """The error for a written type that a declared type cannot take."""
+    """Return the error for a written type that a declared type cannot take."""
     return Bad(f"Cannot deserialize type {kind_name(found)} as type {wanted}", path)
 
 
@@ -212,7 +212,7 @@ _TEXTS: Final[dict[Scalar, Any]] = {
 
 
 def find_name(names: list[str], wanted: str) -> str | None:
-    """The name that a column is read from: the exact one, else the last one but for case."""
+    """Return the name that a column is read from: the exact one, else the last one but for case."""
     if wanted in names:
         return wanted
     upper = wanted.upper()

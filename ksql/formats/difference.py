@@ -33,11 +33,11 @@ class Difference:
     info: str = ""
 
     def told(self) -> str:
-        """The difference as registries print it."""
+        """Return the difference as registries print it."""
         more = f", additionalInfo:'{self.info}'" if self.info else ""
         return f"{{errorType:'{self.kind}', description:'{self.text}'{more}}}"
 
 
 def told(differences: Sequence[Difference]) -> list[str]:
-    """Each as text, the same one only once."""
+    """Return each as text, the same one only once."""
     return list(dict.fromkeys(one.told() for one in differences))

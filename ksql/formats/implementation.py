@@ -58,7 +58,7 @@ class Wanted:
         return self.given
 
     def whole(self, schema: Schema) -> Whole:
-        """A registered schema with what it imports.
+        """Return a registered schema with what it imports.
 
         Raises: SchemaNotFound, RegistryUnreachable.
         """
@@ -109,7 +109,7 @@ def string_map_keys(message: str) -> TypeRule:
 
 
 def within(type_: SqlType) -> list[SqlType]:
-    """The type and all types in it."""
+    """Return the type and all types in it."""
     match type_:
         case model.Array(item):
             return [type_, *within(item)]

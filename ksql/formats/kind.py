@@ -29,7 +29,7 @@ class Whole:
 
 
 def whole(schema: Schema, registry: Registry) -> Whole:
-    """The schema with what it imports.
+    """Return the schema with what it imports.
 
     Raises: SchemaNotFound, RegistryUnreachable.
     """
@@ -45,42 +45,45 @@ class Kind(ABC):
 
     @abstractmethod
     def connect_type(self, schema: Whole, part: Part = None) -> ConnectType:
-        """The schema, or a part of it, as Connect sees it."""
+        """Return the schema, or a part of it, as Connect sees it."""
 
     @abstractmethod
     def text_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> str:
-        """The text of the schema that rows of the columns are written with.
+        """Return the text of the schema that rows of the columns are written with.
 
         Raises: StatementError for columns that the format cannot name or nest.
         """
 
     def schema_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> Schema:
-        """The schema that rows of the columns are written with; see ``text_for``."""
+        """Return the schema that rows of the columns are written with; see ``text_for``."""
         return Schema(self.name, self.text_for(columns, format_, wrapped=wrapped))
 
     def part_of(self, _data: bytes) -> Part:
-        """The part of its schema that a record is written with.
+        """Return the part of its schema that a record is written with.
 
         Raises: DecodeError.
         """
         return None
 
     def key_name(self, _source: str) -> str | None:
-        """The name in the schema of a source's key; None: it has none of its own."""
+        """Return the name in the schema of a source's key; None: it has none of its own."""
         return None
 
     @abstractmethod
     def canonical(self, schema: Whole, *, normalize: bool) -> str:
-        """The text in the form that a registry keeps; ``normalize`` brings it into one order."""
+        """Return the text in the form that a registry keeps.
+
+        ``normalize`` brings it into one order.
+        """
 
     @abstractmethod
     def differences(self, reader: Whole, writer: Whole, roles: Roles) -> list[Difference]:
-        """All reasons why ``reader`` cannot read what ``writer`` wrote."""
+        """Return all reasons why ``reader`` cannot read what ``writer`` wrote."""
 
     def identity(self, text: str) -> str:
-        """A text that schemas with one meaning have in common."""
+        """Return a text that schemas with one meaning have in common."""
         return text
 
     def serialized(self, schema: Whole) -> str:
-        """The schema for clients that do not read its text."""
+        """Return the schema for clients that do not read its text."""
         return schema.text

@@ -44,14 +44,14 @@ class _Reading:
         self._faults: tuple[type[Exception], ...] = (*faults, Bad, DecodeError)
 
     def one(self, data: bytes) -> Row | None:
-        """A record."""
+        """Return a record."""
         try:
             return self._reader(data)(data)
         except self._faults as error:
             raise _misfit(error) from error
 
     def many(self, items: Sequence[bytes | None], failed: Failed) -> list[Row | Skip | None]:
-        """A batch; most have one schema, so a reader is looked up where the id changes."""
+        """Return a batch; most have one schema, so a reader is looked up where the id changes."""
         out: list[Row | Skip | None] = []
         prefix: bytes | None = None
         row: RowReader | None = None
@@ -118,7 +118,7 @@ class _Writer:
         self._known: RowWriter | None = None
 
     def get(self) -> RowWriter:
-        """The writer.
+        """Return the writer.
 
         Raises: RegistryUnreachable, SchemaRejected, SchemaNotFound.
         """
@@ -143,7 +143,7 @@ def registered_serde(
     faults: tuple[type[Exception], ...],
     hint: str = "",
 ) -> Serde:
-    """The serde made of a reader per schema and a writer.
+    """Return the serde made of a reader per schema and a writer.
 
     ``faults`` are what broken bytes and unfit values make them raise, besides Bad.
     Beyond the usual errors the serde raises RegistryUnreachable: no record is to blame for that.

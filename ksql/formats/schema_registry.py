@@ -87,38 +87,38 @@ class Registry(Protocol):
         """One registry is not another, whatever they hold."""
 
     def by_id(self, schema_id: int) -> Schema:
-        """The schema of that id.
+        """Return the schema of that id.
 
         Raises: SchemaNotFound.
         """
 
     def latest(self, subject: str) -> Registered | None:
-        """The latest version of the subject, or None."""
+        """Return the latest version of the subject, or None."""
 
     def version(self, subject: str, version: int) -> Registered:
-        """That version of the subject.
+        """Return that version of the subject.
 
         Raises: SchemaNotFound.
         """
 
     def register(self, subject: str, schema: Schema) -> int:
-        """The id of the schema in the subject, which gets a new version if it has none like it.
+        """Return the id of the schema in the subject; a new version is added if need be.
 
         Raises: SchemaRejected.
         """
 
     def ids(self, subject: str) -> list[int]:
-        """The ids of all versions of the subject; none for an unknown one."""
+        """Return the ids of all versions of the subject; none for an unknown one."""
 
     def subjects(self) -> list[str]:
-        """All subjects."""
+        """Return all subjects."""
 
     def delete(self, subject: str) -> None:
         """Delete the subject; an unknown one is fine."""
 
 
 def subject_name(topic: str, side: Literal["key", "value"]) -> str:
-    """The subject of a side of a topic (the topic name strategy)."""
+    """Return the subject of a side of a topic (the topic name strategy)."""
     return f"{topic}-{side}"
 
 
@@ -144,7 +144,7 @@ def framed(schema_id: int) -> bytes:
 
 
 def frame_id(data: bytes, hint: str = "") -> int:
-    """The schema id that a record's bytes begin with.
+    """Return the schema id that a record's bytes begin with.
 
     Raises: DecodeError.
     """

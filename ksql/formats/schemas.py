@@ -45,7 +45,7 @@ class UnknownKind(KsqlError):
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of schemas that registries call so.
+    """Return the kind of schemas that registries call so.
 
     Raises: UnknownKind.
     """
@@ -126,7 +126,7 @@ def topic_serde(
     *,
     lenient: bool = False,
 ) -> Serde:
-    """The serde of a side of a topic; only formats with schemas look at topic and registry.
+    """Return the serde of a side of a topic; only formats with schemas look at topic and registry.
 
     Raises: StatementError, RegistryMissing; see ``serde_for``, also for ``lenient``.
     """
@@ -136,7 +136,7 @@ def topic_serde(
 
 
 def connect_type(schema: Schema, registry: Registry, part: Part = None) -> ConnectType:
-    """A registered schema as Connect sees it; ``part`` chooses among several messages.
+    """Return a registered schema as Connect sees it; ``part`` chooses among several messages.
 
     Raises: KsqlError for broken schemas, MessageNotFound, SeveralMessages, RegistryUnreachable.
     """
@@ -209,7 +209,7 @@ def _found(format_: Format, side: Side, topic: str, registry: Registry) -> Schem
 
 
 def columns_of(found: ConnectType, side: Side, *, alone: bool, upper: bool) -> Columns:
-    """The columns that a schema's type becomes; ``alone``: the whole of it is one column.
+    """Return the columns that a schema's type becomes; ``alone``: the whole of it is one column.
 
     Raises: NotInferable.
     """
@@ -250,7 +250,7 @@ def check_given_schema(
 
 
 def key_schema_fits(format_: Format, columns: Columns, topic: str, registry: Registry) -> bool:
-    """Whether the latest key schema of the topic has these columns: names, types, order."""
+    """Return whether the latest key schema of the topic has these columns: names, types, order."""
     latest = registry.latest(subject_name(topic, "key"))
     if latest is None or latest.schema.kind != KINDS[format_.name]:
         return False
@@ -268,7 +268,7 @@ def key_schema_fits(format_: Format, columns: Columns, topic: str, registry: Reg
 
 
 def schema_for(format_: Format, columns: Columns, side: Side) -> Schema:
-    """The schema that we register for a side of a topic.
+    """Return the schema that we register for a side of a topic.
 
     Raises: NotAvro, NotProtobuf for columns that the format cannot name or nest.
     """
@@ -277,7 +277,7 @@ def schema_for(format_: Format, columns: Columns, side: Side) -> Schema:
 
 
 def key_schema_name(format_name: str, source: str) -> str | None:
-    """The name that the schema of a source's key has; None where it gets none.
+    """Return the name that the schema of a source's key has; None where it gets none.
 
     Raises: UnknownFormat.
     """

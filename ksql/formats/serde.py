@@ -161,7 +161,7 @@ class Bad(Exception):
         self.path = path
 
     def under(self, prefix: str) -> Bad:
-        """The same, seen from the container."""
+        """Return the same, seen from the container."""
         self.path = prefix + self.path
         return self
 
@@ -227,7 +227,7 @@ def parse_decimal(text: str) -> Decimal:
 
 
 def parse_base64(text: str) -> bytes:
-    """The bytes of a Base64 text; blanks in it do not count."""
+    """Return the bytes of a Base64 text; blanks in it do not count."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -239,7 +239,7 @@ def parse_base64(text: str) -> bytes:
 
 
 def check_time(millis: int) -> int:
-    """The millisecond of a day, checked."""
+    """Return the millisecond of a day, checked."""
     if not 0 <= millis <= DAY_MS:
         raise BadText(
             "Time values must use number of milliseconds greater than 0 and less than 86400000."
@@ -248,7 +248,9 @@ def check_time(millis: int) -> int:
 
 
 def fitting(precision: int, scale: int) -> Callable[[Decimal], Decimal]:
-    """A function that gives a number the scale of DECIMAL(precision, scale); it never rounds.
+    """Return a function that gives a number the scale of DECIMAL(precision, scale).
+
+    It never rounds.
 
     Raises: BadText where the number does not fit.
     """

@@ -122,7 +122,7 @@ class UnsupportedProperties(StatementError):
 
 
 def is_unwrapped(format_: Format, columns: Columns, side: Side) -> bool:
-    """Whether the only column stands alone, not inside an object."""
+    """Return whether the only column stands alone, not inside an object."""
     if len(columns) != 1:
         return False
     info = capabilities(format_.name)
@@ -132,7 +132,7 @@ def is_unwrapped(format_: Format, columns: Columns, side: Side) -> bool:
 
 
 def serde_features(format_: Format, columns: Columns, side: Side) -> tuple[str, ...]:
-    """The serde features of that side as ksqlDB names them in plans and messages."""
+    """Return the serde features of that side as ksqlDB names them in plans and messages."""
     info = capabilities(format_.name)
     if side == "value":
         features = {True: ("WRAP_SINGLES",), False: ("UNWRAP_SINGLES",), None: ()}

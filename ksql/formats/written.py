@@ -54,7 +54,7 @@ class Written:
         self._known: dict[tuple[int, Part], tuple[Shape, Serde]] = {}
 
     def read(self, data: bytes) -> tuple[Shape, Row | None]:
-        """The shape and the row of a record.
+        """Return the shape and the row of a record.
 
         Raises: DecodeError, NotInferable, SchemaNotFound, RegistryUnreachable.
         """
@@ -68,5 +68,5 @@ class Written:
         return found[0], found[1].decode(data)
 
     def kind(self, data: bytes) -> FormatName:
-        """The format of a record."""
+        """Return the format of a record."""
         return FORMAT_OF[self._registry.by_id(frame_id(data)).kind]

@@ -26,7 +26,7 @@ AUTHOR = "built-in"
 
 
 def family(category: str, rows: Mapping[str, Entry]) -> Family:
-    """The functions of a table: spelling -> (description, overload, ...).
+    """Return the functions of a table: spelling -> (description, overload, ...).
 
     Raises: ValueError for a row without description or with overloads of several kinds.
     """
@@ -52,7 +52,7 @@ def _function(category: str, spelling: str, entry: Entry) -> Function:
 
 
 def kind_of(overload: Overload) -> Literal["SCALAR", "AGGREGATE", "TABLE"]:
-    """The kind of function that the overload makes."""
+    """Return the kind of function that the overload makes."""
     match overload:
         case Scalar():
             return "SCALAR"

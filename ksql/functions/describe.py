@@ -38,7 +38,7 @@ class Variation:
 
 
 def describe(function: Function) -> list[Variation]:
-    """All ways to call the function, in the order of its overloads.
+    """Return all ways to call the function, in the order of its overloads.
 
     Source: docs/sql/managing.md#describe.
     """

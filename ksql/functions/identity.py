@@ -21,7 +21,7 @@ OverloadKey = str | int
 
 @cache
 def signature(overload: Overload) -> str:
-    """The types of parameters, of constants and of the result.
+    """Return the types of parameters, of constants and of the result.
 
     Example:
         ``(STRING..., BIGINT; INT) -> ARRAY<T>``; a result that a rule decides is left out.
@@ -40,7 +40,7 @@ def _shown(text: str) -> str:
 
 
 def overload_of(function: Function, key: OverloadKey) -> Overload:
-    """The overload that a plan means.
+    """Return the overload that a plan means.
 
     Raises: OverloadGone.
     """
@@ -52,7 +52,7 @@ def overload_of(function: Function, key: OverloadKey) -> Overload:
 
 
 def find_overload(function: Function, key: OverloadKey) -> Overload | None:
-    """The overload that a plan means, if it is still there."""
+    """Return the overload that a plan means, if it is still there."""
     if isinstance(key, int):
         return function.overloads[key] if 0 <= key < len(function.overloads) else None
     return next((each for each in function.overloads if signature(each) == key), None)

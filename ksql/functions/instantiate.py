@@ -37,7 +37,7 @@ class RunScalar(NamedTuple):
 def instantiate_scalar(
     function: Function, key: OverloadKey, arg_types: Sequence[SqlType]
 ) -> RunScalar:
-    """The overload for arguments of these types (``Resolved.params``).
+    """Return the overload for arguments of these types (``Resolved.params``).
 
     Raises: OverloadGone.
     """
@@ -84,7 +84,7 @@ def instantiate_aggregate(
     literals: Sequence[Any] = (),
     settings: Mapping[str, str] | None = None,
 ) -> AggregateFunction:
-    """The aggregate for columns of these types.
+    """Return the aggregate for columns of these types.
 
     ``literals`` are the values of the last ``Resolved.literals`` arguments; ``arg_types`` are the
     types of those before them. ``settings`` is the service's configuration.
@@ -102,7 +102,7 @@ def instantiate_aggregate(
 def instantiate_table(
     function: Function, key: OverloadKey, arg_types: Sequence[SqlType]
 ) -> Callable[..., list[Any]]:
-    """The table function for arguments of these types; it is called with NULLs too.
+    """Return the table function for arguments of these types; it is called with NULLs too.
 
     Raises: OverloadGone.
     """
@@ -117,7 +117,7 @@ def instantiate_table(
 
 
 def function_settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """The ``ksql.functions.<name>.*`` settings by their last part, over the ``_global_`` ones.
+    """Return the settings ``ksql.functions.<name>.*`` by last part, over ``_global_`` ones.
 
     Source: docs/functions.md#which-overload-is-called.
     """

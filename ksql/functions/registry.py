@@ -27,11 +27,11 @@ class Functions:
         )
 
     def find(self, name: str) -> Function | None:
-        """The function of that name, or None."""
+        """Return the function of that name, or None."""
         return self._by_name.get(name.upper())
 
     def get(self, name: str, span: Span | None = None) -> Function:
-        """The function of that name.
+        """Return the function of that name.
 
         Raises: UnknownFunction, with the names that look like it.
         """
@@ -41,15 +41,15 @@ class Functions:
         return found
 
     def all(self) -> list[Function]:
-        """All functions by name."""
+        """Return all functions by name."""
         return [self._by_name[name] for name in sorted(self._by_name)]
 
     def near(self, name: str) -> tuple[str, ...]:
-        """The names that look most like ``name``."""
+        """Return the names that look most like ``name``."""
         return ident.near(name, self._by_name, 2)
 
     def with_(self, functions: Iterable[Function]) -> Functions:
-        """This set and those functions, which win over present ones of the same name."""
+        """Return this set and those functions, which win over present ones of the same name."""
         return Functions([*self._by_name.values(), *functions])
 
 

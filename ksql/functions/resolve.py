@@ -33,7 +33,7 @@ class LambdaArg(Protocol):
         """How many parameters it has."""
 
     def infer(self, params: tuple[SqlType, ...]) -> SqlType:
-        """The type of the body for parameters of these types."""
+        """Return the type of the body for parameters of these types."""
 
 
 Arg = SqlType | LambdaArg
@@ -68,7 +68,7 @@ class _Candidate:
 
 
 def resolve(function: Function, args: Sequence[Arg], *, span: Span | None = None) -> Resolved:
-    """The overload of ``function`` for these arguments.
+    """Return the overload of ``function`` for these arguments.
 
     Raises: NoSuchOverload; AmbiguousCall; whatever a lambda's ``infer`` raises.
     Source: docs/functions.md#which-overload-is-called.
@@ -93,7 +93,7 @@ def resolve(function: Function, args: Sequence[Arg], *, span: Span | None = None
 
 @cache
 def parameters(overload: Overload) -> tuple[Param, ...]:
-    """The declared parameters, the constant ones of an aggregate included."""
+    """Return the declared parameters, the constant ones of an aggregate included."""
     texts = overload.params
     if isinstance(overload, AggregateFactory):
         texts += overload.literals
@@ -101,7 +101,7 @@ def parameters(overload: Overload) -> tuple[Param, ...]:
 
 
 def alternatives(function: Function) -> list[str]:
-    """The signatures of all overloads, one per line of a message."""
+    """Return the signatures of all overloads, one per line of a message."""
     return [
         f"{_name(function)}({', '.join(map(str, parameters(overload)))})"
         for overload in function.overloads
@@ -109,7 +109,10 @@ def alternatives(function: Function) -> list[str]:
 
 
 def spread(params: tuple[Param, ...], count: int) -> tuple[Param, ...] | None:
-    """One parameter per argument, the variadic one repeated; None if the count cannot fit."""
+    """Return one parameter per argument, the variadic one repeated.
+
+    None if the count cannot fit.
+    """
     place = next((i for i, param in enumerate(params) if param.variadic), None)
     if place is None:
         return params if len(params) == count else None
@@ -175,7 +178,10 @@ def _resolved(overload: Overload, chosen: _Candidate) -> Resolved:
 
 
 def literal_count(overload: Overload, count: int) -> int:
-    """How many of ``count`` arguments must be constants: the last ones of some aggregates."""
+    """Return how many of ``count`` arguments must be constants.
+
+    The last ones of some aggregates.
+    """
     if not isinstance(overload, AggregateFactory):
         return 0
     spread_columns = any(parse_param(text).variadic for text in overload.params)

@@ -18,12 +18,12 @@ class Rule:
     of: Callable[[tuple[SqlType, ...]], SqlType]
 
     def __call__(self, args: tuple[SqlType, ...]) -> SqlType:
-        """The result's type for arguments of these types."""
+        """Return the result's type for arguments of these types."""
         return self.of(args)
 
 
 def _widened(args: tuple[SqlType, ...]) -> SqlType:
-    """The DECIMAL that holds all arguments: most whole digits, most decimals."""
+    """Return the DECIMAL that holds all arguments: most whole digits, most decimals."""
     found = [arg for arg in args if isinstance(arg, Decimal)]
     return functools.reduce(decimals.widen, found) if found else NULL
 

@@ -252,7 +252,7 @@ class _Reader:
 
 
 def has_vars(pattern: Pattern) -> bool:
-    """Whether a type variable stands anywhere in the pattern."""
+    """Return whether a type variable stands anywhere in the pattern."""
     match pattern:
         case Var():
             return True

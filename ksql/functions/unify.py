@@ -21,7 +21,7 @@ Bindings = dict[str, SqlType]
 
 
 def fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlType | None:
-    """The type that the argument takes in that parameter, or None if it does not fit.
+    """Return the type that the argument takes in that parameter, or None if it does not fit.
 
     ``bound`` collects what the type variables stand for. A NULL fits everywhere and stays NULL
     here.
@@ -71,7 +71,7 @@ def _castable(given: SqlType, wanted: SqlType) -> bool:
 
 
 def substitute(pattern: Pattern, bound: Bindings) -> SqlType:
-    """The concrete type of a pattern; a variable that nothing bound is NULL."""
+    """Return the concrete type of a pattern; a variable that nothing bound is NULL."""
     match pattern:
         case Var(name):
             return bound.get(name, model.NULL)
@@ -92,7 +92,7 @@ def substitute(pattern: Pattern, bound: Bindings) -> SqlType:
 
 
 def show(type_: SqlType) -> str:
-    """The type as messages name it: field names without quotes, NULL in small letters."""
+    """Return the type as messages name it: field names without quotes, NULL in small letters."""
     match type_:
         case model.Array(item):
             return f"ARRAY<{show(item)}>"

@@ -45,7 +45,7 @@ def round_half_up(value: float) -> int:
 
 
 def decimal_of(value: float) -> Decimal:
-    """The decimal that the double prints as.
+    """Return the decimal that the double prints as.
 
     Raises: NotANumber for NaN and the infinities.
     """
@@ -55,7 +55,7 @@ def decimal_of(value: float) -> Decimal:
 
 
 def set_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
-    """The decimal with that many digits after the point (negative: zeros before it).
+    """Return the decimal with that many digits after the point (negative: zeros before it).
 
     There is no minus before a zero.
     """
@@ -64,12 +64,12 @@ def set_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
 
 
 def fits(value: Decimal, precision: int, scale: int) -> bool:
-    """Whether the whole digits are no more than the type has."""
+    """Return whether the whole digits are no more than the type has."""
     return value.is_zero() or value.adjusted() < precision - scale
 
 
 def ieee(function: Callable[[float], float]) -> Callable[[float], float]:
-    """The function with NaN where Python raises, and Infinity where it overflows."""
+    """Return the function with NaN where Python raises, and Infinity where it overflows."""
 
     def run(value: float) -> float:
         try:

@@ -25,7 +25,7 @@ class BadPath(EvaluationError):
 
 @functools.lru_cache(maxsize=512)
 def steps(path: str) -> tuple[str, ...]:
-    """The names and indexes of a path, in order.
+    """Return the names and indexes of a path, in order.
 
     Raises: BadPath.
     """

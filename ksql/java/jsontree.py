@@ -37,7 +37,7 @@ _DECODER = json.JSONDecoder(parse_float=_decimal, parse_constant=_refuse)
 
 
 def parse_json(text: str) -> Any:
-    """The value that the text starts with; MISSING for a blank text.
+    """Return the value that the text starts with; MISSING for a blank text.
 
     Raises: BadJson.
     """
@@ -57,7 +57,7 @@ def parse_json(text: str) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """The compact text of a value."""
+    """Return the compact text of a value."""
     match value:
         case None:
             return "null"
@@ -74,7 +74,7 @@ def json_text(value: Any) -> str:
 
 
 def quote(text: str) -> str:
-    """The text as a JSON string; only what must be escaped is."""
+    """Return the text as a JSON string; only what must be escaped is."""
     return f'"{_ESCAPED.sub(_escape, from_units(text))}"'
 
 

@@ -16,19 +16,19 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def is_simple(text: str) -> bool:
-    """Whether each character is one UTF-16 unit."""
+    """Return whether each character is one UTF-16 unit."""
     return text.isascii() or max(text) <= _BEYOND
 
 
 def length(text: str) -> int:
-    """The number of UTF-16 units."""
+    """Return the number of UTF-16 units."""
     if text.isascii():
         return len(text)
     return len(text) + sum(character > _BEYOND for character in text)
 
 
 def to_units(text: str) -> str:
-    """The text with one character per UTF-16 unit (surrogates stand alone)."""
+    """Return the text with one character per UTF-16 unit (surrogates stand alone)."""
     if is_simple(text):
         return text
     raw = text.encode("utf-16-be", "surrogatepass")
@@ -36,7 +36,7 @@ def to_units(text: str) -> str:
 
 
 def from_units(text: str) -> str:
-    """The text that the units spell; a surrogate that lost its partner becomes ``?``."""
+    """Return the text that the units spell; a surrogate that lost its partner becomes ``?``."""
     if text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text):
         return text
     whole = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
@@ -44,7 +44,7 @@ def from_units(text: str) -> str:
 
 
 def in_units(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of strings done in UTF-16 units, if any argument needs them."""
+    """Return the function of strings done in UTF-16 units, if any argument needs them."""
 
     @wraps(function)
     def run(*args: Any) -> Any:
@@ -59,7 +59,7 @@ def in_units(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def mended(value: Any) -> Any:
-    """A value of JSON, lone halves of surrogate pairs replaced as Java writes them in UTF-8."""
+    """Return a value of JSON, lone surrogates replaced as Java writes them in UTF-8."""
     match value:
         case str():
             return _SURROGATE.sub("?", value)

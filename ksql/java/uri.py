@@ -47,7 +47,7 @@ class Uri:
 
 
 def parse_uri(text: str) -> Uri:
-    """The parts of a URI.
+    """Return the parts of a URI.
 
     Raises: BadUrl.
     Source: java.net.URI (RFC 2396 with other characters); hosts as server-based authorities.

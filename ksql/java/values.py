@@ -21,7 +21,7 @@ class NoOrder(EvaluationError):
 
 
 def identity(type_: SqlType) -> Identity:
-    """A function from a value of the type to something hashable that is equal for equal values.
+    """Return a function from a value to something hashable that is equal for equal values.
 
     As in Java, NaN equals itself, 0.0 differs from -0.0, and 1.0 differs from 1.00 in a DECIMAL.
     """
@@ -48,7 +48,7 @@ def identity(type_: SqlType) -> Identity:
 
 
 def is_plain(type_: SqlType) -> bool:
-    """Whether Python's own equality and hash are the type's."""
+    """Return whether Python's own equality and hash are the type's."""
     return identity(type_) is _itself
 
 
@@ -70,7 +70,7 @@ def _double_bits(value: float | None) -> bytes | None:
 
 
 def order(type_: SqlType) -> Callable[[Any], Any]:
-    """A sort key for the type's values; among doubles -0.0 comes before 0.0, and NaN last.
+    """Return a sort key for the type's values; among doubles -0.0 comes before 0.0, and NaN last.
 
     The key of an array, a map or a struct raises NoOrder.
     """

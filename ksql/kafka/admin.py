@@ -97,12 +97,12 @@ class Admin(Administrative):
     # --- what is there ------------------------------------------------------------------------
 
     def topics(self) -> dict[str, TopicInfo]:
-        """All topics by name, without their configs."""
+        """Return all topics by name, without their configs."""
         found = self._metadata(None)
         return {name: _info(name, topic) for name, topic in sorted(found.topics.items())}
 
     def partitions(self, topic: str) -> int:
-        """How many partitions it has.
+        """Return how many partitions it has.
 
         Raises: UnknownTopic.
         """
@@ -112,7 +112,7 @@ class Admin(Administrative):
         return found.partitions
 
     def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
-        """The topics with all their configs; names that do not exist are left out."""
+        """Return the topics with all their configs; names that do not exist are left out."""
         known = self.topics()
         there = [name for name in names if name in known]
         configs = self._configs(there) if there else {}
@@ -125,7 +125,10 @@ class Admin(Administrative):
         }
 
     def message_limit(self, topic: str) -> int | None:
-        """The largest batch in bytes that it takes; None if it is not there, or we may not know."""
+        """Return the largest batch in bytes that it takes.
+
+        None if it is not there, or we may not know.
+        """
         try:
             found = self._configs([topic]).get(topic, {}).get("max.message.bytes")
         except KafkaDenied:
@@ -133,19 +136,22 @@ class Admin(Administrative):
         return None if found is None else int(found)
 
     def cluster_id(self) -> str:
-        """The id of the cluster."""
+        """Return the id of the cluster."""
         found: str | None = self._metadata(None).cluster_id
         return found or ""
 
     def topic_id(self, topic: str) -> str | None:
-        """The id that a topic keeps for life; None if there is no such topic.
+        """Return the id that a topic keeps for life; None if there is no such topic.
 
         It is empty where the brokers are too old to give any.
         """
         return self.topic_ids([topic]).get(topic)
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The ids of those topics that exist; empty where the brokers are too old to give any."""
+        """Return the ids of those topics that exist.
+
+        Empty where the brokers are too old to give any.
+        """
         names = list(topics)
 
         def ask(left: float, _tries: int) -> dict[str, str]:
@@ -247,14 +253,14 @@ class Admin(Administrative):
     # --- offsets ------------------------------------------------------------------------------
 
     def begin_offsets(self, topics: Iterable[str]) -> Offsets:
-        """The first offset of every partition of the topics.
+        """Return the first offset of every partition of the topics.
 
         Raises: UnknownTopic.
         """
         return self._offsets(topics, _EARLIEST, committed=False)
 
     def end_offsets(self, topics: Iterable[str], *, committed: bool = True) -> Offsets:
-        """The offset after the last record of every partition of the topics.
+        """Return the offset after the last record of every partition of the topics.
 
         ``committed``: only as far as transactions that are still open allow.
 

@@ -147,7 +147,7 @@ class EmbeddedBroker:
             self._end_process()
 
     def ending(self) -> str:
-        """Why it is not running, in a sentence that a user can do something about."""
+        """Return why it is not running, in a sentence that a user can do something about."""
         if _DISK_FULL in self._said() or shutil.disk_usage(self._dir).free < _LEAST_FREE:
             return f"the disk is full ({self._dir}); it starts again once there is space"
         return self._child.ending if self._child is not None else "it could not be started"
@@ -290,7 +290,7 @@ class EmbeddedBroker:
 
 
 def last_meaningful_line(log: str) -> str:
-    """The last line of a log that says what went wrong.
+    """Return the last line of a log that says what went wrong.
 
     Frames of a stack trace, headings and what precedes the text (time, level, class) are left out.
     """
@@ -350,7 +350,10 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _cluster_id() -> str:
-    """A random id as Kafka writes it: 16 bytes in URL-safe base64; a dash in front is no option."""
+    """Return a random id as Kafka writes it.
+
+    16 bytes in URL-safe base64; a dash in front is no option.
+    """
     while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text

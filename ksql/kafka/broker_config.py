@@ -53,7 +53,7 @@ _FIXED = {
 
 
 def server_properties(data: Path, port: int, controller_port: int) -> str:
-    """The text of ``server.properties``: both listeners on the loopback interface only."""
+    """Return the text of ``server.properties``: both listeners on the loopback interface only."""
     broker = f"127.0.0.1:{port}"
     controller = f"127.0.0.1:{controller_port}"
     settings = _FIXED | {
@@ -66,7 +66,7 @@ def server_properties(data: Path, port: int, controller_port: int) -> str:
 
 
 def log_properties(file: Path) -> str:
-    """The text of ``log4j2.properties``: warnings and worse into one rolling file."""
+    """Return the text of ``log4j2.properties``: warnings and worse into one rolling file."""
     settings = {
         "appender.file.type": "RollingFile",
         "appender.file.name": "file",
@@ -86,7 +86,10 @@ def log_properties(file: Path) -> str:
 
 
 def java_options(heap_mb: int, log_settings: Path) -> list[str]:
-    """The options of a small server JVM that is up soon: one collector thread, one compiler."""
+    """Return the options of a small server JVM that is up soon.
+
+    One collector thread, one compiler.
+    """
     return [
         "-Xms64m",
         f"-Xmx{heap_mb}m",
@@ -104,5 +107,8 @@ def java_options(heap_mb: int, log_settings: Path) -> list[str]:
 
 
 def _escaped(value: str) -> str:
-    """The value as Java reads a properties file: a backslash stands for itself only doubled."""
+    """Return the value as Java reads a properties file.
+
+    A backslash stands for itself only doubled.
+    """
     return value.replace("\\", "\\\\")

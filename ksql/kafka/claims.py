@@ -89,7 +89,7 @@ class Claim:
 
 
 def decode(value: bytes | None) -> Claim:
-    """A stored claim; what cannot be read is a claim of somebody unknown."""
+    """Return a stored claim; what cannot be read is a claim of somebody unknown."""
     try:
         found = json.loads(value or b"")
         return Claim(
@@ -132,14 +132,14 @@ class KafkaClaims:
                 self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
 
     def end(self) -> int:
-        """The offset behind the last claim: it grows with each.
+        """Return the offset behind the last claim: it grows with each.
 
         Raises: KafkaUnreachable, UnknownTopic.
         """
         return self._admin.end_offsets([self.topic])[self.topic, 0]
 
     def last(self) -> Claim | None:
-        """The last claim; None if there is none, or none since long.
+        """Return the last claim; None if there is none, or none since long.
 
         Raises: KafkaUnreachable, UnknownTopic.
         """

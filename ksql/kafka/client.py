@@ -58,7 +58,7 @@ class OpenTransaction(ServerError):
 
 
 def not_written(bootstrap: str, topic: str, error: KafkaError) -> KsqlError:
-    """Why a record was not acknowledged."""
+    """Return why a record was not acknowledged."""
     if is_retriable(error):
         return given_up(bootstrap, error)
     if is_unknown_topic(error):
@@ -185,7 +185,10 @@ class Sender:
             client.flush(timeout_s)
 
     def _failure(self, topic: str, problem: Exception) -> KsqlError:
-        """Our error for a fatal one; the client wraps it when callbacks were waiting meanwhile."""
+        """Return our error for a fatal one.
+
+        The client wraps it when callbacks were waiting meanwhile.
+        """
         found = problem if isinstance(problem, KafkaException) else problem.__cause__
         if not isinstance(found, KafkaException):
             raise problem
@@ -304,7 +307,7 @@ class TransactionalSender(Sender):
 
 
 def settled_end(admin: Admin, place: Partition, timeout_s: float) -> int:
-    """The partition's end, once the markers of all transactions are there.
+    """Return the partition's end, once the markers of all transactions are there.
 
     The broker writes them after it has answered; until then the records are not readable, and the
     next offset is not known.
@@ -435,7 +438,7 @@ class Reader:
         self._admin.close()
 
     def __enter__(self) -> Self:
-        """The reader itself."""
+        """Return the reader itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -182,7 +182,7 @@ FENCED: Final = frozenset(
 
 
 def error_of(problem: KafkaException) -> KafkaError:
-    """The error that the exception carries."""
+    """Return the error that the exception carries."""
     error = problem.args[0]
     if isinstance(error, KafkaError):
         return error
@@ -190,12 +190,12 @@ def error_of(problem: KafkaException) -> KafkaError:
 
 
 def is_unknown_topic(error: KafkaError) -> bool:
-    """Whether the brokers do not know the topic."""
+    """Return whether the brokers do not know the topic."""
     return error.code() in _UNKNOWN
 
 
 def is_retriable(error: KafkaError) -> bool:
-    """Whether trying again may help.
+    """Return whether trying again may help.
 
     An unknown topic counts as an answer, though Java tries again: callers that know it exists
     ask ``is_unknown_topic`` too.
@@ -214,7 +214,7 @@ def given_up(bootstrap: str, error: KafkaError) -> KafkaUnreachable:
 
 
 def translated(error: KafkaError, topic: str = "", what: str = "") -> KsqlError:
-    """The error in our words."""
+    """Return the error in our words."""
     code = error.code()
     if code in _UNKNOWN:
         return UnknownTopic(topic)

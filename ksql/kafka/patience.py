@@ -40,7 +40,7 @@ class Patience:
         return self._clock() - self._began
 
     def over(self) -> bool:
-        """Whether to give up now."""
+        """Return whether to give up now."""
         now = self._clock()
         if now - self._looked >= _LOOK_S:
             used = self._used_s()

@@ -83,12 +83,15 @@ _THREAD_ERROR: Final = _KINDS.index("kafkaStreamsThreadError")
 
 
 def topic_name(service_id: str, configured: str | None = None) -> str:
-    """The log's topic: ``ksql.logging.processing.topic.name``, else made from the service id."""
+    """Return the log's topic.
+
+    ``ksql.logging.processing.topic.name``, else made from the service id.
+    """
     return configured or f"{service_id}ksql_processing_log"
 
 
 def stream_statement(topic: str, stream: str = STREAM) -> str:
-    """The statement that puts a stream over the log."""
+    """Return the statement that puts a stream over the log."""
     columns = ", ".join(map(str, COLUMNS))
     return (
         f"CREATE STREAM {quote(stream)} ({columns}) "
@@ -97,12 +100,12 @@ def stream_statement(topic: str, stream: str = STREAM) -> str:
 
 
 def logger_name(query_id: str, *operators: str) -> str:
-    """The logger of a step of a query, such as ``processing.CSAS_X_1.Project``."""
+    """Return the logger of a step of a query, such as ``processing.CSAS_X_1.Project``."""
     return ".".join(("processing", query_id, *operators))
 
 
 def entry(logger: str, time_ms: int, message: Message, level: str = "ERROR") -> bytes:
-    """The bytes of one record of the log."""
+    """Return the bytes of one record of the log."""
     return orjson.dumps(
         {"level": level, "logger": logger, "time": time_ms, "message": message}, default=_printable
     )
@@ -111,7 +114,7 @@ def entry(logger: str, time_ms: int, message: Message, level: str = "ERROR") -> 
 def deserialization_error(
     side: Side, error: DecodeError, topic: str, record: bytes | None, *, rows: bool = False
 ) -> Message:
-    """A record whose key or value did not decode; with its bytes only if ``rows``."""
+    """Return a record whose key or value did not decode; with its bytes only if ``rows``."""
     shown = base64.b64encode(record).decode() if rows and record is not None else None
     return _message(
         0,
@@ -126,19 +129,19 @@ def deserialization_error(
 def record_processing_error(
     message: str, row: object = None, cause: tuple[str, ...] = (), *, rows: bool = False
 ) -> Message:
-    """An expression or an operator that failed on a row; with the row only if ``rows``."""
+    """Return an expression or an operator that failed on a row; with the row only if ``rows``."""
     return _message(1, errorMessage=message, record=_shown(row, rows=rows), cause=list(cause))
 
 
 def production_error(message: str) -> Message:
-    """A record that Kafka did not take."""
+    """Return a record that Kafka did not take."""
     return _message(2, errorMessage=message)
 
 
 def serialization_error(
     side: Side, error: EncodeError, topic: str, row: Row | None, *, rows: bool = False
 ) -> Message:
-    """A row that the sink's format cannot write."""
+    """Return a row that the sink's format cannot write."""
     return _message(
         3,
         target=side,
@@ -150,7 +153,7 @@ def serialization_error(
 
 
 def thread_error(message: str, thread: str, cause: tuple[str, ...] = ()) -> Message:
-    """A query that ended with an error."""
+    """Return a query that ended with an error."""
     return _message(_THREAD_ERROR, errorMessage=message, threadName=thread, cause=list(cause))
 
 

@@ -231,7 +231,7 @@ _cache_lock = Lock()
 
 
 def worker_producer(config: Mapping[str, str]) -> WorkerProducer:
-    """The producer of this process for that configuration; opened at its first use."""
+    """Return the producer of this process for that configuration; opened at its first use."""
     key = tuple(sorted(config.items()))
     with _cache_lock:
         if (producer := _cache.get(key)) is None:

@@ -165,7 +165,7 @@ class RangeReader:
         return [first, *self._consumer.consume(more, wait_s)] if more else [first]
 
     def _records(self, progress: _Progress, lost: Note | None) -> Sequence[Message]:
-        """The next records of the range, if any have come."""
+        """Return the next records of the range, if any have come."""
         got = self._next(progress.wanted.end - progress.at)
         if not got:
             self._learn(progress)
@@ -177,7 +177,10 @@ class RangeReader:
         return got
 
     def _sifted(self, got: list[Message], progress: _Progress, lost: Note | None) -> list[Message]:
-        """The records of the range among what has come; what else it is moves the reader on."""
+        """Return the records of the range among what has come.
+
+        What else it is moves the reader on.
+        """
         kept = []
         for message in got:
             if progress.at >= progress.wanted.end:
@@ -239,7 +242,7 @@ class RangeReader:
             self._assign(wanted, to)
 
     def _log(self, progress: _Progress) -> tuple[int, int] | None:
-        """Where the partition's log begins and ends, if a broker answers."""
+        """Return where the partition's log begins and ends, if a broker answers."""
         place = TopicPartition(progress.wanted.topic, progress.wanted.partition)
         try:
             return self._consumer.get_watermark_offsets(place, _ASK_S)
@@ -274,7 +277,10 @@ class _Progress:
             self.at, self._since, self._short_since = to, self._clock(), None
 
     def is_plain(self, got: Sequence[Message]) -> bool:
-        """Whether these are records of the range and nothing else; others come when it is ended."""
+        """Return whether these are records of the range and nothing else.
+
+        Others come when it is ended.
+        """
         first, last = got[0], got[-1]
         return (
             not any(map(Message.error, got))
@@ -285,7 +291,7 @@ class _Progress:
         )
 
     def is_of(self, message: Message) -> bool:
-        """Whether it is about the range's partition."""
+        """Return whether it is about the range's partition."""
         wanted = self.wanted
         return message.topic() == wanted.topic and message.partition() == wanted.partition
 
@@ -299,7 +305,7 @@ class _Progress:
         return inside
 
     def reaches(self, end: int) -> bool:
-        """Whether the log, which ends there, may still have the range."""
+        """Return whether the log, which ends there, may still have the range."""
         if end >= self.wanted.end:
             self._short_since = None
             return True
@@ -309,7 +315,7 @@ class _Progress:
 
 
 def block(got: Sequence[Message], note: Note) -> Block:
-    """The records as columns."""
+    """Return the records as columns."""
     first: int = got[0].offset()  # type: ignore[assignment] # a record has one
     last: int = got[-1].offset()  # type: ignore[assignment] # likewise
     dense = last - first + 1 == len(got)
@@ -324,7 +330,9 @@ def block(got: Sequence[Message], note: Note) -> Block:
 
 
 def _headers(got: Sequence[Message], note: Note) -> list[Any]:
-    """The headers of each record; none where the client cannot make a text of a name's bytes.
+    """Return the headers of each record.
+
+    None where the client cannot make a text of a name's bytes.
 
     It fails once with such a record, whose headers must never be asked for again: their second
     answer is a tuple with a hole.
@@ -347,7 +355,7 @@ _readers_lock = Lock()
 
 
 def range_reader(config: tuple[tuple[str, str], ...]) -> RangeReader:
-    """The reader of this process for that configuration; opened at its first use.
+    """Return the reader of this process for that configuration; opened at its first use.
 
     A process works for many queries, whose configurations are few.
     """

@@ -49,7 +49,7 @@ class RegistrySettings:
 
 
 def is_registry_property(name: str) -> bool:
-    """Whether the name is an option of the registry's client."""
+    """Return whether the name is an option of the registry's client."""
     return name.startswith(_PREFIX) and name.removeprefix(_PREFIX) in _OPTIONS
 
 
@@ -67,7 +67,7 @@ _OPTIONS: Final = frozenset(
 
 @lru_cache(maxsize=16)
 def registry_of(settings: RegistrySettings) -> ConfluentRegistry:
-    """The registry client of this process for those settings."""
+    """Return the registry client of this process for those settings."""
     return ConfluentRegistry(settings)
 
 

@@ -170,15 +170,15 @@ class KafkaSettings:
         return settings
 
     def producer(self, **more: str | float | bool) -> Config:
-        """The configuration of a producer: idempotent, Java's partitions."""
+        """Return the configuration of a producer: idempotent, Java's partitions."""
         return {**self._base("producer"), **_PRODUCER, **self._chosen("producer"), **more}
 
     def consumer(self, **more: str | float | bool) -> Config:
-        """The configuration of a consumer of assigned partitions that reads committed records."""
+        """Return the configuration of a consumer of assigned partitions, read_committed."""
         return {**self._base("consumer"), **_CONSUMER, **self._chosen("consumer"), **more}
 
     def admin(self) -> Config:
-        """The configuration of an admin client."""
+        """Return the configuration of an admin client."""
         return {"log_level": 0, **self._chosen("admin"), "bootstrap.servers": self.bootstrap}
 
     def _base(self, role: str) -> Config:
@@ -224,7 +224,7 @@ class KafkaSettings:
 
 
 def is_client_property(name: str) -> bool:
-    """Whether the name is one that the service's clients of Kafka take, with or without prefix."""
+    """Return whether the service's clients of Kafka take the name, with or without prefix."""
     prefixes = {prefix for scope in _SCOPES.values() for prefix in scope}
     return name.startswith(_SECURITY) or any(
         name.startswith(prefix) and name.removeprefix(prefix) in _READ for prefix in prefixes

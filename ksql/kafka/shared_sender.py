@@ -178,7 +178,7 @@ class SharedSender:
         )
 
     def _end(self, topic: str, partition: int) -> int:
-        """The end of a partition: an offset behind a record of which none was reported."""
+        """Return the end of a partition: an offset behind a record of which none was reported."""
         return self._admin.end_offsets([topic], committed=False)[topic, partition]
 
     def _missing(self, topic: str) -> UnknownTopic | None:
@@ -279,7 +279,7 @@ class _Line:
         return self._trouble.fatal
 
     def broken(self, error: KafkaError) -> bool:
-        """Whether this error, or an earlier one, means that it can never write again."""
+        """Return whether this error, or an earlier one, means that it can never write again."""
         self._trouble.note(error)
         return self.fatal
 

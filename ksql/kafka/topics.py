@@ -27,7 +27,7 @@ class KafkaTopics:
         self._admin = admin
 
     def describe(self, name: str) -> Topic | None:
-        """The topic with all its configs, or None."""
+        """Return the topic with all its configs, or None."""
         found = self._admin.describe([name]).get(name)
         if found is None:
             return None

@@ -161,7 +161,7 @@ _kept_lock = Lock()
 def begin_batch(
     config: Mapping[str, str], task_id: str, marker: str, batch: int
 ) -> TaskTransactions | None:
-    """The open transaction of a task's batch; None if the batch has been written already.
+    """Return the open transaction of a task's batch; None if the batch has been written already.
 
     Raises:
         DeliveryFailed: The transaction cannot be opened.
@@ -227,5 +227,5 @@ _PRODUCER_ONLY: Final = (
 
 
 def _client(config: Mapping[str, str]) -> dict[str, str]:
-    """A producer's configuration without what only a producer knows."""
+    """Return a producer's configuration without what only a producer knows."""
     return {name: value for name, value in config.items() if not name.startswith(_PRODUCER_ONLY)}

@@ -37,7 +37,7 @@ class Turn:
         return turn
 
     def held(self) -> bool:
-        """Whether nobody else has claimed it."""
+        """Return whether nobody else has claimed it."""
         try:
             return self.path.read_text(encoding="ascii") == self.token
         except OSError:

@@ -55,12 +55,15 @@ def close_begun(session: Session, service_id: str, now_ms: Millis) -> int:
 
 
 def _same(entry: UpgradeEntry, status: str) -> Select[UpgradeRow]:
-    """The rows of that status about the same command."""
+    """Return the rows of that status about the same command."""
     return _alike(entry, status).where(UpgradeRow.command_offset == entry.command_offset)
 
 
 def _begun(entry: UpgradeEntry) -> Select[UpgradeRow]:
-    """The attempts that may have come to that command; others may lie before it meanwhile."""
+    """Return the attempts that may have come to that command.
+
+    Others may lie before it meanwhile.
+    """
     return _alike(entry, "begun").where(UpgradeRow.command_offset <= entry.command_offset)
 
 

@@ -51,11 +51,11 @@ class MemoryTopics:
     _made: dict[str, int] = field(default_factory=dict)
 
     def describe(self, name: str) -> Topic | None:
-        """The topic, or None."""
+        """Return the topic, or None."""
         return self.known.get(name)
 
     def identity(self, name: str) -> str:
-        """A number for each topic that was ever made."""
+        """Return a number for each topic that was ever made."""
         return str(self._made[name]) if name in self.known else ""
 
     def create(self, topic: Topic) -> bool:

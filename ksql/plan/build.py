@@ -168,7 +168,7 @@ class _Builder:
     # --- FROM, WHERE
 
     def _row_scope(self, clause: str) -> Scope:
-        """The scope of a clause that looks at single rows: no aggregate may stand there."""
+        """Return the scope of a clause that looks at single rows: no aggregate may stand there."""
         scope = replace(self.scope, clause=clause)
         return replace(scope, intercept=refuse_aggregates(self.functions, clause, scope))
 
@@ -200,7 +200,7 @@ class _Builder:
         return self._finish(plan, key, value, kind, self.relation.sources[0].source.window, keyless)
 
     def _is_keyed_by(self, parts: Sequence[keys.KeyPart]) -> bool:
-        """Whether the rows are partitioned so already: by their key, in its order."""
+        """Return whether the rows are partitioned so already: by their key, in its order."""
         join = self.relation.join
         key = [join.left_key] if join and not join.foreign else self._source_key()
         return bool(parts) and [part.exprs[0] for part in parts] == key
@@ -263,14 +263,14 @@ class _Builder:
                 raise StatementError(f"Duplicate {clause} expression: {shown}")
 
     def _with_advice(self, error: UnknownColumn, expr: ex.Expr) -> UnknownColumn:
-        """The error; if an alias of SELECT was meant, with the advice that there are none here."""
+        """Return the error, with a hint if an alias of SELECT was meant."""
         aliases = {item.alias for item in self.query.select if isinstance(item, ast.SelectItem)}
         if any(ref.name in aliases for ref in collect(expr, ex.Ref)):
             error.hint = "PARTITION BY knows the columns of the sources, not the aliases of SELECT."
         return error
 
     def _shown(self, expr: ex.Expr) -> str:
-        """The expression with its sources named, as messages about keys show it."""
+        """Return the expression with its sources named, as messages about keys show it."""
         known = self.scope.sources
 
         def qualify(node: ex.Expr) -> ex.Expr:
@@ -341,7 +341,7 @@ class _Builder:
         return replace(built, states=tuple(call.state for call in grouping.calls))
 
     def _grouped_projection(self, grouping: Grouping) -> list[Named]:
-        """The SELECT list over the grouped row; one error names all that is not grouped."""
+        """Return the SELECT list over the grouped row; one error names all that is not grouped."""
         loose: list[str] = []
 
         def bind_item(expr: ex.Expr) -> Bound:
@@ -423,7 +423,7 @@ class _Builder:
         return key, value
 
     def _rekeyed(self) -> list[projection.Item] | None:
-        """The columns that PARTITION BY adds to the row, for ``*``."""
+        """Return the columns that PARTITION BY adds to the row, for ``*``."""
         exprs = self.query.partition_by
         if exprs is None:
             return None

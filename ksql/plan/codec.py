@@ -50,13 +50,13 @@ class UnreadablePlan(KsqlError):
 
 
 def dumps(plan: nodes.QueryPlan) -> str:
-    """The plan as JSON text; the same plan always gives the same text."""
+    """Return the plan as JSON text; the same plan always gives the same text."""
     body = {"version": _version(plan), "plan": STRUCTS.plain(plan)}
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
 def _version(plan: nodes.QueryPlan) -> int:
-    """The oldest format that can hold the plan."""
+    """Return the oldest format that can hold the plan."""
     if plan.sink.gathered or any(source.scattered for source in sources(plan.sink)):
         return FORMAT_VERSION
     return _LANES if plan.lanes else _LANELESS

@@ -23,7 +23,7 @@ from ksql.plan.walk import children
 
 
 def explain(plan: Plan, depth: int = 0) -> str:
-    """One line per node, the sink first, what feeds it below and indented.
+    """Return one line per node, the sink first, what feeds it below and indented.
 
     Example:
         ``> [ SINK ] S2 (K STRING KEY, ..) -> topic S2, KAFKA / JSON``

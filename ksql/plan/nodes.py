@@ -45,7 +45,7 @@ def on_upgrade(
     *,
     default: Any = MISSING,
 ) -> Any:
-    """The upgrade rule of a plan field; see the module's text."""
+    """Return the upgrade rule of a plan field; see the module's text."""
     return field(default=default, metadata={"rule": rule, "kind": kind, "clause": clause})
 
 

@@ -55,7 +55,7 @@ def _signature(function: Any, number: int, functions: Functions) -> str | int:
 
 @lru_cache(maxsize=1)
 def _numbered() -> Mapping[str, list[str]]:
-    """The signatures of the built-in functions in the order that gave them their numbers."""
+    """Return the signatures of the built-in functions in the order that gave them their numbers."""
     text = files(__package__).joinpath("overloads1.json").read_text(encoding="utf-8")
     found: dict[str, list[str]] = json.loads(text)
     return found

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def children(plan: Plan) -> tuple[Plan, ...]:
-    """The plans that feed this one, left before right."""
+    """Return the plans that feed this one, left before right."""
     match plan:
         case Source():
             return ()
@@ -39,14 +39,14 @@ def children(plan: Plan) -> tuple[Plan, ...]:
 
 
 def nodes(plan: Plan) -> Iterator[Plan]:
-    """The plan and all below it, top down."""
+    """Return the plan and all below it, top down."""
     yield plan
     for child in children(plan):
         yield from nodes(child)
 
 
 def follows_time(plan: Plan) -> bool:
-    """Whether the query forgets by stream time: windows, joined streams, final results."""
+    """Return whether the query forgets by stream time: windows, joined streams, final results."""
     return any(
         isinstance(node, (StreamStreamJoin, EmitFinal))
         or (isinstance(node, Aggregate) and node.window is not None)
@@ -55,7 +55,7 @@ def follows_time(plan: Plan) -> bool:
 
 
 def sources(plan: Plan) -> tuple[Source, ...]:
-    """The sources in the order of the text."""
+    """Return the sources in the order of the text."""
     return tuple(node for node in nodes(plan) if isinstance(node, Source))
 
 
@@ -78,7 +78,7 @@ def with_sources(plan: Plan, changed: Callable[[Source], Source]) -> Plan:
 
 
 def result_kind(plan: Plan) -> SourceKind:
-    """Whether the plan's rows are a stream or the changes of a table."""
+    """Return whether the plan's rows are a stream or the changes of a table."""
     match plan:
         case Source() | Sink():
             return plan.kind
@@ -91,5 +91,8 @@ def result_kind(plan: Plan) -> SourceKind:
 
 
 def generations(node: Aggregate) -> tuple[int, ...]:
-    """The generations of all slots that an aggregate ever had; 0 where no upgrade added it."""
+    """Return the generations of all slots that an aggregate ever had.
+
+    0 where no upgrade added it.
+    """
     return (*node.generations, *(0,) * (node.next_slot - len(node.generations)))

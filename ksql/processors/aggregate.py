@@ -66,7 +66,7 @@ class AggregateProcessor(Paused):
         return self._timed(places, clock, store, log)
 
     def states(self, packed: Collection[bytes], store: Store) -> list[State]:
-        """The states of groups without window, as copies."""
+        """Return the states of groups without window, as copies."""
         init, complete = self.folds.init, self.folds.complete
         return [
             init() if stored is None else [*complete(stored)]

@@ -31,11 +31,11 @@ class Apart:
         self._store.load_space(self._prefix + space)
 
     def get(self, space: bytes, key: bytes) -> Any:
-        """The value, or None."""
+        """Return the value, or None."""
         return self._get(self._prefix + space, key)
 
     def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
-        """The values of all keys."""
+        """Return the values of all keys."""
         return self._store.get_all(self._prefix + space, keys)
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
@@ -51,7 +51,7 @@ class Apart:
         self._store.delete(self._prefix + space, key)
 
     def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
-        """All entries of the space."""
+        """Return all entries of the space."""
         return self._store.scan(self._prefix + space)
 
     def drop(self, space: bytes) -> None:

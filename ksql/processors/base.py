@@ -54,10 +54,10 @@ class Store(Protocol):
         """Fetch the whole space with them: it is going to be scanned."""
 
     def get(self, space: bytes, key: bytes) -> Any:
-        """The value, or None."""
+        """Return the value, or None."""
 
     def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
-        """The values of all keys, in their order."""
+        """Return the values of all keys, in their order."""
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
         """Set the values."""
@@ -69,7 +69,7 @@ class Store(Protocol):
         """Forget the key; unknown keys are fine."""
 
     def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
-        """All entries of the space, in no order."""
+        """Return all entries of the space, in no order."""
 
     def drop(self, space: bytes) -> None:
         """Forget the whole space."""

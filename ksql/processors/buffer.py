@@ -126,13 +126,13 @@ class Buffer:
             rows += self.side.rows(stored for _, stored in records)
 
     def between(self, key: bytes, first: int, last: int) -> Sequence[int]:
-        """The times of a key's records in that stretch, both ends included, that are found yet."""
+        """Return the times of a key's records found so far in that stretch, both ends included."""
         times, _ = self.lines.get(key) or _NOTHING
         first = max(first, self.observed - self._retention_ms + 1)
         return times[bisect_left(times, first) : bisect_right(times, last)]
 
     def waiting(self, key: bytes, times: Iterable[int]) -> Iterator[int]:
-        """Those of a key's times at which a record may be waiting for a first match."""
+        """Return those of a key's times at which a record may be waiting for a first match."""
         length = self._cut.length_ms
         return (time for time in times if (key, time // length) in self.waits)
 

@@ -71,7 +71,7 @@ def _entering(flowing: Iterable[Record], link: Link) -> Iterator[Record]:
 
 
 def _cut(row: Row | None, link: Link) -> Row | None:
-    """The row without what the join before has added at its end, but for its time if asked for."""
+    """Return the row without what the join before has added, but for its time if asked for."""
     if row is None:
         return None
     return (*row[: link.left_width], row[-1]) if link.timed else row[: link.left_width]

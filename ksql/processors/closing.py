@@ -81,7 +81,7 @@ class Closing:
             heappush(self._waiting, (end, session.start, group.key))
 
     def after(self, record: Record) -> Iterator[Record]:
-        """The results of the sessions that have closed with that record."""
+        """Return the results of the sessions that have closed with that record."""
         waiting, close_time = self._waiting, self._bucket.close_time
         found = []
         while waiting and waiting[0][0] < close_time:

@@ -38,7 +38,7 @@ Combine = tuple[Callable[..., None], Callable[[Any], bytes]]
 
 
 def compile_combine(slots: Sequence[Slot], width: int, *, plain: bool) -> Combine:
-    """The loop over rows that start with ``width`` key columns.
+    """Return the loop over rows that start with ``width`` key columns.
 
     ``plain`` keys can stand for themselves while the loop runs; others are packed at once.
     """
@@ -50,7 +50,7 @@ def compile_combine(slots: Sequence[Slot], width: int, *, plain: bool) -> Combin
 
 
 def fold_lines(slots: Sequence[Slot], key: str, cells: Sequence[str]) -> list[str]:
-    """The statements of a loop that fold a record of the time ``t`` into its group's state.
+    """Return the statements of a loop that fold a record of the time ``t`` into its group's state.
 
     ``key`` is the code of its group, ``cells`` are those of the aggregates' arguments. A failure of
     a function is put into ``lost``, for ``log_failed``; ``names_of`` are known to the loop.
@@ -77,13 +77,13 @@ def fold_lines(slots: Sequence[Slot], key: str, cells: Sequence[str]) -> list[st
 
 
 def arguments(slots: Sequence[Slot], width: int) -> list[str]:
-    """The code of the aggregates' arguments in a row ``r``, behind so many key columns."""
+    """Return the code of the aggregates' arguments in a row ``r``, behind so many key columns."""
     count = 1 + max((arg for slot in slots for arg in slot.args), default=-1)
     return [f"r[{width + arg}]" for arg in range(count)]
 
 
 def group_key(row: str, width: int, *, plain: bool) -> str:
-    """The code of the group of a row that starts with its key columns."""
+    """Return the code of the group of a row that starts with its key columns."""
     if not plain:
         return f"pack({row}[:{width}])"
     return f"{row}[0]" if width == 1 else f"{row}[:{width}]"
@@ -125,7 +125,7 @@ class Combiner:
         self._fold(rows, times, self.states, log)
 
     def finish(self) -> Keyed:
-        """One record per group, with its partial state as row."""
+        """Return one record per group, with its partial state as row."""
         packed = self._packed
         rows = [(packed(key), 0, s[0], 0, 0, *s) for key, s in self.states.items()]
         return Keyed(0, 0, 0, 0, rows)

@@ -51,7 +51,7 @@ class Due:
             self._store.load_space(_space(slot))
 
     def upto(self, time: int) -> Iterator[bytes]:
-        """The keys whose time is about to come: those up to the end of that time's slot."""
+        """Return the keys whose time is about to come: those up to the end of that time's slot."""
         for slot in self._upto(time):
             for key, _ in self._store.scan(_space(slot)):
                 yield key

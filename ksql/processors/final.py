@@ -158,7 +158,7 @@ class _Call:
         return found
 
     def closed(self, record: Record) -> Iterator[Record]:
-        """The results of the windows that have closed with that record."""
+        """Return the results of the windows that have closed with that record."""
         last = self.processor.windows.last_closed(self.clock.stream_time)
         if last <= self.emitted:
             return

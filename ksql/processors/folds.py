@@ -133,7 +133,7 @@ def logged_before(_operator: str, _message: str, _row: Row | None) -> None:
 
 
 def functions_of(slots: Sequence[Slot]) -> dict[str, Any]:
-    """The functions that generated code calls, by their names."""
+    """Return the functions that generated code calls, by their names."""
     scope: dict[str, Any] = {"copied": copied}
     for i, slot in enumerate(slots):
         f = slot.function
@@ -143,12 +143,12 @@ def functions_of(slots: Sequence[Slot]) -> dict[str, Any]:
 
 
 def size_of(slots: Sequence[Slot]) -> int:
-    """How long the state of a group is."""
+    """Return how long the state of a group is."""
     return 1 + max((slot.number for slot in slots), default=-1) + 1
 
 
 def fresh(slots: Sequence[Slot], size: int) -> str:
-    """The code of an empty state."""
+    """Return the code of an empty state."""
     cells = ["-1"] + ["None"] * (size - 1)
     for i, slot in enumerate(slots):
         plain = _LITERALS.get(slot.function.init)
@@ -179,7 +179,7 @@ _GENERATION = struct.Struct(">I")
 
 
 def _mark(generations: Sequence[int], size: int) -> bytes | None:
-    """The generations of the cells; None if no upgrade has added any."""
+    """Return the generations of the cells; None if no upgrade has added any."""
     if not any(generations):
         return None
     padded = (*generations, *(0,) * (size - 1 - len(generations)))
@@ -237,7 +237,7 @@ def change(
 
 
 def _swap(slots: Sequence[Slot]) -> str:
-    """The function that takes one row back and adds another one.
+    """Return the function that takes one row back and adds another one.
 
     What may fail comes first and changes nothing in place.
     """
@@ -264,7 +264,7 @@ _Numbered = list[tuple[int, Slot]]
 def _by_risk(
     slots: Sequence[Slot], names: Sequence[InPlace]
 ) -> tuple[_Numbered, _Numbered, _Numbered]:
-    """The slots that change nothing in place, those that do and may fail, those that never fail."""
+    """Return slots that change nothing in place, those that do and may fail, the others."""
     found: tuple[_Numbered, _Numbered, _Numbered] = ([], [], [])
     for i, slot in enumerate(slots):
         function = slot.function
@@ -285,7 +285,7 @@ def _loaded(
 
 
 def _called(name: str, i: int, slot: Slot, state: str, letter: str) -> str:
-    """The new state of a slot; a row that does not reach its function leaves it as it is."""
+    """Return the new state of a slot; a row that does not reach its function leaves it as it is."""
     code = slot.function.step_code if name == "step" else None
     names = [f"{letter}{i}_{j}" for j in range(len(slot.args))]
     call = code.format(*names, s=state) if code else f"{name}{i}({', '.join([state, *names])})"
@@ -296,7 +296,7 @@ def _called(name: str, i: int, slot: Slot, state: str, letter: str) -> str:
 
 
 def merging(slots: Sequence[Slot]) -> tuple[list[str], list[str]]:
-    """The same lines as ``change`` has, for another state ``r`` that is merged into ``s``."""
+    """Return the lines of ``change``, for another state ``r`` that is merged into ``s``."""
     lines, assigns = [], []
     for i, slot in enumerate(slots):
         mine, other = _cell(slot), f"r[{1 + slot.number}]"

@@ -109,13 +109,13 @@ class _Change:
         return None if row is None else row[1:]
 
     def ask(self, reference: bytes, what: int) -> Record:
-        """The question to a foreign key."""
+        """Return the question to a foreign key."""
         head = (what, self.number, self.record.timestamp, self.record.key)
         row = head if what in (LEAVE, LEAVE_DELETING) else (*head, *(self.left or ()))
         return self.record._replace(port=self.port, key=reference, row=row)
 
     def answer(self, port: int, joined: Row | None) -> Record:
-        """The answer that needs no question."""
+        """Return the answer that needs no question."""
         row = (self.number, 0, self.record.timestamp, *(joined or ()))
         return self.record._replace(port=port, row=row)
 
@@ -153,7 +153,7 @@ class Referred:
             yield primary, number, record.timestamp, self._joined(left, record.row)
 
     def _answered(self, record: Record, at: _Rows) -> Iterator[_Answer]:
-        """The answer to a left row, if it gets one."""
+        """Return the answer to a left row, if it gets one."""
         what, number, time, primary, *left = record.row or ()
         if not at.is_next(record.key, primary, number):
             return
@@ -210,7 +210,10 @@ class _Rows:
         return what in (LEAVE, LEAVE_DELETING) or self.store.get(_LEFT, name) is None
 
     def is_next(self, key: bytes, primary: bytes, number: int) -> bool:
-        """Whether no later change of the left row was seen: partitions may deliver in disorder."""
+        """Return whether no later change of the left row was seen.
+
+        Partitions may deliver in disorder.
+        """
         name = key + primary
         if self.numbers.get(name, 0) >= number:
             return False

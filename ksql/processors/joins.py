@@ -77,7 +77,7 @@ class JoinProcessor(Paused):
         return self._joined(records, rows)
 
     def joined(self, record: Record, right: Row | None) -> Row:
-        """The row of a stream's record with that of the table."""
+        """Return the row of a stream's record with that of the table."""
         found = self.table.nothing if right is None else right
         return (*(record.row or ()), *found, *self.ending.of(record.key, record.timestamp))
 

@@ -52,7 +52,7 @@ class Parts:
     parts: Sequence[Keyed | Sequence[Record]]
 
     def __iter__(self) -> Iterator[Record]:
-        """All records."""
+        """Return all records."""
         for part in self.parts:
             yield from part
 

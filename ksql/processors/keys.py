@@ -35,20 +35,20 @@ def pack(values: tuple[Any, ...]) -> bytes:
 
 
 def unpack(key: bytes) -> list[Any]:
-    """The values of a packed key."""
+    """Return the values of a packed key."""
     values: list[Any] = ormsgpack.unpackb(key, ext_hook=_restore, option=_OPTIONS)
     return values
 
 
 def unpack_all(keys: Collection[bytes]) -> list[list[Any]]:
-    """The values of many packed keys."""
+    """Return the values of many packed keys."""
     whole = b"\xdd" + len(keys).to_bytes(4, "big") + b"".join(keys)
     found: list[list[Any]] = ormsgpack.unpackb(whole, ext_hook=_restore, option=_OPTIONS)
     return found
 
 
 def text(key: bytes) -> bytes | None:
-    """The text in UTF-8 that a key consists of."""
+    """Return the text in UTF-8 that a key consists of."""
     head = key[1]
     if head == _NULL:
         return None
@@ -56,5 +56,5 @@ def text(key: bytes) -> bytes | None:
 
 
 def begins_with_null(key: bytes) -> bool:
-    """Whether the first value of a packed key is NULL; a key has less than 16 values."""
+    """Return whether the first value of a packed key is NULL; a key has less than 16 values."""
     return key[1] == _NULL

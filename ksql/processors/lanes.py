@@ -21,7 +21,7 @@ _PREFIX = struct.Struct(">I")
 def each_lane(
     processor: Processor, records: Sequence[Record], store: Store, log: LogError
 ) -> Iterable[Record]:
-    """The results of records in processing order, lane by lane."""
+    """Return the results of records in processing order, lane by lane."""
     calls = [_steps(processor, some, part, log) for some, part in by_lane(records, store)]
     return chain.from_iterable(together(calls))
 

@@ -21,11 +21,11 @@ class MemoryStore:
         """Everything is at hand already."""
 
     def get(self, space: bytes, key: bytes) -> Any:
-        """The value, or None."""
+        """Return the value, or None."""
         return self._spaces.get(space, {}).get(key)
 
     def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
-        """The values of all keys."""
+        """Return the values of all keys."""
         return list(map(self._spaces.get(space, {}).get, keys))
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
@@ -41,7 +41,7 @@ class MemoryStore:
         self._spaces.get(space, {}).pop(key, None)
 
     def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
-        """All entries of the space."""
+        """Return all entries of the space."""
         yield from list(self._spaces.get(space, {}).items())
 
     def drop(self, space: bytes) -> None:

@@ -30,7 +30,7 @@ class Turns:
         self._highest: dict[tuple[int, int], int] = {}
 
     def of(self, source: int, partitions: Sequence[int], times: Sequence[int]) -> Sequence[int]:
-        """The turns of some records of a source."""
+        """Return the turns of some records of a source."""
         if not times:
             return times
         if partitions.count(partitions[0]) != len(partitions):  # never in a task of Spark's

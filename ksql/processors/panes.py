@@ -62,7 +62,10 @@ class Folded(NamedTuple):
 
 
 def compile_panes(slots: Sequence[Slot], width: int, windows: Windows, *, plain: bool) -> PaneFold:
-    """The loop over rows that start with ``width`` key columns; ``plain`` as in ``combine``."""
+    """Return the loop over rows that start with ``width`` key columns.
+
+    ``plain`` as in ``combine``.
+    """
     key, cells = group_key("r", width, plain=plain), arguments(slots, width)
     lines = pane_lines(slots, windows, key, cells, "lost.append(i)")
     text = _SOURCE.format(lines="\n".join(indent(lines, 2)))
@@ -73,7 +76,7 @@ def compile_panes(slots: Sequence[Slot], width: int, windows: Windows, *, plain:
 def pane_lines(
     slots: Sequence[Slot], windows: Windows, key: str, cells: Sequence[str], lose: str
 ) -> list[str]:
-    """The statements of a loop that fold the record ``i`` of the time ``t`` into its pane's state.
+    """Return statements that fold the record ``i`` of the time ``t`` into its pane's state.
 
     ``key`` and ``cells`` as in ``combine.fold_lines``; where a function fails ``lose`` is done,
     and the record is not folded. ``low`` and ``high`` begin as 0.
@@ -106,7 +109,10 @@ def pane_lines(
 
 
 def _bounds(windows: Windows) -> list[str]:
-    """The code of the bounds of a time's pane: within it neither windows begin nor any close."""
+    """Return the code of the bounds of a time's pane.
+
+    Within it neither windows begin nor any close.
+    """
     length = windows.pane_ms
     shift = windows.grace_ms % length
     lines = [f"low = t - t % {length}", f"high = low + {length}"]
@@ -146,7 +152,7 @@ class Panes:
         return sorted([*kept, *failed]) if failed else kept
 
     def undecided(self, times: Sequence[int], turns: Sequence[int]) -> list[int]:
-        """The places of records that one of this micro-batch may make late."""
+        """Return the places of records that one of this micro-batch may make late."""
         windows = self._made.windows
         grace = windows.grace_ms
         if turns is times or turns[-1] - min(times) <= grace:
@@ -159,7 +165,7 @@ class Panes:
         ]
 
     def finish(self) -> Folded:
-        """The states, each once."""
+        """Return the states, each once."""
         packed, size = self._made.packed, self._made.size
         known: dict[Hashable, bytes] = {}
         keys: list[bytes] = []

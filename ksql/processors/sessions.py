@@ -98,7 +98,7 @@ class SessionProcessor(Paused):
         bucket.replace(group, near, session)
 
     def _opened(self, met: Sequence[Session]) -> tuple[State, list[State]]:
-        """The state to fold into, and those to merge into it first.
+        """Return the state to fold into, and those to merge into it first.
 
         A single session's own is left alone by a ``step`` that fails; of several these are copies.
         """
@@ -113,14 +113,17 @@ class SessionProcessor(Paused):
         return folds.init(), copy.deepcopy(states)
 
     def _known(self, group: Group, session: Session) -> Row | None:
-        """The row that consumers have of a session, if any; without HAVING just key and bounds."""
+        """Return the row that consumers have of a session, if any.
+
+        Without HAVING just key and bounds.
+        """
         if not self.keep_old:
             end = session.end
             return (*group.values, *(None,) * self.results, end, session.start, end)
         return self.row(group, session, logged_before)
 
     def row(self, group: Group, session: Session, log: LogError) -> Row | None:
-        """The row of a session; None, and logged, if a function fails."""
+        """Return the row of a session; None, and logged, if a function fails."""
         if session.state is None:
             session.state = self.folds.complete(session.stored)
         bounds = (session.start, session.end)
@@ -153,7 +156,7 @@ class _Every:
             self._out.append(_changed(record, row, session.end, known))
 
     def after(self, _record: Record) -> list[Record]:
-        """The changes of a record."""
+        """Return the changes of a record."""
         out, self._out = self._out, []
         return out
 
@@ -188,7 +191,7 @@ class _Last:
         return ()
 
     def finish(self) -> list[Record]:
-        """The last changes, in their order."""
+        """Return the last changes, in their order."""
         found = map(self._record, self._pending.values())
         return [record for record in found if record is not None]
 

@@ -80,7 +80,10 @@ class Group:
     changed: set[int] = field(default_factory=set)
 
     def near(self, time: int, gap_ms: int, live_from: int) -> slice:
-        """Which sessions a record of that time joins; those that end too early are forgotten."""
+        """Return which sessions a record of that time joins.
+
+        Those that end too early are forgotten.
+        """
         sessions = self.sessions
         low = bisect_left(sessions, max(time - gap_ms, live_from), key=_end)
         high, latest = low, time + gap_ms
@@ -89,7 +92,7 @@ class Group:
         return slice(low, high)
 
     def of(self, start: int, end: int) -> Session:
-        """The session with those bounds."""
+        """Return the session with those bounds."""
         first = bisect_left(self.sessions, end, key=_end)
         return next(each for each in self.sessions[first:] if each.start == start)
 
@@ -178,7 +181,7 @@ class Bucket:
                 self._store.load(_space(number), wanted)
 
     def group(self, key: bytes) -> Group:
-        """The group of a key that was loaded."""
+        """Return the group of a key that was loaded."""
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = Group(key, tuple(keys.unpack(key)), self._stored(key))

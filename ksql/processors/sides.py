@@ -23,7 +23,7 @@ class Kept(NamedTuple):
 
     @classmethod
     def of(cls, record: Record) -> Kept | None:
-        """The row of a record with its time; None if it is a deletion."""
+        """Return the row of a record with its time; None if it is a deletion."""
         return None if record.row is None else cls(record.timestamp, record.row)
 
 
@@ -50,7 +50,7 @@ class Side:
         return (None,) * self.width
 
     def stored(self, row: Row) -> Sequence[Any]:
-        """The row as it is stored."""
+        """Return the row as it is stored."""
         if len(self.parts) == 1:
             return row
         found, start = [], 0
@@ -60,7 +60,7 @@ class Side:
         return found
 
     def row(self, stored: Sequence[Any]) -> Row:
-        """The stored row in the width that the plan knows."""
+        """Return the stored row in the width that the plan knows."""
         if len(self.parts) == 1:
             return fitted(stored, self.parts[0])
         whole: list[Any] = []
@@ -69,14 +69,14 @@ class Side:
         return tuple(whole)
 
     def rows(self, stored: Iterable[Sequence[Any]]) -> list[Row]:
-        """Many stored rows."""
+        """Return many stored rows."""
         if len(self.parts) > 1:
             return list(map(self.row, stored))
         (width,) = self.parts
         return [tuple(each) if len(each) == width else fitted(each, width) for each in stored]
 
     def kept(self, store: Store, space: bytes, key: bytes) -> Kept | None:
-        """The row that ``keep`` has stored under a key."""
+        """Return the row that ``keep`` has stored under a key."""
         stored: list[Any] | None = store.get(space, key)
         return None if stored is None else Kept(stored[0], self.row(stored[1]))
 
@@ -100,7 +100,7 @@ class Ending:
     windowed: bool = False
 
     def of(self, key: bytes, timestamp: int) -> Row:
-        """The columns for a packed key and a time."""
+        """Return the columns for a packed key and a time."""
         if not self.key and not self.windowed:
             return (timestamp,)
         values = keys.unpack(key)

@@ -82,7 +82,7 @@ class _End:
                 self.waiting.forget(key, when)
 
     def reach(self, time: int) -> tuple[int, int]:
-        """The times of the records that one of this side meets."""
+        """Return the times of the records that one of this side meets."""
         return max(0, time - self.earlier_ms), max(0, time + self.later_ms)
 
 
@@ -246,7 +246,7 @@ class StreamJoinProcessor(Paused):
                 out.alone(record, each.key, time, row, is_left=is_left)
 
     def _limit(self, end: _End, stream_time: int) -> int:
-        """The time before which records of a side can find no match any more."""
+        """Return the time before which records of a side can find no match any more."""
         return stream_time - end.later_ms - self.within.grace_ms
 
     # --- state

@@ -52,7 +52,7 @@ class Subscribers:
         self._store.load(_CHUNKS, chunks)
 
     def of(self, key: bytes) -> Iterator[bytes]:
-        """The members of a key's set in their order."""
+        """Return the members of a key's set in their order."""
         for entry in self._directory(key):
             for _, member in self._store.get(_CHUNKS, _chunk(key, entry)):
                 yield member
@@ -106,7 +106,7 @@ def _chunk(key: bytes, entry: list[bytes]) -> bytes:
 
 
 def _place(directory: Directory, member: Member) -> int:
-    """The chunk where a member belongs."""
+    """Return the chunk where a member belongs."""
     return bisect_right(directory, member, key=lambda entry: entry[:2]) - 1
 
 

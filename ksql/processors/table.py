@@ -46,7 +46,7 @@ class TableProcessor:
 
 
 def fitted(stored: Sequence[Any], width: int) -> Row:
-    """A stored row in the width that the plan knows: columns are only ever appended."""
+    """Return a stored row in the width that the plan knows: columns are only ever appended."""
     missing = width - len(stored)
     if missing == 0:
         return tuple(stored)

@@ -27,18 +27,21 @@ class Windows:
     retention_ms: int
 
     def starts(self, timestamp: int) -> Sequence[int]:
-        """The starts of the windows that the timestamp falls into, the earliest first."""
+        """Return the starts of the windows that the timestamp falls into, the earliest first."""
         if self.advance_ms == self.size_ms and timestamp >= 0:
             return (timestamp - timestamp % self.size_ms,)
         first = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms
         return range(first * self.advance_ms, timestamp + 1, self.advance_ms)
 
     def last_closed(self, stream_time: int) -> int:
-        """The start of the last window that has closed at that time: end plus grace are reached."""
+        """Return the start of the last window that has closed at that time.
+
+        End plus grace are reached.
+        """
         return stream_time - self.size_ms - self.grace_ms
 
     def first_closing(self, timestamp: int) -> int:
-        """The stream time at which the first of the windows of a timestamp closes."""
+        """Return the stream time at which the first of the windows of a timestamp closes."""
         first = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms
         return first * self.advance_ms + self.size_ms + self.grace_ms
 
@@ -80,11 +83,11 @@ class Clock:
         self.stream_time = max(self.stream_time, timestamp)
 
     def is_late(self, start: int) -> bool:
-        """Whether the window has closed: its end plus the grace period has been reached."""
+        """Return whether the window has closed: its end plus the grace period has been reached."""
         return start <= self.windows.last_closed(self.stream_time)
 
     def space(self, start: int) -> bytes:
-        """The space that holds the windows of that time."""
+        """Return the space that holds the windows of that time."""
         segment = start // self.windows.segment_ms
         self.segments.add(segment)
         return _SPACE.pack(b"w", segment)

@@ -152,7 +152,7 @@ def _lookups(alternative: Iterable[Bound], key: Sequence[Column]) -> list[tuple[
 
 
 def _equal_keys(value: Any, type_: SqlType | None) -> list[Any]:
-    """The keys that equal a constant, as their type has them: 1.50 for 1.5, 1 for 1.0."""
+    """Return the keys that equal a constant, as their type has them: 1.50 for 1.5, 1 for 1.0."""
     try:
         match type_:
             case model.Decimal() if value is not None:
@@ -170,7 +170,7 @@ def _equal_keys(value: Any, type_: SqlType | None) -> list[Any]:
 
 
 def _in_order_of_bytes(source: DataSource) -> bool:
-    """Whether the keys' bytes are in the order of their values."""
+    """Return whether the keys' bytes are in the order of their values."""
     key = source.schema.key
     plain = capabilities(source.key_format.name).plain_texts
     return plain and len(key) == 1 and key[0].type in (STRING, BYTES)
@@ -203,7 +203,7 @@ def _range(alternative: Iterable[Bound], name: str) -> KeyRange:
 
 
 def _united(ranges: list[KeyRange]) -> list[KeyRange]:
-    """The same keys in ranges that do not overlap."""
+    """Return the same keys in ranges that do not overlap."""
     out: list[KeyRange] = []
     for lo, hi in sorted(ranges, key=lambda each: each[0] or b""):
         if out and (out[-1][1] is None or (lo or b"") <= out[-1][1]):
@@ -215,7 +215,7 @@ def _united(ranges: list[KeyRange]) -> list[KeyRange]:
 
 
 def _limits(alternative: Iterable[Bound], name: str) -> Iterator[tuple[str, Any]]:
-    """The comparisons of a column with constants, the column on the left, and how it begins."""
+    """Return the comparisons of a column with constants, column first, and how it begins."""
     for part in alternative:
         match part:
             case b.Compare(_, b.Const(None), _) | b.Compare(_, _, b.Const(None)):

@@ -178,7 +178,10 @@ class _Binder:
         width: int,
         grouping: Grouping | None,
     ) -> SortKey:
-        """The place of its value in the rows; one that SELECT does not have is added to them."""
+        """Return the place of its value in the rows.
+
+        One that SELECT does not have is added to them.
+        """
         place = self._selected(item, outputs[:width])
         if place is None:
             found = self._ordered_by(item.expr, grouping)
@@ -193,7 +196,7 @@ class _Binder:
         return SortKey(place, type_, item.descending, first)
 
     def _selected(self, item: ast.OrderItem, columns: Sequence[Named]) -> int | None:
-        """The column of the result that is meant by its name or its number."""
+        """Return the column of the result that is meant by its name or its number."""
         match item.expr:
             case ex.Ref(name, None):
                 return next((at for at, each in enumerate(columns) if each.name == name), None)

@@ -157,7 +157,7 @@ class _Way:
         return found
 
     def _waited(self, query: PersistentQuery, sink: str) -> bool:
-        """Whether a query had to process anything; it has.
+        """Return whether a query had to process anything; it has.
 
         Raises: NotFollowed, QueryStuck.
         """
@@ -195,7 +195,7 @@ def _writers(catalog: Catalog, topic: str) -> list[PersistentQuery]:
 
 
 def _sink(catalog: Catalog, query: PersistentQuery) -> str:
-    """The topic that a query writes; that of a SOURCE TABLE is where its rows are kept."""
+    """Return the topic that a query writes; that of a SOURCE TABLE is where its rows are kept."""
     if query.sink:
         found = catalog.sources.get(query.sink)
         return "" if found is None else found.topic

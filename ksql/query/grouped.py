@@ -101,7 +101,7 @@ class Groups:
 
 
 def _stepped(folds: Folds, state: Any, row: Row) -> bool:
-    """Whether the row counts: one on which a function fails does not, as in every query."""
+    """Return whether the row counts: one on which a function fails does not, as in every query."""
     try:
         folds.step(state, row)
     except QueryFailed:

@@ -115,7 +115,7 @@ class Joined:
         return found
 
     def _with_key(self, row: Row, left: StoredTable, right: StoredTable) -> Row:
-        """The row with the key that its columns may lack, if that has a column of its own."""
+        """Return the row with its key, which its columns may lack, if that has its own column."""
         if len(self.columns) == sum(self.widths):
             return row
         ours, theirs = key_of(left, row), key_of(right, row[width(left) :])

@@ -154,7 +154,7 @@ def _key_of(keys: Sequence[SortKey]) -> Callable[[Row], Any]:
 
 
 def _part(key: SortKey) -> Callable[[Row], Any]:
-    """The place's value, comparable with that of any other row."""
+    """Return the place's value, comparable with that of any other row."""
     place = key.place
     null, there = (0, 1) if key.nulls_first else (1, 0)
     if key.type == model.DOUBLE:

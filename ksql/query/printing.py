@@ -108,7 +108,7 @@ def _is_tagged(data: bytes) -> bool:
 
 
 def _registered(data: bytes, written: Written | None) -> str | None:
-    """The format of the schema that the record begins with, if it begins with one."""
+    """Return the format of the schema that the record begins with, if it begins with one."""
     if written is None or len(data) <= PREFIX_BYTES or data[:1] != MAGIC:
         return None
     try:

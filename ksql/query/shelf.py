@@ -101,7 +101,7 @@ class Shelf(Copy):
         return None if table is None else table.parts.get(partition)
 
     def _standing_for(self, part: Filled | None, ask: Ask) -> Standing:
-        """How far a copy is; looked at anew if it stands under a limit."""
+        """Return how far a copy is; looked at anew if it stands under a limit."""
         if part is None:
             return MISSING
         if not ask.terms.limited:

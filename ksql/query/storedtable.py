@@ -125,7 +125,9 @@ class StoredTable:
                 return itertools.chain.from_iterable(scans)
 
     def _of_keys(self, keys: Sequence[bytes], hashed: Sequence[bytes]) -> Iterator[StoredRow]:
-        """The rows of whole keys; each lies where its writer has put it, by what it has hashed.
+        """Return the rows of whole keys.
+
+        Each lies where its writer has put it, by what it has hashed.
 
         It is cheaper to look into all stores that are near than to find out which.
         """
@@ -146,7 +148,7 @@ class StoredTable:
                     yield StoredRow(key, row.value, row.timestamp)
 
     def _holding(self, keys: Sequence[bytes]) -> Iterator[Iterable[Rows]]:
-        """The partitions with the windows of each key.
+        """Return the partitions with the windows of each key.
 
         Where the topic has other partitions than it was made with, a key's may be in several.
         """
@@ -174,7 +176,7 @@ class StoredTable:
         return WindowedKeys(None if window is None else window.size_ms)
 
     def _encoded(self, values: tuple[Any, ...]) -> bytes | None:
-        """The bytes of a key; None for one that no record can have."""
+        """Return the bytes of a key; None for one that no record can have."""
         try:
             return self.keys.encode(values)
         except EncodeError:

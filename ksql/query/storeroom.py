@@ -63,7 +63,7 @@ class Asked:
         return cls(mode, frozenset(settings.parts(REBUILD)))
 
     def to_rebuild(self, store: Path) -> bool:
-        """Whether a store that cannot be read is to be filled anew; ``query/partition``."""
+        """Return whether a store that cannot be read is to be filled anew; ``query/partition``."""
         return f"{store.parent.name}/{store.name}" in self.rebuild
 
 

@@ -253,7 +253,7 @@ def _equal(part: ex.Expr, columns: dict[str, Column]) -> Iterator[tuple[Column, 
 
 
 def _fits(value: ex.Expr, column: Column) -> bool:
-    """Whether a literal is a value of the key's type, or becomes one without loss."""
+    """Return whether a literal is a value of the key's type, or becomes one without loss."""
     match value:
         case ex.StringLit():
             return not is_numeric(column.type)
@@ -289,7 +289,7 @@ def check_bounds(predicate: Bound | None, source: DataSource, *, keyed: bool) ->
 
 
 def _is_untimely(part: Bound) -> bool:
-    """Whether a condition limits a window's column by a value that is no whole number.
+    """Return whether a condition limits a window's column by a value that is no whole number.
 
     Texts of times have become numbers before.
     """
@@ -331,7 +331,7 @@ def _check_bounds_of(name: str, found: list[tuple[str, Bound]]) -> None:
 
 
 def _bound_op(part: Bound, name: str) -> str:
-    """How a condition limits the column; nothing if it does not."""
+    """Return how a condition limits the column; nothing if it does not."""
     match part:
         case b.Compare(op, b.Column(column), other) if column == name:
             return "" if any(trees.columns(other)) else op

@@ -72,7 +72,7 @@ class Checked:
 
 
 def checked(schema: Schema, imported: Mapping[str, str], *, normalize: bool = False) -> Checked:
-    """The schema, checked and in the form in which it is kept.
+    """Return the schema, checked and in the form in which it is kept.
 
     Raises: InvalidSchema.
     """
@@ -113,5 +113,5 @@ def _differences(reader: Checked, writer: Checked, roles: Roles) -> list[Differe
 
 
 def serialized(schema: Schema, imported: Mapping[str, str]) -> str:
-    """The schema for clients that do not read its text."""
+    """Return the schema for clients that do not read its text."""
     return kind_of(schema.kind).serialized(Whole(schema.text, imported))

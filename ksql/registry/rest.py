@@ -32,7 +32,7 @@ class _Answer(JSONResponse):
 
 
 def create_app(subjects: Subjects, access: Access | None = None) -> FastAPI:
-    """The interface over a registry; ``access`` says who may ask."""
+    """Return the interface over a registry; ``access`` says who may ask."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, default_response_class=_Answer)
     for routes in routers(subjects):
         app.include_router(routes)

@@ -39,7 +39,7 @@ _SERIALIZED: Final = "serialized"
 
 
 def _plain_subject(text: str) -> str:
-    """The name behind a path's part; the default context may be named."""
+    """Return the name behind a path's part; the default context may be named."""
     name = unquote(text)
     if name.startswith(":.:"):
         return name[3:]
@@ -64,7 +64,7 @@ def _possible_id(number: int) -> int:
 
 
 async def _all_or_one(request: Request) -> str:
-    """The subject that the path names; none is all of them."""
+    """Return the subject that the path names; none is all of them."""
     return _plain_subject(request.path_params.get("subject", EVERYWHERE))
 
 
@@ -81,7 +81,7 @@ AllOrOne = Annotated[str, Depends(_all_or_one)]
 
 
 def routers(subjects: Subjects) -> tuple[APIRouter, ...]:
-    """All paths over a registry."""
+    """Return all paths over a registry."""
     return (
         _root(),
         _schemas(subjects),

@@ -32,14 +32,14 @@ class Schemas:
         self.memory = r.Remembered()
 
     def after(self, changes: Iterable[r.Change]) -> Self:
-        """The state that these changes lead to."""
+        """Return the state that these changes lead to."""
         found = self.copy()
         for one in changes:
             found.apply(one)
         return found
 
     def copy(self) -> Self:
-        """A state of its own."""
+        """Return a state of its own."""
         found = type(self).__new__(type(self))
         found._take(self)  # noqa: SLF001 - its own kind
         return found
@@ -56,20 +56,20 @@ class Schemas:
     # --- schemas
 
     def schema(self, schema_id: int) -> StoredSchema | None:
-        """The schema of that id."""
+        """Return the schema of that id."""
         return self._schemas.get(schema_id)
 
     def by_guid(self, guid: str) -> StoredSchema | None:
-        """The schema of that global id, which follows from its content."""
+        """Return the schema of that global id, which follows from its content."""
         found = self._ids.get(guid)
         return None if found is None else self._schemas[found]
 
     def last_id(self) -> int:
-        """The highest id ever given; 0 before the first."""
+        """Return the highest id ever given; 0 before the first."""
         return self.memory.last_id
 
     def referring(self, subject: str, version: int) -> list[int]:
-        """The ids of the schemas that import that version."""
+        """Return the ids of the schemas that import that version."""
         return sorted(
             one.id
             for one in self._schemas.values()
@@ -81,25 +81,25 @@ class Schemas:
     # --- versions
 
     def versions(self, subject: str) -> list[StoredVersion]:
-        """All versions of a subject in order, deleted ones too."""
+        """Return all versions of a subject in order, deleted ones too."""
         return [_stored(one) for _, one in sorted(self._versions.get(subject, {}).items())]
 
     def all_versions(self) -> list[StoredVersion]:
-        """Every version of every subject, in order."""
+        """Return every version of every subject, in order."""
         return [one for subject in sorted(self._versions) for one in self.versions(subject)]
 
     def uses(self, schema_id: int) -> list[StoredVersion]:
-        """The versions that are that schema."""
+        """Return the versions that are that schema."""
         places = sorted(self._uses.get(schema_id, ()))
         return [_stored(self._versions[subject][version]) for subject, version in places]
 
     def next_version(self, subject: str) -> int:
-        """One above all versions that the subject ever had."""
+        """Return one above all versions that the subject ever had."""
         known = max(self._versions.get(subject, ()), default=0)
         return max(known, self.memory.last_versions.get(subject, 0)) + 1
 
     def kept(self, subject: str) -> list[r.VersionSet]:
-        """The versions of a subject as they were written."""
+        """Return the versions of a subject as they were written."""
         return list(self._versions.get(subject, {}).values())
 
     # --- settings

@@ -106,7 +106,7 @@ def against(
 
 
 def check_schema(tables: Schemas, subject: str, schema: Schema, *, normalize: bool) -> Checked:
-    """The schema as the subject would keep it.
+    """Return the schema as the subject would keep it.
 
     Raises: InvalidSchema.
     """
@@ -131,7 +131,7 @@ def _pinned(tables: Schemas, schema: Schema) -> Schema:
 
 
 def imported_by(tables: Schemas, schema: Schema) -> dict[str, str]:
-    """The texts of all that a schema imports, directly or not, by name.
+    """Return the texts of all that a schema imports, directly or not, by name.
 
     Raises: InvalidSchema.
     """
@@ -150,7 +150,7 @@ def imported_by(tables: Schemas, schema: Schema) -> dict[str, str]:
 def known_version(
     tables: Schemas, subject: str, new: Checked, *, deleted: bool = False
 ) -> StoredVersion | None:
-    """The version of a subject that is the schema."""
+    """Return the version of a subject that is the schema."""
     stored = tables.by_guid(new.guid)
     if stored is None:
         return None
@@ -165,14 +165,14 @@ def known_version(
 
 
 def live_versions(tables: Schemas, subject: str) -> list[StoredVersion]:
-    """The versions that are not deleted."""
+    """Return the versions that are not deleted."""
     return [one for one in tables.versions(subject) if not one.deleted]
 
 
 def find_version(
     tables: Schemas, subject: str, version: int, *, deleted: bool = False
 ) -> StoredVersion:
-    """A version of a subject, or its latest one.
+    """Return a version of a subject, or its latest one.
 
     Raises: SubjectNotFound, VersionNotFound.
     """
@@ -188,7 +188,7 @@ def find_version(
 
 
 def entry_of(tables: Schemas, version: StoredVersion) -> Entry:
-    """The version with its schema."""
+    """Return the version with its schema."""
     stored = _stored(tables, version.schema_id)
     return Entry(
         subject=version.subject,
@@ -208,7 +208,7 @@ def _stored(tables: Schemas, schema_id: int) -> StoredSchema:
 
 
 def used(tables: Schemas, found: StoredSchema | None, asked: int | str) -> StoredSchema:
-    """The schema, if any version is that schema.
+    """Return the schema, if any version is that schema.
 
     Raises: NoSuchSchema.
     """
@@ -218,7 +218,7 @@ def used(tables: Schemas, found: StoredSchema | None, asked: int | str) -> Store
 
 
 def referring(tables: Schemas, subject: str, version: int) -> list[int]:
-    """The ids of the schemas in use that import a version."""
+    """Return the ids of the schemas in use that import a version."""
     return [one for one in tables.referring(subject, version) if tables.uses(one)]
 
 
@@ -238,7 +238,7 @@ def check_unreferenced(tables: Schemas, subject: str, version: int) -> None:
 
 
 def check_writable(tables: Schemas, subject: str) -> Mode:
-    """The subject's mode.
+    """Return the subject's mode.
 
     Raises: NotPermitted for one that is read-only.
     """
@@ -259,7 +259,7 @@ def check_subject(subject: str) -> None:
 
 
 def is_shown(is_deleted: bool, deleted: bool, only_deleted: bool) -> bool:
-    """Whether a list that was asked for in that way has it."""
+    """Return whether a list that was asked for in that way has it."""
     return is_deleted if only_deleted else deleted or not is_deleted
 
 
@@ -271,19 +271,19 @@ def own_config(tables: Schemas, subject: str) -> Config:
 
 
 def level_of(tables: Schemas, subject: str) -> Level:
-    """The level that holds for the subject."""
+    """Return the level that holds for the subject."""
     own = own_config(tables, subject).compatibility
     return own or own_config(tables, EVERYWHERE).compatibility or Level.BACKWARD
 
 
 def normalizes(tables: Schemas, subject: str) -> bool:
-    """Whether the subject's schemas are normalised without being asked."""
+    """Return whether the subject's schemas are normalised without being asked."""
     own = tables.settings(subject).normalize
     return bool(tables.settings(EVERYWHERE).normalize) if own is None else own
 
 
 def mode_of(tables: Schemas, subject: str) -> Mode:
-    """The mode that holds for the subject."""
+    """Return the mode that holds for the subject."""
     for place in (subject, EVERYWHERE):
         found = tables.settings(place).mode
         for mode in MODES:

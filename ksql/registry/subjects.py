@@ -41,7 +41,7 @@ class Subjects:
     # --- schemas
 
     def schema(self, schema_id: int) -> StoredSchema:
-        """The schema of that id, as long as some subject has it, deleted or not.
+        """Return the schema of that id, as long as some subject has it, deleted or not.
 
         Raises: NoSuchSchema.
         """
@@ -49,7 +49,7 @@ class Subjects:
             return steps.used(tables, tables.schema(schema_id), schema_id)
 
     def schema_by_guid(self, guid: str) -> StoredSchema:
-        """The schema of that global id.
+        """Return the schema of that global id.
 
         Raises: NoSuchSchema.
         """
@@ -57,12 +57,12 @@ class Subjects:
             return steps.used(tables, tables.by_guid(guid), guid)
 
     def last_id(self) -> int:
-        """The highest id ever given."""
+        """Return the highest id ever given."""
         with self._store.reading() as tables:
             return tables.last_id()
 
     def uses(self, schema_id: int, *, deleted: bool = False) -> list[StoredVersion]:
-        """The versions that are that schema.
+        """Return the versions that are that schema.
 
         Raises: NoSuchSchema.
         """
@@ -73,7 +73,7 @@ class Subjects:
             return [one for one in found if deleted or not one.deleted]
 
     def imported(self, schema: Schema) -> dict[str, str]:
-        """The texts of all schemas that a schema imports, directly or not, by name.
+        """Return the texts of all schemas that a schema imports, directly or not, by name.
 
         Raises: InvalidSchema for a reference that leads nowhere.
         """
@@ -85,7 +85,10 @@ class Subjects:
     def subjects(
         self, prefix: str = "", *, deleted: bool = False, only_deleted: bool = False
     ) -> list[str]:
-        """The subjects that have versions: live ones, deleted ones too, or deleted ones only."""
+        """Return the subjects that have versions.
+
+        Live ones, deleted ones too, or deleted ones only.
+        """
         with self._store.reading() as tables:
             found: dict[str, bool] = {}
             for one in tables.all_versions():
@@ -98,7 +101,7 @@ class Subjects:
     def entries(
         self, prefix: str = "", *, deleted: bool = False, latest: bool = False
     ) -> list[Entry]:
-        """All versions of all subjects with that prefix, or only the latest of each."""
+        """Return all versions of all subjects with that prefix, or only the latest of each."""
         with self._store.reading() as tables:
             listed = [
                 one
@@ -110,14 +113,14 @@ class Subjects:
             return [steps.entry_of(tables, one) for one in listed]
 
     def entries_of(self, subject: str) -> list[Entry]:
-        """The live versions of one subject; none for an unknown one."""
+        """Return the live versions of one subject; none for an unknown one."""
         with self._store.reading() as tables:
             return [steps.entry_of(tables, one) for one in steps.live_versions(tables, subject)]
 
     def versions(
         self, subject: str, *, deleted: bool = False, only_deleted: bool = False
     ) -> list[int]:
-        """The versions of a subject.
+        """Return the versions of a subject.
 
         Raises: SubjectNotFound.
         """
@@ -132,7 +135,7 @@ class Subjects:
         return found
 
     def version(self, subject: str, version: int, *, deleted: bool = False) -> Entry:
-        """A version of a subject, or its latest one.
+        """Return a version of a subject, or its latest one.
 
         Raises: SubjectNotFound, VersionNotFound.
         """
@@ -142,7 +145,7 @@ class Subjects:
             )
 
     def referring(self, subject: str, version: int) -> list[int]:
-        """The ids of the schemas in use that import a version.
+        """Return the ids of the schemas in use that import a version.
 
         Raises: SubjectNotFound, VersionNotFound.
         """
@@ -153,7 +156,7 @@ class Subjects:
     def lookup(
         self, subject: str, schema: Schema, *, normalize: bool = False, deleted: bool = False
     ) -> Entry:
-        """The version of a subject that is that schema.
+        """Return the version of a subject that is that schema.
 
         Raises: SubjectNotFound, NoSuchSchema, InvalidSchema.
         """
@@ -175,7 +178,7 @@ class Subjects:
         schema_id: int | None = None,
         version: int | None = None,
     ) -> Entry:
-        """The version of the subject that is that schema, which is added if there is none.
+        """Return the version of the subject that is that schema, which is added if there is none.
 
         ``schema_id`` and ``version`` are only given to subjects whose mode is IMPORT.
         Raises: InvalidSubject, InvalidSchema, NotPermitted, Incompatible, OtherId.
@@ -318,7 +321,7 @@ class Subjects:
         return self._store.write(change)
 
     def mode(self, subject: str = EVERYWHERE, *, effective: bool = False) -> Mode:
-        """The mode of a subject; ``effective`` is the one that holds for it.
+        """Return the mode of a subject; ``effective`` is the one that holds for it.
 
         Raises: NoSubjectMode.
         """

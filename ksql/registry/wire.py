@@ -48,7 +48,7 @@ class SchemaBody(_Body):
     tags_to_remove: list[Any] | None = Field(default=None, alias="schemaTagsToRemove")
 
     def made(self) -> Schema:
-        """The schema.
+        """Return the schema.
 
         Raises: InvalidSchema, NotOffered for data contracts.
         """
@@ -87,7 +87,7 @@ class ConfigBody(_Body):
     level: str | None = Field(default=None, alias="compatibilityLevel")
 
     def made(self) -> Config:
-        """The settings.
+        """Return the settings.
 
         Raises: InvalidCompatibility, NotOffered.
         """
@@ -110,7 +110,10 @@ class ModeBody(_Body):
 
 
 def schema_json(schema: Schema, guid: str) -> Json:
-    """A schema; the kind that needs no name has none, since old clients know nothing else."""
+    """Return a schema.
+
+    The kind that needs no name has none, since old clients know nothing else.
+    """
     out: Json = {"guid": guid}
     if schema.kind != UNNAMED:
         out["schemaType"] = schema.kind
@@ -120,7 +123,7 @@ def schema_json(schema: Schema, guid: str) -> Json:
 
 
 def entry_json(entry: Entry) -> Json:
-    """A version of a subject."""
+    """Return a version of a subject."""
     out: Json = {"subject": entry.subject, "version": entry.version, "id": entry.id}
     if entry.deleted:
         out["deleted"] = True

@@ -181,7 +181,7 @@ class _Remote(Copy):
         return Reading(standing, rows=ended.of(found, frames.stored_rows), seen=ended.seen)
 
     def _frames(self, ask: Ask) -> Any:
-        """The answer's frames; every failure on the way is the server's."""
+        """Return the answer's frames; every failure on the way is the server's."""
         body = orjson.dumps(ask.form())
         try:
             with self._peers.exchange(
@@ -219,7 +219,7 @@ class _Ended:
 
 
 def _refusal(called: Called) -> str:
-    """Why a server did not answer well, as it says itself."""
+    """Return why a server did not answer well, as it says itself."""
     text = b""
     for piece in called.pieces():
         text += piece

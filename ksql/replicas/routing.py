@@ -101,12 +101,12 @@ class Route:
         return f"{text}; it is at the offset {standing.position}, {self.at_least} is asked for"
 
     def _sorted(self) -> list[Server]:
-        """The active one's server, then the others by what is known of their lags."""
+        """Return the active one's server, then the others by what is known of their lags."""
         others = sorted(self.order[1:], key=lambda each: self.lags.get(each, _UNKNOWN_LAG))
         return [*self.order[:1], *others]
 
     def _restoring(self) -> tuple[Server, Terms] | None:
-        """The copy of least lag among those that refused because they do not run."""
+        """Return the copy of least lag among those that refused because they do not run."""
         if not self.allowed.restoring:
             return None
         terms = Terms(allowed=self.allowed, running=False, limited=True, at_least=self.at_least)

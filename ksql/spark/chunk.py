@@ -130,7 +130,7 @@ def by_bucket(
 def _keyed_by_bucket(
     keyed: Keyed, buckets: int, *, laned: bool
 ) -> Iterator[tuple[int, Sequence[tuple[Any, ...]]]]:
-    """The same for the rows of ``Keyed``."""
+    """Return the same for the rows of ``Keyed``."""
     rows = keyed.rows
     if buckets == 1 or (laned and keyed.lane is not None):
         yield (0 if buckets == 1 else (keyed.lane or 0) % buckets), rows

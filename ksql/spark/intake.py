@@ -48,7 +48,7 @@ def portions(ship: Shipment, rows: Iterable[RecordBatch], log: TaskLog) -> Itera
 
 
 def _raw(wanted: Range, block: Block) -> RawBatch:
-    """The records of a block, with times that Spark's own source could hand on as well."""
+    """Return the records of a block, with times that Spark's own source could hand on as well."""
     topic, partition, times = wanted.topic, wanted.partition, block.timestamps
     if max(times) > LATEST_MS or min(times) < -LATEST_MS:
         late = next(n for n, time in enumerate(times) if abs(time) > LATEST_MS)

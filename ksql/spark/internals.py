@@ -125,7 +125,7 @@ def end_needless_monitors(session: SparkSession) -> int:
 
 
 def _no_handler(session: SparkSession) -> Any:
-    """A Java object that takes a thread's last error and does nothing."""
+    """Return a Java object that takes a thread's last error and does nothing."""
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - see above
     lang, invoke = gateway.jvm.java.lang, gateway.jvm.java.lang.invoke
     named = lang.Class.forName

@@ -32,7 +32,7 @@ def unpack(data: bytes | memoryview) -> Any:
 
 
 def unpack_each(parts: Sequence[bytes]) -> list[Any]:
-    """Many packed values at once, as one array: half the cost of one by one."""
+    """Return many packed values at once, as one array: half the cost of one by one."""
     return unpack_array(parts, len(parts))
 
 

@@ -413,7 +413,7 @@ def _unpacked(values: Sequence[bytes]) -> list[Any]:
 
 
 def _parent(page: int, before: int) -> int:
-    """Where the entries of a page lay when there were fewer pages."""
+    """Return where the entries of a page lay when there were fewer pages."""
     while page >= before:
         page &= (1 << (page.bit_length() - 1)) - 1
     return page

@@ -329,12 +329,12 @@ class SparkRunner:
         return self._around.settings.number("ksql.query.replace.timeout.ms") / 1000
 
     def _position(self, old: PersistentQuery) -> tuple[int, Offsets]:
-        """The old plan's last batch, and where it ended."""
+        """Return the old plan's last batch, and where it ended."""
         position = checkpoint.committed(self.checkpoint(old.id))
         return (position.batch, position.offsets) if position else (-1, self._first_offsets(old))
 
     def _first_offsets(self, query: PersistentQuery) -> Offsets:
-        """Where a query begins that has finished no batch yet."""
+        """Return where a query begins that has finished no batch yet."""
         wanted = read_topics(plan_of(query))
         early = [topic for topic, start in wanted.items() if start == "earliest"]
         return _by_topic(self._begins(early) if early else {}) | self._pinned(query)
@@ -440,7 +440,7 @@ class SparkRunner:
             return self._bounds.bounded(spec)
 
     def _starts(self, query: PersistentQuery) -> dict[str, StartAt]:
-        """Where a query begins; once it has a checkpoint, that alone decides."""
+        """Return where a query begins; once it has a checkpoint, that alone decides."""
         starts: dict[str, StartAt] = dict.fromkeys(read_topics(plan_of(query)), "earliest")
         if checkpoint.planned(self.checkpoint(query.id)) is None:
             starts |= self._pinned(query)

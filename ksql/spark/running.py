@@ -325,7 +325,7 @@ class RunningQuery:
             self._next_try = None
 
     def trouble(self) -> str:
-        """Why it does not run; empty if it does."""
+        """Return why it does not run; empty if it does."""
         query = self._query
         if query is None:
             return self._failures[-1].message if self._failures else _NOT_YET

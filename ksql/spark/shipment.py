@@ -17,7 +17,7 @@ class Loader(Protocol):
     """Makes a program of a stored plan; a function of a module, so that it can be pickled."""
 
     def __call__(self, text: str, /) -> Program[OutRecord]:
-        """The program; made once per process and text."""
+        """Return the program; made once per process and text."""
 
 
 @dataclass(frozen=True, kw_only=True)

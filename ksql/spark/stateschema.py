@@ -49,7 +49,7 @@ def messages() -> tuple[bytes, bytes]:
 
 
 def _schema(column: str) -> bytes:
-    """The schema of a structure with one column of bytes, as Spark writes it."""
+    """Return the schema of a structure with one column of bytes, as Spark writes it."""
     return (
         f'{{"fields":[{{"metadata":{{}},"name":"{column}","nullable":true,"type":"binary"}}],'
         '"type":"struct"}'
@@ -57,7 +57,7 @@ def _schema(column: str) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of a message in Protocol Buffers' encoding, of a length in bytes or a message."""
+    """Return a field in Protocol Buffers' encoding: bytes or a message, behind its length."""
     length, size = bytearray(), len(content)
     while size >= _SHORT:
         length.append(size & (_SHORT - 1) | _SHORT)

@@ -77,7 +77,7 @@ class OldPlan(Protocol):
         """It is over for good."""
 
     def trouble(self) -> str:
-        """Why it does not run; empty if it does."""
+        """Return why it does not run; empty if it does."""
 
 
 class NewPlan(Protocol):

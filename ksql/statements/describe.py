@@ -143,7 +143,7 @@ def _summed(statistics: tuple[e.HostStatistic, ...]) -> tuple[str, ...]:
 
 
 def _sending(writers: tuple[PersistentQuery, ...]) -> tuple[str, ...]:
-    """How each query counts stream time and sends the changes of a table that it aggregates."""
+    """Return how each query counts stream time and sends a table's changes to an aggregate."""
     found: list[str] = []
     for query in writers:
         plan = plan_of(query)
@@ -153,7 +153,7 @@ def _sending(writers: tuple[PersistentQuery, ...]) -> tuple[str, ...]:
 
 
 def _kept(source: DataSource, request: Request) -> tuple[str, ...]:
-    """How a table's rows are kept for pull queries."""
+    """Return how a table's rows are kept for pull queries."""
     found = source.queryable()
     if found is None:
         return ()

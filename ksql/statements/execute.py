@@ -177,7 +177,7 @@ def _sandbox(raw: list[RawStatement], request: Request) -> None:
 
 
 def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:
-    """Whether it may mean a push query, which no command knows."""
+    """Return whether it may mean a push query, which no command knows."""
     wanted = statement.query_id
     return wanted is not None and catalog.query(wanted) is None
 

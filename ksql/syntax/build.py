@@ -74,7 +74,7 @@ def words(*names: str) -> None:
 
 
 def join(first: Span, last: Span) -> Span:
-    """The place from the start of one span to the end of another."""
+    """Return the place from the start of one span to the end of another."""
     return Span(first.start, last.end, first.line, first.column)
 
 

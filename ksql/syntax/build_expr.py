@@ -72,7 +72,7 @@ def like(span: Span, operand: Expr, negated: str | None, pattern: Expr, escape: 
 
 @rule("escape")
 def escape(span: Span, token: Token) -> str:
-    """The one character that takes a wildcard's meaning away."""
+    """Return the one character that takes a wildcard's meaning away."""
     character = string_value(token)
     if len(character) != 1:
         raise ParseError(f"Expected single character escape but got: {character}", span=token.span)
@@ -120,7 +120,7 @@ def at_time_zone(span: Span, operand: Expr, zone: Token) -> Expr:
 
 @rule("column")
 def column(span: Span, token: Token) -> Expr:
-    """A column by its name alone."""
+    """Return a column by its name alone."""
     name = unquote(token.text) if token.type == "QUOTED" else token.text.upper()
     return expr.Ref(name, span=span)
 
@@ -172,7 +172,7 @@ def function_call(span: Span, name: str, arguments: tuple[Expr, ...] | None) -> 
 
 @rule("unit_argument")
 def unit_argument(span: Span, word: str) -> Expr:
-    """A unit of time given to a function; singular is the same as plural."""
+    """Return a unit of time given to a function; singular is the same as plural."""
     return expr.UnitLit(PLURAL[word], span=span)
 
 

@@ -39,7 +39,10 @@ class LiteralError(ParseError):
     """A literal that reads well but has no value, such as a number that is too large."""
 
     def text(self) -> str:
-        """The whole error; the column is counted as ksqlDB does for literals, one further on."""
+        """Return the whole error.
+
+        The column is counted as ksqlDB does for literals, one further on.
+        """
         if self.span is None:
             return self.message
         place = f"line {self.span.line}:{self.span.column + 1}"
@@ -65,26 +68,26 @@ class BadType(ParseError):
 
 
 def unquote(text: str) -> str:
-    """The text within quotes, whose doubled quotes stand for one."""
+    """Return the text within quotes, whose doubled quotes stand for one."""
     quote = text[0]
     return text[1:-1].replace(quote + quote, quote)
 
 
 @rule("plain_name")
 def plain_name(span: Span, token: Token) -> str:
-    """An unquoted name, in upper case."""
+    """Return an unquoted name, in upper case."""
     return token.text.upper()
 
 
 @rule("quoted_name")
 def quoted_name(span: Span, token: Token) -> str:
-    """A quoted name, as written."""
+    """Return a quoted name, as written."""
     return unquote(token.text)
 
 
 @rule("variable_name")
 def variable_name(span: Span, token: Token) -> str:
-    """A name that a variable stands for; its text must itself be a name."""
+    """Return a name that a variable stands for; its text must itself be a name."""
     value = _variable(token)
     name = _as_name(value)
     if name is None:
@@ -100,7 +103,7 @@ def _as_name(text: str) -> str | None:
 
 @rule("source_name")
 def source_name(span: Span, name: str) -> str:
-    """The name of a stream or table, which has fewer characters to choose from."""
+    """Return the name of a stream or table, which has fewer characters to choose from."""
     if not _SOURCE_NAME.match(name):
         raise ParseError(
             f"Illegal argument at Line: {span.line}, Col: {span.column}. Source names may only "
@@ -127,7 +130,7 @@ def resource(span: Span, token: Token) -> str:
 
 @rule("variable")
 def variable(span: Span, token: Token) -> str:
-    """The name of a variable; its case counts."""
+    """Return the name of a variable; its case counts."""
     if token.text[0].isdigit():
         raise ParseError(
             f"Got: '{token.text}'. The name of a variable begins with a letter or _",
@@ -140,7 +143,7 @@ def variable(span: Span, token: Token) -> str:
 
 
 def string_value(token: Token) -> str:
-    """The value of a text in single quotes, with its variables replaced."""
+    """Return the value of a text in single quotes, with its variables replaced."""
     text = token.text[1:-1].replace("''", "'")
     variables = token.context.variables
     if not variables or "${" not in text:
@@ -149,7 +152,7 @@ def string_value(token: Token) -> str:
 
 
 def with_variables(word: Word, variables: Mapping[str, str]) -> str:
-    """The word as it would be written without its variables."""
+    """Return the word as it would be written without its variables."""
     match word.kind:
         case "VARIABLE":
             return variables.get(word.text[2:-1], word.text)
@@ -180,31 +183,31 @@ def _variable(token: Token) -> str:
 
 @rule("text")
 def text(span: Span, token: Token) -> str:
-    """A text in single quotes."""
+    """Return a text in single quotes."""
     return string_value(token)
 
 
 @rule("string_literal")
 def string_literal(span: Span, token: Token) -> expr.StringLit:
-    """A text in single quotes."""
+    """Return a text in single quotes."""
     return expr.StringLit(string_value(token), span=span)
 
 
 @rule("integer_literal")
 def integer_literal(span: Span, token: Token) -> expr.IntLit:
-    """A whole number of at most 64 bits."""
+    """Return a whole number of at most 64 bits."""
     return _integer(token.text, span)
 
 
 @rule("decimal_literal")
 def decimal_literal(span: Span, token: Token) -> expr.DecimalLit:
-    """A number with a point."""
+    """Return a number with a point."""
     return expr.DecimalLit(decimal.Decimal(token.text), span=span)
 
 
 @rule("double_literal")
 def double_literal(span: Span, token: Token) -> expr.DoubleLit:
-    """A number with an exponent."""
+    """Return a number with an exponent."""
     return _double(token.text, span)
 
 
@@ -227,7 +230,7 @@ def _double(digits: str, span: Span) -> expr.DoubleLit:
 
 @rule("variable_literal")
 def variable_literal(span: Span, token: Token) -> expr.Literal | expr.Ref | expr.Variable:
-    """A variable in an expression: a literal or a column, by what its text is."""
+    """Return a variable in an expression: a literal or a column, by what its text is."""
     if token.context.variables is None:
         return expr.Variable(token.text[2:-1], span=span)
     value = _variable(token)
@@ -277,7 +280,7 @@ def typed_literal(span: Span, type_name: str, token: Token) -> expr.DecimalLit:
 
 @rule("type_name")
 def type_name(span: Span, token: Token) -> SqlType:
-    """A primitive or a registered type; quotes do not make their case count."""
+    """Return a primitive or a registered type; quotes do not make their case count."""
     match token.type:
         case "QUOTED":
             name = unquote(token.text)

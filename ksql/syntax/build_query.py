@@ -43,7 +43,7 @@ class BadCount(ParseError):
 
 
 def whole_number(token: Token) -> int:
-    """The value of digits that stand for a count: 64 bits and not negative.
+    """Return the value of digits that stand for a count: 64 bits and not negative.
 
     Raises: ParseError for anything else.
     """
@@ -58,7 +58,7 @@ def whole_number(token: Token) -> int:
 
 @rule("source", "aliased_source")
 def source(span: Span, name: str, alias: str | None = None) -> ast.SourceRef:
-    """A source in FROM or JOIN."""
+    """Return a source in FROM or JOIN."""
     return ast.SourceRef(name, alias or name, span=span)
 
 

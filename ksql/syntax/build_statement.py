@@ -62,7 +62,7 @@ def property_(
 
 @rule("with_clause")
 def with_clause(span: Span, *properties: ast.Property) -> tuple[ast.Property, ...]:
-    """The properties of a source or a query, whose names have no case."""
+    """Return the properties of a source or a query, whose names have no case."""
     return tuple(replace(entry, name=entry.name.upper()) for entry in properties)
 
 
@@ -126,7 +126,10 @@ class WrongKeyMark(ParseError):
         )
 
     def text(self) -> str:
-        """The whole error; its place is written as ksqlDB does once a statement has been read."""
+        """Return the whole error.
+
+        Its place is written as ksqlDB does once a statement has been read.
+        """
         place = f"Line: {self.span.line}, Col: {self.span.column}: " if self.span else ""
         return f"{place}{self.message}\n{self.hint}"
 
@@ -198,7 +201,7 @@ class Target(NamedTuple):
 
 @rule("target")
 def target(span: Span, name: str) -> Target:
-    """The name behind ``INSERT INTO``."""
+    """Return the name behind ``INSERT INTO``."""
     return Target(name, span)
 
 
@@ -229,7 +232,7 @@ def show(span: Span, shown: ast.Show) -> ast.Show:
 
 @rule("catalogue")
 def catalogue(span: Span, what: ast.Catalogue, extended: str | None = None) -> ast.Show:
-    """A catalogue without further words, or with EXTENDED."""
+    """Return a catalogue without further words, or with EXTENDED."""
     return ast.Show(what, extended is not None)
 
 
@@ -282,7 +285,7 @@ def print_topic(
 
 @rule("sample", "print_limit", "schema_id")
 def count(span: Span, number: Token) -> int:
-    """A word and a number."""
+    """Return a word and a number."""
     return whole_number(number)
 
 

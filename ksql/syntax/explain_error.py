@@ -36,7 +36,7 @@ _MANY = frozenset(("NAME", "QUOTED"))
 
 @cache
 def leading_words() -> frozenset[str]:
-    """The words that a statement may start with, those of test files alone left out."""
+    """Return the words that a statement may start with, those of test files alone left out."""
     start = Machine((), WordContext())
     accepted = start.accepted()
     words = (word for word, terminal in start.lexer.keywords.items() if terminal in accepted)
@@ -99,7 +99,7 @@ def _similar(machine: Machine, accepted: set[str], at: int) -> str:
 
 
 def _meant(machine: Machine, place: int, at: int) -> str:
-    """The most similar keyword which, in the place of a word, lets the parse come beyond ``at``."""
+    """Return the most similar keyword that, put there, lets the parse come beyond ``at``."""
     words = list(machine.words)
     word = words[place]
     if word.kind != "NAME":
@@ -146,7 +146,7 @@ def _closing(lexer: Lexer, accepted: set[str]) -> str:
 
 
 def _expectation(lexer: Lexer, accepted: set[str]) -> str:
-    """The list of what could follow, if it is short.
+    """Return the list of what could follow, if it is short.
 
     Inside brackets a long list is cut down to what separates and closes: that is what ends a part
     to which more could have been added.
@@ -162,7 +162,7 @@ def _expectation(lexer: Lexer, accepted: set[str]) -> str:
 
 
 def _shown(lexer: Lexer, terminals: set[str]) -> list[str]:
-    """The terminals as ksqlDB shows them: signs first, then keywords, then classes."""
+    """Return the terminals as ksqlDB shows them: signs first, then keywords, then classes."""
     signs = [f"'{text}'" for text, name in lexer.signs.items() if name in terminals]
     keywords = [f"'{text}'" for text, name in lexer.keywords.items() if name in terminals]
     named = set(lexer.signs.values()) | set(lexer.keywords.values())

@@ -22,7 +22,7 @@ NOWHERE = Span(0, 0, 1, 1)
 
 
 def place() -> Span:
-    """The field that holds a node's span."""
+    """Return the field that holds a node's span."""
     return field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 

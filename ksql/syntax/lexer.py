@@ -71,7 +71,7 @@ class Lines:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def span(self, start: int, end: int) -> Span:
-        """The place from offset ``start`` to before ``end``."""
+        """Return the place from offset ``start`` to before ``end``."""
         line = bisect_right(self._starts, start)
         return Span(start, end, line, start - self._starts[line - 1] + 1)
 
@@ -93,7 +93,7 @@ class Lexer:
         self._scan = re.compile("|".join(parts)).match
 
     def words(self, text: str) -> list[Word]:
-        """All words of the text, without white space and comments.
+        """Return all words of the text, without white space and comments.
 
         Raises: ParseError for a character that starts no word, or too many open brackets.
         """
@@ -139,7 +139,7 @@ def _unreadable(text: str, span: Span) -> ParseError:
 
 
 def _is_sign_of_number(before: list[Word]) -> bool:
-    """Whether the words end with a minus that follows no operand."""
+    """Return whether the words end with a minus that follows no operand."""
     if not before or before[-1].kind != "-":
         return False
     if len(before) == 1:
@@ -160,7 +160,7 @@ SINGULAR_UNITS = frozenset(("DAY", "HOUR", "MINUTE", "SECOND"))
 
 
 def is_keyword(words: Sequence[Word], at: int) -> bool | None:
-    """Whether the word is a keyword and no name, where the grammar alone cannot decide."""
+    """Return whether the word is a keyword and no name, where the grammar alone cannot decide."""
     key = words[at].key
     if key == "COLUMN":  # ADD COLUMN c INT, but ADD column INT
         return at + 2 < len(words) and words[at + 2].key not in {",", ";", "(", "<"}
@@ -171,7 +171,7 @@ def is_keyword(words: Sequence[Word], at: int) -> bool | None:
 
 
 def opens_lambda(words: Sequence[Word], at: int) -> bool:
-    """Whether the bracket is that of ``(a, b) =>``."""
+    """Return whether the bracket is that of ``(a, b) =>``."""
     place = at + 1
     while place + 2 < len(words) and words[place].kind in {"NAME", "QUOTED", "VARIABLE"}:
         if words[place + 1].kind == ")":

@@ -115,7 +115,7 @@ def grammar() -> Grammar:
 
 
 def _callbacks(conf: ParseConf[int]) -> Iterable[tuple[Rule, Callback]]:
-    """The builders by rule; Lark's annotation says that the keys are texts."""
+    """Return the builders by rule; Lark's annotation says that the keys are texts."""
     return cast("Iterable[tuple[Rule, Callback]]", conf.callbacks.items())
 
 
@@ -143,7 +143,7 @@ class Machine:
         self._values: list[Any] = []
 
     def reach(self, words: Sequence[Word]) -> int:
-        """The place at which a parse of other words from the same start stops.
+        """Return the place at which a parse of other words from the same start stops.
 
         Raises: ParseError from the builders.
         """
@@ -166,20 +166,20 @@ class Machine:
         return value.value if value.__class__ is Part else value
 
     def states(self, count: int) -> tuple[int, ...]:
-        """The innermost states that the parse is in, the current one last."""
+        """Return the innermost states that the parse is in, the current one last."""
         return tuple(self._states[-count:])
 
     def accepted(self) -> set[str]:
-        """The terminals that fit here."""
+        """Return the terminals that fit here."""
         return {name for name in self._actions[self._states[-1]] if self.can_take(name)}
 
     def can_take(self, *terminals: str) -> bool:
-        """Whether the terminals fit here one after another."""
+        """Return whether the terminals fit here one after another."""
         states = list(self._states)
         return all(self._shift(states, terminal) for terminal in terminals)
 
     def readings(self, at: int) -> tuple[str, ...]:
-        """The terminals that the word at ``at`` may be, wherever it stands."""
+        """Return the terminals that the word at ``at`` may be, wherever it stands."""
         if at >= len(self.words):
             return ("$END",)
         word = self.words[at]
@@ -230,7 +230,7 @@ class Machine:
                 return True
 
     def _terminal(self, at: int) -> str:
-        """The terminal that the word is at this place."""
+        """Return the terminal that the word is at this place."""
         readings = self.readings(at)
         choices = self._actions[self._states[-1]]
         if self.words[at].kind == "(" and "LAMBDA_OPEN" in choices:

@@ -66,7 +66,7 @@ def mistakes() -> Mistakes:
 
 
 def place(example: str, context: int) -> Place:
-    """Where reading the broken text stops.
+    """Return where reading the broken text stops.
 
     Raises: ValueError if the text is not broken.
     """
@@ -85,12 +85,12 @@ def _key(words: Sequence[Word], at: int) -> str:
 
 
 def _is_free(words: Sequence[Word], at: int) -> bool:
-    """Whether the word is a name that means nothing to the grammar."""
+    """Return whether the word is a name that means nothing to the grammar."""
     return at < len(words) and words[at].kind == "NAME" and words[at].key not in RESERVED
 
 
 def _spells(words: Sequence[Word], at: int, phrase: list[str]) -> bool:
-    """Whether the word belongs to the phrase."""
+    """Return whether the word belongs to the phrase."""
     for start in range(at - len(phrase) + 1, at + 1):
         if start >= 0 and [word.key for word in words[start : start + len(phrase)]] == phrase:
             return True

@@ -59,7 +59,7 @@ def check_nesting(tree: object, span: Span) -> None:
 
 
 def _parts(node: object) -> list[object]:
-    """The nodes directly below; tuples are no level of their own."""
+    """Return the nodes directly below; tuples are no level of their own."""
     found: list[object] = []
     waiting = [getattr(node, name) for name in _names(type(node))]
     while waiting:
@@ -75,7 +75,7 @@ _FIELDS: dict[object, tuple[str, ...]] = {Span: ()}
 
 
 def _names(kind: type) -> tuple[str, ...]:
-    """The fields of a node's class that may hold nodes; none for anything else."""
+    """Return the fields of a node's class that may hold nodes; none for anything else."""
     if kind not in _FIELDS:
         known = fields(kind) if is_dataclass(kind) else ()
         _FIELDS[kind] = tuple(field.name for field in known if field.name != "span")

@@ -24,7 +24,7 @@ class Writer:
     """Writes expressions, with brackets around every operator; a subclass changes the parts."""
 
     def write(self, expr: Expr) -> str:  # noqa: C901  one arm for each node
-        """The expression in SQL."""
+        """Return the expression in SQL."""
         write = self.write
         match expr:
             case ex.Ref():
@@ -78,7 +78,7 @@ class Writer:
                 return f"STRUCT({', '.join(fields)})"
 
     def comma(self, exprs: Iterable[Expr]) -> str:
-        """The expressions with commas between them."""
+        """Return the expressions with commas between them."""
         return ", ".join(map(self.write, exprs))
 
     def _case(self, expr: ex.Case) -> str:
@@ -91,25 +91,25 @@ class Writer:
         return f"({' '.join(parts)} END)"
 
     def column(self, ref: ex.Ref) -> str:
-        """The name of a column."""
+        """Return the name of a column."""
         return quote(ref.name) if ref.source is None else qualified(ref.source, ref.name)
 
     def literal(self, value: ex.Literal | ex.Variable) -> str:
-        """A literal as it is written."""
+        """Return a literal as it is written."""
         return literal(value)
 
     def operand(self, text: str) -> str:
-        """The operand of a sign: two minuses open a comment, and `-5` is a literal."""
+        """Return the operand of a sign: two minuses open a comment, and `-5` is a literal."""
         if text[0].isdigit():
             return f"({text})"
         return " " + text if text[0] == "-" else text
 
     def type(self, type_: SqlType) -> str:
-        """The type of a CAST."""
+        """Return the type of a CAST."""
         return type_text(type_)
 
     def call(self, expr: ex.Call, args: str) -> str:
-        """The call of a function."""
+        """Return the call of a function."""
         name = f"`{expr.name}`" if expr.name in _CONSTRUCTORS else quote(expr.name)
         first = expr.args[0] if expr.args else None
         if (
@@ -121,11 +121,11 @@ class Writer:
         return f"{name}({args})"
 
     def parameters(self, names: tuple[str, ...]) -> str:
-        """The parameters of a lambda."""
+        """Return the parameters of a lambda."""
         return f"({', '.join(map(quote, names))})"
 
     def base(self, expr: Expr) -> str:
-        """An expression where it is indexed or dereferenced."""
+        """Return an expression where it is indexed or dereferenced."""
         if isinstance(expr, _LOOSE):
             return f"({self.write(expr)})"
         if isinstance(expr, ex.Ref) and expr.source is None and expr.name in _CONSTRUCTORS:
@@ -134,7 +134,7 @@ class Writer:
 
 
 def literal(value: ex.Literal | ex.Variable) -> str:
-    """A literal as it is written."""
+    """Return a literal as it is written."""
     match value:
         case ex.NullLit():
             return "null"

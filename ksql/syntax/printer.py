@@ -26,12 +26,12 @@ _JOINS = {
 
 
 def statement(stmt: ast.Statement) -> str:
-    """The statement in SQL, with its semicolon."""
+    """Return the statement in SQL, with its semicolon."""
     return _body(stmt) + ";"
 
 
 def query(select: ast.Query) -> str:
-    """A query in SQL, one clause on each line."""
+    """Return a query in SQL, one clause on each line."""
     lines = [_select(select.select), *_from(select.source)]
     if select.window is not None:
         lines.append(f"WINDOW {_window(select.window)}")

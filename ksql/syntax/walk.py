@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:  # noqa: C901  one arm for each shape of node
-    """The expressions directly below, in the order of the text."""
+    """Return the expressions directly below, in the order of the text."""
     match expr:
         case ex.Unary() | ex.Not() | ex.IsNull() | ex.Cast():
             return (expr.operand,)
@@ -60,7 +60,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:  # noqa: C901  one arm for each sh
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The expression and everything below it, top down, in the order of the text."""
+    """Return the expression and everything below it, top down, in the order of the text."""
     waiting = [expr]
     while waiting:
         node = waiting.pop()
@@ -69,7 +69,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def collect(expr: Expr, kind: type[Node]) -> list[Node]:
-    """All nodes of a class, in the order of the text.
+    """Return all nodes of a class, in the order of the text.
 
     Example: of ``COUNT(a) + b``, the nodes of class Ref are ``a`` and ``b``.
     """
@@ -77,7 +77,7 @@ def collect(expr: Expr, kind: type[Node]) -> list[Node]:
 
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The expression with every node changed, from the bottom up.
+    """Return the expression with every node changed, from the bottom up.
 
     ``change`` is called once for each node, after the nodes below it have been changed; it returns
     the node itself to leave it. Parts without a change are shared with the original.
@@ -92,7 +92,7 @@ def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:  # noqa: C901  as above
-    """The node with other expressions below it, given in the order of `children`."""
+    """Return the node with other expressions below it, given in the order of `children`."""
     match expr:
         case ex.Unary() | ex.Not() | ex.IsNull() | ex.Cast():
             return replace(expr, operand=new[0])

@@ -42,7 +42,7 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_boolean_word(text: str) -> bool:
-    """A beginning of ``true``, ``yes``, ``false`` or ``no``.
+    """Return a beginning of ``true``, ``yes``, ``false`` or ``no``.
 
     Raises: ValueError.
     """
@@ -69,7 +69,7 @@ parse_bigint = _integer(ints.LONG_MIN, ints.LONG_MAX)
 
 
 def parse_double(text: str) -> float:
-    """A finite double.
+    """Return a finite double.
 
     Raises: ValueError.
     """
@@ -84,7 +84,7 @@ def parse_double(text: str) -> float:
 
 
 def parse_number(text: str) -> decimal.Decimal:
-    """A decimal of any size.
+    """Return a decimal of any size.
 
     Raises: ValueError.
     """
@@ -95,7 +95,7 @@ def parse_number(text: str) -> decimal.Decimal:
 
 
 def parse_base64(text: str) -> bytes:
-    """The bytes that Base64 text stands for; the padding may be missing.
+    """Return the bytes that Base64 text stands for; the padding may be missing.
 
     Raises: ValueError.
     """
@@ -155,7 +155,7 @@ WIDER: dict[SqlType, tuple[SqlType, ...]] = {
 
 
 def can_coerce(source: SqlType, target: SqlType) -> bool:
-    """Whether a value of the one type becomes the other by itself, without loss."""
+    """Return whether a value of the one type becomes the other by itself, without loss."""
     if source in (target, model.NULL):
         return True
     match source, target:
@@ -178,7 +178,7 @@ def can_coerce(source: SqlType, target: SqlType) -> bool:
 
 
 def caster(source: SqlType, target: SqlType) -> Caster:
-    """The function that CASTs values that are not NULL.
+    """Return the function that CASTs values that are not NULL.
 
     Raises: CastNotSupported.
     """

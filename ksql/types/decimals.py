@@ -48,12 +48,12 @@ HALF_UP = _context(10_000, decimal.ROUND_HALF_UP, exact=False)
 
 
 def unit(scale: int) -> decimal.Decimal:
-    """The smallest step of that scale: what ``quantize`` takes."""
+    """Return the smallest step of that scale: what ``quantize`` takes."""
     return decimal.Decimal((0, (1,), -scale))
 
 
 def result_type(op: Operator, a: model.Decimal, b: model.Decimal) -> model.Decimal:
-    """The type of an arithmetic operation on two decimals."""
+    """Return the type of an arithmetic operation on two decimals."""
     p1, s1, p2, s2 = a.precision, a.scale, b.precision, b.scale
     match op:
         case "+" | "-":
@@ -70,14 +70,14 @@ def result_type(op: Operator, a: model.Decimal, b: model.Decimal) -> model.Decim
 
 
 def widen(a: model.Decimal, b: model.Decimal) -> model.Decimal:
-    """The smallest type that holds the values of both."""
+    """Return the smallest type that holds the values of both."""
     scale = max(a.scale, b.scale)
     whole = max(a.precision - a.scale, b.precision - b.scale)
     return model.Decimal(whole + scale, scale)
 
 
 def as_decimal(type_: SqlType) -> model.Decimal | None:
-    """The decimal type that holds every value of the type; None if there is none."""
+    """Return the decimal type that holds every value of the type; None if there is none."""
     match type_:
         case model.Decimal():
             return type_
@@ -90,7 +90,7 @@ def as_decimal(type_: SqlType) -> model.Decimal | None:
 
 
 def holds(wide: model.Decimal, narrow: model.Decimal) -> bool:
-    """Whether each value of ``narrow`` is one of ``wide``."""
+    """Return whether each value of ``narrow`` is one of ``wide``."""
     return (
         narrow.scale <= wide.scale
         and narrow.precision - narrow.scale <= wide.precision - wide.scale
@@ -98,7 +98,10 @@ def holds(wide: model.Decimal, narrow: model.Decimal) -> bool:
 
 
 def of_literal(value: decimal.Decimal) -> model.Decimal:
-    """The type of a literal: its digits and scale; a value below one counts its leading zero."""
+    """Return the type of a literal.
+
+    Its digits and scale; a value below one counts its leading zero.
+    """
     _, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
     whole = max(len(digits) + int(exponent), 0)
@@ -114,17 +117,17 @@ def _overflow(value: decimal.Decimal, type_: model.Decimal) -> ArithmeticError:
 
 
 def _shown(value: decimal.Decimal) -> str:
-    """All digits, unless an exponent would make them a page."""
+    """Return all digits, unless an exponent would make them a page."""
     return f"{value:f}" if abs(value.adjusted()) < EXCERPT else excerpt(str(value))
 
 
 def _settled(value: decimal.Decimal) -> decimal.Decimal:
-    """The value without a minus before zero: there is none in SQL."""
+    """Return the value without a minus before zero: there is none in SQL."""
     return value if value else value.copy_abs()
 
 
 def fitter(type_: model.Decimal, *, exact: bool) -> Callable[[decimal.Decimal], decimal.Decimal]:
-    """A function that brings a value to the type's scale.
+    """Return a function that brings a value to the type's scale.
 
     It checks the size first, then rounds half up; if ``exact`` it raises instead of rounding.
 
@@ -156,7 +159,7 @@ def from_double(type_: model.Decimal) -> Callable[[float], decimal.Decimal]:
 
 
 def exact_double(value: float) -> decimal.Decimal:
-    """The decimal that a double prints as: what it is compared with decimals by.
+    """Return the decimal that a double prints as: what it is compared with decimals by.
 
     Raises: ArithmeticError for infinities and NaN.
     """
@@ -169,7 +172,7 @@ def exact_double(value: float) -> decimal.Decimal:
 def operation(
     op: Operator, type_: model.Decimal
 ) -> Callable[[decimal.Decimal, decimal.Decimal], decimal.Decimal]:
-    """The operation with that result type; it raises where the exact result does not fit.
+    """Return the operation with that result type; it raises where the exact result does not fit.
 
     Raises: ArithmeticError.
     """

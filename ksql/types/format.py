@@ -125,7 +125,7 @@ def capabilities(name: str) -> Capabilities:
 
 
 def as_written(format_: Format) -> Format:
-    """The format without a ``wrap`` that says what holds anyway.
+    """Return the format without a ``wrap`` that says what holds anyway.
 
     Example:
         JSON with WRAP_SINGLE_VALUE=true writes the same bytes as JSON.

@@ -12,12 +12,12 @@ WRAP64 = "(({} + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000)"
 
 
 def wrap32(value: int) -> int:
-    """The value as 32 bits hold it: INTEGER overflow is silent."""
+    """Return the value as 32 bits hold it: INTEGER overflow is silent."""
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
 def wrap64(value: int) -> int:
-    """The value as 64 bits hold it: BIGINT overflow is silent."""
+    """Return the value as 64 bits hold it: BIGINT overflow is silent."""
     return ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
 
 
@@ -31,7 +31,7 @@ def divide(a: int, b: int) -> int:
 
 
 def remainder(a: int, b: int) -> int:
-    """The remainder with the sign of the dividend.
+    """Return the remainder with the sign of the dividend.
 
     Raises: ZeroDivisionError.
     """
@@ -40,7 +40,7 @@ def remainder(a: int, b: int) -> int:
 
 
 def saturate(value: float, low: int, high: int) -> int:
-    """A double as an integer: toward zero, the limits beyond them, NaN as zero."""
+    """Return a double as an integer: toward zero, the limits beyond them, NaN as zero."""
     if value != value:
         return 0
     if value <= low:

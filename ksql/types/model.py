@@ -94,7 +94,7 @@ class Struct:
         return f"STRUCT<{', '.join(map(str, self.fields))}>"
 
     def field(self, name: str) -> Field | None:
-        """The field of that exact name, or None."""
+        """Return the field of that exact name, or None."""
         return next((field for field in self.fields if field.name == name), None)
 
 
@@ -140,17 +140,20 @@ def duplicate_fields(fields: tuple[Field, ...]) -> str:
 
 
 def base_name(type_: SqlType) -> str:
-    """The type's name without its parameters: DECIMAL, ARRAY, MAP, STRUCT, BIGINT and so on."""
+    """Return the type's name without its parameters.
+
+    DECIMAL, ARRAY, MAP, STRUCT, BIGINT and so on.
+    """
     return type_.kind.value if isinstance(type_, Primitive) else type(type_).__name__.upper()
 
 
 def is_numeric(type_: SqlType) -> bool:
-    """Whether the type is INTEGER, BIGINT, DECIMAL or DOUBLE."""
+    """Return whether the type is INTEGER, BIGINT, DECIMAL or DOUBLE."""
     return isinstance(type_, Decimal) or type_ in (INTEGER, BIGINT, DOUBLE)
 
 
 def holds_null(type_: SqlType) -> bool:
-    """Whether a part of the type is not known: that of a NULL which nothing gives a type."""
+    """Return whether a part of the type is not known: that of a NULL which nothing gives a type."""
     match type_:
         case Array(item):
             return holds_null(item)

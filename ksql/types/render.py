@@ -20,7 +20,7 @@ _TOLD_BITS = 55
 
 
 def java_double(value: float) -> str:
-    """A double as ``Double.toString`` prints it: 1.0E10, 0.001, 1.0E-4."""
+    """Return a double as ``Double.toString`` prints it: 1.0E10, 0.001, 1.0E-4."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -42,7 +42,7 @@ def java_double(value: float) -> str:
 
 
 def _shortest(value: float) -> str:
-    """The shortest text that reads back, but of two digits at least.
+    """Return the shortest text that reads back, but of two digits at least.
 
     The nearest such (4.9E-324, not 5E-324). Of an integer that a double no longer tells apart from
     its neighbours Java drops only as many digits as the lost bits are worth.
@@ -105,7 +105,7 @@ def stringer(type_: SqlType) -> Callable[[Any], str]:
 
 
 def java_string(value: Any, type_: SqlType) -> str:
-    """The value as ``String.valueOf`` prints it."""
+    """Return the value as ``String.valueOf`` prints it."""
     return stringer(type_)(value)
 
 

@@ -69,7 +69,7 @@ class Schema:
         return tuple(c for c in self.columns if c.role is Role.HEADERS)
 
     def find(self, name: str) -> Column | None:
-        """The column of that exact name, or None."""
+        """Return the column of that exact name, or None."""
         return next((c for c in self.columns if c.name == name), None)
 
     def __str__(self) -> str:

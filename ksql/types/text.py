@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def type_text(type_: SqlType) -> str:
-    """The type in SQL, with field names quoted only where they must be.
+    """Return the type in SQL, with field names quoted only where they must be.
 
     The parser reads it back as the same type. (``str`` of a type is the form of messages and
     schemas, which quotes every field.)

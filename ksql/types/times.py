@@ -49,7 +49,7 @@ def _full_date(text: str) -> int:
 
 
 def _completed(text: str) -> str:
-    """The date with a missing month or day set to the first."""
+    """Return the date with a missing month or day set to the first."""
     missing = 3 - len(text.split("-"))
     if not text or missing < 0:
         raise ValueError(f"'{text}' is not a date of the form yyyy-MM-dd")
@@ -57,7 +57,7 @@ def _completed(text: str) -> str:
 
 
 def _zone_ms(zone: str, local_ms: int) -> int:
-    """How far the zone is ahead of UTC at that local time."""
+    """Return how far the zone is ahead of UTC at that local time."""
     if not zone.strip():
         return 0
     if found := _OFFSET.match(zone):
@@ -122,7 +122,7 @@ def format_date(days: int) -> str:
 
 
 def epoch_day(year: int, month: int, day: int) -> int:
-    """The epoch day of a date of any year, also before 1 and after 9999.
+    """Return the epoch day of a date of any year, also before 1 and after 9999.
 
     Raises: ValueError for a date that does not exist.
     """

@@ -23,12 +23,12 @@ _SPAN = struct.Struct(">qq")
 
 
 def window_key(key: bytes, start: int) -> bytes:
-    """The key of a time window."""
+    """Return the key of a time window."""
     return key + _TIME.pack(start)
 
 
 def session_key(key: bytes, start: int, end: int) -> bytes:
-    """The key of a session."""
+    """Return the key of a session."""
     return key + _SPAN.pack(end, start)
 
 
@@ -44,12 +44,12 @@ class WindowedKeys:
         return _SPAN.size if self.size_ms is None else _TIME.size
 
     def join(self, key: bytes, bounds: Bounds) -> bytes:
-        """The key of a window."""
+        """Return the key of a window."""
         start, end = bounds
         return session_key(key, start, end) if self.size_ms is None else window_key(key, start)
 
     def split(self, data: bytes) -> tuple[bytes, Bounds]:
-        """The key alone, and the bounds of its window; ``data`` has room for both."""
+        """Return the key alone, and the bounds of its window; ``data`` has room for both."""
         if self.size_ms is None:
             end, start = _SPAN.unpack_from(data, len(data) - _SPAN.size)
             return data[: -_SPAN.size], (start, end)
@@ -58,7 +58,10 @@ class WindowedKeys:
 
 
 def kept_by(data: bytes, *, session: bool) -> int:
-    """The time that decides how long a window is kept: its start, or the end of a session."""
+    """Return the time that decides how long a window is kept.
+
+    Its start, or the end of a session.
+    """
     suffix = _SPAN.size if session else _TIME.size
     found: int = _TIME.unpack_from(data, len(data) - suffix)[0]
     return found

@@ -69,7 +69,7 @@ def _slots(folds: tuple[Fold, ...], running: Aggregate) -> tuple[tuple[Fold, ...
 
 
 def _generations(running: Aggregate, next_slot: int, generation: int) -> tuple[int, ...]:
-    """Those of the running plan, and this attempt's for each slot that it adds."""
+    """Return those of the running plan, and this attempt's for each slot that it adds."""
     if next_slot == running.next_slot:
         return running.generations
     return (*generations(running), *(generation,) * (next_slot - running.next_slot))

@@ -90,7 +90,7 @@ def _marked(plan: Plan) -> Plan:
 
 
 def _passing(plan: QueryPlan) -> tuple[object, ...]:
-    """All that decides which rows of the result pass."""
+    """Return all that decides which rows of the result pass."""
     steps, core = passive(plan.sink.source)
     parts = [part for clause in ("WHERE", "HAVING") for part in conditions(steps, clause)]
     read = {column.name for part in parts for column in trees.columns(part)}

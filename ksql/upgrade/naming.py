@@ -148,7 +148,7 @@ class _Naming:
 
 
 def _in_order(columns: tuple[Column, ...], running: tuple[Column, ...]) -> tuple[Column, ...]:
-    """A source's columns with those first that the running plan knows, as its rows are stored.
+    """Return a source's columns, those that the running plan knows first: as rows are stored.
 
     The order among values (keys, headers) is that of the records: it stays, or all do.
 

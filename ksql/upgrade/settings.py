@@ -100,7 +100,7 @@ def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
 
 
 def _differing(a: dict[str, str], b: dict[str, str]) -> list[str]:
-    """The names whose values differ; one that is nowhere stated has its default."""
+    """Return the names whose values differ; one that is nowhere stated has its default."""
     names = dict.fromkeys((*a, *b))
     for each in (a, b):
         for name in names:
@@ -109,7 +109,7 @@ def _differing(a: dict[str, str], b: dict[str, str]) -> list[str]:
 
 
 def _told(plan: QueryPlan) -> dict[str, str]:
-    """The plan's settings by name; the buckets are compared as a field."""
+    """Return the plan's settings by name; the buckets are compared as a field."""
     caching = "0 (every change is emitted)" if plan.every_change else "caching"
     return {**dict(plan.settings), CACHE: caching}
 

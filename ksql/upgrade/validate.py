@@ -175,7 +175,7 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Difference]:
 
 
 def _compare_filters(old: list[Passive], new: list[Passive]) -> Iterator[tuple[str, str]]:
-    """The clauses whose conditions differ, and how."""
+    """Return the clauses whose conditions differ, and how."""
     for clause in ("WHERE", "HAVING"):
         before, after = (conditions(steps, clause) for steps in (old, new))
         if not same_conditions(before, after):
@@ -213,7 +213,7 @@ _Stretch = tuple[list[Passive], Plan]
 
 
 def _compare_keys(old: _Stretch, new: _Stretch) -> Iterator[Difference]:
-    """The order in which the same expressions make the result's key."""
+    """Return the order in which the same expressions make the result's key."""
     for (name, before), (_, after) in zip(_key(*old), _key(*new), strict=False):
         if before != after:  # their number is the sink's business
             became = _became(show(before), show(after))
@@ -221,7 +221,7 @@ def _compare_keys(old: _Stretch, new: _Stretch) -> Iterator[Difference]:
 
 
 def _key(steps: list[Passive], core: Plan) -> list[tuple[str, Bound]]:
-    """The columns of the result's key, over what the step below makes them of."""
+    """Return the columns of the result's key, over what the step below makes them of."""
     keyed = next((step.key for step in steps if isinstance(step, Select)), ())
     made = core.group if isinstance(core, Aggregate) else ()
     made = core.keys if isinstance(core, Rekey) else made
@@ -302,7 +302,7 @@ def _appended(
 
 
 def _starts_empty(old: Plan, new: Plan) -> bool:
-    """Whether the new plan has an aggregate that the old one does not have."""
+    """Return whether the new plan has an aggregate that the old one does not have."""
     pairs = zip(_aggregates(old), _aggregates(new), strict=False)
     return any(_added(before, after) for before, after in pairs)
 
@@ -312,7 +312,7 @@ def _aggregates(plan: Plan) -> list[Aggregate]:
 
 
 def _added(old: Aggregate, aligned: Aggregate) -> dict[str, Fold]:
-    """The aggregates whose state starts empty, by the names of their columns."""
+    """Return the aggregates whose state starts empty, by the names of their columns."""
     running = {fold.slot for fold in old.folds}
     return {fold.name: fold for fold in aligned.folds if fold.slot not in running}
 

@@ -111,7 +111,7 @@ class Access:
         )
 
     def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> KsqlError | None:
-        """Why a request with these headers is not answered; None if it is."""
+        """Return why a request with these headers is not answered; None if it is."""
         found: dict[bytes, list[str]] = {}
         for name, value in headers:
             if (lowered := name.lower()) in _LOOKED_AT:
@@ -181,7 +181,7 @@ class Guard:
         return BodyTooLong(limit) if told.isdigit() and int(told) > limit else None
 
     def _bounded(self, receive: Receive) -> Receive:
-        """The same, for a body that did not say how long it would be."""
+        """Return the same, for a body that did not say how long it would be."""
         limit = self._access.max_body_bytes
         seen = 0
 
@@ -214,7 +214,7 @@ async def _tell(refused: KsqlError, send: Send, of: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens at that name or address."""
+    """Return whether only this machine can reach what listens at that name or address."""
     name = host.strip("[]").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True

@@ -92,7 +92,7 @@ class Ordinary(asyncio.Protocol):
             self.flow.pause_reading()
 
     def _is_free(self) -> bool:
-        """Whether the last request has been read and answered."""
+        """Return whether the last request has been read and answered."""
         return not self._missing and (self._exchange is None or self._exchange.complete)
 
     def connection_lost(self, exc: Exception | None) -> None:

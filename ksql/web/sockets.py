@@ -10,7 +10,9 @@ _BACKLOG: Final = 2048
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens already; port 0 lets the system choose, no host means every address.
+    """Return a socket that listens already.
+
+    Port 0 lets the system choose, no host means every address.
 
     Raises: OSError.
     """
@@ -24,6 +26,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url(host: str, port: int, scheme: str = "http") -> str:
-    """How a client on this machine reaches a socket that listens at that host and port."""
+    """Return how a client on this machine reaches a socket that listens at that host and port."""
     name = "localhost" if host in _EVERYWHERE else host
     return f"{scheme}://[{name}]:{port}" if ":" in name else f"{scheme}://{name}:{port}"

@@ -35,7 +35,7 @@ _LINGER_BYTES: Final = 1 << 24
 def scope_of(
     headers: Iterable[tuple[bytes, bytes]], transport: asyncio.Transport
 ) -> dict[str, Any]:
-    """A request's head for the application; the authority becomes the header ``host``."""
+    """Return a request's head for the application; the authority becomes the header ``host``."""
     pseudo = {name: value for name, value in headers if name.startswith(b":")}
     plain = [(name, value) for name, value in headers if not name.startswith(b":")]
     authority = pseudo.get(b":authority")

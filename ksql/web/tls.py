@@ -85,7 +85,7 @@ class BadTrustStore(StartError):
 
 
 def server_context(configuration: Mapping[str, str]) -> ssl.SSLContext:
-    """The server's side of TLS, with HTTP/2 and HTTP/1.1 to choose from.
+    """Return the server's side of TLS, with HTTP/2 and HTTP/1.1 to choose from.
 
     Clients' certificates are asked for as ``ssl.client.authentication`` says.
     Raises: NoCertificate, NoPemStore, BadKeyStore, NoTrustStore, BadTrustStore.
@@ -126,7 +126,7 @@ def _ask_clients(context: ssl.SSLContext, configuration: Mapping[str, str]) -> N
 
 
 def client_context(configuration: Mapping[str, str]) -> ssl.SSLContext:
-    """The side of a server that asks other servers: it trusts whom its trust store names.
+    """Return the side of a server that asks other servers: it trusts whom its trust store names.
 
     Without one it trusts what the system does; its own certificate says who it is.
     Raises: NoPemStore, BadKeyStore, BadTrustStore.

@@ -244,7 +244,7 @@ def _lines(response: httpx.Response) -> Iterator[list[Event]]:
 
 
 def _events(response: httpx.Response) -> Iterator[list[Event]]:
-    """The elements of a JSON array, each as soon as its last byte is here."""
+    """Return the elements of a JSON array, each as soon as its last byte is here."""
     decode = codecs.getincrementaldecoder("utf-8")().decode
     pending = ""
     for chunk in response.iter_bytes():
@@ -304,7 +304,7 @@ def parse_schema(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _top_level(text: str) -> Iterator[str]:
-    """The parts between those commas that stand in no brackets and no quotes."""
+    """Return the parts between those commas that stand in no brackets and no quotes."""
     depth = start = 0
     quoted = False
     for place, letter in enumerate(text):

@@ -65,7 +65,7 @@ class SqlCompleter(Completer):
         yield from _matching(word, candidates(place, self.names))
 
     def _of_commands(self, typed: str, word: str) -> Iterator[Completion]:
-        """The rest of a command, or what it may be given."""
+        """Return the rest of a command, or what it may be given."""
         plain = typed.lower()
         for name, usage in self._commands.items():
             if name.startswith(plain):

@@ -73,7 +73,7 @@ def _start(place: Place, _names: Names) -> Iterable[Candidate] | None:
 
 
 def _column_of(place: Place, names: Names) -> Iterable[Candidate] | None:
-    """The columns of the source before a point; a path into a struct is not followed."""
+    """Return the columns of the source before a point; a path into a struct is not followed."""
     if place.last == "->":
         return ()
     if place.last != ".":
@@ -97,7 +97,7 @@ def _may_be_bare(topic: str) -> bool:
 
 
 def _thing(place: Place, names: Names) -> Iterable[Candidate] | None:
-    """The name of what a statement is about."""
+    """Return the name of what a statement is about."""
     match tuple(token for token in place.before if token not in ("IF", "EXISTS")):
         case ("TERMINATE" | "PAUSE" | "RESUME",):
             return (*_named(names.queries, "query"), *_words(("ALL",)))
@@ -123,7 +123,7 @@ def _thing(place: Place, names: Names) -> Iterable[Candidate] | None:
 
 
 def _fixed(place: Place, _names: Names) -> Iterable[Candidate] | None:
-    """The words that a table has for the last words; a verb counts at the start only."""
+    """Return the words that a table has for the last words; a verb counts at the start only."""
     for count in (3, 2, 1):
         before = place.before[-count:]
         known = NEXT.get(" ".join(before))
@@ -182,13 +182,13 @@ def _in_angles(place: Place) -> bool:
 
 
 def _after_a_field(place: Place) -> bool:
-    """Whether the last token is the name of a column or field, so that its type follows."""
+    """Return whether the last token is the name of a column or field, so that its type follows."""
     is_first = place.before[-2:-1] in (("(",), (",",)) or place.before[-3:-1] == ("STRUCT", "<")
     return is_first and place.after_a_name
 
 
 def _target_column(place: Place, names: Names) -> Iterable[Candidate] | None:
-    """A column between the brackets of INSERT INTO s (..)."""
+    """Return a column between the brackets of INSERT INTO s (..)."""
     match place.inside():
         case ("INSERT", "INTO", target):
             return _columns(source for source in names.sources if source.name == target)
@@ -197,7 +197,10 @@ def _target_column(place: Place, names: Names) -> Iterable[Candidate] | None:
 
 
 def _operand(place: Place, names: Names) -> Iterable[Candidate] | None:
-    """The start of an expression: columns of the sources that are read, functions, a few words."""
+    """Return the start of an expression.
+
+    Columns of the sources that are read, functions, a few words.
+    """
     if place.last not in _OPERAND_FOLLOWS or not {*place.before} & {"SELECT", "VALUES"}:
         return None
     if place.last == "*" and place.before[-2] in _BEFORE_A_STAR:
@@ -209,7 +212,7 @@ def _operand(place: Place, names: Names) -> Iterable[Candidate] | None:
 
 
 def _after_operand(place: Place, _names: Names) -> Iterable[Candidate] | None:
-    """The clauses that may still come, then the words that continue an expression."""
+    """Return the clauses that may still come, then the words that continue an expression."""
     clauses = [word for word in place.before if word in CLAUSES or word == "SELECT"]
     if not clauses:
         return None
@@ -253,6 +256,6 @@ def _sources(sources: Iterable[Source]) -> tuple[Candidate, ...]:
 
 
 def _columns(sources: Iterable[Source]) -> tuple[Candidate, ...]:
-    """The columns of sources; one that several have is offered once."""
+    """Return the columns of sources; one that several have is offered once."""
     found = {name: type_ for source in sources for name, type_ in source.columns}
     return tuple(Candidate(name, type_) for name, type_ in found.items())

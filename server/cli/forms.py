@@ -111,7 +111,7 @@ def _field(value: object) -> str:
 
 
 def _json(value: object) -> str:
-    """The value as JSON, each number with the digits that came in."""
+    """Return the value as JSON, each number with the digits that came in."""
     match value:
         case Number():
             return value
@@ -175,7 +175,7 @@ class TableRows:
         return lines
 
     def _with_header(self, table: Rows, row: list[str]) -> list[str]:
-        """The lines of a row, below another header if the last one has left the screen."""
+        """Return the lines of a row, below another header if the last one has left the screen."""
         height = self._screen.height
         self._since_header += len(row)
         if height is None or not self._look.grows:

@@ -47,7 +47,7 @@ class Grid:
         return table
 
     def _blocks(self) -> Iterator[Table | Text]:
-        """Each row as lines of name and value."""
+        """Return each row as lines of name and value."""
         for row in self._rows:
             yield pairs(list(zip(self._headers, row, strict=True)))
             yield Text()

@@ -66,7 +66,7 @@ def _may_be_set(item: JsonObject) -> bool:
 
 
 def _setting(item: JsonObject) -> str:
-    """The name of a property, without the prefix that SET does not need."""
+    """Return the name of a property, without the prefix that SET does not need."""
     return str(item["name"]).removeprefix("ksql.streams.")
 
 

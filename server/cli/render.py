@@ -155,7 +155,7 @@ def _queries(entity: JsonObject) -> RenderableType:
 
 
 def _replicas(item: JsonObject) -> str:
-    """One number if all partitions have as many replicas, else one each."""
+    """Return one number if all partitions have as many replicas, else one each."""
     found = sorted(set(item["replicaInfo"]))
     return str(found[0]) if len(found) == 1 else ", ".join(map(str, item["replicaInfo"]))
 

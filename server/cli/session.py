@@ -87,7 +87,7 @@ def _set(session: Session, client: Client, name: str, value: str) -> list[JsonOb
 
 
 def _assignment(name: str, value: str) -> str:
-    """The statement that makes the server look at the value; it keeps nothing of it."""
+    """Return the statement that makes the server look at the value; it keeps nothing of it."""
     return "SET '{}' = '{}';".format(*(text.replace("'", "''") for text in (name, value)))
 
 

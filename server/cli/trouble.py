@@ -59,7 +59,7 @@ def render_trouble(
 
 
 def _place_in(message: str, text: str) -> _Place | None:
-    """The first place that the message names, if the text has it."""
+    """Return the first place that the message names, if the text has it."""
     found = _PLACE.search(message)
     if found is None:
         return None
@@ -71,7 +71,7 @@ def _place_in(message: str, text: str) -> _Place | None:
 
 
 def _located(message: str, place: _Place | None, statement: Statement, script: str) -> str:
-    """The message with one place in it: the user's own."""
+    """Return the message with one place in it: the user's own."""
     if place is None:
         return f"{script}, line {statement.line}: {message}" if script else message
     own = place.within(statement)
@@ -86,7 +86,7 @@ def _located(message: str, place: _Place | None, statement: Statement, script: s
 
 
 def _caret(text: str, place: _Place, width: int | None) -> list[RenderableType]:
-    """The line in question and a caret under the column; a long line is shown around it."""
+    """Return the line in question and a caret under the column; a long line is shown around it."""
     shown, at = text.split("\n")[place.line - 1].replace("\t", " "), place.column - 1
     room = (width or 10_000) - len(_MARGIN) - 1
     if len(shown) > room:

@@ -247,7 +247,7 @@ def _send(sender: Sender, topic: str, record: Record) -> None:
 
 
 def _switch(report: JsonObject) -> Offsets:
-    """The first offset of the new plan in each partition of ``flights``."""
+    """Return the first offset of the new plan in each partition of ``flights``."""
     offsets = report["switch"]["offsets"].get("flights", {})
     return {int(partition): offset for partition, offset in offsets.items()}
 

@@ -108,7 +108,7 @@ async def hosts(
 
 
 def _column(text: str) -> Any:
-    """A key column: JSON, or the text itself if it is none."""
+    """Return a key column: JSON, or the text itself if it is none."""
     try:
         return orjson.loads(text)
     except ValueError:

@@ -26,7 +26,7 @@ _WIDENED: Final[Mapping[str, frozenset[str]]] = {
 
 
 def differences(reader: Node, writer: Node, roles: Roles) -> list[Difference]:
-    """All reasons why ``reader`` cannot read what ``writer`` wrote."""
+    """Return all reasons why ``reader`` cannot read what ``writer`` wrote."""
     return _Comparison(roles, _Comparison(roles)).compare(reader, writer, "")
 
 
@@ -42,7 +42,7 @@ class _Comparison:
         self._known: dict[tuple[Node, Node], list[Difference]] = {}
 
     def compare(self, reader: Node, writer: Node, path: str) -> list[Difference]:
-        """The differences, with the paths at which the pair was met first."""
+        """Return the differences, with the paths at which the pair was met first."""
         pair = (reader, writer)
         if pair not in self._known:
             self._known[pair] = []

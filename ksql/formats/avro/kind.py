@@ -43,7 +43,7 @@ AVRO = _Avro()
 
 
 def node(schema: Whole) -> Node:
-    """The schema to read or write records with."""
+    """Return the schema to read or write records with."""
     return parser.parse(schema.text, schema.imported.values())
 
 

@@ -166,7 +166,7 @@ class _Reader:
 
 
 def shown(schema: Json) -> str:
-    """The beginning of a document, for messages."""
+    """Return the beginning of a document, for messages."""
     return orjson.dumps(schema).decode()[:100]
 
 
@@ -205,7 +205,7 @@ def _full(name: str, space: Json) -> str:
 
 
 def _named(schema: dict[str, Json], space: str) -> tuple[str, str, tuple[str, ...], str | None]:
-    """The full name of a named type, its kind, its aliases, its documentation."""
+    """Return the full name of a named type, its kind, its aliases, its documentation."""
     name, given = _text(schema, "name"), schema.get("namespace", space)
     if not name:
         raise BrokenAvro(f"{shown(name)} is no name")

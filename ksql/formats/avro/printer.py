@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def canonical_text(type_: Node, *, normalize: bool = False) -> str:
-    """The type as text, its attributes in Avro's order; ``normalize`` sorts the extra ones too."""
+    """Return the type as text, its attributes in Avro's order.
+
+    ``normalize`` sorts the extra ones too.
+    """
     return orjson.dumps(_Printer(normalize).json(type_, "")).decode()
 
 

@@ -41,7 +41,7 @@ class Malformed(ValueError):
 
 
 def _long_rest(data: bytes, place: int, low: int) -> tuple[int, int]:
-    """The rest of a number of three bytes or more, and the place behind it."""
+    """Return the rest of a number of three bytes or more, and the place behind it."""
     shift = 14
     while True:
         byte = data[place]
@@ -209,7 +209,7 @@ class _Reader(Draft):
         return self._blocks('out = {}; k = ""', loop, '    raise bad.under(f".{k}.value")')
 
     def _entries(self, entries: tuple[tree.Record, Node, Node], value: SqlType, path: str) -> str:
-        """A map that was written as an array of records of a key and a value."""
+        """Return a map that was written as an array of records of a key and a value."""
         record, key, item = entries
         one: list[str] = []
         for field in record.fields:
@@ -284,7 +284,7 @@ class _Reader(Draft):
                 return [f"p = {self._skipper(node)}(data, p)"]
 
     def _skipper(self, node: tree.Array | tree.Map | tree.Union | tree.Record) -> str:
-        """A function, as a record may hold itself."""
+        """Return a function, as a record may hold itself."""
         if node in self._skips:
             return self._skips[node]
         name = self._skips[node] = self.add(None)
@@ -348,7 +348,7 @@ def _entries(node: Node) -> tuple[tree.Record, Node, Node] | None:
 def row_reader(
     node: Node, columns: tuple[Column, ...], *, wrapped: bool
 ) -> Callable[[bytes], Row | None]:
-    """A function from a record's bytes, prefix included, to its row.
+    """Return a function from a record's bytes, prefix included, to its row.
 
     Raises: Bad where the schema and the columns do not go together.
     """

@@ -39,7 +39,7 @@ class NotAvro(StatementError):
 
 
 def connect_type(node: Node, inside: tuple[Node, ...] = ()) -> ConnectType:
-    """The type as Connect sees it; what leads back to itself is strange."""
+    """Return the type as Connect sees it; what leads back to itself is strange."""
     if node in inside:
         return Strange("Recursive schemas are not supported")
     inside = (*inside, node)
@@ -71,7 +71,7 @@ def connect_type(node: Node, inside: tuple[Node, ...] = ()) -> ConnectType:
 
 
 def _entries(items: Node, found: ConnectType) -> Entries | None:
-    """The map of texts that Connect has written as an array."""
+    """Return the map of texts that Connect has written as an array."""
     if not isinstance(items, tree.Record) or not isinstance(found, Group):
         return None
     if items.name != _ENTRY_NAME and items.props.get("connect.internal.type") != _ENTRY:
@@ -83,13 +83,13 @@ def _entries(items: Node, found: ConnectType) -> Entries | None:
 
 
 def is_required(field: tree.Field) -> bool:
-    """Whether a value must be given: no default, and null is not allowed."""
+    """Return whether a value must be given: no default, and null is not allowed."""
     optional = isinstance(field.type, tree.Union) and any(map(is_null, field.type.branches))
     return not field.has_default and not optional
 
 
 def branch_name(node: Node) -> str:
-    """The name of the field that a branch of a union becomes."""
+    """Return the name of the field that a branch of a union becomes."""
     return node.short if isinstance(node, tree.Enum | tree.Record) else node.kind
 
 
@@ -148,7 +148,7 @@ _TYPES: Final[dict[SqlType, Json]] = {
 
 
 def _type_for(type_: SqlType, names: _Names, name: str, *, inside: bool = False) -> Json:
-    """The schema of a type; ``inside`` a record the namespace is that record's."""
+    """Return the schema of a type; ``inside`` a record the namespace is that record's."""
     match type_:
         case model.Primitive():
             return _TYPES[type_]

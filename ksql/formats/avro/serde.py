@@ -33,7 +33,7 @@ _FAULTS = (
 
 
 def serde(wanted: Wanted) -> Serde:
-    """The serde of the columns; our schema is looked up or registered at the first write."""
+    """Return the serde of the columns; our schema is looked up or registered at the first write."""
     columns, wrapped = wanted.columns, wanted.wrapped
 
     def nodes(schema: Schema) -> Node:

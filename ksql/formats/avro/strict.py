@@ -24,7 +24,7 @@ _LONG: Final = 1 << 63
 
 
 def parse(text: str, imported: Iterable[str] = ()) -> Node:
-    """The type that a text declares; ``imported`` are the texts whose names it may use.
+    """Return the type that a text declares; ``imported`` are the texts whose names it may use.
 
     Raises: BrokenAvro.
     """
@@ -111,7 +111,7 @@ def _check_name(name: str) -> None:
 
 
 def _fits(value: Json, type_: Node) -> bool:
-    """Whether a default is one of that type; bytes are written as text."""
+    """Return whether a default is one of that type; bytes are written as text."""
     match type_:
         case tree.Primitive(kind):
             return _fits_primitive(value, kind)

@@ -167,12 +167,12 @@ Node = Primitive | Array | Map | Union | Fixed | Enum | Record
 
 
 def is_null(node: Node) -> bool:
-    """Whether it is the type null."""
+    """Return whether it is the type null."""
     return isinstance(node, Primitive) and node.kind == "null"
 
 
 def decimal_of(props: Mapping[str, Json]) -> Number | None:
-    """The number that the attributes of bytes declare, if they do.
+    """Return the number that the attributes of bytes declare, if they do.
 
     Raises: BrokenAvro.
     """

@@ -104,7 +104,7 @@ class _Writer(Draft):
         self.names.update(missing=_missing, no_key=no_key)
 
     def value(self, node: Node, type_: SqlType, var: str, name: str, default: bytes | None) -> str:
-        """An expression for the bytes of the variable, which may be None."""
+        """Return an expression for the bytes of the variable, which may be None."""
         if isinstance(node, tree.Union):
             null = next((i for i, b in enumerate(node.branches) if is_null(b)), None)
             index, branch = _fitting_branch(node, type_)
@@ -121,7 +121,7 @@ class _Writer(Draft):
         return f"({absent} if {var} is None else {there})"
 
     def _union(self, node: tree.Union, members: dict[str, model.Field], var: str, name: str) -> str:
-        """The bytes of the one member of the struct that is there."""
+        """Return the bytes of the one member of the struct that is there."""
         function = self.add(None)
         lines = []
         for index, branch in enumerate(node.branches):
@@ -140,7 +140,7 @@ class _Writer(Draft):
         return f"missing({name!r})" if default is None else repr(default)
 
     def present(self, node: Node, type_: SqlType, var: str, name: str) -> str:
-        """The same for a value that is there."""
+        """Return the same for a value that is there."""
         match node:
             case tree.Primitive(kind=kind, connect=written):
                 if isinstance(written, Number):
@@ -178,7 +178,7 @@ class _Writer(Draft):
         return f"{function}({var})"
 
     def record(self, node: tree.Record, members: dict[str, SqlType]) -> str:
-        """A function from a struct to the record's bytes."""
+        """Return a function from a struct to the record's bytes."""
         function = self.add(None)
         lines, parts = [], []
         for index, field in enumerate(node.fields):
@@ -192,7 +192,7 @@ class _Writer(Draft):
         return function
 
     def field(self, field: tree.Field, type_: SqlType | None, var: str) -> str:
-        """The bytes of a field; of its default if no column fills it."""
+        """Return the bytes of a field; of its default if no column fills it."""
         default = default_bytes(field)
         if type_ is not None:
             return self.value(field.type, type_, var, field.name, default)
@@ -223,7 +223,7 @@ _WRITES: dict[SqlType, frozenset[str]] = {
 
 
 def _branch_members(node: tree.Union, type_: SqlType) -> dict[str, model.Field] | None:
-    """The members of a struct that stand for the union's branches, if it is such a struct."""
+    """Return the members of a struct that stand for the union's branches, if they do."""
     if not isinstance(type_, model.Struct) or len(node.real) < 2:
         return None
     members = {field.name.upper(): field for field in type_.fields}
@@ -232,7 +232,7 @@ def _branch_members(node: tree.Union, type_: SqlType) -> dict[str, model.Field] 
 
 
 def _fitting_branch(node: tree.Union, type_: SqlType) -> tuple[int, Node | None]:
-    """The branch of a union that a value of the type is written as."""
+    """Return the branch of a union that a value of the type is written as."""
     for index, branch in enumerate(node.branches):
         match branch, type_:
             case (
@@ -265,7 +265,7 @@ def default_bytes(field: tree.Field) -> bytes | None:
 
 
 def _literal(node: Node, value: Any) -> bytes:
-    """A default, written in JSON, as bytes; that of a union belongs to its first branch."""
+    """Return a default, written in JSON, as bytes; that of a union belongs to its first branch."""
     match node:
         case tree.Union(branches):
             return _write_long(0) + _literal(branches[0], value)
@@ -304,7 +304,7 @@ _LITERALS: dict[str, Callable[[Any], bytes]] = {
 def row_writer(
     node: Node, columns: tuple[Column, ...], prefix: bytes, *, wrapped: bool
 ) -> Callable[[Row], bytes | None]:
-    """A function from a row to its bytes with that prefix before them.
+    """Return a function from a row to its bytes with that prefix before them.
 
     Without wrapping, a null column is no bytes at all.
     """

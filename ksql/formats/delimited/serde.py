@@ -73,7 +73,7 @@ class _Malformed(ValueError):
 
 
 def lex(text: str, delimiter: str) -> list[str]:
-    """The fields of the first record; empty lines before it do not count.
+    """Return the fields of the first record; empty lines before it do not count.
 
     Raises: ValueError for a quote that is not closed or that text follows, in later records too.
     """
@@ -221,7 +221,7 @@ _INTEGERS = frozenset({model.INTEGER, model.BIGINT, model.DATE, model.TIME, mode
 
 
 def _writing(type_: SqlType, index: int, delimiter: str, names: dict[str, Any]) -> str:
-    """An expression for the text of ``a<index>``."""
+    """Return an expression for the text of ``a<index>``."""
     var, first = f"a{index}", index == 0
     names[f"text{index}"] = _texts(type_)
     text = var if type_ == model.STRING else f"text{index}({var})"
@@ -249,7 +249,7 @@ def _writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[Row], str]
 
 
 def serde(wanted: Wanted) -> Serde:
-    """The serde of the columns; a single null column is written as an empty text."""
+    """Return the serde of the columns; a single null column is written as an empty text."""
     columns, delimiter = wanted.columns, wanted.format.delimiter
     row = _reader(columns, delimiter)["row"]
     line = _writer(columns, delimiter)

@@ -75,7 +75,7 @@ class _Reader(Draft):
                 return [f"if {var} is not None:", f"    {var} = {read}({var}, {path!r})"]
 
     def _nested(self, type_: model.Array | model.Map | model.Struct) -> str:
-        """The name of the function that reads the type."""
+        """Return the name of the function that reads the type."""
         match type_:
             case model.Array(item):
                 return self._array(type_, item)
@@ -164,7 +164,7 @@ class _Reader(Draft):
 
 
 def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _Reader:
-    """The source of ``row(d)`` and of ``rows(items, again)``, which hold the same lines."""
+    """Return the source of ``row(d)`` and of ``rows(items, again)``, which hold the same lines."""
     reader = _Reader({"Bad": Bad})
     if wrapped:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
@@ -263,7 +263,7 @@ _AS_IS = "0.001 <= {0} < 1e7 or -1e7 < {0} <= -0.001 or {0} == 0.0"
 
 
 def _odd_double(value: float) -> Value:
-    """A double that Java prints with an exponent, or that is no number."""
+    """Return a double that Java prints with an exponent, or that is no number."""
     text = java_double(value)
     return orjson.Fragment(text if isfinite(value) else f'"{text}"')
 
@@ -290,7 +290,7 @@ class _Writer(Draft):
     """Writes the functions that turn rows into what orjson prints as we want it."""
 
     def convert(self, type_: SqlType, expr: str) -> str:
-        """An expression for the printable value of ``expr``."""
+        """Return an expression for the printable value of ``expr``."""
         if not _holds(type_, _needs_care) and not has_choice(type_):
             return expr
         match type_:
@@ -322,7 +322,9 @@ _BREAK = orjson.Fragment(b"\n")
 
 
 def _print_all(documents: list[Any]) -> list[bytes]:
-    """Each document as bytes; orjson is called once, as a call costs more than a small document.
+    """Return each document as bytes.
+
+    Orjson is called once, as a call costs more than a small document.
 
     A line feed never stands in compact JSON, so it parts the documents.
     """
@@ -337,7 +339,7 @@ def _print_all(documents: list[Any]) -> list[bytes]:
 
 
 def _print(document: Value, index: int = 0) -> bytes:
-    """One document as bytes; halves of surrogate pairs become question marks, as in Java.
+    """Return one document as bytes; halves of surrogate pairs become question marks, as in Java.
 
     Raises: EncodeError.
     """
@@ -386,7 +388,7 @@ def printing(columns: tuple[Column, ...]) -> Printing:
 
 
 def _row_writer(columns: tuple[Column, ...], *, wrapped: bool) -> _Writer:
-    """The source of ``document(row)`` and of ``documents(rows)``, which hold the same lines."""
+    """Return the source of ``document(row)`` and ``documents(rows)``, which share their lines."""
     writer = _new_writer()
     variables = [f"a{i}" for i in range(len(columns))]
     take = [f"{', '.join(variables)}, = row"] if columns else []

@@ -18,7 +18,10 @@ MAP_KEYS: Final = "JSON only supports MAP types with STRING keys"
 
 
 def serde(wanted: Wanted) -> Serde:
-    """The JSON serde of the columns; not wrapped: the document is the value of the only column."""
+    """Return the JSON serde of the columns.
+
+    Not wrapped: the document is the value of the only column.
+    """
     decode, decode_many = reader(wanted.columns, wrapped=wanted.wrapped)
     encode, encode_many = writer(wanted.columns, wrapped=wanted.wrapped)
     documents = printing(wanted.columns) if wanted.wrapped else None

@@ -91,7 +91,7 @@ def node_name(value: Value) -> str:
 
 
 def wrong_kind(value: Value, wanted: str, path: str) -> Bad:
-    """The error for a value of another kind than the type can take."""
+    """Return the error for a value of another kind than the type can take."""
     return Bad(f"Can't convert type. sourceType: {node_name(value)}, requiredType: {wanted}", path)
 
 
@@ -100,7 +100,7 @@ def _bad_text(wanted: str, path: str) -> Bad:
 
 
 def _truncated(value: float | Decimal) -> int:
-    """The number without its fraction."""
+    """Return the number without its fraction."""
     if type(value) is float:
         if -_EXACT_DOUBLE < value < _EXACT_DOUBLE:
             return int(value)
@@ -187,7 +187,7 @@ def to_string(value: Value, path: str) -> str | None:
 
 
 def _digits(value: Value) -> str:
-    """The text of an exact number: no zero is negative."""
+    """Return the text of an exact number: no zero is negative."""
     return str(value if value else abs(value))
 
 
@@ -223,7 +223,10 @@ def to_bytes(value: Value, path: str) -> bytes | None:
 
 
 def decimal_reader(precision: int, scale: int) -> Callable[[Value, str], Decimal | None]:
-    """The reader of DECIMAL(precision, scale): numbers and texts that fit without rounding."""
+    """Return the reader of DECIMAL(precision, scale).
+
+    Numbers and texts that fit without rounding.
+    """
     fit = fitting(precision, scale)
 
     def read(value: Value, path: str) -> Decimal | None:
@@ -277,7 +280,7 @@ class NameMatch:
         self._shapes: dict[tuple[str, ...], list[str | None]] = {}
 
     def __call__(self, found: dict[str, Any]) -> list[Any]:
-        """The values in the order of the names; None where there is no property."""
+        """Return the values in the order of the names; None where there is no property."""
         shape = tuple(found)
         properties = self._shapes.get(shape)
         if properties is None:

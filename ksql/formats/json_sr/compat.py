@@ -87,7 +87,7 @@ _LOWER: Final = {
 
 
 def differences(reader: Document, writer: Document, roles: Roles) -> list[Difference]:
-    """All reasons why data that ``writer`` allows is not allowed by ``reader``."""
+    """Return all reasons why data that ``writer`` allows is not allowed by ``reader``."""
     comparison = Comparison(reader, writer, roles)
     return list(dict.fromkeys(comparison.compare(reader.root, writer.root, "#")))
 
@@ -102,7 +102,7 @@ class Comparison:
         self._known: dict[tuple[Node, Node], list[Difference]] = {}
 
     def compare(self, reader: Node, writer: Node, path: str) -> list[Difference]:
-        """The differences, with the paths at which the pair was met first.
+        """Return the differences, with the paths at which the pair was met first.
 
         A pair under comparison counts as compatible, so that recursion ends.
         """
@@ -158,7 +158,7 @@ class Comparison:
             yield self.told("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
 
     def _matched(self, reader: Sequence[Node], writer: Sequence[Node], path: str) -> int:
-        """How many schemas find a compatible one of their own (the largest such matching)."""
+        """Return how many schemas find a compatible one of their own (the largest matching)."""
         taken: dict[int, int] = {}
 
         def place(index: int, tried: set[int]) -> bool:
@@ -254,15 +254,15 @@ class Comparison:
         )
 
     def made(self, schema: Json, node: Node) -> Node:
-        """The node of a schema inside of one of the reader's."""
+        """Return the node of a schema inside of one of the reader's."""
         return _alone(self._reader.child(node, schema))
 
     def is_never(self, schema: Json, node: Node) -> bool:
-        """Whether a schema inside of one of the writer's nodes allows nothing."""
+        """Return whether a schema inside of one of the writer's nodes allows nothing."""
         return _alone(self._writer.child(node, schema)).kind == "never"
 
     def told(self, kind: str, path: str) -> Difference:
-        """The difference in words."""
+        """Return the difference in words."""
         what = _TELLS.get(kind) or f"has a narrower bound ({kind.lower().replace('_', ' ')})"
         return Difference(
             kind,
@@ -287,7 +287,7 @@ def _constant(keyword: str) -> str:
 
 
 def _bound(node: Node, keyword: str) -> float | None:
-    """The value of a bound; draft 4 marks the plain one as exclusive."""
+    """Return the value of a bound; draft 4 marks the plain one as exclusive."""
     found = node.schema.get(keyword)
     if keyword.startswith("exclusive") and isinstance(found, bool):
         plain = node.schema.get(keyword.removeprefix("exclusive").lower())

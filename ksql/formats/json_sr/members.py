@@ -30,7 +30,7 @@ class Objects:
         self._path = path
 
     def compare(self) -> Iterator[Difference]:
-        """Each difference."""
+        """Return each difference."""
         new, old = _object(self._new, "properties"), _object(self._old, "properties")
         for name in dict.fromkeys((*old, *new)):
             path = f"{self._path}/properties/{name}"
@@ -111,7 +111,7 @@ class Arrays:
         self._path = path
 
     def compare(self) -> Iterator[Difference]:
-        """Each difference."""
+        """Return each difference."""
         if self._nodes[0].schema.get("uniqueItems") and not self._nodes[1].schema.get(
             "uniqueItems"
         ):
@@ -177,7 +177,7 @@ def _is_open(schema: Mapping[str, Json]) -> bool:
 
 
 def _covering(schema: Mapping[str, Json], name: str) -> Json | None:
-    """The schema for a property that is not declared in a partly open object."""
+    """Return the schema for a property that is not declared in a partly open object."""
     for pattern, found in _object(schema, "patternProperties").items():
         with contextlib.suppress(re.error):  # of another dialect: it covers nothing
             if re.search(pattern, name):
@@ -199,7 +199,7 @@ def _dependencies(schema: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _items(schema: Mapping[str, Json]) -> tuple[list[Json] | None, Json | None]:
-    """The schemas of the first items, or None; and that of all others, or None."""
+    """Return the schemas of the first items, or None; and that of all others, or None."""
     if isinstance(schema.get("prefixItems"), list):
         return schema["prefixItems"], schema.get("items")
     items = schema.get("items")

@@ -112,7 +112,7 @@ class Document:
                 waiting += (self.child(node, one) for one in _inner(node))
 
     def child(self, node: Node, schema: Json) -> Node:
-        """The node of a schema that stands inside of a node's keywords."""
+        """Return the node of a schema that stands inside of a node's keywords."""
         return self._node(_Place(schema, self._places[id(node)].resolver))
 
     def _node(self, place: _Place) -> Node:
@@ -127,7 +127,7 @@ class Document:
         return self._nodes[key]
 
     def _follow(self, place: _Place) -> _Place:
-        """Where the references lead; what stands next to a reference does not count."""
+        """Return where the references lead; what stands next to a reference does not count."""
         seen: set[str] = set()
         while isinstance(place.schema, dict):
             if "$ref" not in place.schema:
@@ -195,7 +195,7 @@ def _listed(one: Json) -> list[Json]:
 
 
 def _inner(node: Node) -> Iterator[Json]:
-    """The schemas inside the keywords of objects and arrays."""
+    """Return the schemas inside the keywords of objects and arrays."""
     if node.kind == "object":
         for keyword in ("properties", "patternProperties", "dependentSchemas"):
             yield from (node.schema.get(keyword) or {}).values()
@@ -209,7 +209,7 @@ def _inner(node: Node) -> Iterator[Json]:
 
 
 def parse(text: str, imported: Mapping[str, str]) -> Document:
-    """The document of a text; ``imported`` are the texts that its references name.
+    """Return the document of a text; ``imported`` are the texts that its references name.
 
     Raises: BrokenJsonSchema for what is no schema of its draft, and for references that lead
         nowhere.
@@ -229,6 +229,6 @@ def parse(text: str, imported: Mapping[str, str]) -> Document:
 
 
 def canonical_text(text: str, *, normalize: bool = False) -> str:
-    """The text without white space; ``normalize`` sorts the keywords too."""
+    """Return the text without white space; ``normalize`` sorts the keywords too."""
     option = orjson.OPT_SORT_KEYS if normalize else None
     return orjson.dumps(document(text), option=option).decode()

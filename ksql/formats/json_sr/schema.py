@@ -51,7 +51,7 @@ class BrokenJsonSchema(KsqlError):
 
 
 def connect_type(text: str, imported: Mapping[str, str] | None = None) -> ConnectType:
-    """A schema as Connect sees it; ``imported`` are the texts that its references name.
+    """Return a schema as Connect sees it; ``imported`` are the texts that its references name.
 
     Raises: BrokenJsonSchema.
     """
@@ -64,7 +64,7 @@ def connect_type(text: str, imported: Mapping[str, str] | None = None) -> Connec
 
 
 def document(text: str) -> Json:
-    """A schema's text as JSON.
+    """Return a schema's text as JSON.
 
     Raises: BrokenJsonSchema.
     """
@@ -80,7 +80,7 @@ class _Reader:
         self._imported = imported
 
     def type(self, schema: Json, root: Json, inside: tuple[int, ...]) -> ConnectType:
-        """The type of a schema that stands in the document ``root``."""
+        """Return the type of a schema that stands in the document ``root``."""
         if schema is True or schema == {}:
             return Strange("A schema without a type")
         if not isinstance(schema, dict):
@@ -164,7 +164,7 @@ class _Reader:
         return found[0] if len(found) == 1 else Strange("allOf of types that are no objects")
 
     def _resolve(self, ref: str, root: Json) -> tuple[Json, Json]:
-        """The schema that a reference leads to, and the document it stands in."""
+        """Return the schema that a reference leads to, and the document it stands in."""
         name, _, pointer = ref.partition("#")
         document = root
         if name:
@@ -204,7 +204,7 @@ def _number(schema: dict[str, Json]) -> ConnectType:
 
 
 def text_for(columns: tuple[Column, ...], *, wrapped: bool, full_name: str | None = None) -> str:
-    """The schema of the rows of the columns; everything may be null.
+    """Return the schema of the rows of the columns; everything may be null.
 
     The name of a whole row is its title.
     """

@@ -62,7 +62,7 @@ _HINT = ". The data does not begin with a schema id: use the JSON format for pla
 
 
 def _plan(found: ConnectType, wanted: SqlType, path: str) -> tuple[SqlType, Convert | None]:
-    """The type to read the JSON as, and what makes the wanted one of it.
+    """Return the type to read the JSON as, and what makes the wanted one of it.
 
     Raises: Bad where the written type and the declared one do not go together.
     """
@@ -108,7 +108,7 @@ def _struct_plan(
 def _choice_plan(
     found: Group, fields: tuple[model.Field, ...], path: str
 ) -> tuple[SqlType, Convert]:
-    """How a value of one of several types is read: as a struct with a member for each."""
+    """Return how a value of one of several types is read: as a struct with a member for each."""
     wanted = tuple((f.name, f.type) for f in fields)
     plans = [plan for plan in _members(found, wanted, path) if plan]
     types = {plan.source: plan.type for plan in plans}
@@ -148,7 +148,7 @@ class _Member(NamedTuple):
 def _members(
     group: Group, members: tuple[tuple[str, SqlType], ...], path: str
 ) -> list[_Member | None]:
-    """How each member is read; not at all if the schema does not know it."""
+    """Return how each member is read; not at all if the schema does not know it."""
     written = {member.name: member.type for member in group.members}
     plans: list[_Member | None] = []
     for name, type_ in members:
@@ -267,7 +267,10 @@ def _lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
 
 
 def serde(wanted: Wanted) -> Serde:
-    """The serde of the columns; not wrapped: the document is the value of the only column."""
+    """Return the serde of the columns.
+
+    Not wrapped: the document is the value of the only column.
+    """
     columns, wrapped = wanted.columns, wanted.wrapped
     encode, _ = writer(columns, wrapped=wrapped)
 

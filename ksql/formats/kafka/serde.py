@@ -42,7 +42,10 @@ def _fixed(code: str, reader: str) -> _Primitive:
 
 
 def _integer(code: str, reader: str) -> _Primitive:
-    """A number whose every value has one form only; a double has several that are no number."""
+    """Return a number whose every value has one form only.
+
+    A double has several that are no number.
+    """
     sizes = {struct.calcsize(code)}
     return _fixed(code, reader)._replace(keeps=lambda items: set(map(len, items)) <= sizes)
 
@@ -77,7 +80,7 @@ _SIZES: dict[SqlType, int] = {model.INTEGER: 4, model.BIGINT: 8, model.DOUBLE: 8
 
 
 def serde(wanted: Wanted) -> Serde:
-    """The serde of the column, if there is one; its null is no bytes at all."""
+    """Return the serde of the column, if there is one; its null is no bytes at all."""
     if not wanted.columns:
         return NOTHING
     column = wanted.columns[0]

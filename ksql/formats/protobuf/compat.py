@@ -45,12 +45,12 @@ class _Messages:
     package: str
 
     def local(self, type_name: str) -> str:
-        """A full name, without the package if it is the schema's."""
+        """Return a full name, without the package if it is the schema's."""
         return _local(type_name, self.package)
 
 
 def differences(reader: Proto, writer: Proto, roles: Roles) -> list[Difference]:
-    """All reasons why ``reader`` cannot read what ``writer`` wrote."""
+    """Return all reasons why ``reader`` cannot read what ``writer`` wrote."""
     return list(_compare(reader, writer, roles))
 
 
@@ -109,7 +109,7 @@ class _Fields:
     path: str
 
     def compare(self, reader: DescriptorProto, writer: DescriptorProto) -> Iterator[Difference]:
-        """Each difference between two messages of one name."""
+        """Return each difference between two messages of one name."""
         read = {one.number: one for one in reader.field}
         written = {one.number: one for one in writer.field}
         for number, old in written.items():
@@ -210,7 +210,7 @@ def _is_number(one: FieldDescriptorProto) -> bool:
 
 
 def _entry(one: FieldDescriptorProto, message: DescriptorProto) -> DescriptorProto | None:
-    """The entry of a map's field."""
+    """Return the entry of a map's field."""
     if one.type != _F.TYPE_MESSAGE or one.label != _F.LABEL_REPEATED:
         return None
     name = one.type_name.rpartition(".")[2]
@@ -221,7 +221,7 @@ def _entry(one: FieldDescriptorProto, message: DescriptorProto) -> DescriptorPro
 
 
 def _membership(message: DescriptorProto) -> dict[int, str]:
-    """The oneof of each field that is in one; optional fields of proto3 are not."""
+    """Return the oneof of each field that is in one; optional fields of proto3 are not."""
     return {
         one.number: message.oneof_decl[one.oneof_index].name
         for one in message.field

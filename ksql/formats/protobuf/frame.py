@@ -13,7 +13,7 @@ _MOST_NESTED: Final = 100
 
 
 def _number(data: bytes, place: int) -> tuple[int, int]:
-    """A zigzag number and the place behind it."""
+    """Return a zigzag number and the place behind it."""
     found = shift = 0
     while True:
         byte = data[place]
@@ -27,7 +27,10 @@ def _number(data: bytes, place: int) -> tuple[int, int]:
 
 
 def message_path(data: bytes) -> tuple[tuple[int, ...], int]:
-    """Which message it is, and where it begins; a lone zero is short for the first message."""
+    """Return which message it is, and where it begins.
+
+    A lone zero is short for the first message.
+    """
     count, place = _number(data, PREFIX_BYTES)
     if count == 0:
         return (0,), place
@@ -43,7 +46,7 @@ def message_path(data: bytes) -> tuple[tuple[int, ...], int]:
 
 
 def path_bytes(path: tuple[int, ...]) -> bytes:
-    """The path as it stands before a message."""
+    """Return the path as it stands before a message."""
     if path == (0,):
         return b"\0"
     return b"".join(map(_zigzag, (len(path), *path)))

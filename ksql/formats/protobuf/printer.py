@@ -40,7 +40,7 @@ _VALUE_PARTS: Final = frozenset({"name", "number"})
 
 
 def is_printable(file: FileDescriptorProto) -> bool:
-    """Whether the text would say all that the descriptor does."""
+    """Return whether the text would say all that the descriptor does."""
     if not _only(file, _FILE_PARTS) or file.syntax not in ("", "proto2", "proto3"):
         return False
     return all(map(_message_printable, file.message_type)) and all(
@@ -72,7 +72,7 @@ def _enum_printable(enum: EnumDescriptorProto) -> bool:
 
 
 def text(file: FileDescriptorProto) -> str:
-    """The text of a file that ``is_printable``."""
+    """Return the text of a file that ``is_printable``."""
     lines = [f'syntax = "{file.syntax or "proto2"}";']
     if file.package:
         lines.append(f"package {file.package};")
@@ -164,7 +164,7 @@ def _default(one: FieldDescriptorProto) -> str:
 
 
 def _json_name(name: str) -> str:
-    """The name that a field has in JSON if none is declared."""
+    """Return the name that a field has in JSON if none is declared."""
     out, upper = [], False
     for char in name:
         if char == "_":

@@ -40,7 +40,7 @@ class Proto:
 
 
 def parse(text: str, imported: Mapping[str, str]) -> Proto:
-    """The schema of a text; ``imported`` are the texts behind its imports.
+    """Return the schema of a text; ``imported`` are the texts behind its imports.
 
     Raises: BrokenProtobuf.
     """
@@ -61,7 +61,7 @@ def parse(text: str, imported: Mapping[str, str]) -> Proto:
 
 
 def serialized(text: str, imported: Mapping[str, str]) -> str:
-    """The schema as a descriptor in Base64, which clients without a parser ask for.
+    """Return the schema as a descriptor in Base64, which clients without a parser ask for.
 
     Raises: BrokenProtobuf.
     """
@@ -71,12 +71,12 @@ def serialized(text: str, imported: Mapping[str, str]) -> str:
 
 
 def is_serialized(text: str) -> bool:
-    """Whether the text is a descriptor in Base64."""
+    """Return whether the text is a descriptor in Base64."""
     return proto_text.from_base64(text) is not None
 
 
 def canonical_text(text: str, imported: Mapping[str, str], *, normalize: bool = False) -> str:
-    """The text to keep: readable, if the schema came as a descriptor.
+    """Return the text to keep: readable, if the schema came as a descriptor.
 
     ``normalize`` brings imports, messages, enums, fields and their values into one order and
     writes full names. What our printer cannot say (options, services, reserved numbers) is never
@@ -94,7 +94,7 @@ def canonical_text(text: str, imported: Mapping[str, str], *, normalize: bool = 
 
 
 def identity(text: str) -> str:
-    """The schema without white space and comments: equal for texts that say the same."""
+    """Return the schema without white space and comments: equal for texts that say the same."""
     return text if is_serialized(text) else " ".join(proto_text.tokens(text))
 
 

@@ -122,7 +122,7 @@ def _each(convert: Convert, items: Value) -> list[Value]:
 
 
 def _each_value(text: Convert | None, convert: Convert | None, items: Value) -> dict[str, Value]:
-    """The entries of a map, keys as text."""
+    """Return the entries of a map, keys as text."""
     out: dict[str, Value] = {}
     name = ""
     try:
@@ -175,7 +175,7 @@ class _Reader(Draft):
         return lines, variables
 
     def _union(self, one: OneofDescriptor, wanted: SqlType, path: str) -> str:
-        """The struct of a oneof: no more than one member is there, none if it is not set."""
+        """Return the struct of a oneof: no more than one member is there, none if it is not set."""
         if not isinstance(wanted, model.Struct):
             raise mismatch(union_type(self._messages, one), wanted, path)
         unset = [f"if m.WhichOneof({one.name!r}) is None:", "    return None"]
@@ -205,7 +205,10 @@ class _Reader(Draft):
         return f"({value} if {has}(m, {one.name!r}) else None)"
 
     def _item(self, one: FieldDescriptor, wanted: SqlType, path: str) -> str | None:
-        """The name of what turns the field's value, or one of them, into the type; None: itself."""
+        """Return the name of what turns the field's value, or one of them, into the type.
+
+        None: itself.
+        """
         found = item_type(self._messages, one)
         message = one.message_type
         if message is not None and message.full_name in _MESSAGES:
@@ -232,7 +235,7 @@ class _Reader(Draft):
         path: str,
         before: list[str],
     ) -> str:
-        """The name of what turns the message ``m`` into a struct's members, after some lines."""
+        """Return the name of what makes a struct's members of message ``m``, after some lines."""
         members = tuple((f.name, f.type) for f in wanted.fields)
         lines, variables = self._taken(found, members, path)
         pairs = ", ".join(f"{n!r}: {v}" for (n, _), v in zip(members, variables, strict=True))
@@ -244,7 +247,7 @@ class _Reader(Draft):
 def row_reader(
     messages: Messages, message: Descriptor, columns: tuple[Column, ...]
 ) -> Callable[[bytes], Row]:
-    """A function from the bytes of that message to a row.
+    """Return a function from the bytes of that message to a row.
 
     Raises: Bad where the message and the columns do not go together.
     """
@@ -327,7 +330,7 @@ class _Writer(Draft):
         self._messages = messages
 
     def build(self, message: Descriptor, values: dict[str, tuple[SqlType, str]]) -> str:
-        """An expression for the message; ``values`` are types and variables by name."""
+        """Return an expression for the message; ``values`` are types and variables by name."""
         pairs = []
         for one in message.fields:
             found = values.get(one.name) or values.get(one.name.upper())
@@ -354,7 +357,7 @@ class _Writer(Draft):
                 return f"None if {var} is None else {convert}({var})" if convert else var
 
     def _union(self, one: OneofDescriptor, type_: model.Struct) -> str:
-        """The name of what turns a struct into its first member that is there, if any."""
+        """Return the name of what turns a struct into its first member that is there, if any."""
         lines = ["if v is None:", "    return {}"]
         for each in type_.fields:
             target = find_name([field.name for field in one.fields], each.name)
@@ -368,7 +371,7 @@ class _Writer(Draft):
         return name
 
     def _each(self, one: FieldDescriptor, item: SqlType) -> str:
-        """An element; there is no null among them, so it becomes the type's zero."""
+        """Return an element; there is no null among them, so it becomes the type's zero."""
         convert = self._item(one, item)
         if isinstance(item, model.Struct) and one.message_type is not None:
             zero = f"{self.add(self._messages.message_class(one.message_type))}()"
@@ -403,7 +406,7 @@ class _Writer(Draft):
 def row_writer(
     messages: Messages, message: Descriptor, columns: tuple[Column, ...], prefix: bytes
 ) -> Callable[[Row], bytes]:
-    """A function from a row to that message's bytes with the prefix before them."""
+    """Return a function from a row to that message's bytes with the prefix before them."""
     made = _Writer(messages)
     variables = [f"a{i}" for i in range(len(columns))]
     values = {c.name: (c.type, var) for c, var in zip(columns, variables, strict=True)}

@@ -130,7 +130,9 @@ class Messages:
         ]
 
     def by_path(self, path: tuple[int, ...]) -> Descriptor:
-        """The message that a record's index names: (1, 0) is the first one inside the second.
+        """Return the message that a record's index names.
+
+        (1, 0) is the first one inside the second.
 
         Raises: BrokenProtobuf.
         """
@@ -146,7 +148,7 @@ class Messages:
         return self._by_path[path]
 
     def chosen(self, full_name: str | None) -> tuple[tuple[int, ...], Descriptor]:
-        """The message of that name, or the only one; with its path.
+        """Return the message of that name, or the only one; with its path.
 
         Raises: MessageNotFound, SeveralMessages, BrokenProtobuf.
         """
@@ -163,7 +165,7 @@ class Messages:
         return path, self.by_path(path)
 
     def message_class(self, descriptor: Descriptor) -> type[Message]:
-        """The class of the message."""
+        """Return the class of the message."""
         return message_factory.GetMessageClass(descriptor)
 
     def number(self, one: FieldDescriptor) -> Number:
@@ -179,7 +181,7 @@ def _count(text: str | None, otherwise: int) -> int:
 
 
 def load(text: str, imported: Mapping[str, str] | None = None) -> Messages:
-    """The messages of a schema; ``imported`` are the texts behind its imports.
+    """Return the messages of a schema; ``imported`` are the texts behind its imports.
 
     Raises: BrokenProtobuf.
     """
@@ -233,7 +235,7 @@ class _Loader:
 def connect_type(
     messages: Messages, descriptor: Descriptor, inside: tuple[str, ...] = ()
 ) -> ConnectType:
-    """A message as Connect sees it; what leads back to itself is strange."""
+    """Return a message as Connect sees it; what leads back to itself is strange."""
     if descriptor.full_name in inside:
         return Strange("Recursive schemas are not supported")
     inside = (*inside, descriptor.full_name)
@@ -249,7 +251,7 @@ def connect_type(
 
 
 def unions(descriptor: Descriptor) -> dict[str, OneofDescriptor]:
-    """The oneofs of a message by the names of the structs that Connect makes of them.
+    """Return the oneofs of a message by the names of the structs that Connect makes of them.
 
     What stands for an ``optional`` field is none.
     """
@@ -265,20 +267,20 @@ def unions(descriptor: Descriptor) -> dict[str, OneofDescriptor]:
 
 
 def union_type(messages: Messages, one: OneofDescriptor, inside: tuple[str, ...] = ()) -> Group:
-    """A oneof as Connect sees it: a struct of which one member is there."""
+    """Return a oneof as Connect sees it: a struct of which one member is there."""
     members = (Member(each.name, field_type(messages, each, inside)) for each in one.fields)
     return Group(tuple(members), one_of=True)
 
 
 def is_map(one: FieldDescriptor) -> bool:
-    """Whether the field is a map."""
+    """Return whether the field is a map."""
     return one.message_type is not None and bool(one.message_type.GetOptions().map_entry)
 
 
 def field_type(
     messages: Messages, one: FieldDescriptor, inside: tuple[str, ...] = ()
 ) -> ConnectType:
-    """A field as Connect sees it."""
+    """Return a field as Connect sees it."""
     if is_map(one) and one.message_type is not None:
         entry = one.message_type.fields_by_name
         key = item_type(messages, entry["key"], inside)
@@ -290,7 +292,7 @@ def field_type(
 def item_type(
     messages: Messages, one: FieldDescriptor, inside: tuple[str, ...] = ()
 ) -> ConnectType:
-    """The field's type, repeated or not."""
+    """Return the field's type, repeated or not."""
     if one.message_type is None:
         return _SCALARS[one.type]
     name = one.message_type.full_name
@@ -322,7 +324,7 @@ _IMPORTS: Final[Mapping[str, str]] = {
 
 
 def text_for(columns: tuple[Column, ...], format_: Format, *, entries: bool = False) -> str:
-    """The schema that rows of the columns are written with; fields are numbered in order.
+    """Return the schema that rows of the columns are written with; fields are numbered in order.
 
     ``entries`` shows a map as what it is on the wire, repeated messages of a key and a value.
     Raises: NotProtobuf for names and nestings that Protobuf does not know.
@@ -361,7 +363,7 @@ class _Text:
         return [*lines, *nested, f"{pad}}}"]
 
     def _field(self, type_: SqlType, depth: int) -> tuple[str, list[str]]:
-        """The type of a field with its label, and the message that it needs."""
+        """Return the type of a field with its label, and the message that it needs."""
         match type_:
             case model.Array(item):
                 name, inner = self._item(item, depth, "ARRAY")

@@ -42,7 +42,7 @@ _FAULTS = (
 
 
 def _reader(messages: Messages, columns: tuple[Column, ...]) -> Callable[[bytes], Row]:
-    """A function from a record's bytes to its row, whichever message of the schema it is."""
+    """Return a function from a record's bytes to its row, whichever message of the schema it is."""
     readers: dict[tuple[int, ...], Callable[[bytes], Row] | Bad] = {}
 
     def made(path: tuple[int, ...]) -> Callable[[bytes], Row] | Bad:
@@ -66,7 +66,7 @@ def _reader(messages: Messages, columns: tuple[Column, ...]) -> Callable[[bytes]
 
 
 def serde(wanted: Wanted) -> Serde:
-    """The serde of the columns, which are always the fields of a message."""
+    """Return the serde of the columns, which are always the fields of a message."""
     columns, full_name = wanted.columns, wanted.format.schema_full_name
 
     def messages(schema: Schema) -> Messages:

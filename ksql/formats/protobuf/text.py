@@ -68,7 +68,7 @@ class ProtoFile:
 
 
 def parse(text: str, name: str = "schema.proto") -> ProtoFile:
-    """The schema of a .proto text, or of a descriptor in Base64, which some clients register.
+    """Return the schema of a .proto text or of a descriptor in Base64, as clients register it.
 
     Raises: BrokenProtobuf.
     """
@@ -79,7 +79,7 @@ def parse(text: str, name: str = "schema.proto") -> ProtoFile:
 
 
 def from_base64(text: str) -> FileDescriptorProto | None:
-    """The descriptor that a text is in Base64; None for any other text."""
+    """Return the descriptor that a text is in Base64; None for any other text."""
     try:
         return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, BrokenMessage):
@@ -311,7 +311,7 @@ class _Parser:
     # --- options --------------------------------------------------------------------------
 
     def _options(self) -> dict[str, Option]:
-        """The options in brackets, whose opening one has been taken."""
+        """Return the options in brackets, whose opening one has been taken."""
         found: dict[str, Option] = {}
         while not self._take("]"):
             name = self._until("=")
@@ -364,7 +364,7 @@ class _Parser:
 
 
 def tokens(text: str) -> list[str]:
-    """The words and marks of a text; white space and comments are left out.
+    """Return the words and marks of a text; white space and comments are left out.
 
     Raises: BrokenProtobuf.
     """
@@ -406,7 +406,7 @@ def _close_optionals(message: DescriptorProto) -> None:
 
 
 def _params(options: dict[str, Option]) -> dict[str, str]:
-    """The parameters that Confluent's field_meta carries."""
+    """Return the parameters that Confluent's field_meta carries."""
     meta = options.get("(confluent.field_meta)")
     listed = options.get("(confluent.field_meta).params")
     if isinstance(meta, dict):

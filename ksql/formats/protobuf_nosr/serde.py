@@ -27,7 +27,7 @@ _UNWRITABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 
 
 def text_for(columns: tuple[Column, ...], format_: Format) -> str:
-    """The schema that follows from the columns.
+    """Return the schema that follows from the columns.
 
     Raises: NotProtobuf.
     """
@@ -35,7 +35,7 @@ def text_for(columns: tuple[Column, ...], format_: Format) -> str:
 
 
 def serde(wanted: Wanted) -> Serde:
-    """The serde of the columns; fields are numbered in their order.
+    """Return the serde of the columns; fields are numbered in their order.
 
     Not wrapped: a single null is no bytes at all. Raises: NotProtobuf.
     """

@@ -43,7 +43,7 @@ class BadLimit(BadConstant):
 
 
 def _limit(name: str, settings: dict[str, str]) -> int | None:
-    """The cap that the configuration sets; None if there is none."""
+    """Return the cap that the configuration sets; None if there is none."""
     text = str(settings.get("limit", -1))
     try:
         limit = int(text)
@@ -138,7 +138,7 @@ def _histogram_merge(first: dict[str, int], second: dict[str, int]) -> dict[str,
 
 
 def _insert(state: list[Any], entry: Any, count: int, by: Callable[[Any], Any]) -> list[Any]:
-    """The list, sorted downwards, with one more entry, behind those that are as large."""
+    """Return the list, sorted downwards, with one more entry, behind those that are as large."""
     rank = by(entry)
     place = next((i for i, kept in enumerate(state) if by(kept) < rank), len(state))
     return [*state[:place], entry, *state[place:]][:count]

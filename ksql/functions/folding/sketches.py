@@ -27,7 +27,7 @@ State = dict[str, int] | bytes
 
 
 def _text(value: Hashable) -> str:
-    """The same text for equal values in every process, also for sets, which have no order."""
+    """Return a text that is the same for equal values in every process, sets too."""
     if type(value) is tuple:
         return f"({','.join(map(_text, value))})"
     if isinstance(value, frozenset):
@@ -40,7 +40,7 @@ def _hash(value: Hashable) -> str:
 
 
 def _place(digest: str) -> tuple[int, int]:
-    """The register of a hash, and the rank of its first set bit behind the register's bits."""
+    """Return a hash's register, and the rank of the first set bit behind those of the register."""
     number = int(digest, 16)
     return number >> RANK_BITS, RANK_BITS - (number & ((1 << RANK_BITS) - 1)).bit_length() + 1
 
@@ -81,7 +81,7 @@ def _merge(first: State, second: State) -> State:
 
 
 def estimate(state: State) -> int:
-    """The number of different values that the state has seen.
+    """Return the number of different values that the state has seen.
 
     Source: Flajolet and others, HyperLogLog (2007), with linear counting while registers are empty.
     """

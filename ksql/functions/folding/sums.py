@@ -32,7 +32,7 @@ def _count(params: tuple[str, ...]) -> AggregateFunction:
 
 
 def integer_sum(kind: str, wrap: Callable[[int], int], code: str) -> AggregateFunction:
-    """The wrapping sum of INT or BIGINT."""
+    """Return the wrapping sum of INT or BIGINT."""
     return AggregateFunction(
         (f"{kind} val",),
         kind,

@@ -91,7 +91,7 @@ def _union(types: tuple[SqlType, ...]) -> Callable[[List, List], List]:
 
 
 def concat(left: List | None, right: List | None) -> List | None:
-    """Both arrays one after the other; a NULL one adds nothing."""
+    """Return both arrays one after the other; a NULL one adds nothing."""
     if left is None and right is None:
         return None
     return [*(left or ()), *(right or ())]
@@ -167,7 +167,7 @@ def _join(types: tuple[SqlType, ...]) -> Callable[..., str | None]:
 
 
 def cut(values: List | None, first: int | None, last: int | None) -> List | None:
-    """The elements from one position to another, both counted from 1 and included."""
+    """Return the elements from one position to another, both counted from 1 and included."""
     if values is None:
         return None
     start = 0 if first is None else first - 1
@@ -180,7 +180,7 @@ def cut(values: List | None, first: int | None, last: int | None) -> List | None
 
 
 def series(start: int, end: int, step: int | None = None) -> list[int]:
-    """The numbers from one to the other, both included."""
+    """Return the numbers from one to the other, both included."""
     by = (1 if end > start else -1) if step is None else step
     if by == 0 or (end - start) * by < 0:
         raise BadSeries(by)
@@ -191,7 +191,7 @@ def series(start: int, end: int, step: int | None = None) -> list[int]:
 
 
 def entries(values: dict[str, Any] | None, ordered: bool) -> list[dict[str, Any]] | None:
-    """The map's entries as structs of K and V, by key if so wished."""
+    """Return the map's entries as structs of K and V, by key if so wished."""
     if values is None:
         return None
     found = sorted(values.items()) if ordered else hashorder.entries(values)

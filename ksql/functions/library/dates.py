@@ -53,7 +53,7 @@ def _timestamp(sign: int) -> Callable[[str, int, int], int]:
 
 
 def convert_tz(millis: int, source: str, target: str) -> int:
-    """The timestamp moved by what the second zone is ahead of the first at that instant."""
+    """Return the timestamp moved by what the second zone is ahead of the first at that instant."""
     seconds = millis // 1000
     ahead = zone_of(target).offset_s(seconds) - zone_of(source).offset_s(seconds)
     return millis + ahead * 1000
@@ -66,17 +66,17 @@ def unix_date() -> int:
 
 
 def format_date(day: int, pattern: str) -> str:
-    """A DATE by a pattern."""
+    """Return a DATE by a pattern."""
     return formatter(pattern).show(date_moment(day))
 
 
 def format_time(millis: int, pattern: str) -> str:
-    """A TIME by a pattern."""
+    """Return a TIME by a pattern."""
     return formatter(pattern).show(time_moment(millis))
 
 
 def format_timestamp(millis: int, pattern: str, zone: str | None = None) -> str:
-    """A TIMESTAMP by a pattern, as the clocks of a zone show it (default GMT)."""
+    """Return a TIMESTAMP by a pattern, as the clocks of a zone show it (default GMT)."""
     where = UTC if zone is None else zone_of(zone)
     return formatter(pattern).show(timestamp_moment(millis, where))
 
@@ -91,7 +91,7 @@ def _parse_timestamp(text: str, pattern: str, zone: str | None = None) -> int:
 
 
 def string_to_date(text: str | None, pattern: str | None) -> int:
-    """The epoch day of a text."""
+    """Return the epoch day of a text."""
     if text is None or pattern is None:
         raise NullText("STRINGTODATE")
     return parse_day(pattern, text)
@@ -116,7 +116,7 @@ def _zoned(
     row: Callable[..., object],
     nulls: Literal["propagate", "pass"] = "propagate",
 ) -> tuple[Scalar, Scalar]:
-    """The overloads without and with a zone."""
+    """Return the overloads without and with a zone."""
     params = (first, "STRING formatPattern")
     return (
         Scalar(params, returns, row, nulls=nulls),

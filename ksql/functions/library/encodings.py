@@ -119,7 +119,7 @@ def _of(table: dict[str, Callable[[Any], Any]], name: str) -> Callable[[Any], An
 
 
 def encode(text: str, source: str, target: str) -> str:
-    """The text of one encoding in another one."""
+    """Return the text of one encoding in another one."""
     read, write = _of(_ENCODE_READ, source), _of(_ENCODE_WRITE, target)
     if source.upper() == target.upper():
         raise UnknownEncoding(f"{source} to {target}")
@@ -128,13 +128,13 @@ def encode(text: str, source: str, target: str) -> str:
 
 
 def to_bytes(text: str, encoding: str) -> bytes:
-    """The bytes that the text stands for."""
+    """Return the bytes that the text stands for."""
     result: bytes = _of(_READ, encoding)(text)
     return result
 
 
 def from_bytes(value: bytes, encoding: str) -> str:
-    """The text form of the bytes."""
+    """Return the text form of the bytes."""
     result: str = _of(_WRITE, encoding)(value)
     return result
 

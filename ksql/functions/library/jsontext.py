@@ -60,7 +60,7 @@ def _unquoted(value: Any) -> str:
 
 
 def is_json(text: str | None) -> bool:
-    """Whether the text is JSON."""
+    """Return whether the text is JSON."""
     if text is None:
         return False
     try:
@@ -102,7 +102,7 @@ def _array_contains(types: tuple[SqlType, ...]) -> Callable[[str | None, Any], b
 
 
 def array_length(text: str) -> int | None:
-    """The number of elements; NULL if it is no array."""
+    """Return the number of elements; NULL if it is no array."""
     value = parse_json(text)
     return len(value) if isinstance(value, list) else None
 
@@ -129,7 +129,7 @@ def concat(*texts: str | None) -> str | None:
 
 
 def items(text: str) -> list[str]:
-    """The elements of an array as JSON texts."""
+    """Return the elements of an array as JSON texts."""
     value = parse_json(text)
     if not isinstance(value, list):
         raise NotAnArray(text)
@@ -137,13 +137,13 @@ def items(text: str) -> list[str]:
 
 
 def keys(text: str) -> list[str] | None:
-    """The names in an object; NULL if it is none."""
+    """Return the names in an object; NULL if it is none."""
     value = parse_json(text)
     return list(map(from_units, value)) if isinstance(value, dict) else None
 
 
 def records(text: str) -> dict[str, str] | None:
-    """An object as a map: texts as they are, all else as JSON; NULL if it is no object."""
+    """Return an object as a map: texts as they are, all else as JSON; NULL if it is no object."""
     value = parse_json(text)
     if not isinstance(value, dict):
         return None

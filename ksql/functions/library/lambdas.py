@@ -36,7 +36,7 @@ class NullCondition(EvaluationError):
 
 
 def transform_array(values: list[Any], function: Callable[[Any], Any]) -> list[Any]:
-    """Each element through the function."""
+    """Return each element through the function."""
     room, changed = Room("TRANSFORM"), []
     for value in values:
         new = function(value)
@@ -50,7 +50,7 @@ def transform_map(
     of_key: Callable[[Any, Any], Any],
     of_value: Callable[[Any, Any], Any],
 ) -> dict[Any, Any]:
-    """Each entry through one function for its key and one for its value."""
+    """Return each entry through one function for its key and one for its value."""
     room = Room("TRANSFORM")
     changed: dict[Any, Any] = {}
     for key, value in values.items():
@@ -72,12 +72,12 @@ def _holds(answer: Any) -> bool:
 
 
 def filter_array(values: list[Any], test: Callable[[Any], Any]) -> list[Any]:
-    """The elements for which the test holds."""
+    """Return the elements for which the test holds."""
     return [value for value in values if _holds(test(value))]
 
 
 def filter_map(values: dict[Any, Any], test: Callable[[Any, Any], Any]) -> dict[Any, Any]:
-    """The entries for which the test holds."""
+    """Return the entries for which the test holds."""
     kept = {key: value for key, value in values.items() if _holds(test(key, value))}
     for key, value in kept.items():
         if value is None:
@@ -86,7 +86,7 @@ def filter_map(values: dict[Any, Any], test: Callable[[Any, Any], Any]) -> dict[
 
 
 def reduce_array(values: list[Any] | None, state: Any, step: Callable[[Any, Any], Any]) -> Any:
-    """The state after the step has been done with each element."""
+    """Return the state after the step has been done with each element."""
     if state is None:
         return None
     room = Room("REDUCE")

@@ -18,14 +18,17 @@ def as_map(keys: list[str], values: list[Any]) -> Map:
 
 
 def union(first: Map | None, second: Map | None) -> Map | None:
-    """The entries of both; the second map's win."""
+    """Return the entries of both; the second map's win."""
     if first is None and second is None:
         return None
     return {**(first or {}), **(second or {})}
 
 
 def split_to_map(text: str, entry_delimiter: str, value_delimiter: str) -> Map | None:
-    """The map that a text such as ``a=1&b=2`` spells; entries without a value are left out."""
+    """Return the map that a text such as ``a=1&b=2`` spells.
+
+    Entries without a value are left out.
+    """
     if not entry_delimiter or not value_delimiter or entry_delimiter == value_delimiter:
         return None
     pairs = (entry.split(value_delimiter) for entry in text.split(entry_delimiter) if entry)
@@ -33,12 +36,12 @@ def split_to_map(text: str, entry_delimiter: str, value_delimiter: str) -> Map |
 
 
 def keys(value: Map) -> list[Any]:
-    """The keys, in Java's order."""
+    """Return the keys, in Java's order."""
     return [key for key, _ in entries(value)]
 
 
 def values(value: Map) -> list[Any]:
-    """The values, in Java's order of their keys."""
+    """Return the values, in Java's order of their keys."""
     return [each for _, each in entries(value)]
 
 

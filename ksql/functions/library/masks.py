@@ -45,7 +45,7 @@ def _masked(text: str, signs: tuple[str | None, ...]) -> str:
 
 
 def mask(text: str | None, *signs: str | None) -> str | None:
-    """Every character replaced; a NULL sign leaves its kind as it is."""
+    """Return every character replaced; a NULL sign leaves its kind as it is."""
     if text is None:
         return None
     return from_units(_masked(to_units(text), signs or DEFAULTS))
@@ -54,7 +54,7 @@ def mask(text: str | None, *signs: str | None) -> str | None:
 def _part(
     bounds: Callable[[int, int], tuple[int, int]],
 ) -> Callable[..., str | None]:
-    """A function that masks from one place to another; ``bounds`` gets length and count."""
+    """Return a function that masks from one place to another; ``bounds`` gets length and count."""
 
     def run(text: str | None, count: int, *signs: str | None) -> str | None:
         if count < 0:
@@ -70,7 +70,7 @@ def _part(
 
 
 def _both(first: tuple[str, ...], row: Callable[..., str | None]) -> tuple[Scalar, Scalar]:
-    """The overloads with the usual signs and with signs of one's own."""
+    """Return the overloads with the usual signs and with signs of one's own."""
     return (
         Scalar(first, "STRING", row, nulls="pass"),
         Scalar((*first, *_SIGNS), "STRING", row, nulls="pass"),

@@ -17,7 +17,7 @@ _ORDERED = ("INT", "BIGINT", "DOUBLE", "STRING", "BYTES", "DATE", "TIME", "TIMES
 
 
 def coalesce(*values: Any) -> Any:
-    """The first value that is not NULL."""
+    """Return the first value that is not NULL."""
     for value in values:
         if value is not None:
             return value
@@ -40,7 +40,7 @@ def _extreme(choose: Callable[..., Any]) -> Callable[[tuple[SqlType, ...]], Call
 
 
 def _ordered(choose: Callable[..., Any]) -> tuple[Scalar, ...]:
-    """One overload per type that has an order."""
+    """Return one overload per type that has an order."""
     typed = _extreme(choose)
     plain = tuple(
         Scalar((f"{kind} val", f"{kind}... vals"), kind, typed=typed, nulls="pass")

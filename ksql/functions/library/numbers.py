@@ -71,7 +71,7 @@ WHOLE = Rule("DECIMAL", _whole)
 
 
 def _doubles(row: Callable[[Any], float], code: str | None = None) -> tuple[Scalar, ...]:
-    """One overload per integer type and one for DOUBLE, all giving DOUBLE."""
+    """Return one overload per integer type and one for DOUBLE, all giving DOUBLE."""
     return tuple(Scalar((f"{kind} value",), "DOUBLE", row, code) for kind in _KINDS)
 
 
@@ -87,12 +87,12 @@ _KINDS = ("INT", "BIGINT", "DOUBLE")
 
 
 def ln(value: Number) -> float:
-    """The natural logarithm: -Infinity of 0, NaN of what is negative."""
+    """Return the natural logarithm: -Infinity of 0, NaN of what is negative."""
     return math.log(value) if value > 0 else (-math.inf if value == 0 else math.nan)
 
 
 def log(base: Number, value: Number) -> float:
-    """The logarithm to a base; NaN for a base that has none."""
+    """Return the logarithm to a base; NaN for a base that has none."""
     if base <= 0 or base == 1:
         return math.nan
     return divide_double(ln(value), ln(base))
@@ -125,7 +125,7 @@ def sinh(value: Number) -> float:
 
 
 def cot(value: Number) -> float:
-    """The cotangent; Infinity of 0."""
+    """Return the cotangent; Infinity of 0."""
     return divide_double(1.0, _TAN(value))
 
 
@@ -155,7 +155,7 @@ def _cut(value: Dec, places: int) -> Dec:
 
 
 def _keeping_scale(cut: Callable[[Dec, int], Dec]) -> Callable[[tuple[SqlType, ...]], Any]:
-    """The two-argument form for DECIMAL: cut at the place, then pad to the type's scale."""
+    """Return the two-argument form for DECIMAL: cut at the place, then pad to the type's scale."""
 
     def typed(types: tuple[SqlType, ...]) -> Callable[[Dec, int], Dec]:
         scale = types[0].scale if isinstance(types[0], Decimal) else 0
@@ -182,7 +182,7 @@ def _integral(function: Callable[[float], int]) -> Callable[[float], float]:
 def geo_distance(
     lat1: float, lon1: float, lat2: float, lon2: float, unit: str | None = None
 ) -> float:
-    """The length of the great circle between two places, by the haversine formula."""
+    """Return the length of the great circle between two places, by the haversine formula."""
     for what, value, limit in (
         ("latitude", lat1, 90),
         ("longitude", lon1, 180),

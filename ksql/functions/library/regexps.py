@@ -8,7 +8,7 @@ from ksql.java.regex import JavaRegex, compile_java, part, replace_all
 
 
 def extract(pattern: str, text: str, group: int = 0) -> str | None:
-    """The first match, or one of its groups; NULL if there is none."""
+    """Return the first match, or one of its groups; NULL if there is none."""
     regex = compile_java(pattern)
     found = regex.search(text)
     if found is None or not 0 <= group <= regex.groups:
@@ -17,7 +17,7 @@ def extract(pattern: str, text: str, group: int = 0) -> str | None:
 
 
 def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | None:
-    """All matches, or one group of each; NULL if the pattern has no such group."""
+    """Return all matches, or one group of each; NULL if the pattern has no such group."""
     regex = compile_java(pattern)
     if not 0 <= group <= regex.groups:
         return None
@@ -25,7 +25,10 @@ def extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | N
 
 
 def split_to_array(text: str, pattern: str) -> list[str]:
-    """The parts between matches, empty ones included; single characters for an empty pattern."""
+    """Return the parts between matches, empty ones included.
+
+    Single characters for an empty pattern.
+    """
     regex = compile_java(pattern)
     if regex.matches_empty:
         return _java_split(text, regex)

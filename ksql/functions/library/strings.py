@@ -35,7 +35,7 @@ class BadEscape(EvaluationError):
 
 
 def initcap(text: str) -> str:
-    """Each word with a capital first letter and small others; leading white space is lost.
+    """Return each word with a capital first letter and small others; leading white space is lost.
 
     Source: docs/functions.md.
     """
@@ -50,19 +50,19 @@ def _start(size: int, position: int) -> int:
 
 
 def substring(text: AnyStr, position: int, count: int | None = None) -> AnyStr:
-    """The part from the 1-based position on (from the end if negative)."""
+    """Return the part from the 1-based position on (from the end if negative)."""
     start = _start(len(text), position)
     return text[start:] if count is None else text[start : max(start + count, start)]
 
 
 def left_pad(text: AnyStr, size: int, padding: AnyStr) -> AnyStr | None:
-    """The text brought to that length by padding on the left, or by cutting on the right."""
+    """Return the text brought to that length by padding on the left, or by cutting on the right."""
     filling = _filling(text, size, padding)
     return None if filling is None else (filling + text)[:size]
 
 
 def right_pad(text: AnyStr, size: int, padding: AnyStr) -> AnyStr | None:
-    """The text brought to that length by padding or cutting on the right."""
+    """Return the text brought to that length by padding or cutting on the right."""
     filling = _filling(text, size, padding)
     return None if filling is None else (text + filling)[:size]
 
@@ -77,7 +77,7 @@ def _filling(text: AnyStr, size: int, padding: AnyStr) -> AnyStr | None:
 
 
 def instr(text: str | None, part: str | None, position: int = 1, occurrence: int = 1) -> int:
-    """Where the n-th occurrence starts, counted from 1; 0 if there is none.
+    """Return where the n-th occurrence starts, counted from 1; 0 if there is none.
 
     A negative position starts there from the end and searches backwards.
     """
@@ -114,7 +114,7 @@ def _backwards(text: str, part: str, occurrence: int) -> int:
 
 
 def replaced(text: str, old: str, new: str) -> str:
-    """The text with every occurrence replaced.
+    """Return the text with every occurrence replaced.
 
     Raises: ResultTooLong.
     """
@@ -126,7 +126,7 @@ def replaced(text: str, old: str, new: str) -> str:
 
 
 def concat_ws(separator: AnyStr | None, *parts: AnyStr | None) -> AnyStr | None:
-    """The parts that are not NULL with the separator between them."""
+    """Return the parts that are not NULL with the separator between them."""
     if not parts:
         raise TooFewArguments
     if separator is None:
@@ -135,12 +135,12 @@ def concat_ws(separator: AnyStr | None, *parts: AnyStr | None) -> AnyStr | None:
 
 
 def element(position: int, *options: str | None) -> str | None:
-    """The option at the 1-based position."""
+    """Return the option at the 1-based position."""
     return options[position - 1] if 1 <= position <= len(options) else None
 
 
 def field(wanted: str | None, *options: str | None) -> int:
-    """The 1-based position of the first option that equals ``wanted``, or 0."""
+    """Return the 1-based position of the first option that equals ``wanted``, or 0."""
     return options.index(wanted) + 1 if wanted is not None and wanted in options else 0
 
 
@@ -149,24 +149,24 @@ def _letters(text: str) -> list[str]:
 
 
 def split_text(text: str, delimiter: str) -> list[str]:
-    """The parts between delimiters; the characters if the delimiter is empty."""
+    """Return the parts between delimiters; the characters if the delimiter is empty."""
     return text.split(delimiter) if delimiter else _letters(text)
 
 
 def split_bytes(value: bytes, delimiter: bytes) -> list[bytes]:
-    """The parts between delimiters; the single bytes if the delimiter is empty."""
+    """Return the parts between delimiters; the single bytes if the delimiter is empty."""
     if delimiter:
         return value.split(delimiter)
     return [value[i : i + 1] for i in range(len(value))] or [b""]
 
 
 def chr_of_number(code: int) -> str | None:
-    """The character of a code point; NULL if there is no such code point."""
+    """Return the character of a code point; NULL if there is no such code point."""
     return from_units(chr(code)) if 0 <= code <= 0x10FFFF else None
 
 
 def chr_of_escape(escape: str) -> str | None:
-    r"""The text of Java escapes such as ``\u004b``; NULL if it does not start like one."""
+    r"""Return the text of Java escapes such as ``\u004b``; NULL if it does not start like one."""
     if len(escape) < 6 or not escape.startswith("\\u"):
         return None
     return from_units(_ESCAPE.sub(lambda found: _unescape(found[1], escape), escape))
@@ -185,12 +185,12 @@ def _unescape(body: str, text: str) -> str:
 
 
 def md5(text: str) -> str:
-    """The MD5 digest of the UTF-8 form, in small hexadecimal letters."""
+    """Return the MD5 digest of the UTF-8 form, in small hexadecimal letters."""
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def uuid_of(value: bytes | None) -> str | None:
-    """The UUID that sixteen bytes spell; NULL for any other number of bytes."""
+    """Return the UUID that sixteen bytes spell; NULL for any other number of bytes."""
     return str(uuid.UUID(bytes=value)) if value is not None and len(value) == 16 else None
 
 
@@ -200,7 +200,7 @@ def _both(
     raw: Callable[..., object],
     code: str | None = None,
 ) -> tuple[Scalar, Scalar]:
-    """The overloads for STRING and BYTES; ``S`` stands for the type."""
+    """Return the overloads for STRING and BYTES; ``S`` stands for the type."""
     return (
         Scalar(tuple(p.replace("S ", "STRING ") for p in params), "STRING", text, code),
         Scalar(tuple(p.replace("S ", "BYTES ") for p in params), "BYTES", raw, code),

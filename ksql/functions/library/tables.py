@@ -21,12 +21,12 @@ class CubeTooLarge(EvaluationError):
 
 
 def explode(values: list[Any] | None) -> list[Any]:
-    """One row per element."""
+    """Return one row per element."""
     return values or []
 
 
 def cube(values: list[Any] | None) -> list[Any]:
-    """Every choice of the columns, with NULL for those left out, each row once."""
+    """Return every choice of the columns, with NULL for those left out, each row once."""
     if values is None:
         return []
     size = len(values)

@@ -25,7 +25,7 @@ class BadParameter(EvaluationError):
 
 
 def parameter(url: str, name: str) -> str | None:
-    """The value of the first parameter of that name in the query; '' if it has none."""
+    """Return the value of the first parameter of that name in the query; '' if it has none."""
     query = parse_uri(url).query
     if query is None:
         return None
@@ -37,12 +37,12 @@ def parameter(url: str, name: str) -> str | None:
 
 
 def encode(text: str) -> str:
-    """The text as a form sends it: a plus for a blank, percent signs for most else."""
+    """Return the text as a form sends it: a plus for a blank, percent signs for most else."""
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
 def decode(text: str) -> str:
-    """The text of its form encoding."""
+    """Return the text of its form encoding."""
     if _BAD_PERCENT.search(text):
         raise BadParameter(text)
     return unquote_plus(text)

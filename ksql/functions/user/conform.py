@@ -26,7 +26,7 @@ _CLASSES: dict[SqlType, type] = {model.BOOLEAN: bool, model.STRING: str, model.B
 
 
 def checker(name: str, type_: SqlType) -> Check:
-    """A function that brings a value to the engine's form, or raises WrongResult."""
+    """Return a function that brings a value to the engine's form, or raises WrongResult."""
     check = _checker(name, type_)
     return lambda value: None if value is None else check(value)
 

@@ -36,7 +36,7 @@ class Problem:
 
 
 def read_directory(path: Path | str) -> tuple[dict[str, str], list[Problem]]:
-    """The texts of the files by their names, and what could not be read.
+    """Return the texts of the files by their names, and what could not be read.
 
     Files whose names start with an underscore or a dot are not read. A directory that does not
     exist has no functions.
@@ -55,7 +55,7 @@ def read_directory(path: Path | str) -> tuple[dict[str, str], list[Problem]]:
 
 
 def load_sources(sources: Mapping[str, str]) -> tuple[list[Function], list[Problem]]:
-    """The functions that texts declare, by the names of their files."""
+    """Return the functions that texts declare, by the names of their files."""
     declared: dict[str, list[tuple[str, Declaration]]] = {}
     problems: list[Problem] = []
     for file, text in sorted(sources.items()):
@@ -77,7 +77,10 @@ def load_sources(sources: Mapping[str, str]) -> tuple[list[Function], list[Probl
 
 
 def _executed(file: str, text: str) -> types.ModuleType:
-    """The module of a text. Its name has the text's digest: another text is another module."""
+    """Return the module of a text. Its name has the text's digest.
+
+    Another text is another module.
+    """
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     name = f"{MODULE_PREFIX}{Path(file).stem}_{digest}"
     if name in sys.modules:

@@ -41,7 +41,7 @@ class Failed(NamedTuple):
 
 
 def part_of(overload: Overload, part: str, made_with: tuple[Any, ...]) -> Any:
-    """The callable at a place."""
+    """Return the callable at a place."""
     if part == FACTS:
         made = overload.make(*made_with) if isinstance(overload, AggregateFactory) else overload
         facts = (getattr(made, name, None) for name in PLAIN)
@@ -85,7 +85,7 @@ def main() -> None:
 def _answer(
     found: Callable[[bytes], Any], place: bytes, values: tuple[Any, ...]
 ) -> tuple[bytes, bool]:
-    """The pickled answer, and whether this process is of no use any more."""
+    """Return the pickled answer, and whether this process is of no use any more."""
     try:
         return pickle.dumps(found(place)(*values)), False
     except Overrun as error:

@@ -34,7 +34,10 @@ class PySignature:
     nullable: bool
 
     def convert(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments as the function wants them; the last converter serves variadic ones."""
+        """Return the arguments as the function wants them.
+
+        The last converter serves variadic ones.
+        """
         last = len(self.inward) - 1
         return tuple(
             value if value is None or not (to := self.inward[min(i, last)]) else to(value)
@@ -43,7 +46,7 @@ class PySignature:
 
 
 def hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The function's annotations, evaluated.
+    """Return the function's annotations, evaluated.
 
     Raises: BadDeclaration.
     """
@@ -56,7 +59,7 @@ def hints(function: Callable[..., Any]) -> dict[str, Any]:
 def parameters_of(
     function: Callable[..., Any], skip: int, params: Sequence[str] | None
 ) -> PySignature:
-    """The SQL parameters: those given, else those annotated, without the first ``skip``.
+    """Return the SQL parameters: those given, else those annotated, without the first ``skip``.
 
     Raises: BadDeclaration.
     """
@@ -75,7 +78,7 @@ def parameters_of(
 
 
 def constants_of(function: Callable[..., Any], literals: Sequence[str] | None) -> tuple[str, ...]:
-    """The SQL types of the constants that ``__init__`` takes; an ``int`` is an INT literal.
+    """Return the SQL types of the constants that ``__init__`` takes; an ``int`` is an INT literal.
 
     Raises: BadDeclaration.
     """
@@ -92,7 +95,7 @@ def constants_of(function: Callable[..., Any], literals: Sequence[str] | None) -
 
 
 def takes_settings(function: Callable[..., Any]) -> bool:
-    """Whether ``__init__`` wants the properties of the function."""
+    """Return whether ``__init__`` wants the properties of the function."""
     return "settings" in inspect.signature(function).parameters
 
 
@@ -127,7 +130,7 @@ def result_of(
     returns: str | None,
     rows: bool = False,
 ) -> tuple[str, Convert]:
-    """The SQL type of the result, and a function that checks and converts results.
+    """Return the SQL type of the result, and a function that checks and converts results.
 
     Raises: BadDeclaration.
     """
@@ -144,7 +147,7 @@ def result_of(
 
 
 def concrete(text: str) -> SqlType | None:
-    """The type of a text; None if it has type variables.
+    """Return the type of a text; None if it has type variables.
 
     Raises: BadDeclaration for a type that no value can have: DECIMAL without its digits.
     """

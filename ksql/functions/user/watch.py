@@ -64,7 +64,7 @@ class Watch:
         self._why = ""
 
     def over(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, watched."""
+        """Return the function, watched."""
 
         def call(*values: Any) -> Any:
             if not self._started:
@@ -124,7 +124,7 @@ class Watch:
 
 
 def watched(function: Function, watch: Watch) -> Function:
-    """The same function with all its calls watched."""
+    """Return the same function with all its calls watched."""
     name = function.spelling or function.name
     return replace(
         function, overloads=tuple(_overload(one, name, watch.over) for one in function.overloads)

@@ -27,7 +27,7 @@ class Budget:
         self._spent_s = 0.0
 
     def limit_s(self) -> float:
-        """How long the next match may take."""
+        """Return how long the next match may take."""
         if self._spent_s < PER_PERIOD_S:
             return LONGEST_S
         if self.clock() - self._began < PERIOD_S:

@@ -19,12 +19,12 @@ ALL: Ranges = ((0, LAST),)
 
 
 def of_characters(characters: Iterable[str]) -> Ranges:
-    """The set of those characters."""
+    """Return the set of those characters."""
     return union(*(((ord(c), ord(c)),) for c in characters))
 
 
 def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
-    """All characters that are in any of the sets."""
+    """Return all characters that are in any of the sets."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(itertools.chain(*sets)):
         if merged and low <= merged[-1][1] + 1:
@@ -35,7 +35,7 @@ def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """All characters that are not in the set."""
+    """Return all characters that are not in the set."""
     found = []
     start = 0
     for low, high in ranges:
@@ -48,12 +48,12 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def intersection(first: Ranges, second: Ranges) -> Ranges:
-    """The characters that are in both sets."""
+    """Return the characters that are in both sets."""
     return complement(union(complement(first), complement(second)))
 
 
 def either_case(ranges: Ranges) -> Ranges:
-    """The set with the other case of its ASCII letters."""
+    """Return the set with the other case of its ASCII letters."""
     added = [
         (max(low, ord(first)) + shift, min(high, ord(last)) + shift)
         for low, high in ranges
@@ -128,7 +128,10 @@ _GROUPS = frozenset("LMNPSZC")
 
 @functools.lru_cache(maxsize=64)
 def of_property(name: str) -> Ranges | None:
-    r"""The set of ``\p{name}``; None if there is no such property here (scripts and blocks)."""
+    r"""Return the set of ``\p{name}``.
+
+    None if there is no such property here (scripts and blocks).
+    """
     if name in _POSIX:
         return _POSIX[name]
     if name in _TESTS:
@@ -155,7 +158,7 @@ def _where(test: Callable[[str], bool]) -> Ranges:
 
 
 def _runs(fact: Callable[[str], T]) -> Iterator[tuple[T, int, int]]:
-    """The first and last code points of the runs of characters that have a fact in common."""
+    """Return first and last code point of each run of characters that share a fact."""
     code = 0
     for found, run in itertools.groupby(map(fact, map(chr, range(LAST + 1)))):
         size = sum(1 for _ in run)

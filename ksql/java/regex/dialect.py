@@ -21,7 +21,7 @@ class Dialect(Protocol):
     end: str
 
     def characters(self, ranges: Ranges) -> str:
-        """One character of the set."""
+        """Return one character of the set."""
 
     def line_start(self) -> str:
         """``^`` where lines count."""
@@ -30,7 +30,7 @@ class Dialect(Protocol):
         """``$`` where lines count."""
 
     def text_end(self) -> str:
-        """The end of a text, or before the line's end there."""
+        """Return the end of a text, or before the line's end there."""
 
     def beyond(self) -> None:
         """The pattern uses what needs backtracking.
@@ -45,7 +45,7 @@ class Backtracking:
     end = r"\Z"
 
     def characters(self, ranges: Ranges) -> str:
-        """A class; the empty one never matches."""
+        """Return a class; the empty one never matches."""
         if not ranges:
             return r"(?!)"
         return _class(ranges, r"\U{:08x}")
@@ -76,23 +76,23 @@ class Linear:
         self.at_lines = False
 
     def characters(self, ranges: Ranges) -> str:
-        """A class; the empty one never matches."""
+        """Return a class; the empty one never matches."""
         if not ranges:
             return rf"[^\x00-\x{{{charset.LAST:x}}}]"
         return _class(ranges, r"\x{{{:x}}}")
 
     def line_start(self) -> str:
-        """The start of a text of one line."""
+        """Return the start of a text of one line."""
         self.at_lines = True
         return r"\A"
 
     def line_end(self) -> str:
-        """The end of a text of one line."""
+        """Return the end of a text of one line."""
         self.at_lines = True
         return r"\z"
 
     def text_end(self) -> str:
-        """The end of a text that ends without a line's end."""
+        """Return the end of a text that ends without a line's end."""
         self.at_end = True
         return r"\z"
 

@@ -49,7 +49,7 @@ class TimedPattern:
         self._regex = regex.compile(source, regex.ASCII | regex.IGNORECASE | regex.VERSION0)
 
     def fullmatch(self, text: str) -> regex.Match[str] | None:
-        """The match of the whole text.
+        """Return the match of the whole text.
 
         Raises: TooSlow.
         """
@@ -68,7 +68,7 @@ class _Engine(Protocol):
     names: dict[str, int]
 
     def find(self, text: str) -> Iterator[Spans]:
-        """The matches, each sought when it is asked for."""
+        """Return the matches, each sought when it is asked for."""
 
 
 class _Re2:
@@ -87,7 +87,7 @@ class _Re2:
         self._match = made.Match
 
     def first(self, text: str) -> Spans | None:
-        """The first match in a text of ASCII characters."""
+        """Return the first match in a text of ASCII characters."""
         found: Spans = self._match(_UNANCHORED, raw := text.encode(), 0, len(raw))
         return None if found[0][0] < 0 else found
 
@@ -116,7 +116,7 @@ class _Re2:
 
 
 def _after(raw: bytes, place: int) -> int:
-    """Where the next character starts."""
+    """Return where the next character starts."""
     place += 1
     while place < len(raw) and raw[place] & 0xC0 == 0x80:
         place += 1
@@ -216,7 +216,7 @@ class JavaRegex:
         return self.search("") is not None
 
     def search(self, text: str) -> Spans | None:
-        """The first match.
+        """Return the first match.
 
         Raises: TooSlow.
         """
@@ -230,7 +230,7 @@ class JavaRegex:
         return linear.first(text) if text.isascii() else next(linear.find(text), None)
 
     def finditer(self, text: str) -> Iterator[Spans]:
-        """All matches; TooSlow and ResultTooLong may come with any of them."""
+        """Return all matches; TooSlow and ResultTooLong may come with any of them."""
         short = self._short
         if short is not None and len(text) <= short.longest:
             yield from short.find(text)
@@ -243,7 +243,7 @@ class JavaRegex:
             yield spans
 
     def _differs(self, text: str) -> bool:
-        """Whether the text has line ends that mean more in Java's pattern than in RE2's."""
+        """Return whether the text has line ends that mean more in Java's pattern than in RE2's."""
         if self._lines:
             return _line_end(text) is not None
         return self._ends and _line_end(text[-1:]) is not None
@@ -251,7 +251,7 @@ class JavaRegex:
 
 @functools.lru_cache(maxsize=512)
 def compile_java(pattern: str) -> JavaRegex:
-    """The compiled counterpart of a Java pattern.
+    """Return the compiled counterpart of a Java pattern.
 
     Raises: BadRegex.
     Source: java.util.regex.Pattern.
@@ -260,7 +260,7 @@ def compile_java(pattern: str) -> JavaRegex:
 
 
 def compile_whole(pattern: str) -> JavaRegex:
-    """A pattern that the whole text has to match.
+    """Return a pattern that the whole text has to match.
 
     Raises: BadRegex.
     Source: java.util.regex.Matcher.matches.

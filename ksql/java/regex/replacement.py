@@ -61,7 +61,7 @@ def _parts(replacement: str, groups: int, names: Mapping[str, int]) -> tuple[Par
 def _compiled(
     replacement: str, groups: int, named: tuple[tuple[str, int], ...]
 ) -> tuple[Part, ...]:
-    """The pieces of a replacement: texts and groups by number or name."""
+    """Return the pieces of a replacement: texts and groups by number or name."""
     names = dict(named)
     parts: list[Part] = []
     text = ""

@@ -37,12 +37,12 @@ class BadRegex(EvaluationError):
 
 
 def shown(pattern: str) -> str:
-    """The pattern in a message."""
+    """Return the pattern in a message."""
     return repr(excerpt(pattern))
 
 
 def translate(pattern: str, dialect: Dialect) -> Translated:
-    """The pattern in that dialect; groups keep their numbers.
+    """Return the pattern in that dialect; groups keep their numbers.
 
     Raises: BadRegex; NotLinear if the dialect cannot say it.
     """
@@ -77,7 +77,7 @@ _NOTHING = _Piece("", empty=True, size=0)
 
 
 def _harmless(ways: float, loops: int) -> int:
-    """How long a text may be for at most a million steps of backtracking, wherever it starts."""
+    """Return how long a text may be for at most a million steps of backtracking."""
     return int((_FEW_STEPS * math.factorial(loops + 1) / ways) ** (1 / (loops + 1)))
 
 
@@ -352,7 +352,7 @@ class _Translator:
         return charset.complement(ranges) if found[0][0] == "P" else ranges
 
     def char_class(self) -> Ranges:
-        """The set between brackets: unions, nested classes, intersections (&&)."""
+        """Return the set between brackets: unions, nested classes, intersections (&&)."""
         negated = self.peek() == "^"
         self.place += negated
         whole: Ranges | None = None

@@ -18,7 +18,9 @@ _SAFE_DAY = 28
 
 
 def direct_parser(parts: Sequence[object]) -> Callable[[str], int | None] | None:
-    """A function from a text to local milliseconds; None if the pattern has anything unusual.
+    """Return a function from a text to local milliseconds.
+
+    None if the pattern has anything unusual.
 
     The function gives None for texts that need a closer look: those that do not fit, and days after
     the 28th.

@@ -24,13 +24,13 @@ class Element(Protocol):
     """
 
     def regex(self, adjacent: bool) -> str:
-        """The regular expression of its text, without groups."""
+        """Return the regular expression of its text, without groups."""
 
     def read(self, text: str, parsed: Parsed) -> None:
         """Note what the text says."""
 
     def show(self, moment: Moment) -> str:
-        """Its text for a moment."""
+        """Return its text for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ Maker = Callable[[str, int], Element | None]
 
 
 def _small(field: str) -> Maker:
-    """One letter: as many digits as it takes; two: exactly two."""
+    """Return one letter: as many digits as it takes; two: exactly two."""
 
     def make(_letter: str, count: int) -> Element | None:
         if count > 2:
@@ -248,7 +248,10 @@ def _small(field: str) -> Maker:
 
 
 def _named(field: str, short: tuple[str, ...], full: tuple[str, ...], first: int = 1) -> Maker:
-    """One or two letters: a number; three: the short name, four: the full one, five: a letter."""
+    """Return one or two letters.
+
+    A number; three: the short name, four: the full one, five: a letter.
+    """
     number = _small(field)
 
     def make(letter: str, count: int) -> Element | None:
@@ -371,12 +374,12 @@ def literal(text: str) -> Element:
 
 
 def padded(inner: Element, width: int) -> Element:
-    """An element with blanks before it up to a width."""
+    """Return an element with blanks before it up to a width."""
     return _Padded(inner, width)
 
 
 def fixed_text(part: object) -> str | None:
-    """The text of an element that stands for itself; None for other elements."""
+    """Return the text of an element that stands for itself; None for other elements."""
     return part.text if isinstance(part, _Fixed) else None
 
 
@@ -390,14 +393,14 @@ def digits_of(part: object) -> tuple[str, int] | None:
 
 
 def is_fixed_number(part: object) -> bool:
-    """Whether the element always takes the same number of digits."""
+    """Return whether the element always takes the same number of digits."""
     if isinstance(part, _Number):
         return part.low == part.high
     return isinstance(part, _TwoDigits | _Fraction)
 
 
 def element(pattern: str, letter: str, count: int) -> Element:
-    """The element of a run of letters.
+    """Return the element of a run of letters.
 
     Raises: BadPattern for a letter or a count that DateTimeFormatter does not have.
     """

@@ -64,7 +64,7 @@ class _Compiled:
 
 
 def parse_date(pattern: str, text: str) -> int:
-    """The epoch day of a text.
+    """Return the epoch day of a text.
 
     Raises: BadPattern; BadText, also if the text has a time of day.
     Source: Apache Commons Lang, FastDateFormat.

@@ -59,7 +59,7 @@ class Parsed:
             raise OutOfRange(name, value)
 
     def has_date(self) -> bool:
-        """Whether any field is of a date."""
+        """Return whether any field is of a date."""
         return bool(_DATE_FIELDS & self.values.keys())
 
 
@@ -80,7 +80,7 @@ def day_of_year(days: int) -> int:
 
 
 def week_of_year(days: int, first_day: int, least: int) -> tuple[int, int]:
-    """The year and number of a day's week, for weeks that start on a day of the week (1 = Monday).
+    """Return the year and number of a day's week; weeks start on that day (1 = Monday).
 
     The first week is the one with at least ``least`` days in the year.
     """
@@ -91,21 +91,21 @@ def week_of_year(days: int, first_day: int, least: int) -> tuple[int, int]:
 
 
 def week_start(year: int, first_day: int, least: int) -> int:
-    """The first day of the first week of a week-based year."""
+    """Return the first day of the first week of a week-based year."""
     january = epoch_day(year, 1, 1)
     into = (day_of_week(january) - first_day) % 7
     return january - into + (0 if 7 - into >= least else 7)
 
 
 def has_day(values: dict[str, int]) -> bool:
-    """Whether the fields say a whole date."""
+    """Return whether the fields say a whole date."""
     year = _year(values) is not None
     by_month = {"MONTH", "DAY"} <= values.keys() or "DAY_OF_YEAR" in values
     return (year and by_month) or {"WEEK_YEAR", "WEEK", "DAY_OF_WEEK"} <= values.keys()
 
 
 def resolve_day(values: dict[str, int]) -> int:
-    """The epoch day of the fields; what is missing is taken from 1970-01-01.
+    """Return the epoch day of the fields; what is missing is taken from 1970-01-01.
 
     Raises: OutOfRange, Conflict.
     """
@@ -152,7 +152,7 @@ def _year(values: dict[str, int]) -> int | None:
 
 
 def resolve_nanos(values: dict[str, int]) -> int:
-    """The nanoseconds since midnight; 24:00 is a whole day.
+    """Return the nanoseconds since midnight; 24:00 is a whole day.
 
     Raises: OutOfRange.
     """
@@ -179,7 +179,7 @@ def _hour(values: dict[str, int]) -> int:
 
 
 def has_hour(values: dict[str, int]) -> bool:
-    """Whether the fields say the time of day."""
+    """Return whether the fields say the time of day."""
     half = {"HOUR_OF_HALF", "CLOCK_HOUR_OF_HALF"} & values.keys() and "HALF" in values
     whole = {"HOUR", "CLOCK_HOUR", "NANO_OF_DAY", "MILLI_OF_DAY"} & values.keys()
     return bool(half or whole)

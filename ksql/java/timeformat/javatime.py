@@ -48,14 +48,14 @@ class Formatter:
     direct: Callable[[str], int | None] | None
 
     def show(self, moment: Moment) -> str:
-        """The text of a moment.
+        """Return the text of a moment.
 
         Raises: NotInMoment for a letter that the moment has no value for; OutOfRange.
         """
         return "".join(_shown(self.parts, moment))
 
     def read(self, text: str, kind: str) -> Parsed:
-        """The fields of a text; ``kind`` names in messages what it should be.
+        """Return the fields of a text; ``kind`` names in messages what it should be.
 
         Raises: BadText.
         """
@@ -142,17 +142,17 @@ def _shown(parts: tuple[Part, ...], moment: Moment) -> Iterator[str]:
 
 
 def date_moment(days: int) -> Moment:
-    """A DATE to be printed."""
+    """Return a DATE to be printed."""
     return Moment(day=days)
 
 
 def time_moment(millis: int) -> Moment:
-    """A TIME to be printed."""
+    """Return a TIME to be printed."""
     return Moment(millis=millis)
 
 
 def timestamp_moment(epoch_ms: int, zone: Zone) -> Moment:
-    """A TIMESTAMP to be printed as the clocks of a zone show it."""
+    """Return a TIMESTAMP to be printed as the clocks of a zone show it."""
     offset = zone.offset_s(epoch_ms // 1000)
     day, millis = divmod(epoch_ms + offset * 1000, DAY_MS)
     return Moment(day, millis, zone, offset)
@@ -190,7 +190,7 @@ def timestamp_parser(pattern: str, zone: Zone = UTC) -> Callable[[str], int]:
 
 
 def parse_day(pattern: str, text: str) -> int:
-    """The epoch day of a text that spells a whole date.
+    """Return the epoch day of a text that spells a whole date.
 
     Raises: BadPattern, BadText.
     """

@@ -30,7 +30,7 @@ class Moment:
     offset_s: int | None = None
 
     def get(self, field: str) -> int:
-        """The value of a field.
+        """Return the value of a field.
 
         Raises: NotInMoment.
         """
@@ -43,13 +43,13 @@ class Moment:
         return _OF_TIME[field](self.millis)
 
     def offset(self) -> int:
-        """The offset from UTC in seconds."""
+        """Return the offset from UTC in seconds."""
         if self.offset_s is None:
             raise NotInMoment("OFFSET")
         return self.offset_s
 
     def in_zone(self) -> Zone:
-        """The zone."""
+        """Return the zone."""
         if self.zone is None:
             raise NotInMoment("ZONE")
         return self.zone

@@ -34,7 +34,9 @@ Token = Letters | Literal | Optional
 
 
 def tokenize(pattern: str, sections: bool = True) -> tuple[Token, ...]:
-    """The tokens of a pattern; ``sections``: brackets are optional sections (DateTimeFormatter).
+    """Return the tokens of a pattern.
+
+    ``sections``: brackets are optional sections (DateTimeFormatter).
 
     Raises: BadPattern.
     """

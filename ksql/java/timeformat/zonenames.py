@@ -76,7 +76,7 @@ def ids_by_name() -> dict[str, str]:
 
 
 def zone_named(text: str) -> Zone:
-    """The zone that a text calls so, or whose offset it is.
+    """Return the zone that a text calls so, or whose offset it is.
 
     Raises: UnknownZone.
     """

@@ -35,13 +35,13 @@ class Zone:
     region: zoneinfo.ZoneInfo | None = None
 
     def offset_s(self, epoch_s: int) -> int:
-        """The offset from UTC at an instant, in seconds."""
+        """Return the offset from UTC at an instant, in seconds."""
         if self.region is None:
             return self.fixed_s
         return _seconds(self._at(epoch_s).utcoffset())
 
     def local_offset_s(self, local_s: int) -> int:
-        """The offset at a wall clock's reading: the earlier one where there are two."""
+        """Return the offset at a wall clock's reading: the earlier one where there are two."""
         if self.region is None:
             return self.fixed_s
         clamped = min(max(local_s, _FIRST), _LAST)
@@ -49,7 +49,7 @@ class Zone:
         return _seconds(wall.utcoffset())
 
     def abbreviation(self, epoch_s: int) -> str:
-        """The short name at an instant: BST, PDT; the id if the zone has none."""
+        """Return the short name at an instant: BST, PDT; the id if the zone has none."""
         if self.region is None:
             return self.name
         return self._at(epoch_s).tzname() or self.name
@@ -68,7 +68,7 @@ UTC = Zone("GMT")
 
 @functools.lru_cache(maxsize=512)
 def zone_of(name: str) -> Zone:
-    """The zone of an id: a region, ``Z``, an offset, or UTC, GMT, UT with or without one.
+    """Return the zone of an id: a region, ``Z``, an offset, or UTC, GMT, UT with or without one.
 
     Raises: UnknownZone.
     """
@@ -104,7 +104,10 @@ def offset_text(offset_s: int, colon: str, zero: str) -> str:
 
 @functools.cache
 def system_zone() -> Zone:
-    """The zone of this machine: the TZ variable, the system's zone file, else its offset now."""
+    """Return the zone of this machine.
+
+    The TZ variable, the system's zone file, else its offset now.
+    """
     for name in _system_names():
         try:
             return zone_of(name)
