@@ -114,7 +114,7 @@ def _object(kind: type) -> Schema:
 
 
 def _model(kind: type[BaseModel]) -> Schema:
-    """A body's schema is pydantic's own, its parts among our components."""
+    """Return the schema of a body, which is pydantic's own, its parts among our components."""
     return _named(kind.__name__, lambda: _parts(kind))
 
 

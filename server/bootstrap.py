@@ -99,7 +99,7 @@ def check_java() -> str:
 
 
 def check_venv_module() -> None:
-    """Some systems ship Python without what makes environments.
+    """Check for what makes environments: some systems ship Python without it.
 
     Raises: SetupError with the package to install.
     """
@@ -128,7 +128,7 @@ def packages_are_current() -> bool:
 
 
 def fingerprint() -> str:
-    """Everything that the environment is made from."""
+    """Return a digest of everything that the environment is made from."""
     digest = hashlib.sha256(f"{ROOT}\n{sys.version_info[:2]}\n".encode())
     for name in _BUILT_FROM:
         digest.update((ROOT / name).read_bytes())

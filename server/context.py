@@ -67,7 +67,7 @@ class Door:
     def __init__(
         self, service: KsqlService, state: State = "READY", health_age_s: float = HEALTH_AGE_S
     ) -> None:
-        """``health_age_s``: how long a verdict on the service's health is given again."""
+        """Take ``health_age_s``: how long a verdict on the service's health is given again."""
         self._service = service
         self._state = state
         self._health_age_s = health_age_s

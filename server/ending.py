@@ -23,7 +23,7 @@ class LastResort:
         self._armed = False
 
     def arm(self) -> None:
-        """From now on the stop has its time."""
+        """Start the time that the stop has."""
         if not self._armed:
             self._armed = True
             threading.Thread(target=self._wait, args=(STOP_S,), daemon=True).start()
@@ -49,7 +49,7 @@ def leave(status: int) -> None:
 
 
 def leave_if_threads_hang(status: int) -> None:
-    """Python waits for its threads at the end; these wait for something that never answers."""
+    """Leave if threads wait for something that never answers: Python waits for them at its end."""
     deadline = time.monotonic() + _THREADS_S
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:

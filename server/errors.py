@@ -126,7 +126,7 @@ def plain_response(error: HTTPException) -> Response:
 
 
 async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
-    """A path that is not there, for websockets too."""
+    """Answer a path that is not there, for websockets too."""
     if scope["type"] != "websocket":
         raise HTTPException(404)
     there_is_none = PlainTextResponse(HTTPStatus.NOT_FOUND.phrase, HTTPStatus.NOT_FOUND)

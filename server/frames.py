@@ -123,7 +123,7 @@ async def _frames(door: Door, stream: ResultStream | TextStream) -> AsyncIterato
 
 
 async def _until_left(websocket: WebSocket) -> None:
-    """A client has nothing to say but its farewell."""
+    """Wait for the client's farewell: it has nothing else to say."""
     while (await websocket.receive())["type"] != "websocket.disconnect":
         pass
 

@@ -90,7 +90,7 @@ class InsertsResponse(Response):
         media_type: str,
         token: Token | None = None,
     ) -> None:
-        """``token``: what the client has seen before; with it acknowledgements have tokens, too."""
+        """Take ``token``: what the client has seen before; with it acknowledgements have tokens."""
         super().__init__(media_type=media_type)
         del self.headers["content-length"]
         self._door = door
@@ -140,7 +140,7 @@ class InsertsResponse(Response):
             await _send(send, self._form.text(acks, begun=begun))
 
     def _acks(self, batch: list[bytes]) -> list[dict[str, Any]]:
-        """Rows that have come together are sent together; each has an answer of its own."""
+        """Send rows that have come together at once; each has an answer of its own."""
         begun: list[Delivery | dict[str, Any]] = []
         for line in batch:
             begun.append(self._begin(line))

@@ -112,7 +112,7 @@ async def _serve(
 
 
 def _stop_or_die(stop: asyncio.Event, last: LastResort) -> None:
-    """The first signal asks for a graceful stop; the next one is from somebody who cannot wait."""
+    """Stop gracefully at the first signal; the next one is from somebody who cannot wait."""
     if stop.is_set():
         os._exit(130)
     last.arm()

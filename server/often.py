@@ -27,7 +27,7 @@ class Often:
     """An application whose POST requests to some paths are answered by functions."""
 
     def __init__(self, app: ASGIApp, answers: Answers) -> None:
-        """``answers``: the functions by path."""
+        """Take ``answers``: the functions by path."""
         self._app = app
         self._answers = answers
 

@@ -133,7 +133,7 @@ class StreamedRows:
     tombstones: ClassVar[bool] = True
 
     def __init__(self, stream: ResultStream, source_host: str = "") -> None:
-        """``source_host``: which server the rows are of, for clients that ask for it."""
+        """Take ``source_host``: which server the rows are of, for clients that ask for it."""
         schema = schema_text(stream.columns, keys=stream.kind == "pull")
         self._header = {"queryId": stream.query_id, "schema": schema}
         self._values = _values(tuple(stream.columns))

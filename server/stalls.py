@@ -52,7 +52,7 @@ class Stalls:
         return now if self._spent < _MOST_S else None
 
     def end(self, began: float) -> None:
-        """A look-up is done."""
+        """Take note that a look-up is done."""
         took = self._now_s() - began
         if took < _SLOW_S:
             return

@@ -128,7 +128,7 @@ def counter(stream: ResultStream) -> Callable[[int], None]:
 
 
 def _uncounted(_size_bytes: int) -> None:
-    """Nothing limits it."""
+    """Count nothing: nothing limits it."""
 
 
 async def _line_by_line(chunks: AsyncIterable[Any]) -> AsyncIterator[bytes]:
@@ -205,7 +205,7 @@ async def _row_chunks(
 
 
 def text_response(door: Door, stream: TextStream) -> QueryResponse:
-    """PRINT's lines as plain text; an error on the way is a line of JSON, the last one."""
+    """Answer with PRINT's lines as plain text; an error on the way is a last line of JSON."""
     door.opened(stream)
     return QueryResponse(door, stream, _text_chunks(door, stream), PLAIN)
 

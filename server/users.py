@@ -71,7 +71,7 @@ class Users:
 
     @classmethod
     def of(cls, settings: Settings) -> Self | None:
-        """As the settings say; None if nobody is asked.
+        """Read the settings; None if nobody is asked.
 
         Raises: BadUsers.
         """

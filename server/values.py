@@ -81,7 +81,7 @@ def _map(key: SqlType, inner: Converter | None) -> Converter | None:
 
 
 def _key_text(type_: SqlType) -> Converter:
-    """JSON's objects have texts for keys."""
+    """Return the converter to texts, which JSON's objects have for keys."""
     inner = converter(type_)
 
     def text(key: object) -> str:

@@ -39,7 +39,7 @@ class Whole:
         yield self.rows
 
     def close(self) -> None:
-        """Nothing is open any more."""
+        """Do nothing: nothing is open any more."""
 
     def sent(self, size_bytes: int) -> None:
         """Count a piece of its answer, if that has a limit."""

@@ -39,7 +39,7 @@ class Body(BaseModel):
 
 
 def _texts(value: object) -> dict[str, str]:
-    """Property values as texts; JSON's numbers and booleans are written as SQL would."""
+    """Return property values as texts; JSON's numbers and booleans are written as SQL would."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -107,7 +107,7 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def camel(name: str) -> str:
-    """``query_host_status`` as ``queryHostStatus``."""
+    """Return ``query_host_status`` as ``queryHostStatus``."""
     head, *rest = name.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in rest)
 

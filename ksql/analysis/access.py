@@ -29,7 +29,7 @@ _ALL_NULL = (
 
 
 def subscript(binder: Binder, node: ex.Subscript) -> Bound:
-    """``array[place]`` or ``map[key]``."""
+    """Bind ``array[place]`` or ``map[key]``."""
     base, index = binder.bind(node.base), binder.bind(node.index)
     match type_of(base):
         case model.Array(item):
@@ -54,7 +54,7 @@ def subscript(binder: Binder, node: ex.Subscript) -> Bound:
 
 
 def deref(binder: Binder, node: ex.Deref) -> Bound:
-    """``struct->field``."""
+    """Bind ``struct->field``."""
     base = binder.bind(node.base)
     type_ = type_of(base)
     if not isinstance(type_, model.Struct):
@@ -66,7 +66,7 @@ def deref(binder: Binder, node: ex.Deref) -> Bound:
 
 
 def array(binder: Binder, node: ex.ArrayExpr) -> Bound:
-    """ARRAY[..] of elements of one type."""
+    """Bind ARRAY[..] of elements of one type."""
     if not node.items:
         raise binder.fail(_EMPTY.format("Array", "element"))
     items = [binder.bind(item) for item in node.items]
@@ -77,7 +77,7 @@ def array(binder: Binder, node: ex.ArrayExpr) -> Bound:
 
 
 def map_(binder: Binder, node: ex.MapExpr) -> Bound:
-    """MAP(..) with keys of one type and values of one type."""
+    """Bind MAP(..) with keys of one type and values of one type."""
     if not node.entries:
         raise binder.fail(_EMPTY.format("Map", "key value pair"))
     key_type, keys = _column(binder, "key", [key for key, _ in node.entries])
@@ -97,7 +97,7 @@ def _column(
 
 
 def struct(binder: Binder, node: ex.StructExpr) -> Bound:
-    """STRUCT(..)."""
+    """Bind STRUCT(..)."""
     fields = tuple((name, binder.bind(value)) for name, value in node.fields)
     types = tuple(model.Field(name, type_of(value)) for name, value in fields)
     if wrong := model.duplicate_fields(types):

@@ -63,7 +63,7 @@ def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlTyp
 
 
 def _of_literals(literals: list[Bound]) -> model.SqlType:
-    """Numbers are widened; what does not go with the others is refused by the caller."""
+    """Widen numbers to one type; what does not go with the others is refused by the caller."""
     target = type_of(literals[0])
     for literal in literals[1:]:
         type_ = type_of(literal)

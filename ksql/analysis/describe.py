@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def place(span: Span) -> str:
-    """``Line: L, Col: C: `` of a span, nothing for a node that was not read from a text."""
+    """Return ``Line: L, Col: C: `` of a span, nothing for a node that was not read from a text."""
     return "" if span is ex.NOWHERE else f"Line: {span.line}, Col: {span.column}: "
 
 

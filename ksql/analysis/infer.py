@@ -259,7 +259,7 @@ def _literal(
 
 
 def _negative(node: ex.Expr) -> Const | None:
-    """Minus a literal, which is a literal again."""
+    """Return minus a literal, which is a literal again."""
     match node:
         case ex.IntLit(value):
             type_ = int_const(value).type

@@ -29,7 +29,7 @@ def kind_of(join: ast.Join) -> str:
 
 
 def check_sources(left: FromSource, right: FromSource) -> None:
-    """Two different sources, in formats that can be joined.
+    """Check that two sources are different, in formats that can be joined.
 
     Raises: InvalidJoin.
     """

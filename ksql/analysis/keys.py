@@ -127,7 +127,7 @@ def missing(
 
 
 def wrong_kind(found: ast.SourceKind) -> StatementError:
-    """CREATE STREAM over a query that gives a table, or the other way round."""
+    """Return the error of a CREATE STREAM over a query that gives a table, or vice versa."""
     return StatementError(
         f"Invalid result type. Your SELECT query produces a {found}. "
         f"Please use CREATE {found} AS SELECT statement instead."

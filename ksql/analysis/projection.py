@@ -102,7 +102,7 @@ def _reserved(name: str) -> ReservedName:
 
 
 def _is_window_bound(term: ast.SelectItem, relation: Relation) -> bool:
-    """Return a windowed source's own bound under its own name: it lives in the key already."""
+    """Return whether it is a windowed source's own bound by its own name, which is in the key."""
     windowed = not relation.scope.joined and relation.sources[0].source.window is not None
     expr = term.expr
     return (
@@ -251,7 +251,7 @@ class Namer:
 
 
 def check_unique(key: Iterable[str], value: Iterable[tuple[str, SqlType]]) -> None:
-    """No two columns of a result may have one name.
+    """Refuse two columns of a result with one name.
 
     Raises: StatementError naming those that do.
     """

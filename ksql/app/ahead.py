@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def ahead_warnings(totals: Totals, now_ms: int) -> tuple[tuple[int, str], ...]:
-    """Since when (ms), and what there is to say; nothing once the clock has come that far."""
+    """Return since when (ms), and what is wrong; nothing once the clock has come that far."""
     latest = totals.ahead_ms
     if latest is None or latest <= now_ms:
         return ()

@@ -29,7 +29,7 @@ class LedgerBook:
         now_ms: Callable[[], int],
         known: list[UpgradeEntry],
     ) -> None:
-        """``known`` is kept up to date: what the command topic knows, for a ledger that is lost."""
+        """Keep ``known`` up to date: what the command topic knows, for a ledger that is lost."""
         self._ledger = ledger
         self._service_id = service_id
         self._now_ms = now_ms
@@ -52,7 +52,7 @@ class LedgerBook:
         self._known.append(self._entry(upgrade))
 
     def rebuild(self) -> None:
-        """After the replay: what the command topic knows and the ledger does not.
+        """Add, after the replay, what the command topic knows and the ledger does not.
 
         What was begun and is not in the topic has not taken place.
         """
@@ -95,7 +95,7 @@ class LedgerBook:
         )
 
     def moved(self, token: object, offset: int) -> None:
-        """Its command has another offset: others were written while it waited."""
+        """Note that its command has another offset: others were written while it waited."""
         upgrade_id = UpgradeId(str(token))
         self._begun[upgrade_id] = replace(self._begun[upgrade_id], command_offset=Offset(offset))
 
@@ -123,7 +123,7 @@ class LedgerBook:
         self._ledger.finish_upgrade(upgrade_id, outcome)
 
     def rolled_back(self, token: object, error: str) -> None:
-        """It does not count."""
+        """Close the entry: the upgrade does not count."""
         upgrade_id = UpgradeId(str(token))
         del self._begun[upgrade_id]
         now = Millis(self._now_ms())

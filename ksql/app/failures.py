@@ -21,7 +21,7 @@ class FailureLog:
     """Writes in a thread of its own: often it is Kafka that a failed query waits for."""
 
     def __init__(self, sender: Sender, topic: str) -> None:
-        """``sender`` is its own from now on; ``topic`` is the processing log's."""
+        """Take ``sender``, its own from now on, and ``topic``, the processing log's."""
         self._sender = sender
         self._topic = topic
         self._thread = ThreadPoolExecutor(1, "failure-log")

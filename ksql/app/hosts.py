@@ -57,7 +57,7 @@ class Hosts:
         peers: Peers,
         elsewhere: Callable[[], Elsewhere | None],
     ) -> None:
-        """``elsewhere`` is the server that runs the queries, if it is another one."""
+        """Take ``elsewhere``: the server that runs the queries, if it is another one."""
         self.members = members
         self.elsewhere = elsewhere
         self._peers = peers

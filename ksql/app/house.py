@@ -304,7 +304,7 @@ class House:
         return self._standby is not None
 
     def _abandon(self, why: str) -> None:
-        """Another server is in charge."""
+        """Give the queries up: another server is in charge."""
         _log.error("another_server_in_charge", extra={"reason": why})
         self._lost = why
         if hasattr(self, "runner"):  # else nothing runs yet
@@ -466,7 +466,7 @@ class House:
         self.settings = Settings({**self.settings.server, name: value}, self.settings.overrides)
 
     def _replay(self, offset: int, command: Command) -> None:
-        """The engine is made after the log that it replays."""
+        """Replay a command in the engine, which is made after the log that calls this."""
         self.engine.replay(offset, command)
 
     def _stop_queries(self) -> None:

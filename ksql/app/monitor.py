@@ -67,7 +67,7 @@ class SparkMonitor:
         self._held: Mapping[str, str] = {}
 
     def hold(self, held: Mapping[str, str]) -> None:
-        """These queries are not started, for these reasons."""
+        """Note which queries are not started, and for which reasons."""
         self._held = held
 
     def look(self) -> None:
@@ -118,7 +118,7 @@ class SparkMonitor:
         )
 
     def spark_plan(self, query_id: str) -> str:
-        """Spark's plan of its last batch."""
+        """Return Spark's plan of its last batch."""
         running = self._running(query_id)
         return running.spark_plan() if running else ""
 
@@ -156,7 +156,7 @@ class SparkMonitor:
         return {name: info.replicas_per_partition for name, info in self._admin.topics().items()}
 
     def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """First and end offset of every partition."""
+        """Return the first and end offset of every partition."""
         known = self._admin.topics()
         there = [topic for topic in topics if topic in known]
         begins, ends = self._admin.begin_offsets(there), self._admin.end_offsets(there)

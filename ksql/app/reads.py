@@ -397,4 +397,4 @@ class Reads:
 
 
 def _unlisted() -> None:
-    """These queries are in no list that they would have to leave."""
+    """Do nothing: these queries are in no list that they would have to leave."""

@@ -227,7 +227,7 @@ class KsqlService(House):
             raise RequestFailed(error) from error
 
     def info(self) -> ServerInfo:
-        """Version and identity; cheap."""
+        """Return version and identity; cheap."""
         service_id = self.settings.text("ksql.service.id")
         status: Literal["RUNNING", "DEGRADED"] = "RUNNING" if self.log.sound else "DEGRADED"
         return ServerInfo(version(), self._cluster_id, service_id, status)

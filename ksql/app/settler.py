@@ -26,7 +26,7 @@ class Settler:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """There is something to settle."""
+        """Start the thread: there is something to settle."""
         with self._lock:
             if self._thread is None and not self._closing.is_set():
                 self._thread = threading.Thread(target=self._run, name="settler", daemon=True)

@@ -32,7 +32,7 @@ class Skipping:
             self._since.pop(query_id, None)
 
     def warnings(self, query_id: str) -> tuple[tuple[int, str], ...]:
-        """Since when (ms), and what there is to say; nothing as a rule."""
+        """Return since when (ms), and what there is to say; nothing as a rule."""
         found = self._since.get(query_id)
         if found is None:
             return ()

@@ -35,7 +35,7 @@ class Standby:
         take_charge: Callable[[], object],
         on_lost: Callable[[str], object],
     ) -> None:
-        """``follow`` applies the commands that are new, ``await_turn`` returns True in charge.
+        """Take ``follow``, which applies new commands; ``await_turn`` returns True in charge.
 
         ``take_charge`` does what follows from that, once nothing is followed any more. Its failure
         goes to ``on_lost``, and so does a command topic that was made anew. Either may raise

@@ -70,7 +70,7 @@ class Identity:
     ended: bool = False
 
     def text(self) -> str:
-        """As it is stored."""
+        """Return it as it is stored."""
         return json.dumps(
             {
                 "format": FORMAT,

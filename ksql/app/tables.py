@@ -102,7 +102,7 @@ class TableReads:
         copies: Copies | None,
         following: Following,
     ) -> None:
-        """``has_begun``: whether a persistent query has looked at its sources."""
+        """Take ``has_begun``: whether a persistent query has looked at its sources."""
         self._following = following
         self._is_known = following.is_known
         self._tables = tables

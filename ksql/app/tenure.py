@@ -106,7 +106,7 @@ class Tenure:
         sleep: Callable[[float], object] = time.sleep,
         now_s: Callable[[], float] = lease.now_s,
     ) -> None:
-        """``file`` is where the tasks look; ``on_lost`` is called once, with the reason.
+        """Take ``file``, where the tasks look, and ``on_lost``, called once, with the reason.
 
         ``chore`` is done at the start and once an hour.
         """
@@ -289,7 +289,7 @@ class Tenure:
                 return
 
     def _settle(self) -> None:
-        """We were shut out: by another server, or by a broker that gave a transaction up."""
+        """Claim anew after another server, or a broker's abort, shut us out; else give up."""
         try:
             if self._is_last():
                 self._take()
@@ -307,7 +307,7 @@ class Tenure:
         self._on_lost(_words(other))
 
     def _tell(self, problem: Exception) -> None:
-        """Once for each outage."""
+        """Log the problem, once for each outage."""
         if not self._told:
             _log.warning("claim_not_repeated", extra={"reason": str(problem)})
         self._told = True
@@ -320,7 +320,7 @@ class Tenure:
         lease.write(self._file, self._me.id, self._now_s(), lost=True)
 
     def _may_live(self, claim: Claim) -> bool:
-        """Return a claim on our own directory, whose lock we hold, is one of the dead."""
+        """Return whether its server may live: not one of our own directory, whose lock we hold."""
         me = self._me
         ours = (me.host, me.state_dir, me.state_id)
         same = (claim.host, claim.state_dir, claim.state_id) == ours
@@ -349,7 +349,10 @@ class Tenure:
         return AnotherServer(self._service_id, found, copied=copied)
 
     def _await_orphans(self) -> None:
-        """Tasks of a server that was killed over this directory may write until its right ends."""
+        """Wait until the right of a server that was killed over this directory ends.
+
+        Its tasks may write until then.
+        """
         found = lease.read(self._file)
         if found is not None:
             self._sleep(min(found.left_s(), LEASE_S))

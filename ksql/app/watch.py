@@ -59,7 +59,7 @@ class Watch:
         on_return: Callable[[], object] = lambda: None,
         on_turn: Callable[[], object] = lambda: None,
     ) -> None:
-        """``on_return``: Kafka answers again; ``on_turn``: once a second or so."""
+        """Take ``on_return``, for when Kafka answers again; ``on_turn``, once a second or so."""
         self._probe = probe
         self._broker = broker
         self._on_return = on_return

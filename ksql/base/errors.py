@@ -142,7 +142,7 @@ class QueryFailed(KsqlError):
         self.entry = entry
 
     def __str__(self) -> str:
-        """In one line: all that is left of it once a worker's stack trace has been read."""
+        """Return one line: all that is left of it once a worker's stack trace has been read."""
         said = f"{self.message.rstrip('.')}: {self.detail}" if self.detail else self.message
         return f"{said}. {self.hint}" if self.hint else said
 

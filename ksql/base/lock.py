@@ -33,7 +33,7 @@ class FileLock:
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        """A ``shared`` lock may have several holders at once, if all of them share it."""
+        """Let a ``shared`` lock have several holders at once, if all of them share it."""
         self.path = path
         self._shared = shared
         self._fd = -1

@@ -93,7 +93,7 @@ class Calls:
     """The kept connections to all servers; for any number of threads."""
 
     def __init__(self, connect_s: float, tls: ssl.SSLContext | None = None, kept: int = 64) -> None:
-        """``connect_s`` bounds the wait for a connection, ``kept`` those to one server that rest.
+        """Bound the wait for a connection by ``connect_s``; ``kept`` of them rest per server.
 
         With ``tls`` the servers speak https.
         """

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def group_name(service_id: str) -> str:
-    """``_confluent-ksql-<service id>_servers``."""
+    """Return ``_confluent-ksql-<service id>_servers``."""
     return f"_confluent-ksql-{service_id}_servers"
 
 

@@ -38,7 +38,7 @@ class Heart:
         credentials: str = "",
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """``credentials``: the header Authorization, where the servers ask for users.
+        """Take ``credentials``: the header Authorization, where the servers ask for users.
 
         ``tls``: the keys and the trust with which they speak https.
         """

@@ -44,7 +44,7 @@ _CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes":
 
 
 def topic_name(service_id: str) -> str:
-    """``_confluent-ksql-<service id>_command_topic``."""
+    """Return ``_confluent-ksql-<service id>_command_topic``."""
     return f"_confluent-ksql-{service_id}_command_topic"
 
 
@@ -117,7 +117,7 @@ class KafkaCommandLog:
         apply: Callable[[int, Command], None],
         skip: frozenset[int] = frozenset(),
     ) -> None:
-        """``skip`` are the offsets that the operator gives up if they cannot be taken in."""
+        """Take ``skip``: the offsets that the operator gives up if they cannot be taken in."""
         self.topic = topic_name(service_id)
         self._settings = settings
         self._replicas = replicas
@@ -321,7 +321,7 @@ class KafkaCommandLog:
         yield _Pen(offset, write)
 
     def _settle_now(self, problem: CommitInDoubt) -> None:
-        """Kafka may be there again already."""
+        """Settle the doubt at once, as Kafka may be there again already."""
         try:
             written = self.settle()
         except KsqlError as away:

@@ -88,7 +88,7 @@ class Quarantine:
 
     @classmethod
     def of(cls, trouble: CommandTrouble, key: bytes | None, later: Iterable[Command]) -> Quarantine:
-        """``key`` is that of the command in question, which may still show its subject."""
+        """Gather what the command concerns; its ``key`` may still show its subject."""
         queries: set[str] = set()
         sources: set[str] = set()
         kind, entity = _entity(key)
@@ -147,7 +147,7 @@ def offsets_of(text: str) -> frozenset[int]:
 
 
 def _entity(key: bytes | None) -> tuple[str, str]:
-    """Type and entity of a command's id, such as stream/`S`/create; empty if it has none."""
+    """Return type and entity of a command's id, such as stream/`S`/create; empty if it has none."""
     try:
         parts = json.loads(key or b"").split("/")
     except (AttributeError, ValueError):

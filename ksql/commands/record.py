@@ -33,7 +33,7 @@ STRUCTS: Final = Structs((*TYPES, *CATALOG, *CHANGES))
 
 
 def encode(command: Command) -> tuple[bytes, bytes]:
-    """Key and value of the record."""
+    """Return key and value of the record."""
     body = {
         "version": _version(command.changes),
         "statement": command.statement,
@@ -107,7 +107,7 @@ def _changes(stored: Any) -> tuple[Change, ...]:
 
 
 def _check(change: Change) -> None:
-    """Names that become parts of paths are names; a plan is one, and that of its query.
+    """Check that names that become parts of paths are names, and that a plan is its query's.
 
     Raises: ValueError, UnreadablePlan, ReadOnlyTopic.
     """

@@ -56,7 +56,7 @@ def _operands(gen: Generator, node: b.Compare) -> tuple[str, str, list[str]]:
 
 
 def _equal(gen: Generator, node: b.Compare) -> str:
-    """Python's ``==`` with one None is false already."""
+    """Return the code of ``=``: Python's ``==`` with one None is false already."""
     left, right = gen.value(node.left), gen.value(node.right)
     if doubtful(node.left, left) and doubtful(node.right, right):
         left = gen.code.atom(left)

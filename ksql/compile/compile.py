@@ -183,7 +183,7 @@ def _locals(columns: Sequence[str]) -> set[str]:
 
 
 def _loaded(used: set[str], width: int, cells: Sequence[str] | None) -> list[str]:
-    """Columns into local variables: all at once if most are wanted, else one by one."""
+    """Return lines that load columns: all at once if most are wanted, else one by one."""
     if not used:
         return []
     if cells is not None:

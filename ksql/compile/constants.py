@@ -82,7 +82,7 @@ def strict(value: Any, source: SqlType, target: SqlType) -> Any:
 
 
 def _strict_struct(value: dict[str, Any], source: model.Struct, target: model.Struct) -> Any:
-    """Fields that are not given are NULL; fields that the target does not have are refused."""
+    """Convert a struct: fields not given are NULL, those that the target lacks are refused."""
     given = {field.name: field.type for field in source.fields}
     if not given.keys() <= {field.name for field in target.fields}:
         raise coerce.CastNotSupported(source, target)

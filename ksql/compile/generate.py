@@ -46,7 +46,7 @@ class Generator:
         return self.code.short(self._value(node))
 
     def atom(self, node: Bound) -> str:
-        """As ``value``; the code may be repeated."""
+        """Return the same as ``value``, as code that may be repeated."""
         return self.code.atom(self.value(node))
 
     def guarded(self, node: Bound) -> str:
@@ -59,7 +59,7 @@ class Generator:
         return self.code.guard(node, block, code)
 
     def nested(self, node: Bound) -> str:
-        """As ``guarded``, where the settings want errors inside expressions kept inside."""
+        """Do as ``guarded``, where the settings want errors inside expressions kept inside."""
         return self.guarded(node) if _is_on(self.settings, NESTED_GUARDS) else self.value(node)
 
     def truth(self, node: Bound) -> str:
@@ -202,7 +202,7 @@ class Generator:
         return f"{self.code.library(support.element)}({base}, {self.value(node.index)})"
 
     def _let(self, node: b.Let) -> str:
-        """The value goes into a temporary; the guards of the body must not go before it."""
+        """Return the body's code, with the value in a temporary before the guards of the body."""
         local = self.code.spill(self.value(node.operand))
         self.code.variables[node.name] = local
         outer = self.code.block
@@ -252,7 +252,7 @@ class Generator:
         return self.nested(node) if isinstance(node, b.Call | b.Deref) else self.value(node)
 
     def _test_nulls(self, nodes: Sequence[Bound], args: list[str], tests: list[str]) -> None:
-        """Tests of the arguments that may be NULL; all arguments are evaluated before.
+        """Add tests of the arguments that may be NULL; all arguments are evaluated before.
 
         A single one that is more than a name is tested where it is computed.
         """

@@ -66,7 +66,7 @@ def _integer(gen: Generator, node: b.Arith) -> str:
 
 
 def _division(gen: Generator, node: b.Arith, left: str) -> str:
-    """Toward zero; only the smallest number divided by -1 overflows."""
+    """Return code that divides toward zero; only the smallest number by -1 overflows."""
     if isinstance(node.right, b.Const) and (by := node.right.value) and by > 0:
         op = "//" if node.op == "/" else "%"
         atom = gen.code.atom(left)

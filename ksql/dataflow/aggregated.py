@@ -186,7 +186,7 @@ def _guarded(lines: Sequence[str], row: str) -> list[str]:
 
 
 def _emitted(body: Body, encoder: Encoder, key: str, time: str) -> tuple[list[str], dict[str, Any]]:
-    """Statements that give out a row with that key and time, and what they name."""
+    """Return statements that give out a row with that key and time, and what they name."""
     lines, document, known = document_of(body.values, encoder)
     emit = [*lines, f"add_value({document})", f"add_key({key})", f"add_time({time})"]
     return [*body.lines(["continue"], emit[0]), *emit[1:]], dict(known)

@@ -126,7 +126,7 @@ class KeyedArm:
         return pack(key), out[self.width :]
 
     def projected(self, rows: Sequence[Row], log: LogError) -> list[Row | None]:
-        """Key columns, then what is carried, for each row that is there; None as in ``project``."""
+        """Return key columns, then what is carried, for each row; None as in ``project``."""
         found = self._batch(rows, log)
         if self._null_keys:
             return found
@@ -263,7 +263,7 @@ class ExitArm:
         )
 
     def without_key(self, emitted: Result) -> Result:
-        """A record that came without a key leaves without one, unless PARTITION BY made it."""
+        """Take the key away, as the record came without one, unless PARTITION BY made it."""
         return emitted if self._rekeyed else (None, *emitted[1:])
 
     def delete(self, row: Row, time: int, headers: Headers | None, log: LogError) -> Result:
@@ -330,7 +330,7 @@ class Encoder:
         return list(zip(keys, values, rows.times, headers))  # noqa: B905 - may repeat
 
     def key_rows(self, keys: Sequence[Row | None]) -> Sequence[Row | None]:
-        """A single key column that is NULL is no key; several may all be NULL."""
+        """Return the keys to write: a single NULL column is no key; several may all be NULL."""
         if self._single:
             return [key if key and key[0] is not None else None for key in keys]
         return [key or None for key in keys]

@@ -55,7 +55,7 @@ def _source_singly(
 def _exploded_singly(
     exit_: ExitArm, found: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
 ) -> list[Result]:
-    """Records of which some have no key: what follows from those has none either."""
+    """Explode records of which some have no key: what follows from those has none either."""
     out: list[Result] = []
     for i, row, time, keyless, _dead in found.each():
         rows = exit_.emit_all([row], [time], [headers[i]] if headers else None, log).each()

@@ -291,7 +291,7 @@ class FusedRows:
         self._run = run
 
     def rows(self, found: Decoded, log: LogError) -> list[Any]:
-        """Key columns, then what is carried, for each decoded record; None for no row."""
+        """Return key columns, then what is carried, for each decoded record; None for no row."""
         log_row = self._intake.row_logger(found, log)
         rows, without_key = self._run(*found, log_row)
         for place in without_key:
@@ -319,7 +319,7 @@ def fused_rows(reader: Reader, arm: Arm, code: Code) -> FusedRows | None:
 def document_of(
     values: Sequence[str], encoder: Encoder
 ) -> tuple[list[str], str, Mapping[str, Any]]:
-    """Statements, the code of what is encoded at the end, and what both name."""
+    """Return statements, the code of what is encoded at the end, and what both name."""
     printing = encoder.values.printing
     if printing is None:
         return [], tuple_of(values), {}

@@ -113,7 +113,7 @@ class SourceIngest:
     def _ticks(
         self, found: Arrivals, passed: set[int], batch: RawBatch, log: LogError
     ) -> list[Record]:
-        """Records without row for those that were dropped: what is late depends on their times."""
+        """Return records without row for the dropped ones: what is late depends on their times."""
         arm, out = self.arm, []
         for (i, row, time, _, _), turn in zip(found.each(), found.turns, strict=True):
             if i not in passed:
@@ -123,7 +123,7 @@ class SourceIngest:
         return arm.laned(out, [record.partition for record in out]) if arm.lanes else out
 
     def rows(self, batch: RawBatch, log: LogError) -> tuple[Sequence[Row | None], Sequence[int]]:
-        """Key columns, then what is carried, and times, of records that are no deletions.
+        """Return key columns, then what is carried, and times, of records that are no deletions.
 
         None for a row that goes nowhere.
         """
@@ -182,7 +182,7 @@ class KeyedIngest:
         )
 
     def finish(self) -> list[Record]:
-        """Nothing is held back."""
+        """Return nothing: nothing is held back."""
         return []
 
 

@@ -62,7 +62,7 @@ def key_bytes(
 
 
 def key_order(node: Aggregate, sink: Sink) -> KeyOrder:
-    """Packed groups to their keys in the result's format.
+    """Return what turns packed groups into their keys in the result's format.
 
     Where that needs a registered schema, or there is none, they are ordered as they are packed.
     """

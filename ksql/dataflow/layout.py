@@ -197,7 +197,7 @@ def _keeps_key(flow: Flow, key: Bound) -> bool:
 
 
 def _window_of(flow: Flow, windows: tuple[str, ...]) -> tuple[Bound, ...]:
-    """The bounds of a row's window: they are a part of a windowed key."""
+    """Return the bounds of a row's window: they are a part of a windowed key."""
     names = [item.name for item in flow.items]
     found = (w if w in names else next(n for n in names if n.endswith("_" + w)) for w in windows)
     return tuple(b.Column(name, WINDOW_COLUMNS[w]) for name, w in zip(found, windows, strict=True))

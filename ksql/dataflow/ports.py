@@ -80,7 +80,7 @@ class Runner(Protocol):
         """
 
     def check_replaceable(self, paused: PersistentQuery) -> None:
-        """Whether a query that rests may get another plan.
+        """Check that a query that rests may get another plan.
 
         Raises: KsqlError if it left a batch half done, which another plan must not finish.
         """

@@ -53,7 +53,7 @@ class Arrivals:
         )
 
     def kept(self, keep: Sequence[object]) -> Arrivals:
-        """Only those records."""
+        """Keep only those records."""
         return Arrivals(
             list(compress(self.rows, keep)),
             list(compress(self.times, keep)),
@@ -64,7 +64,7 @@ class Arrivals:
         )
 
     def alive(self) -> Arrivals:
-        """Only the records that have a value."""
+        """Keep only the records that have a value."""
         if self.dead is None:
             return self
         found = self.kept([not dead for dead in self.dead])
@@ -182,7 +182,7 @@ class Reader:
     def _unwrapped(
         self, batch: RawBatch, bad: set[int], log: LogError
     ) -> tuple[Sequence[bytes | None], Sequence[Bounds]]:
-        """Keys without the bounds of their window, and these bounds."""
+        """Return keys without the bounds of their window, and these bounds."""
         window = self.source.window
         if window is None:
             return batch.keys, ()
@@ -244,7 +244,7 @@ _PSEUDO_CELLS = {
 
 
 def _row_functions(source: Source) -> dict[str, Callable[..., list[Row]]]:
-    """Generated: ``rows`` puts key, value and headers into the source's order.
+    """Generate ``rows``, which puts key, value and headers into the source's order.
 
     ``with_times`` gives rows another time.
     """

@@ -81,7 +81,7 @@ def regrouped(
 
 
 def _projected(arm: KeyedArm, rows: Sequence[Row | None], log: LogError) -> Sequence[Row | None]:
-    """Key columns, then what is carried, for each row; None stays, and is what goes nowhere."""
+    """Return key columns, then what is carried, for each row; None stays: it goes nowhere."""
     there = [row for row in rows if row is not None]
     if len(there) == len(rows):
         return arm.projected(there, log)

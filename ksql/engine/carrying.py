@@ -63,13 +63,13 @@ class UpgradeBook(Protocol):
         """Record an attempt that starts; the answer is given back at its end."""
 
     def moved(self, token: object, offset: int) -> None:
-        """Its command has another offset than it had when it was begun."""
+        """Note that its command has another offset than it had when it was begun."""
 
     def switched(self, token: object, switch: Switch | None) -> None:
         """End an attempt whose command counts; ``switch`` is None for a query that is paused."""
 
     def rolled_back(self, token: object, error: str) -> None:
-        """It does not count, because of that error."""
+        """Note that it does not count, because of that error."""
 
     def refused(self, upgrade: Upgrade) -> None:
         """Record an attempt that the validator refused."""
@@ -82,24 +82,24 @@ class NoBook:
     """Records nothing."""
 
     def begun(self, upgrade: Upgrade) -> object:
-        """Nothing."""
+        """Take no note and return no token."""
         del upgrade
         return None
 
     def moved(self, token: object, offset: int) -> None:
-        """Nothing."""
+        """Take no note."""
 
     def switched(self, token: object, switch: Switch | None) -> None:
-        """Nothing."""
+        """Take no note."""
 
     def rolled_back(self, token: object, error: str) -> None:
-        """Nothing."""
+        """Take no note."""
 
     def refused(self, upgrade: Upgrade) -> None:
-        """Nothing."""
+        """Take no note."""
 
     def replayed(self, upgrade: Upgrade) -> None:
-        """Nothing."""
+        """Take no note."""
 
 
 class State(Enum):
@@ -129,7 +129,7 @@ class Carrying:
     """One command on its way; used once."""
 
     def __init__(self, around: Around, prepared: Prepared, text: str, offset: int) -> None:
-        """``offset`` is the one that the command will get."""
+        """Take the ``offset`` that the command will get."""
         self.state = State.PREPARED
         self.switch: Switch | None = None
         self.prepared = prepared

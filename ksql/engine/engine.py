@@ -229,7 +229,7 @@ class Engine:
             return self._doubt is None and not self._unlike and not self._promises.open()
 
     def _done(self, carrying: Carrying) -> None:
-        """The command is in the log: memory first, then all else, which is tried until it is so."""
+        """Apply a logged command: memory first, then all else, which is tried until it is done."""
         changes = carrying.prepared.changes
         self._apply(changes)
         for change in changes:

@@ -18,7 +18,7 @@ class _Pen:
         self._log = log
 
     def check(self, command: Command) -> None:
-        """Memory takes all."""
+        """Accept every command: memory takes all."""
 
     def append(self, command: Command) -> None:
         self._log.commands.append(command)
@@ -31,7 +31,7 @@ class MemoryLog:
     commands: list[Command] = field(default_factory=list)
 
     def settle(self) -> bool:
-        """Nothing is ever in doubt here."""
+        """Return True: nothing is ever in doubt here."""
         return True
 
     @contextmanager

@@ -164,7 +164,7 @@ def query_plan(
 
 
 def _placed(sink: Sink, scattered: Collection[str]) -> Sink:
-    """State where the windows of a key lie: as Kafka Streams has them, but in those topics."""
+    """State where a key's windows lie: as in Kafka Streams, but for ``scattered`` topics."""
     below = with_sources(
         sink.source,
         lambda each: replace(each, scattered=each.window is not None and each.topic in scattered),

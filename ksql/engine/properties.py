@@ -143,7 +143,7 @@ class With:
         return found
 
     def store(self, *, queryable: bool) -> str | None:
-        """STORE_TYPE, as the value of the setting that it stands for.
+        """Return STORE_TYPE, as the value of the setting that it stands for.
 
         ``queryable``: whether the statement makes a table that pull queries can read.
         """
@@ -235,7 +235,7 @@ class With:
         return found
 
     def window(self) -> KeyWindow | None:
-        """WINDOW_TYPE and WINDOW_SIZE."""
+        """Return WINDOW_TYPE and WINDOW_SIZE."""
         kind, size = self.text("WINDOW_TYPE"), self.text("WINDOW_SIZE")
         if kind is None:
             if size is not None:
@@ -259,7 +259,7 @@ class With:
                 )
 
     def timestamp(self) -> TimestampColumn | None:
-        """TIMESTAMP and TIMESTAMP_FORMAT."""
+        """Return TIMESTAMP and TIMESTAMP_FORMAT."""
         name, pattern = self.text("TIMESTAMP"), self.text("TIMESTAMP_FORMAT")
         if pattern is not None:
             try:

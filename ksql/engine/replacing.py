@@ -131,7 +131,7 @@ def check_same(query_id: QueryId, carrying: Carrying, again: Prepared) -> None:
 
 
 def _timeless(prepared: Prepared) -> Prepared:
-    """The same, wherever its command lies in the log."""
+    """Return the same without its command's place in the log."""
     changes = tuple(
         PutQuery(replace(change.query, offset=0)) if isinstance(change, PutQuery) else change
         for change in prepared.changes

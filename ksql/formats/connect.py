@@ -189,7 +189,7 @@ def _fit(precision: int, scale: int) -> Convert:
 
 
 def _float_text(value: float) -> str:
-    """As ``Float.toString``: the shortest text that gives the same four bytes."""
+    """Print as ``Float.toString``: the shortest text that gives the same four bytes."""
     if not math.isfinite(value):
         return java_double(value)
     wanted = _FLOAT.pack(value)

@@ -79,12 +79,12 @@ class Implementation:
 
 
 def any_type(_name: str, _column: Column) -> str | None:
-    """The format holds every type."""
+    """Accept every type."""
     return None
 
 
 def only(types: frozenset[SqlType], *, decimals: bool, name_column: bool) -> TypeRule:
-    """The format holds just these types."""
+    """Return the rule of a format that holds just these types."""
 
     def check(name: str, column: Column) -> str | None:
         if column.type in types or (decimals and isinstance(column.type, model.Decimal)):
@@ -96,7 +96,7 @@ def only(types: frozenset[SqlType], *, decimals: bool, name_column: bool) -> Typ
 
 
 def string_map_keys(message: str) -> TypeRule:
-    """The format holds every type, but of maps only those from STRING."""
+    """Return the rule of a format that holds every type, but of maps only those from STRING."""
 
     def check(_name: str, column: Column) -> str | None:
         wrong = any(

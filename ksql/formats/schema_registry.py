@@ -84,7 +84,7 @@ class Registry(Protocol):
     """A registry as this service uses it. Every method may raise RegistryUnreachable."""
 
     def __hash__(self) -> int:
-        """One registry is not another, whatever they hold."""
+        """Hash by identity: one registry is not another, whatever they hold."""
 
     def by_id(self, schema_id: int) -> Schema:
         """Return the schema of that id.

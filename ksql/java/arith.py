@@ -37,7 +37,7 @@ class NotANumber(EvaluationError):
 
 
 def round_half_up(value: float) -> int:
-    """Math.round: to the nearest integer, halves towards positive infinity."""
+    """Round as Math.round: to the nearest integer, halves towards positive infinity."""
     if not math.isfinite(value):
         return saturate(value, LONG_MIN, LONG_MAX)
     floor = math.floor(value)
@@ -83,7 +83,7 @@ def ieee(function: Callable[[float], float]) -> Callable[[float], float]:
 
 
 def cbrt(value: float) -> float:
-    """Math.cbrt: the double whose cube is nearest; that of the C library may be its neighbour."""
+    """Return the double whose cube is nearest (Math.cbrt); the C library's may be its neighbour."""
     root = math.cbrt(value)
     if not math.isfinite(root) or root == 0:
         return root

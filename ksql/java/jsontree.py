@@ -28,7 +28,7 @@ def _refuse(name: str) -> Any:
 
 
 def _decimal(text: str) -> Decimal:
-    """As BigDecimal, which has no negative zero."""
+    """Read a number as BigDecimal does, which has no negative zero."""
     found = Decimal(text)
     return found if found else found.copy_abs()
 

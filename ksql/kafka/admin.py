@@ -337,7 +337,7 @@ def _id_of(future: Future[Any]) -> str | None:
 
 
 def _settled(future: Future[None], done: int, tries: int) -> None:
-    """The result; after a lost answer, "is so already" means that our first try arrived."""
+    """Await the result; after a lost answer, "is so already" means that our first try arrived."""
     try:
         future.result()
     except KafkaException as problem:

@@ -104,7 +104,7 @@ class EmbeddedBroker:
         return self._dir / "logs" / "broker.log"
 
     def start(self) -> str:
-        """Starts it and returns ``host:port`` once the admin API answers. Blocks for seconds.
+        """Start it and return ``host:port`` once the admin API answers. Blocks for seconds.
 
         Raises:
             DirectoryBusy: another process runs a broker over this directory.
@@ -125,7 +125,7 @@ class EmbeddedBroker:
         return self._bootstrap
 
     def revive(self, patience_s: float = _READY_SECONDS) -> None:
-        """Starts it again after it has died, on its data and its port, as clients know that.
+        """Start it again after it has died, on its data and its port, as clients know that.
 
         A start that computes when its patience is over gets more of it: the machine is busy.
         Raises: as ``start``; it may be tried again then.
@@ -153,13 +153,13 @@ class EmbeddedBroker:
         return self._child.ending if self._child is not None else "it could not be started"
 
     def kill(self) -> None:
-        """Ends it at once; its next start mends what that leaves."""
+        """End it at once; its next start mends what that leaves."""
         self._stopping = True
         if self._child is not None:
             self._child.kill()
 
     def stop(self) -> None:
-        """Stops it in good order; harmless when it is not running."""
+        """Stop it in good order; harmless when it is not running."""
         self._stopping = True
         self._end_process()
         self._owner.release()
@@ -174,17 +174,17 @@ class EmbeddedBroker:
     # --- the start, step by step ------------------------------------------------------------------
 
     def _await_predecessor(self) -> None:
-        """Waits for a broker whose parent was killed and which is still closing its files."""
+        """Wait for a broker whose parent was killed and which is still closing its files."""
         lock = self._process_lock()
         await_predecessors(lock, _DYING_SECONDS)
         lock.release()
 
     def _process_lock(self) -> FileLock:
-        """Held by the supervisor and the JVM, so that it outlives this process as they do."""
+        """Return the lock that supervisor and JVM hold, so that it outlives this process too."""
         return FileLock(self._dir / "process.lock")
 
     def _start_on_free_port(self, java: Java, class_path: str) -> str:
-        """A port found free may be taken before Kafka binds it: then another one is tried."""
+        """Start it on a port found free; try another if that is taken before Kafka binds it."""
         for attempt in range(1, _TRIES + 1):
             port, controller_port = self._ports()
             self._write_settings(port, controller_port)
@@ -232,7 +232,7 @@ class EmbeddedBroker:
         (self._dir / _LOG_SETTINGS).write_text(log_settings, encoding="utf-8")
 
     def _format(self, command: list[str]) -> None:
-        """Prepares an empty data directory, once in its life."""
+        """Prepare an empty data directory, once in its life."""
         if (self._dir / "data" / "meta.properties").exists():
             return
         arguments = ["format", "--ignore-formatted", "-t", _cluster_id(), "-c"]
@@ -341,7 +341,7 @@ def _is_free(port: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Distinct ports that nobody listens on now: all are held until all are found."""
+    """Return distinct ports that nobody listens on now: all are held until all are found."""
     with contextlib.ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

@@ -43,7 +43,7 @@ _CALL_S: Final = 3.0
 
 
 def topic_name(service_id: str) -> str:
-    """``_confluent-ksql-<service id>_server_claims``."""
+    """Return ``_confluent-ksql-<service id>_server_claims``."""
     return f"_confluent-ksql-{service_id}_server_claims"
 
 
@@ -68,7 +68,7 @@ class Claim:
     place: str = ""
 
     def encode(self) -> bytes:
-        """As it is stored."""
+        """Return it as it is stored."""
         text: dict[str, object] = {
             "format": FORMAT,
             "id": self.id,

@@ -265,7 +265,7 @@ class TransactionalSender(Sender):
         self._commit()
 
     def _commit(self) -> None:
-        """Only an error that demands the transaction's end says that it was not committed."""
+        """Commit; only an error that demands the transaction's end says that it failed."""
         try:
             self._step(self._producer.commit_transaction)
         except BaseException as problem:
@@ -378,7 +378,7 @@ class Reader:
         self._held = wanted
 
     def poll(self, most: int = _BATCH, timeout_s: float = 1.0) -> list[RawRecord]:
-        """Up to ``most`` records, as soon as there are any; empty when the time is over.
+        """Return up to ``most`` records, as soon as there are any; empty when the time is over.
 
         Raises: OffsetsGone, UnknownTopic, KafkaDenied, NewerRecord.
         """
@@ -413,7 +413,7 @@ class Reader:
         return contents(found)
 
     def read_to_end(self, timeout_s: float | None = None) -> Iterator[list[RawRecord]]:
-        """Batches up to where the partitions end now (as far as it is committed).
+        """Yield batches up to where the partitions end now (as far as it is committed).
 
         ``timeout_s``: without any progress. Raises: KafkaUnreachable and what ``poll`` does.
         """

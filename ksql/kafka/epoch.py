@@ -88,7 +88,7 @@ def send_at_epoch(
 
 
 def _filled(headers: Headers | None) -> Headers:
-    """This library knows no headers without value: theirs are empty."""
+    """Fill headers without value, which this library does not know: theirs are empty."""
     return [(name, b"" if value is None else value) for name, value in headers or ()]
 
 

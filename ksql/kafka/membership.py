@@ -32,7 +32,7 @@ class GroupMember:
     """One member under its name, and the names of all members; ``close`` leaves the group."""
 
     def __init__(self, settings: KafkaSettings, group: str, topic: str, name: str) -> None:
-        """``topic`` exists, and is one that a member may be given to read."""
+        """Take a ``topic`` that exists, and is one that a member may be given to read."""
         self._group = group
         self._topic = topic
         self._settings = settings

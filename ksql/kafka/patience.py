@@ -26,7 +26,7 @@ class Patience:
         used_s: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``used_s`` returns the processor time that the process has used so far."""
+        """Take ``used_s``, which returns the processor time that the process has used so far."""
         self._used_s = used_s
         self._clock = clock
         self._began = self._looked = clock()

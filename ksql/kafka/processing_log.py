@@ -158,7 +158,7 @@ def thread_error(message: str, thread: str, cause: tuple[str, ...] = ()) -> Mess
 
 
 def _message(type_: int, **fields: object) -> Message:
-    """All kinds stand in every message, null but for the one that happened."""
+    """Put all kinds into every message, null but for the one that happened."""
     kinds: dict[str, object] = dict.fromkeys(_KINDS)
     kinds[_KINDS[type_]] = fields
     return {"type": type_, **kinds}

@@ -66,7 +66,7 @@ _LEAST_BYTES = 1000  # librdkafka takes no less for a record
 
 
 def fitting(limit: int | None, *, surely: bool = False) -> dict[str, str]:
-    """Client settings that fit a topic's ``max.message.bytes``.
+    """Return client settings that fit a topic's ``max.message.bytes``.
 
     The broker measures whole batches and refuses a large one with all that is in it: they must be
     small enough for any but a single record that is itself too large. The client measures records
@@ -166,7 +166,7 @@ class WorkerProducer:
         return len(found.partitions)
 
     def _at_epoch(self, place: Place, record: OutRecord, rejected: Rejected) -> bool:
-        """After what is under way already, so that the order stays; False if it never can be."""
+        """Write it after what is under way already, to keep the order; False if it never can be."""
         key, value, _, headers = record
         if len(self._producer):
             self._producer.flush()

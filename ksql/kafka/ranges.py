@@ -116,7 +116,7 @@ class RangeReader:
     def __init__(
         self, config: Mapping[str, str], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """``config`` has what ``READING`` asks for."""
+        """Take a ``config`` that has what ``READING`` asks for."""
         self._clock = clock
         self._trouble = LastError()
         self._consumer = Consumer({**config, "error_cb": self._trouble.note}, logger=CLIENT_LOG)
@@ -272,7 +272,7 @@ class _Progress:
         self._since = self._clock()
 
     def move(self, to: int) -> None:
-        """Everything before that offset is done."""
+        """Take note that everything before that offset is done."""
         if to > self.at:
             self.at, self._since, self._short_since = to, self._clock(), None
 

@@ -37,7 +37,7 @@ class RegistrySettings:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, object]) -> RegistrySettings | None:
-        """From ``ksql.schema.registry.url`` and its neighbours; None without it."""
+        """Read ``ksql.schema.registry.url`` and its neighbours; None without it."""
         found = {
             name.removeprefix(_PREFIX): str(value)
             for name, value in properties.items()

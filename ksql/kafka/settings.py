@@ -245,7 +245,7 @@ _KEYSTORE: Final = ("ssl.certificate.location", "ssl.key.location")
 
 
 def _jaas(value: str) -> list[tuple[str, str]]:
-    """User and password of a login module's line."""
+    """Return user and password of a login module's line."""
     options = {
         name: re.sub(r"\\(.)", r"\1", double or single or bare)
         for name, double, single, bare in _JAAS.findall(value)

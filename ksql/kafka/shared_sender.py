@@ -182,7 +182,7 @@ class SharedSender:
         return self._admin.end_offsets([topic], committed=False)[topic, partition]
 
     def _missing(self, topic: str) -> UnknownTopic | None:
-        """A topic that is not there is not a Kafka that is not there."""
+        """Return the error of a missing topic; None if it is there, or Kafka does not answer."""
         try:
             known = self._line(self._fit(topic)).producer.list_topics(timeout=_ASK_S)
         except KafkaException:

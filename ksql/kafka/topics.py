@@ -34,7 +34,7 @@ class KafkaTopics:
         return Topic(found.name, found.partitions, found.replicas, found.configs)
 
     def identity(self, name: str) -> str:
-        """Kafka's own id of the topic; empty if there is none."""
+        """Return Kafka's own id of the topic; empty if there is none."""
         return self._admin.topic_id(name) or ""
 
     def create(self, topic: Topic) -> bool:

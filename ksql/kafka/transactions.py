@@ -113,7 +113,7 @@ class TaskTransactions(WorkerProducer):
             raise self._failure(problem) from problem
 
     def _at_epoch(self, place: Place, record: OutRecord, rejected: Rejected) -> bool:
-        """One millisecond later: the client that can write 0 knows nothing of the transaction."""
+        """Write it a millisecond later: the client that can write 0 knows no transaction."""
         key, value, _, headers = record
         topic, partition = place
         later = (key, value, _AFTER_EPOCH_MS, headers)

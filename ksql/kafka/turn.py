@@ -45,6 +45,6 @@ class Turn:
 
 
 def _folder() -> Path:
-    """Spark's scratch space, which all workers of an executor share and which goes with it."""
+    """Return Spark's scratch space, shared by all workers of an executor and gone with it."""
     scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     return Path(scratch or tempfile.gettempdir()) / _FOLDER

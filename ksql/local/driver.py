@@ -138,11 +138,11 @@ class MemoryRunner:
                 self.start(query)
 
     def go_on_soon(self, queries: Iterable[PersistentQuery]) -> None:
-        """Here that takes no time."""
+        """Continue the queries at once: here that takes no time."""
         self.go_on(queries)
 
     def await_tried(self, query_ids: Iterable[QueryId]) -> None:
-        """Nothing takes time here."""
+        """Return at once: nothing takes time here."""
 
     def _program(self, query: PersistentQuery) -> Program[OutRecord]:
         plan = codec.loads(query.plan, self._functions)
@@ -172,7 +172,7 @@ class MemoryRunner:
         return Switch(0, offsets, 0)
 
     def check_replaceable(self, paused: PersistentQuery) -> None:
-        """Nothing is ever half done here."""
+        """Accept every query: nothing is ever half done here."""
 
     def take_back(self, new: PersistentQuery, old: PersistentQuery) -> None:
         """Give the old plan its state back."""

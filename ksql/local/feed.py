@@ -47,7 +47,7 @@ class MemoryFeed:
         *,
         follow: bool = True,
     ) -> None:
-        """``follow``: wait for records that are still to come; else it ends with the last one."""
+        """Wait, with ``follow``, for records that are still to come; else end with the last one."""
         self._topics = topics
         self._follow = follow
         self._on_end = on_end

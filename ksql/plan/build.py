@@ -244,7 +244,7 @@ class _Builder:
         return parts
 
     def _check_windowed(self, found: list[Bound]) -> None:
-        """The key of a windowed source stays what it is: its windows would not fit another one."""
+        """Check that the key of a windowed source stays: its windows would not fit another one."""
         source = self.relation.sources[0].source
         if source.window is None or self.relation.join is not None:
             return
@@ -286,7 +286,7 @@ class _Builder:
         return expr.name if isinstance(expr, b.Column) else part.shown[0]
 
     def _without_bounds(self, value: tuple[Named, ...]) -> tuple[Named, ...]:
-        """A windowed source's own bounds live in the key; they are not repeated in the value."""
+        """Leave out a windowed source's own bounds: they live in the key."""
         return tuple(named for named in value if named.name not in WINDOW_COLUMNS)
 
     # --- with aggregates
@@ -357,7 +357,7 @@ class _Builder:
         return projected
 
     def _check_undo(self, grouping: Grouping) -> None:
-        """On a table the old row is taken back first; not every function can."""
+        """Refuse functions without undo: on a table the old row is taken back first."""
         if self.query.window is not None:
             raise StatementError("Windowing not supported for table aggregations.")
         names = list(dict.fromkeys(c.function for c in grouping.calls if not self._undoes(c)))

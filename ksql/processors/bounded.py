@@ -59,7 +59,7 @@ class BoundedStore(MemoryStore):
 
 
 def estimate(value: Any, depth: int = 8) -> int:
-    """About how many bytes a value takes; of a long collection some items stand for all."""
+    """Estimate how many bytes a value takes; of a long collection some items stand for all."""
     size = sys.getsizeof(value)
     if depth == 0 or not isinstance(value, list | tuple | dict):
         return size

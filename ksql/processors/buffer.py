@@ -158,7 +158,7 @@ class Buffer:
         return True
 
     def wait(self, key: bytes, time: int) -> None:
-        """A record that was added waits."""
+        """Take note that a record that was added waits."""
         self.waits.add((key, time // self._cut.length_ms))
 
     def write(self, store: Store) -> None:

@@ -67,11 +67,11 @@ class Closing:
         heapify(self._waiting)
 
     def removed(self, group: Group, session: Session, _old: Row | None, _record: Record) -> None:
-        """A session is no more: it waits no longer."""
+        """Let a session that is no more wait no longer."""
         self._forget(session_key(group.key, session.start, session.end), session.end)
 
     def made(self, group: Group, session: Session, old: Row | None, _record: Record) -> None:
-        """A session waits, if it did not before under the same bounds."""
+        """Let a session wait, if it did not before under the same bounds."""
         if old is not None:
             return
         end, whole = session.end, session_key(group.key, session.start, session.end)

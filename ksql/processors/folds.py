@@ -219,7 +219,7 @@ def _change(name: InPlace, slots: Sequence[Slot]) -> str:
 def change(
     name: InPlace, slots: Sequence[Slot], cells: Sequence[str] | None = None
 ) -> tuple[list[str], list[str]]:
-    """Lines that compute the slots' new values from a row ``r``, and lines that set them in ``s``.
+    """Return lines that compute the slots' new values from row ``r``, and lines that set ``s``.
 
     ``cells`` are the code of the row's columns, where there is no row. Nothing that may fail comes
     after a change in place: of several changes in place that may fail, all but the last are made in

@@ -147,7 +147,7 @@ class Referred:
                 yield record._replace(port=self.answered, key=primary, row=row)
 
     def _spread(self, record: Record, at: _Rows) -> Iterator[_Answer]:
-        """A right row's change, to all who refer to it."""
+        """Spread a right row's change to all who refer to it."""
         self.right.keep(at.store, _RIGHT, record.key, Kept.of(record))
         for primary, left, number in at.referring(record.key):
             yield primary, number, record.timestamp, self._joined(left, record.row)

@@ -30,7 +30,7 @@ def _restore(tag: int, data: bytes) -> Any:
 
 
 def pack(values: tuple[Any, ...]) -> bytes:
-    """Key values as bytes."""
+    """Pack key values into bytes."""
     return ormsgpack.packb(values, default=_extension, option=_OPTIONS)
 
 

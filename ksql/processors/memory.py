@@ -15,10 +15,10 @@ class MemoryStore:
         self._spaces: dict[bytes, dict[bytes, Any]] = {}
 
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
-        """Everything is at hand already."""
+        """Load nothing: everything is at hand already."""
 
     def load_space(self, space: bytes) -> None:
-        """Everything is at hand already."""
+        """Load nothing: everything is at hand already."""
 
     def get(self, space: bytes, key: bytes) -> Any:
         """Return the value, or None."""

@@ -51,7 +51,7 @@ class Turns:
 
 
 def in_order(records: Sequence[Record]) -> Sequence[Record]:
-    """Per (topic, partition) by offset; these queues merged by turns.
+    """Order records per (topic, partition) by offset, and merge these queues by turns.
 
     Of two records with one turn that of the lower topic number, then of the lower partition goes
     first.

@@ -161,7 +161,7 @@ class _Every:
         return out
 
     def finish(self) -> list[Record]:
-        """Nothing is left."""
+        """Return nothing: nothing is left."""
         return []
 
 
@@ -187,7 +187,7 @@ class _Last:
         self._put(_Change(group, session, former.old if former else old, record))
 
     def after(self, _record: Record) -> Sequence[Record]:
-        """Nothing yet."""
+        """Return nothing yet."""
         return ()
 
     def finish(self) -> list[Record]:
@@ -234,7 +234,7 @@ def _place(group: Group, session: Session) -> Hashable:
 
 
 def _earliest(records: Sequence[Record], gap_ms: int) -> dict[bytes, int]:
-    """By key the earliest end of the sessions that its records may join."""
+    """Return by key the earliest end of the sessions that its records may join."""
     found: dict[bytes, int] = {}
     for record in records:
         key, time = record.key, record.timestamp - gap_ms

@@ -76,7 +76,7 @@ class _End:
         self.is_left = is_left
 
     def met(self, key: bytes, times: Sequence[int]) -> None:
-        """The records of these times have met another one: they no longer wait."""
+        """Let the records of these times, which have met another one, no longer wait."""
         if self.waiting is not None:
             for when in set(self.buffer.waiting(key, times)):
                 self.waiting.forget(key, when)

@@ -88,7 +88,7 @@ class Waiting:
         self._store.put(self._rows, place, [*(rows or ()), row])
 
     def forget(self, key: bytes, time: int) -> None:
-        """The records of that key and time have found a match."""
+        """Forget the records of that key and time, which have found a match."""
         self._store.delete(self._rows, _place(key, time))
 
     def due(self, end: int) -> list[Unmatched]:

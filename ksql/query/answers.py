@@ -304,4 +304,4 @@ def _cut(chunks: Chunks, offset: int, limit: int | None) -> Iterator[list[Row]]:
 
 
 def _ignore(_operator: str, _message: str, _row: object) -> None:
-    """An error in a pull query's expression gives NULL or no row; there is no log to write to."""
+    """Ignore an error in a pull query's expression: NULL or no row; there is no log to write to."""

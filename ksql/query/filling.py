@@ -104,7 +104,7 @@ class Filler:
     """The stores that one reader fills; for the thread of their writer."""
 
     def __init__(self, most_bytes: int, now_s: Callable[[], float]) -> None:
-        """``most_bytes`` bounds what may wait for a commit; ``now_s`` is a clock."""
+        """Bound by ``most_bytes`` what may wait for a commit; ``now_s`` is a clock."""
         self._most_bytes = most_bytes
         self._now_s = now_s
         self._filled: list[Filled] = []

@@ -35,7 +35,7 @@ class Handover:
     """
 
     def __init__(self, mode: UpgradeMode, peers: Peers | None) -> None:
-        """Without ``peers`` the service is this server alone."""
+        """Take the service's other servers; without ``peers`` it is this server alone."""
         self._peers = peers if mode == "roll_over" else None
         self.reason = ""
         self.look()

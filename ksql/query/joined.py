@@ -133,4 +133,4 @@ def _quietly(key: Callable[[Row, Log], Any], row: Row) -> Any:
 
 
 def _ignore(_operator: str, _message: str, _row: object) -> None:
-    """A row whose join expression fails has no partner."""
+    """Ignore the error: a row whose join expression fails has no partner."""

@@ -33,7 +33,7 @@ class Limits:
     """The limits of one server's queries."""
 
     def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
-        """``now_ms`` is a clock that never goes back."""
+        """Take ``now_ms``: a clock that never goes back."""
         self._qps = settings.number(QPS)
         self._rate = PerSecond(self._qps, now_ms)
         self._concurrent = settings.number(CONCURRENT)
@@ -96,7 +96,7 @@ class LimitedStream:
     def __init__(
         self, stream: ResultStream, bandwidth: PerHour, on_end: Callable[[bool], None]
     ) -> None:
-        """``on_end`` gets, once, whether the query has failed."""
+        """Take ``on_end``, which gets, once, whether the query has failed."""
         self.query = stream
         self.kind: Literal["pull", "push"] = stream.kind
         self.columns: tuple[Column, ...] = stream.columns

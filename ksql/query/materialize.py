@@ -147,7 +147,7 @@ class Materializer:
         peers: Peers | None = None,
         holdings: Holdings | None = None,
     ) -> None:
-        """``aside`` takes the stores of tables that were never known here."""
+        """Take ``aside``, which takes the stores of tables that were never known here."""
         self._holdings = holdings or Everything()
         self._view: object = None
         self._kafka = kafka

@@ -90,7 +90,7 @@ class Merging:
 
 
 def _size(record: RawRecord) -> int:
-    """About how many bytes a record takes in memory."""
+    """Estimate how many bytes a record takes in memory."""
     size = _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")
     if record.headers:
         size += sum(_HEADER_BYTES + len(name) + len(value or b"") for name, value in record.headers)

@@ -49,7 +49,7 @@ class PrintQuery:
         self._written = None if registry is None else Written(registry)
 
     def lines(self) -> Iterator[list[str]]:
-        """Lines as records come; first the guessed formats."""
+        """Yield lines as records come; first the guessed formats."""
         seen = sent = 0
         try:
             while self._feed.open and (self._limit is None or sent < self._limit):

@@ -75,7 +75,7 @@ class PushQuery:
         self._feed = feed()
 
     def batches(self) -> Iterator[list[ResultRow]]:
-        """Rows as they come; an empty batch at least twice a second."""
+        """Yield rows as they come; an empty batch at least twice a second."""
         sent = 0
         try:
             if self._limit == 0:
@@ -136,11 +136,11 @@ class PushQuery:
 
 
 def _ignore(_operator: str, _message: str, _row: object) -> None:
-    """A transient query has no processing log: a record that fails gives NULL or no row."""
+    """Ignore the error: without a processing log a record that fails gives NULL or no row."""
 
 
 def raw_batch(records: Sequence[RawRecord]) -> RawBatch:
-    """Records as columns."""
+    """Return records as columns."""
     headers = [record.headers for record in records]
     return RawBatch(
         [record.topic for record in records],

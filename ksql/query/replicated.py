@@ -84,7 +84,7 @@ class Replicas:
         others: Others,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``here`` are the copies of this server."""
+        """Take ``here``: the copies of this server."""
         self._holdings = holdings
         self._here = here
         self._peers = peers

@@ -37,7 +37,7 @@ class ResultStream(Protocol):
         """The id under which it can be ended."""
 
     def batches(self) -> Iterator[list[ResultRow]]:
-        """Rows as they come; blocks; ends with the query; raises KsqlError if it fails.
+        """Yield rows as they come; block; end with the query; raise KsqlError if it fails.
 
         A push query yields an empty list at least every 500 ms, so that a reader notices a client
         that left.
@@ -57,7 +57,7 @@ class TextStream(Protocol):
         """The id under which it can be ended."""
 
     def lines(self) -> Iterator[list[str]]:
-        """Lines as they come."""
+        """Yield lines as they come."""
 
     def close(self) -> None:
         """End it."""

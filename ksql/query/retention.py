@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def retention_ms(catalog: Catalog, source: DataSource) -> int | None:
-    """RETENTION of the windows that the table's query makes; None if it makes none."""
+    """Return RETENTION of the windows that the table's query makes; None if it makes none."""
     if source.window is None or source.created_by is None:
         return None
     query = catalog.queries.get(QueryId(source.created_by))

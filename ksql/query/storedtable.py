@@ -161,7 +161,7 @@ class StoredTable:
     def _of_windows(
         self, key: bytes, stores: Iterable[Rows], windows: Windows
     ) -> Iterator[StoredRow]:
-        """The windows of a key lie together, in order; those of a longer key may lie among them."""
+        """Yield a key's windows, in order; those of a longer key may lie among them."""
         keys = self._windowed()
         first, last = windows.ends(keys.size_ms)
         length = len(key) + keys.suffix_bytes
@@ -204,4 +204,4 @@ class StoredTable:
 
 
 def _passed_over(_index: int, _error: Exception) -> None:
-    """A row that does not decode is not there for a query; its record was reported when read."""
+    """Pass over a row that does not decode; its record was reported when read."""

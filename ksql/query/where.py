@@ -84,7 +84,7 @@ def places(exprs: Iterable[ex.Expr]) -> list[str]:
 
 
 def check_columns(clause: str, exprs: Iterable[ex.Expr]) -> None:
-    """No place of a record in its topic is kept with a table's row.
+    """Refuse the place of a record in its topic: none is kept with a table's row.
 
     Raises: StatementError.
     """

@@ -102,7 +102,7 @@ class KafkaSchemaLog:
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:
-        """Nothing of what was read counts unless all could be: the next try begins here again."""
+        """Count what is read only if all of it could be: else the next try begins here again."""
         known = self._position
         try:
             yield

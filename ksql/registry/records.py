@@ -108,7 +108,7 @@ class UnreadableRecord(StoreFailed):
 
 
 def encode(change: Change) -> tuple[bytes, bytes | None]:
-    """Key and value of the record; no value deletes what the key stands for."""
+    """Return key and value of the record; no value deletes what the key stands for."""
     match change:
         case VersionSet():
             return _version_key(change), orjson.dumps(_version_value(change))

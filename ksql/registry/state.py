@@ -180,7 +180,7 @@ class Draft(Schemas):
         self.changes: list[r.Change] = []
 
     def put(self, change: r.Change) -> None:
-        """A change as it will be written."""
+        """Apply a change and add it as it will be written."""
         self.apply(change)
         self.changes.append(change)
 

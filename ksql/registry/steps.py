@@ -70,7 +70,7 @@ def add(
 
 
 def _check_version(tables: Schemas, subject: str, version: int, mode: Mode) -> None:
-    """Imports may leave gaps; nobody may write over a version."""
+    """Check a version's number: imports may leave gaps; nobody may write over a version."""
     following = tables.next_version(subject)
     if version < following if mode == "IMPORT" else version != following:
         raise err.InvalidSchema(f"Version {version} is not one more than previous version")
@@ -116,7 +116,7 @@ def check_schema(tables: Schemas, subject: str, schema: Schema, *, normalize: bo
 
 
 def _pinned(tables: Schemas, schema: Schema) -> Schema:
-    """References to a latest version become references to the version that it is now."""
+    """Turn references to a latest version into references to the version that it is now."""
     if all(one.version != LATEST for one in schema.references):
         return schema
     found = []

@@ -69,7 +69,7 @@ class SchemaStore:
     """
 
     def __init__(self, log: SchemaLog, pause: Callable[[int], None] | None = None) -> None:
-        """``pause`` rests before a try of that number, for a time by chance."""
+        """Take ``pause``, which rests before a try of that number, for a time by chance."""
         self._pause = pause or _pause
         self._log = log
         self._state = Schemas()
@@ -91,7 +91,7 @@ class SchemaStore:
 
     @contextmanager
     def reading(self) -> Iterator[Schemas]:
-        """The state of one moment; it does not wait for a writer, who may wait for Kafka.
+        """Yield the state of one moment, not waiting for a writer, who may wait for Kafka.
 
         Raises: StoreFailed.
         """
@@ -144,7 +144,7 @@ class SchemaStore:
             self._state = self._state.after(changes)
 
     def _check(self, draft: Draft) -> None:
-        """A registry of another kind, which knows nothing of ours, may have written over it."""
+        """Check that no registry of another kind, which ignores ours, has written over it."""
         for one in draft.changes:
             if isinstance(one, VersionSet) and one not in self._state.kept(one.subject):
                 raise StoreFailed(

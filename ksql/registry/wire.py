@@ -131,7 +131,7 @@ def entry_json(entry: Entry) -> Json:
 
 
 def config_json(config: Config, key: Literal["compatibility", "compatibilityLevel"]) -> Json:
-    """Settings; what is answered to a change has another name than what is answered to a read."""
+    """Return settings; the answer to a change has another name than the answer to a read."""
     out: Json = {}
     if config.compatibility is not None:
         out[key] = config.compatibility.value

@@ -52,7 +52,7 @@ class Gauge:
         ends: Callable[[Iterable[str]], Mapping[Place, int]],
         now_s: Callable[[], float],
     ) -> None:
-        """``ends`` asks for the offsets behind all records; ``now_s`` is a clock."""
+        """Take ``ends``, which asks for the offsets behind all records; ``now_s`` is a clock."""
         self._ends = ends
         self._now_s = now_s
         self._seen: dict[Place, _Seen] = {}

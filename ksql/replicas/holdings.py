@@ -22,7 +22,7 @@ class Holdings:
     """The partitions of one server; for any number of threads."""
 
     def __init__(self, members: Members, standbys: int) -> None:
-        """``standbys``: how many copies each partition has besides its active one."""
+        """Take ``standbys``: how many copies each partition has besides its active one."""
         self._members = members
         self._standbys = standbys
         self._given_up: dict[Part, tuple[Server, ...]] = {}

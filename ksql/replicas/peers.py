@@ -57,7 +57,7 @@ class Peers:
         tls: ssl.SSLContext | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``timeout_s``: how long one may take to answer; with ``tls`` they speak it."""
+        """Take ``timeout_s``: how long one may take to answer; with ``tls`` they speak it."""
         self._timeout_s = timeout_s
         self._calls = Calls(min(_CONNECT_S, timeout_s), tls)
         self._now_s = now_s

@@ -102,7 +102,7 @@ class RoutedRows(Rows):
         return found
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order."""
+        """Yield rows with ``lo <= key < hi`` in order."""
         while True:
             reading = self._begun((lo, hi))
             rows = reading.rows
@@ -183,7 +183,7 @@ class RoutedRows(Rows):
             self._way = None
 
     def _failed(self, reason: str) -> None:
-        """The chosen copy has begun to answer and then failed."""
+        """Take note that the chosen copy has begun to answer and then failed."""
         if self._chosen is not None:
             self._note(self._chosen[0], Down(reason))
 

@@ -111,7 +111,7 @@ def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
 def by_bucket(
     records: Iterable[Record], buckets: int, *, laned: bool = False
 ) -> Iterator[tuple[int, list[Record]]]:
-    """Records sorted into the buckets of their lanes or keys; empty buckets are left out."""
+    """Sort records into the buckets of their lanes or keys; empty buckets are left out."""
     if buckets == 1:
         yield 0, list(records)
         return
@@ -284,7 +284,7 @@ def _headers(packed: list[list[Any]] | None) -> list[tuple[str, bytes | None]] |
 
 
 def _pack_rows(rows: Sequence[Row | None]) -> list[Any]:
-    """Places of missing rows, then groups of equal width (joins mix them), column by column."""
+    """Pack places of missing rows, then groups of equal width (joins mix them), by column."""
     if None not in rows:
         whole = cast("Sequence[Row]", rows)
         width = len(whole[0])

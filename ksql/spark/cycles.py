@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def no_cycle_search() -> Iterator[None]:
-    """For the length of a task; what user functions leave is found after it."""
+    """Search for no cycles during a task; what user functions leave is found after it."""
     gc.disable()
     try:
         yield

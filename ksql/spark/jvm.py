@@ -137,7 +137,7 @@ def launch(
 
 
 def connect(process: Child, settings: SparkSettings) -> Any:
-    """PySpark's gateway to the JVM, once it says where it listens.
+    """Return PySpark's gateway to the JVM, once it says where it listens.
 
     Raises: SparkUnavailable.
     """

@@ -91,7 +91,7 @@ class _Pool:
 
 
 def raw_class() -> bytes:
-    """``RawFiles``, compiled."""
+    """Return ``RawFiles``, compiled."""
     pool = _Pool()
     # aload_0; invokespecial super.<init>; return
     init = b"\x2a\xb7" + _ref(pool.method(_RAW_PARENT, "<init>", "()V")) + b"\xb1"
@@ -103,7 +103,7 @@ def raw_class() -> bytes:
 
 
 def local_class() -> bytes:
-    """``LocalFiles``, compiled."""
+    """Return ``LocalFiles``, compiled."""
     pool = _Pool()
     raw_init = pool.method(_RAW, "<init>", "()V")
     parent_init = pool.method(_PARENT, "<init>", "(Lorg/apache/hadoop/fs/FileSystem;)V")

@@ -60,7 +60,7 @@ class Lookout:
         topic_ids: Callable[[Iterable[str]], Mapping[str, str]],
         clock: Callable[[], float],
     ) -> None:
-        """``topic_ids`` gives the ids of those topics that exist, asked without patience.
+        """Take ``topic_ids``, which gives the ids of existing topics, asked without patience.
 
         ``clock`` gives seconds that only grow.
         """

@@ -37,7 +37,7 @@ def unpack_each(parts: Sequence[bytes]) -> list[Any]:
 
 
 def unpack_array(parts: Sequence[bytes], count: int) -> list[Any]:
-    """That many packed values, of which a part may have several."""
+    """Unpack that many values, of which a part may have several."""
     head = b"\xdd" + count.to_bytes(4, "big")
     values: list[Any] = unpack(head + b"".join(parts))
     return values

@@ -69,7 +69,7 @@ class SparkRunner:
         vetting: Vetting = Vetting(),  # noqa: B008 - it misses nothing
         bounds: Bounds = Bounds(),  # noqa: B008 - it looks at nothing
     ) -> None:
-        """``ends`` and ``begins`` give the end and the first offsets of topics.
+        """Take ``ends`` and ``begins``, which give the end and the first offsets of topics.
 
         ``incarnation`` gives a random name that never comes again, ``end_groups`` deletes consumer
         groups whose life is over, ``aside`` takes the state that no query knows, ``vetting`` looks
@@ -293,7 +293,7 @@ class SparkRunner:
         self.go_on([old])
 
     def _try_out(self, query: PersistentQuery, tried: bool) -> None:
-        """Batches may be this plan's from now on, or are no longer."""
+        """Note that batches may be this plan's from now on, or are no longer."""
         place = self.checkpoint(query.id)
         if tried:
             trial.write(place, query)

@@ -270,7 +270,7 @@ class RunningQuery:
     # --- its part in a switch (``switching.OldPlan``)
 
     def hold(self) -> None:
-        """Nobody else starts it, until ``go_on`` or ``retire``."""
+        """Keep anybody else from starting it, until ``go_on`` or ``retire``."""
         with self._changed:
             self._held = True
             self._changed.wait_for(lambda: not self._launching, STOP_S)
@@ -319,7 +319,7 @@ class RunningQuery:
             return False
 
     def retire(self) -> None:
-        """It is over for good: another plan has taken its place."""
+        """End it for good: another plan has taken its place."""
         with self._changed:
             self._stopped = self._over = True
             self._next_try = None
@@ -363,7 +363,7 @@ class RunningQuery:
             return self.tally.held()
 
     def spark_plan(self) -> str:
-        """Spark's physical plan of the last batch; empty before the first."""
+        """Return Spark's physical plan of the last batch; empty before the first."""
         return physical_plan(self._query) if self._query is not None else ""
 
     def committed_offsets(self) -> checkpoint.Offsets:
@@ -434,7 +434,7 @@ class RunningQuery:
             self._spec = replace(spec, first_records=wanted)  # the next launch begins with it
 
     def wake(self) -> None:
-        """If it rests, have it tried again at the next look, as if it had not failed before."""
+        """Have it tried again at the next look, if it rests, as if it had not failed before."""
         with self._changed:
             if self._next_try is not None and not self._stopped:
                 self._next_try = time.monotonic()
@@ -467,7 +467,7 @@ class RunningQuery:
             self._attempt = 0
 
     def _rest(self, trace: str, told: str = "") -> None:
-        """``told`` is what a user reads, where that is known; else it is found in the trace."""
+        """Let it rest; ``told`` is what a user reads, if known, else it is found in the trace."""
         failure = self._failure(trace, told)
         self._failures.append(failure)
         self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000

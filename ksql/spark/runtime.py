@@ -58,7 +58,7 @@ class SparkRuntime:
         topics: Callable[[], Topics],
         retry: RetryPolicy | None = None,
     ) -> None:
-        """``topics`` is asked for at each start: Kafka may come up later than Spark."""
+        """Take ``topics``, asked for at each start: Kafka may come up later than Spark."""
         self._host = Host(settings)
         self._topics = topics
         self._retry = retry or RetryPolicy()
@@ -131,7 +131,7 @@ class SparkRuntime:
         return RunningQuery(place, hands, self._retry, self._tally(place.name), heard)
 
     def watch(self, query: RunningQuery) -> None:
-        """From now on this is the query under its name: what fails is tried again."""
+        """Make this the query under its name from now on: what fails is tried again."""
         with self._lock:
             self._queries[query.place.name] = query
 
@@ -274,7 +274,7 @@ class SparkRuntime:
 
 
 def _check_life(spec: QuerySpec) -> None:
-    """Spark would begin anew where a checkpoint has gone.
+    """Check that the checkpoint is there: where it has gone, Spark would begin anew.
 
     Raises: CheckpointMissing.
     """

@@ -181,7 +181,7 @@ def write_log(ship: Shipment, log: TaskLog) -> None:
 
 @contextmanager
 def last_words(ship: Shipment) -> Iterator[None]:
-    """A record that ends the task is in the processing log, though nothing else of it counts."""
+    """Log a record that ends the task, though nothing else of the task counts."""
     try:
         yield
     except Overrun as overrun:
@@ -221,4 +221,4 @@ class NoBatch(ServerError):
 
 
 def _ignore(_message: str) -> None:
-    """An entry that is too large for the log is lost; the log must not log itself."""
+    """Ignore an entry that is too large for the log: the log must not log itself."""

@@ -59,7 +59,7 @@ class OldPlan(Protocol):
         """Whose plan it is."""
 
     def hold(self) -> None:
-        """Nobody else starts or ends it, until ``go_on`` or ``retire``."""
+        """Keep anybody else from starting or ending it, until ``go_on`` or ``retire``."""
 
     def end_between_batches(self, timeout_s: float) -> bool:
         """Ask it to end, and wait. False: its batch still runs, and it ends behind that batch."""
@@ -74,7 +74,7 @@ class OldPlan(Protocol):
         """Give it back to supervision: it runs, or is started as soon as it can be."""
 
     def retire(self) -> None:
-        """It is over for good."""
+        """End it for good."""
 
     def trouble(self) -> str:
         """Return why it does not run; empty if it does."""
@@ -108,7 +108,7 @@ class Coming:
         watch: Callable[[RunningQuery], None],
         note: Callable[[bool], None] = lambda _tried: None,
     ) -> None:
-        """``watch`` hands it to supervision, once it runs.
+        """Take ``watch``, which hands it to supervision, once it runs.
 
         ``note`` is called when its plan is about to be tried, and when it has given way.
         """
@@ -141,7 +141,7 @@ class Switching(Generic[T]):
     def __init__(
         self, old: OldPlan, new: NewPlan, limit_s: float, clock: Callable[[], float]
     ) -> None:
-        """``limit_s`` is how long the old plan's batches may take to end."""
+        """Take ``limit_s``: how long the old plan's batches may take to end."""
         self.state = SwitchState.OLD_RUNS
         self._old = old
         self._new = new
@@ -185,7 +185,7 @@ class Switching(Generic[T]):
         return found, int((self._clock() - began) * 1000)
 
     def _end_old(self) -> None:
-        """From OLD_RUNS to BETWEEN.
+        """Go from OLD_RUNS to BETWEEN.
 
         A batch that failed while it was awaited is run again, once: what fails twice is no matter
         of waiting.
@@ -296,7 +296,7 @@ class SwitchFailed(ServerError):
 
 
 def _code(cause: BaseException) -> int:
-    """A service that is not ready for now is that also for a replacement."""
+    """Return the code for a replacement: that of a service not ready for now, else an error's."""
     if isinstance(cause, KsqlError) and cause.code // 100 == _UNAVAILABLE:
         return cause.code
     return ServerError.code

@@ -79,7 +79,7 @@ class StatelessTask:
         )
 
     def _task(self, raw: RawBatch) -> str:
-        """A task reads one partition: that names it, whichever its number is in this run."""
+        """Name a task by the one partition that it reads, whichever its number is in this run."""
         return f"{self.ship.topics.index(raw.topics[0])}-{raw.partitions[0]}"
 
 

@@ -39,7 +39,7 @@ class TrialUnreadable(ServerError):
 
 
 def write(checkpoint: Path, query: PersistentQuery) -> None:
-    """From now on batches of that checkpoint may be this plan's."""
+    """Note that batches of that checkpoint may be this plan's from now on."""
     body = {"version": VERSION, "query": _STRUCTS.plain(query)}
     write_whole(_file(checkpoint), json.dumps(body))
 

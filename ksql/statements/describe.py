@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:
-    """DESCRIBE name [EXTENDED]."""
+    """Answer DESCRIBE name [EXTENDED]."""
     source = request.engine.catalog.sources.get(stmt.name)
     if source is None:
         raise UnknownName(
@@ -44,7 +44,7 @@ def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:
 
 
 def describe_all(stmt: ast.DescribeAll, request: Request) -> e.Entity:
-    """DESCRIBE STREAMS|TABLES [EXTENDED]."""
+    """Answer DESCRIBE STREAMS|TABLES [EXTENDED]."""
     found = [s for s in request.engine.catalog.sources.values() if s.kind == stmt.kind]
     return e.SourceDescriptions(
         statement_text=request.text,
@@ -170,7 +170,7 @@ def _states(query: PersistentQuery, health: QueryHealth) -> list[tuple[str, Stag
 
 
 def _told(statistics: tuple[e.HostStatistic, ...], more: tuple[str, ...]) -> str:
-    """Statistics as one text, with more lines; when anything last came, if ever."""
+    """Return statistics as one text, with more lines; when anything last came, if ever."""
     lines = [*(f"{each.name}: {_plain(each.value)}" for each in statistics), *more]
     last = max((each.timestamp for each in statistics), default=0)
     if last:
@@ -327,7 +327,7 @@ def of_plan(plan: QueryPlan, text: str, sink: str, request: Request) -> e.QueryD
 
 
 def describe_function(stmt: ast.DescribeFunction, request: Request) -> e.Entity:
-    """DESCRIBE FUNCTION name."""
+    """Answer DESCRIBE FUNCTION name."""
     function = request.engine.functions.get(stmt.name, stmt.span)
     variations = tuple(
         e.FunctionInfo(

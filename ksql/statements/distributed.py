@@ -35,7 +35,7 @@ def execute(stmt: ast.Statement, request: Request) -> e.Entity:
 
 
 def _ended_push(stmt: ast.Statement, request: Request) -> e.TerminateQuery | None:
-    """TERMINATE of a push query, which no command knows."""
+    """Terminate a push query, which no command knows; None for any other statement."""
     match stmt:
         case ast.QueryControl(action="TERMINATE", query_id=str() as query_id) if (
             request.services.close_push(query_id)

@@ -42,7 +42,7 @@ class SandboxTopics:
         return self.changed[name] if name in self.changed else self.real.describe(name)
 
     def identity(self, name: str) -> str:
-        """That of the real one; one that was pretended to be made has none."""
+        """Return that of the real one; one that was pretended to be made has none."""
         return "" if name in self.changed else self.real.identity(name)
 
     def create(self, topic: Topic) -> bool:

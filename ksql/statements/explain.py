@@ -29,7 +29,7 @@ _EXPLAIN = re.compile(r"EXPLAIN\s+", re.IGNORECASE)
 
 
 def explain(stmt: ast.Explain, request: Request) -> e.Entity:
-    """EXPLAIN of a query's id, of a query, or of a CREATE .. AS SELECT (a dry run)."""
+    """Answer EXPLAIN of a query's id, of a query, or of a CREATE .. AS SELECT (a dry run)."""
     if isinstance(stmt.target, str):
         plan, found = _running(stmt.target, stmt, request)
     else:

@@ -71,7 +71,7 @@ def check_count(columns: Sequence[str], values: Sequence[ex.Expr]) -> None:
 def _record(
     stmt: ast.InsertValues, source: DataSource, columns: Sequence[Column], request: Request
 ) -> tuple[bytes | None, bytes | None, int]:
-    """Key, value and time of the record."""
+    """Return key, value and time of the record."""
     values = _values(stmt, columns, request)
     time = values.pop(ROWTIME, None)
     if source.kind == "TABLE" and _lacks_key(source.schema.key, values):
@@ -113,7 +113,7 @@ def serdes(source: DataSource, request: Request) -> tuple[Serde, Serde]:
 
 
 def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
-    """Keys are written only with a schema like the registered one: other bytes are another key.
+    """Check that keys have a schema like the registered one: other bytes are another key.
 
     Raises: CannotInsert.
     """

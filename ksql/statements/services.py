@@ -64,7 +64,7 @@ class Monitor(Protocol):
         """Return how the query does; state ``PAUSED`` or ``ERROR`` if it does not run."""
 
     def spark_plan(self, query_id: str) -> str:
-        """Spark's plan of its last batch; empty before the first."""
+        """Return Spark's plan of its last batch; empty before the first."""
 
     def skipped(self, query_id: str) -> int:
         """Return how many records it could not handle since this server began."""
@@ -79,7 +79,7 @@ class Monitor(Protocol):
         """Return all topics: the number of replicas of each partition."""
 
     def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """First offset and end offset of every partition; unknown topics are left out."""
+        """Return first and end offset of every partition; unknown topics are left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def set_property(stmt: ast.SetProperty, request: Request) -> None:
-    """SET 'name' = 'value': holds for the rest of the request or script."""
+    """Carry out SET 'name' = 'value', which holds for the rest of the request or script."""
     request.settings = request.settings.with_overrides({stmt.name: stmt.value})
 
 
 def unset_property(stmt: ast.UnsetProperty, request: Request) -> None:
-    """UNSET 'name'.
+    """Carry out UNSET 'name'.
 
     Raises: StatementError for a property that is not set.
     """
@@ -29,7 +29,7 @@ def unset_property(stmt: ast.UnsetProperty, request: Request) -> None:
 
 
 def alter_system(stmt: ast.AlterSystem, _request: Request) -> None:
-    """ALTER SYSTEM 'name' = 'value': queries share no runtime here that it could change.
+    """Refuse ALTER SYSTEM 'name' = 'value': queries share no runtime here that it could change.
 
     Raises: StatementError.
     """
@@ -42,12 +42,12 @@ def alter_system(stmt: ast.AlterSystem, _request: Request) -> None:
 
 
 def define(stmt: ast.Define, request: Request) -> None:
-    """DEFINE name = 'text'."""
+    """Carry out DEFINE name = 'text'."""
     request.variables[stmt.name] = stmt.value
 
 
 def undefine(stmt: ast.Undefine, request: Request) -> e.Entity | None:
-    """UNDEFINE name; an unknown name gives a warning."""
+    """Carry out UNDEFINE name; an unknown name gives a warning."""
     if request.variables.pop(stmt.name, None) is not None:
         return None
     return e.WarningEntity(
@@ -57,13 +57,13 @@ def undefine(stmt: ast.Undefine, request: Request) -> e.Entity | None:
 
 
 def show_variables(request: Request) -> e.Entity:
-    """SHOW VARIABLES."""
+    """Answer SHOW VARIABLES."""
     rows = (e.Variable(name, value) for name, value in sorted(request.variables.items()))
     return e.Variables(statement_text=request.text, variables=tuple(rows))
 
 
 def show_properties(request: Request) -> e.Entity:
-    """SHOW PROPERTIES: every property with its value and where that comes from."""
+    """Answer SHOW PROPERTIES: every property with its value and where that comes from."""
     settings = request.settings
     rows, overwritten, defaults = [], [], []
     for row in PROPERTIES.values():

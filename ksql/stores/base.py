@@ -110,7 +110,7 @@ class Rows(Protocol):
         return [self.get(key) for key in keys]
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order; None leaves that side open."""
+        """Return rows with ``lo <= key < hi`` in order; None leaves that side open."""
 
     def scan(self) -> Iterator[StoredRow]:
         """Return all rows in order."""

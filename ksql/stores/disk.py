@@ -77,7 +77,7 @@ class DiskStore(Store):
         return self._rocks.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order."""
+        """Return rows with ``lo <= key < hi`` in order."""
         return self._rocks.range(lo, hi)
 
     def position(self) -> Offset | None:

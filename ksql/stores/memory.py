@@ -51,7 +51,7 @@ class MemoryStore(Store):
         return None if found is None or found[1] is None else Stored(found[1], found[2])
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order."""
+        """Return rows with ``lo <= key < hi`` in order."""
         with self._lock:
             found = self._live().between(lo, hi)
         return (StoredRow(key, value, time) for key, value, time in found if value is not None)

@@ -61,7 +61,7 @@ class Retained(Store):
         return None if self._seen is None else self._seen // self._segment_ms
 
     def _is_kept(self, key: bytes, clock: int | None) -> bool:
-        """Windows up to the retention before the clock are forgotten."""
+        """Return whether a key's window is no more than the retention before the clock."""
         return clock is None or self._time(key) > clock - self._retention_ms
 
     # --- what readers see
@@ -71,7 +71,7 @@ class Retained(Store):
         return self._shown.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order."""
+        """Return rows with ``lo <= key < hi`` in order."""
         return self._shown.range(lo, hi)
 
     def committed(self) -> Rows:
@@ -174,7 +174,7 @@ class _Kept(Rows):
         return self._rows.get(key) if self._is_kept(key, self._clock()) else None
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order."""
+        """Return rows with ``lo <= key < hi`` in order."""
         clock, rows = self._clock(), self._rows.range(lo, hi)
         if clock is None:
             return rows

@@ -88,7 +88,7 @@ class StoreBudget:
         self._store_buffer_bytes = store_buffer_bytes
 
     def options(self) -> Options:
-        """RocksDB's options for one store: small, quiet when idle, within the budget."""
+        """Return RocksDB's options for one store: small, quiet when idle, within the budget."""
         blocks = BlockBasedOptions()
         blocks.set_block_cache(self._cache)
         blocks.set_cache_index_and_filter_blocks(True)
@@ -189,7 +189,7 @@ class Rocks:
             raise self._failure(error) from error
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order."""
+        """Return rows with ``lo <= key < hi`` in order."""
         reading = ReadOptions()
         reading.set_iterate_upper_bound(_AFTER_ROWS if hi is None else _ROW + hi)
         try:
@@ -226,7 +226,7 @@ class Rocks:
         self.apply(batch, self._logged if logged is None else logged)
 
     def raw(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys from ``start`` on, in order, with their values as they lie on disk."""
+        """Yield keys from ``start`` on, in order, with their values as they lie on disk."""
         reading: Any = ReadOptions()  # whose stub lacks the argument
         reading.set_iterate_upper_bound(_AFTER_ROWS)
         reading.fill_cache(False)

@@ -94,7 +94,7 @@ class TxnStore(Store):
         return None if found[1] is None else Stored(found[1], found[2])
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order."""
+        """Return rows with ``lo <= key < hi`` in order."""
         with self._lock:
             waiting = self._batch.between(lo, hi)
             applying = [] if self._applying is None else self._applying.between(lo, hi)
@@ -178,7 +178,7 @@ class _Committed(Rows):
         return self._rocks.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order."""
+        """Return rows with ``lo <= key < hi`` in order."""
         return self._rocks.range(lo, hi)
 
 

@@ -76,7 +76,7 @@ class Upgrades:
         budget: StoreBudget,
         free: Callable[[Path], int] = free_bytes,
     ) -> None:
-        """``free`` returns the room on the disk of a directory."""
+        """Take ``free``, which returns the room on the disk of a directory."""
         self._mode = mode
         self._budget = budget
         self._free = free

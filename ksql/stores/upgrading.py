@@ -235,7 +235,7 @@ class Upgrading(Store):
         return self._old.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Rows with ``lo <= key < hi`` in order."""
+        """Return rows with ``lo <= key < hi`` in order."""
         return self._old.range(lo, hi)
 
     def position(self) -> Offset | None:

@@ -48,25 +48,25 @@ node(expr.Lambda, "lambda_many")
 
 @rule("comparison")
 def comparison(span: Span, left: Expr, op: str, right: Expr) -> Expr:
-    """``left = right`` and its like; ``!=`` is ``<>``."""
+    """Build ``left = right`` and its like; ``!=`` is ``<>``."""
     return expr.Compare(_COMPARISONS[op], left, right, span=span)
 
 
 @rule("between")
 def between(span: Span, operand: Expr, negated: str | None, low: Expr, high: Expr) -> Expr:
-    """``operand [NOT] BETWEEN low AND high``."""
+    """Build ``operand [NOT] BETWEEN low AND high``."""
     return _negated(negated, expr.Between(operand, low, high, span=span))
 
 
 @rule("in_list")
 def in_list(span: Span, operand: Expr, negated: str | None, *options: Expr) -> Expr:
-    """``operand [NOT] IN (options)``."""
+    """Build ``operand [NOT] IN (options)``."""
     return _negated(negated, expr.In(operand, options, span=span))
 
 
 @rule("like")
 def like(span: Span, operand: Expr, negated: str | None, pattern: Expr, escape: str | None) -> Expr:
-    """``operand [NOT] LIKE pattern [ESCAPE 'c']``."""
+    """Build ``operand [NOT] LIKE pattern [ESCAPE 'c']``."""
     return _negated(negated, expr.Like(operand, pattern, escape, span=span))
 
 
@@ -81,13 +81,13 @@ def escape(span: Span, token: Token) -> str:
 
 @rule("null_test")
 def null_test(span: Span, operand: Expr, negated: str | None) -> Expr:
-    """``operand IS [NOT] NULL``."""
+    """Build ``operand IS [NOT] NULL``."""
     return expr.IsNull(operand, negated is not None, span=span)
 
 
 @rule("distinct_test")
 def distinct_test(span: Span, left: Expr, negated: str | None, right: Expr) -> Expr:
-    """``left IS [NOT] DISTINCT FROM right``."""
+    """Build ``left IS [NOT] DISTINCT FROM right``."""
     if negated:
         return expr.Compare("IS NOT DISTINCT FROM", left, right, span=span)
     return expr.Compare("IS DISTINCT FROM", left, right, span=span)
@@ -99,19 +99,19 @@ def _negated(negated: str | None, positive: Expr) -> Expr:
 
 @rule("concatenation")
 def concatenation(span: Span, left: Expr, right: Expr) -> Expr:
-    """``left || right`` is CONCAT."""
+    """Build ``left || right``, which is CONCAT."""
     return expr.Call("CONCAT", (left, right), span=span)
 
 
 @rule("arithmetic")
 def arithmetic(span: Span, left: Expr, op: expr.ArithmeticOp, right: Expr) -> Expr:
-    """``left + right`` and its like."""
+    """Build ``left + right`` and its like."""
     return expr.Binary(op, left, right, span=span)
 
 
 @rule("at_time_zone")
 def at_time_zone(span: Span, operand: Expr, zone: Token) -> Expr:
-    """``operand AT TIME ZONE 'zone'`` is in the language and nowhere implemented."""
+    """Refuse ``operand AT TIME ZONE 'zone'``, in the language and nowhere implemented."""
     raise NotSupportedYet("AT TIME ZONE", span=span)
 
 
@@ -127,31 +127,31 @@ def column(span: Span, token: Token) -> Expr:
 
 @rule("qualified_column")
 def qualified_column(span: Span, source: str, name: str) -> Expr:
-    """``source.column``."""
+    """Build ``source.column``."""
     return expr.Ref(name, source, span=span)
 
 
 @rule("array_constructor")
 def array_constructor(span: Span, items: tuple[Expr, ...] | None) -> Expr:
-    """``ARRAY[items]``."""
+    """Build ``ARRAY[items]``."""
     return expr.ArrayExpr(items or (), span=span)
 
 
 @rule("map_constructor")
 def map_constructor(span: Span, entries: tuple[tuple[Expr, Expr], ...] | None) -> Expr:
-    """``MAP(key := value, ..)``."""
+    """Build ``MAP(key := value, ..)``."""
     return expr.MapExpr(entries or (), span=span)
 
 
 @rule("struct_constructor")
 def struct_constructor(span: Span, fields: tuple[tuple[str, Expr], ...] | None) -> Expr:
-    """``STRUCT(name := value, ..)``."""
+    """Build ``STRUCT(name := value, ..)``."""
     return expr.StructExpr(fields or (), span=span)
 
 
 @rule("map_entry", "struct_field")
 def entry(span: Span, key: T, value: Expr) -> tuple[T, Expr]:
-    """``key := value``."""
+    """Build ``key := value``."""
     return key, value
 
 
@@ -160,13 +160,13 @@ def entry(span: Span, key: T, value: Expr) -> tuple[T, Expr]:
 
 @rule("count_star")
 def count_star(span: Span, name: str) -> Expr:
-    """``COUNT(*)``."""
+    """Build ``COUNT(*)``."""
     return expr.Call(name.upper(), (), star=True, span=span)
 
 
 @rule("function_call")
 def function_call(span: Span, name: str, arguments: tuple[Expr, ...] | None) -> Expr:
-    """``name(arguments)``; function names have no case."""
+    """Build ``name(arguments)``; function names have no case."""
     return expr.Call(name.upper(), arguments or (), span=span)
 
 
@@ -178,5 +178,5 @@ def unit_argument(span: Span, word: str) -> Expr:
 
 @rule("lambda_one")
 def lambda_one(span: Span, parameter: str, body: Expr) -> Expr:
-    """``x => body``."""
+    """Build ``x => body``."""
     return expr.Lambda((parameter,), body, span=span)

@@ -115,7 +115,7 @@ def source_name(span: Span, name: str) -> str:
 
 @rule("resource", "property_name")
 def resource(span: Span, token: Token) -> str:
-    """The name of something outside (a topic, a subject) as written: its case may count."""
+    """Return the name of something outside (a topic, a subject) as written: its case may count."""
     match token.type:
         case "STRING":
             return string_value(token)
@@ -266,7 +266,7 @@ node(partial(expr.BoolLit, False), "false_literal")
 
 @rule("typed_literal")
 def typed_literal(span: Span, type_name: str, token: Token) -> expr.DecimalLit:
-    """``DECIMAL '12.30'``, the only literal that names its type."""
+    """Build ``DECIMAL '12.30'``, the only literal that names its type."""
     if type_name != "DECIMAL":
         raise UnknownType(type_name, span)
     value = string_value(token)
@@ -296,7 +296,7 @@ def type_name(span: Span, token: Token) -> SqlType:
 
 @rule("sized_type")
 def sized_type(span: Span, type_: SqlType, *parameters: object) -> SqlType:
-    """``VARCHAR(30)``: the parameters say nothing."""
+    """Build ``VARCHAR(30)``, whose parameters say nothing."""
     return type_
 
 
@@ -309,7 +309,7 @@ value(model.Field, "type_field")
 
 @rule("decimal_type")
 def decimal_type(span: Span, precision: Token, scale: Token) -> model.Decimal:
-    """``DECIMAL(p, s)`` with p at least 1 and s from 0 to p."""
+    """Build ``DECIMAL(p, s)`` with p at least 1 and s from 0 to p."""
     digits, places = (_integer(each.text, each.span, bits=32).value for each in (precision, scale))
     shown = f"DECIMAL({digits},{places})"
     if digits < 1:
@@ -323,7 +323,7 @@ def decimal_type(span: Span, precision: Token, scale: Token) -> model.Decimal:
 
 @rule("struct_type")
 def struct_type(span: Span, fields: tuple[model.Field, ...] | None = None) -> model.Struct:
-    """``STRUCT<name type, ..>``; no two fields have one name."""
+    """Build ``STRUCT<name type, ..>``; no two fields have one name."""
     if wrong := model.duplicate_fields(fields or ()):
         raise BadType(wrong, span=span)
     return model.Struct(fields or ())

@@ -71,13 +71,13 @@ def join(
     within: ast.Within | None,
     criteria: Expr,
 ) -> ast.Join:
-    """``left JOIN right [WITHIN ..] ON criteria``."""
+    """Build ``left JOIN right [WITHIN ..] ON criteria``."""
     return ast.Join(left, right, kind, criteria, within, span=span)
 
 
 @rule("within_same")
 def within_same(span: Span, both: ast.Duration, grace: ast.Duration | None) -> ast.Within:
-    """``WITHIN 1 HOUR``."""
+    """Build ``WITHIN 1 HOUR``."""
     return ast.Within(both, both, grace, span=span)
 
 
@@ -86,7 +86,7 @@ def within_same(span: Span, both: ast.Duration, grace: ast.Duration | None) -> a
 
 @rule("duration")
 def duration(span: Span, amount: Token, unit: str) -> ast.Duration:
-    """``10 SECONDS``; the unit is made plural."""
+    """Build ``10 SECONDS``; the unit is made plural."""
     return ast.Duration(whole_number(amount), PLURAL[unit])
 
 
@@ -109,19 +109,19 @@ node(partial(_without_advance, "SESSION"), "session_window")
 def window_clause(
     span: Span, name: str | None = None, window: ast.Window | None = None
 ) -> ast.Window | None:
-    """``[WINDOW [name] window]``; the name has no use."""
+    """Build ``[WINDOW [name] window]``; the name has no use."""
     return window
 
 
 @rule("limit_clause")
 def limit_clause(span: Span, count: LiteralExpr | None = None) -> int | None:
-    """``[LIMIT n]``; whether a negative one makes sense is for the query's kind to say."""
+    """Build ``[LIMIT n]``; whether a negative one makes sense is for the query's kind to say."""
     return _count("LIMIT", count)
 
 
 @rule("offset_clause")
 def offset_clause(span: Span, count: LiteralExpr | None = None) -> int | None:
-    """``[OFFSET n]``."""
+    """Build ``[OFFSET n]``."""
     return _count("OFFSET", count)
 
 
@@ -138,5 +138,5 @@ def _count(clause: Literal["LIMIT", "OFFSET"], count: LiteralExpr | None) -> int
 def order_item(
     span: Span, expr: Expr, direction: str | None, nulls: ast.NullsPlace | None
 ) -> ast.OrderItem:
-    """``expr [ASC|DESC] [NULLS FIRST|LAST]``."""
+    """Build ``expr [ASC|DESC] [NULLS FIRST|LAST]``."""
     return ast.OrderItem(expr, direction == "DESC", nulls, span=span)

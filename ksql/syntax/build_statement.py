@@ -51,7 +51,7 @@ node(ast.Explain, "explain_statement", "explain_query")
 def property_(
     span: Span, name: str, value: expr.Literal | expr.Variable | expr.Ref
 ) -> ast.Property:
-    """``name = literal``."""
+    """Build ``name = literal``."""
     if isinstance(value, expr.Ref):
         raise ParseError(
             f"Got: '{value.name}'. A property must be a quoted text, a number or a boolean",
@@ -86,7 +86,7 @@ def create_head(
     kind: ast.SourceKind,
     missing: str | None,
 ) -> CreateHead:
-    """``CREATE [OR REPLACE] [SOURCE] STREAM [IF NOT EXISTS]``."""
+    """Build ``CREATE [OR REPLACE] [SOURCE] STREAM [IF NOT EXISTS]``."""
     return CreateHead(kind, replaces is not None, read_only is not None, missing is not None)
 
 
@@ -98,7 +98,7 @@ def create_source(
     columns: tuple[ast.ColumnDef, ...] | None,
     properties: tuple[ast.Property, ...] | None,
 ) -> ast.CreateSource:
-    """CREATE STREAM or TABLE over a topic."""
+    """Build CREATE STREAM or TABLE over a topic."""
     for column in columns or ():
         _check_mark(head.kind, column)
     return ast.CreateSource(
@@ -148,7 +148,7 @@ def create_as_select(
     properties: tuple[ast.Property, ...] | None,
     query: ast.Query,
 ) -> ast.CreateAsSelect:
-    """CREATE STREAM or TABLE from a query; such a source is never read-only."""
+    """Build CREATE STREAM or TABLE from a query; such a source is never read-only."""
     if head.read_only:
         raise ParseError(
             "Syntax Error",
@@ -164,7 +164,7 @@ def create_as_select(
 def column_def(
     span: Span, name: str, type_: SqlType, mark: tuple[ast.ColumnMark, str | None] | None
 ) -> ast.ColumnDef:
-    """``name type [mark]``."""
+    """Build ``name type [mark]``."""
     if mark is None:
         return ast.ColumnDef(name, type_, span=span)
     return ast.ColumnDef(name, type_, *mark, span=span)
@@ -172,7 +172,7 @@ def column_def(
 
 @rule("header_mark")
 def header_mark(span: Span, key: Token) -> tuple[ast.ColumnMark, str]:
-    """``HEADER('key')``."""
+    """Build ``HEADER('key')``."""
     return "HEADER", string_value(key)
 
 
@@ -180,7 +180,7 @@ def header_mark(span: Span, key: Token) -> tuple[ast.ColumnMark, str]:
 def alter_source(
     span: Span, kind: ast.SourceKind, name: str, *columns: ast.ColumnDef
 ) -> ast.AlterSource:
-    """ALTER STREAM or TABLE."""
+    """Build ALTER STREAM or TABLE."""
     return ast.AlterSource(kind, name, columns, span=span)
 
 
@@ -188,7 +188,7 @@ def alter_source(
 def drop_source(
     span: Span, kind: ast.SourceKind, missing: str | None, name: str, topic: str | None
 ) -> ast.DropSource:
-    """DROP STREAM or TABLE."""
+    """Build DROP STREAM or TABLE."""
     return ast.DropSource(kind, name, missing is not None, topic is not None, span=span)
 
 
@@ -209,7 +209,7 @@ def target(span: Span, name: str) -> Target:
 def insert_select(
     span: Span, into: Target, properties: tuple[ast.Property, ...] | None, query: ast.Query
 ) -> ast.InsertInto:
-    """INSERT INTO .. SELECT."""
+    """Build INSERT INTO .. SELECT."""
     return ast.InsertInto(into.name, query, properties or (), into.span, span=span)
 
 
@@ -217,7 +217,7 @@ def insert_select(
 def insert_values(
     span: Span, into: Target, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
 ) -> ast.InsertValues:
-    """INSERT INTO .. VALUES."""
+    """Build INSERT INTO .. VALUES."""
     return ast.InsertValues(into.name, columns or (), values or (), span=span)
 
 
@@ -226,7 +226,7 @@ def insert_values(
 
 @rule("show")
 def show(span: Span, shown: ast.Show) -> ast.Show:
-    """SHOW, also called LIST."""
+    """Build SHOW, also called LIST."""
     return replace(shown, span=span)
 
 
@@ -240,7 +240,7 @@ def catalogue(span: Span, what: ast.Catalogue, extended: str | None = None) -> a
 def topic_catalogue(
     span: Span, all_: str | None, what: ast.Catalogue, extended: str | None
 ) -> ast.Show:
-    """``[ALL] TOPICS [EXTENDED]``."""
+    """Build ``[ALL] TOPICS [EXTENDED]``."""
     return ast.Show(what, extended is not None, all_ is not None)
 
 
@@ -248,19 +248,19 @@ def topic_catalogue(
 def connector_catalogue(
     span: Span, scope: ast.ConnectorScope | None, what: ast.Catalogue
 ) -> ast.Show:
-    """``[SOURCE|SINK] CONNECTORS``."""
+    """Build ``[SOURCE|SINK] CONNECTORS``."""
     return ast.Show(what, scope=scope or "")
 
 
 @rule("describe_source")
 def describe_source(span: Span, name: str, extended: str | None) -> ast.DescribeSource:
-    """DESCRIBE of a source."""
+    """Build DESCRIBE of a source."""
     return ast.DescribeSource(name, extended is not None, span=span)
 
 
 @rule("describe_all")
 def describe_all(span: Span, kinds: str, extended: str | None) -> ast.DescribeAll:
-    """DESCRIBE STREAMS or TABLES."""
+    """Build DESCRIBE STREAMS or TABLES."""
     return ast.DescribeAll(
         "STREAM" if kinds == "STREAMS" else "TABLE", extended is not None, span=span
     )
@@ -268,7 +268,7 @@ def describe_all(span: Span, kinds: str, extended: str | None) -> ast.DescribeAl
 
 @rule("describe_function")
 def describe_function(span: Span, name: str) -> ast.DescribeFunction:
-    """DESCRIBE FUNCTION; function names have no case."""
+    """Build DESCRIBE FUNCTION; function names have no case."""
     return ast.DescribeFunction(name.upper(), span=span)
 
 
@@ -276,7 +276,7 @@ def describe_function(span: Span, name: str) -> ast.DescribeFunction:
 def print_topic(
     span: Span, topic: str, beginning: str | None, interval: int | None, limit: int | None
 ) -> ast.PrintTopic:
-    """PRINT."""
+    """Build PRINT."""
     every = 1 if interval is None else interval
     if every < 1:
         raise ParseError("INTERVAL must be at least 1", span=span)
@@ -294,13 +294,13 @@ def count(span: Span, number: Token) -> int:
 
 @rule("create_type")
 def create_type(span: Span, missing: str | None, name: str, type_: SqlType) -> ast.CreateType:
-    """CREATE TYPE; names of types have no case, quoted or not."""
+    """Build CREATE TYPE; names of types have no case, quoted or not."""
     return ast.CreateType(name.upper(), type_, missing is not None, span=span)
 
 
 @rule("drop_type")
 def drop_type(span: Span, missing: str | None, name: str) -> ast.DropType:
-    """DROP TYPE."""
+    """Build DROP TYPE."""
     return ast.DropType(name.upper(), missing is not None, span=span)
 
 
@@ -312,13 +312,13 @@ def create_connector(
     name: str,
     properties: tuple[ast.Property, ...],
 ) -> ast.CreateConnector:
-    """CREATE CONNECTOR."""
+    """Build CREATE CONNECTOR."""
     return ast.CreateConnector(scope, name, properties, missing is not None, span=span)
 
 
 @rule("drop_connector")
 def drop_connector(span: Span, missing: str | None, name: str) -> ast.DropConnector:
-    """DROP CONNECTOR."""
+    """Build DROP CONNECTOR."""
     return ast.DropConnector(name, missing is not None, span=span)
 
 
@@ -333,7 +333,7 @@ def assert_topic(
     properties: tuple[ast.Property, ...] | None,
     timeout: ast.Duration | None,
 ) -> ast.AssertTopic:
-    """ASSERT TOPIC."""
+    """Build ASSERT TOPIC."""
     return ast.AssertTopic(topic, properties or (), timeout, absent is None, span=span)
 
 
@@ -345,7 +345,7 @@ def assert_schema(
     schema_id: int | None,
     timeout: ast.Duration | None,
 ) -> ast.AssertSchema:
-    """ASSERT SCHEMA."""
+    """Build ASSERT SCHEMA."""
     return ast.AssertSchema(subject, schema_id, timeout, absent is None, span=span)
 
 
@@ -353,7 +353,7 @@ def assert_schema(
 def assert_values(
     span: Span, name: str, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
 ) -> ast.AssertValues:
-    """ASSERT VALUES."""
+    """Build ASSERT VALUES."""
     return ast.AssertValues(name, columns or (), values or (), span=span)
 
 
@@ -361,7 +361,7 @@ def assert_values(
 def assert_null_values(
     span: Span, name: str, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
 ) -> ast.AssertNullValues:
-    """ASSERT NULL VALUES."""
+    """Build ASSERT NULL VALUES."""
     return ast.AssertNullValues(name, columns or (), values or (), span=span)
 
 
@@ -373,7 +373,7 @@ def assert_source(
     columns: tuple[ast.ColumnDef, ...] | None,
     properties: tuple[ast.Property, ...] | None,
 ) -> ast.AssertSource:
-    """ASSERT STREAM or TABLE."""
+    """Build ASSERT STREAM or TABLE."""
     return ast.AssertSource(kind, name, columns or (), properties or (), span=span)
 
 

@@ -44,7 +44,7 @@ def leading_words() -> frozenset[str]:
 
 
 def check_start(words: Sequence[Word], *, test_statements: bool) -> None:
-    """Refuses a statement whose first word starts none.
+    """Refuse a statement whose first word starts none.
 
     Raises: ParseError with the most similar word that does start one.
     """

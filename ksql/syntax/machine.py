@@ -52,10 +52,10 @@ class _NoLexer(LarkLexer):
     """Lark gets its tokens from us; so it need not build a lexer of its own."""
 
     def __init__(self, conf: LexerConf) -> None:
-        """Takes Lark's configuration and leaves it."""
+        """Take Lark's configuration and leave it."""
 
     def lex(self, lexer_state: object, parser_state: object) -> Iterator[LarkToken]:
-        """Never called."""
+        """Yield nothing: it is never called."""
         return iter(())
 
 
@@ -87,7 +87,7 @@ class Grammar:
 
 @cache
 def grammar() -> Grammar:
-    """Builds the tables, at the first text that is parsed."""
+    """Build the tables, at the first text that is parsed."""
     folder = resources.files("grammar")
     text = "\n".join(folder.joinpath(f"{name}.lark").read_text("utf-8") for name in FILES)
     lark = Lark(
@@ -154,7 +154,7 @@ class Machine:
         return len(words) + 1
 
     def run(self) -> object:
-        """Takes all words.
+        """Take all words.
 
         Raises: Unexpected at the first that does not fit; ParseError from the builders.
         """
@@ -191,7 +191,7 @@ class Machine:
         return (keyword, "NAME") if keyword else ("NAME",)
 
     def _take(self, terminal: str, token: Token | None, at: int) -> None:
-        """Ends the rules that the terminal ends, then puts the token on the stack."""
+        """End the rules that the terminal ends, then put the token on the stack."""
         actions, states, values = self._actions, self._states, self._values
         while True:
             action = actions[states[-1]].get(terminal)
@@ -215,7 +215,7 @@ class Machine:
                 return
 
     def _shift(self, states: list[int], terminal: str) -> bool:
-        """Does to a stack of states what taking the terminal would do."""
+        """Do to a stack of states what taking the terminal would do."""
         while True:
             action = self._actions[states[-1]].get(terminal)
             if action is None:

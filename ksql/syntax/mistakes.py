@@ -53,7 +53,7 @@ def hint(machine: Machine, at: int) -> str:
 
 @cache
 def mistakes() -> Mistakes:
-    """Reads the examples, at the first error that is met."""
+    """Read the examples, at the first error that is met."""
     text = resources.files("grammar").joinpath("bad.toml").read_text("utf-8")
     found = Mistakes({}, [], {})
     for entry in tomllib.loads(text)["mistake"]:

@@ -46,7 +46,7 @@ class TooDeep(ParseError):
 
 
 def check_nesting(tree: object, span: Span) -> None:
-    """Refuses a tree that is deeper than `MAX_NESTING`; works without recursion.
+    """Refuse a tree that is deeper than `MAX_NESTING`, without recursion.
 
     Raises: TooDeep.
     """

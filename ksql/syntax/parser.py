@@ -46,7 +46,7 @@ class Parsed:
 
 
 def split(text: str) -> list[RawStatement]:
-    """Cuts a script at its semicolons, minding quotes and comments.
+    """Cut a script at its semicolons, minding quotes and comments.
 
     What follows the last semicolon is a statement too; `parse_one` refuses it as unfinished.
 
@@ -76,7 +76,7 @@ def parse_one(
     variables: Mapping[str, str] | None = None,
     test_statements: bool = False,
 ) -> Parsed:
-    """Parses one statement of a script.
+    """Parse one statement of a script.
 
     Args:
         raw: what `split` gave.
@@ -119,7 +119,7 @@ def parse(
     variables: Mapping[str, str] | None = None,
     test_statements: bool = False,
 ) -> list[Parsed]:
-    """Parses a whole script with one state of types and variables; see `parse_one`."""
+    """Parse a whole script with one state of types and variables; see `parse_one`."""
     return [
         parse_one(raw, types=types, variables=variables, test_statements=test_statements)
         for raw in split(text)

@@ -155,7 +155,7 @@ def literal(value: ex.Literal | ex.Variable) -> str:
 
 
 def qualified(source: str, name: str) -> str:
-    """``source.name``, each quoted only where it must be."""
+    """Print ``source.name``, each quoted only where it must be."""
     if name[:1].isdigit() and quote(name) == name:
         return f"{quote(source)}.`{name}`"  # after a point, digits open a number
     return f"{quote(source)}.{quote(name)}"

@@ -36,13 +36,13 @@ class CastNotSupported(TypeError):
 
 
 def parse_boolean(text: str) -> bool:
-    """True for any beginning of ``true`` or ``yes``; everything else is false."""
+    """Return True for any beginning of ``true`` or ``yes``; everything else is false."""
     word = text.strip().lower()
     return bool(word) and any(true.startswith(word) for true in _TRUE_WORDS)
 
 
 def parse_boolean_word(text: str) -> bool:
-    """Return a beginning of ``true``, ``yes``, ``false`` or ``no``.
+    """Parse a beginning of ``true``, ``yes``, ``false`` or ``no``.
 
     Raises: ValueError.
     """
@@ -221,7 +221,7 @@ def _to_decimal(source: SqlType, target: model.Decimal) -> Caster:
 
 
 def _to_struct(source: model.Struct, target: model.Struct) -> Caster:
-    """Fields are matched by name: missing ones become NULL, further ones are dropped."""
+    """Return a cast by field names: missing ones become NULL, further ones are dropped."""
     fields: list[tuple[str, Caster]] = []
     for field in target.fields:
         old = source.field(field.name)

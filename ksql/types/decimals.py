@@ -148,7 +148,7 @@ def fitter(type_: model.Decimal, *, exact: bool) -> Callable[[decimal.Decimal], 
 
 
 def from_double(type_: model.Decimal) -> Callable[[float], decimal.Decimal]:
-    """CAST from DOUBLE: the binary value, rounded half up to the precision, then to the scale."""
+    """Return the CAST from DOUBLE: the binary value, half up to the precision, then the scale."""
     context = _context(type_.precision, decimal.ROUND_HALF_UP, exact=False)
     fit = fitter(type_, exact=False)
 

@@ -22,7 +22,7 @@ def wrap64(value: int) -> int:
 
 
 def divide(a: int, b: int) -> int:
-    """Integer division toward zero.
+    """Divide integers toward zero.
 
     Raises: ZeroDivisionError.
     """
@@ -49,7 +49,7 @@ def saturate(value: float, low: int, high: int) -> int:
 
 
 def divide_double(a: float, b: float) -> float:
-    """IEEE division: by zero it gives an infinity or NaN. None raises TypeError."""
+    """Divide as IEEE does: by zero it gives an infinity or NaN. None raises TypeError."""
     if b != 0:
         return a / b
     if a != a or a == 0:
@@ -58,7 +58,7 @@ def divide_double(a: float, b: float) -> float:
 
 
 def remainder_double(a: float, b: float) -> float:
-    """IEEE remainder with the sign of the dividend, or NaN. None raises TypeError."""
+    """Return the IEEE remainder with the sign of the dividend, or NaN. None raises TypeError."""
     if b == 0 or math.isinf(a):
         return a * b * math.nan
     return math.fmod(a, b)

@@ -61,7 +61,7 @@ def _java_time(value: int) -> str:
 
 
 def _java_timestamp(value: int) -> str:
-    """As ``java.sql.Timestamp`` prints it: a blank for the T, no needless zeros at the end."""
+    """Print as ``java.sql.Timestamp`` does: a blank for the T, no needless zeros at the end."""
     head, _, fraction = format_timestamp(value).replace("T", " ").rpartition(".")
     return f"{head}.{fraction.rstrip('0') or '0'}"
 
@@ -125,7 +125,7 @@ def _map(key: Callable[[Any], str], item: Callable[[Any], str]) -> Callable[[Any
 
 
 def _struct(fields: dict[str, Callable[[Any], str]]) -> Callable[[Any], str]:
-    """Connect's Struct leaves fields without a value out."""
+    """Return a printer like Connect's Struct, which leaves fields without a value out."""
 
     def text(value: dict[str, Any]) -> str:
         shown = (

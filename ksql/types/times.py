@@ -37,7 +37,7 @@ def _clock_ms(hour: str, minute: str, second: str | None, fraction: str | None) 
 
 
 def _full_date(text: str) -> int:
-    """Epoch days of ``yyyy-MM-dd``; a day after the month's last counts as its last, as in Java."""
+    """Return epoch days of ``yyyy-MM-dd``; a day after the month's last is its last, as in Java."""
     found = _DATE.match(text)
     if not found:
         raise ValueError(f"'{text}' is not a date of the form yyyy-MM-dd")
@@ -76,7 +76,7 @@ def _zone_ms(zone: str, local_ms: int) -> int:
 
 
 def parse_date(text: str) -> int:
-    """Epoch days of an ISO date; month and day may be missing.
+    """Return epoch days of an ISO date; month and day may be missing.
 
     Raises: ValueError.
     """
@@ -84,7 +84,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds of the day of an ISO local time.
+    """Return milliseconds of the day of an ISO local time.
 
     Raises: ValueError.
     """
@@ -95,7 +95,7 @@ def parse_time(text: str) -> int:
 
 
 def parse_timestamp(text: str) -> int:
-    """Epoch milliseconds of an ISO timestamp; it may be partial and carry a zone (default UTC).
+    """Return epoch milliseconds of an ISO timestamp, maybe partial or with a zone (default UTC).
 
     Raises: ValueError.
     """
@@ -115,7 +115,7 @@ def parse_timestamp(text: str) -> int:
 
 
 def format_date(days: int) -> str:
-    """ISO text of a day; years beyond 9999 carry a plus, as in Java."""
+    """Return the ISO text of a day; years beyond 9999 carry a plus, as in Java."""
     year, month, day = civil(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
@@ -131,7 +131,7 @@ def epoch_day(year: int, month: int, day: int) -> int:
 
 
 def civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of an epoch day, for any year (proleptic Gregorian)."""
+    """Return year, month and day of an epoch day, for any year (proleptic Gregorian)."""
     shifted = days + 719_468
     era, of_era = divmod(shifted, 146_097)
     year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
@@ -142,14 +142,14 @@ def civil(days: int) -> tuple[int, int, int]:
 
 
 def format_time(millis: int) -> str:
-    """ISO text of a time, without its milliseconds; the seconds only if there are any."""
+    """Return the ISO text of a time without milliseconds; seconds only if there are any."""
     minutes, seconds = divmod(millis // 1000, 60)
     text = f"{minutes // 60:02d}:{minutes % 60:02d}"
     return f"{text}:{seconds:02d}" if seconds else text
 
 
 def format_timestamp(millis: int) -> str:
-    """``yyyy-MM-ddTHH:mm:ss.SSS`` in UTC."""
+    """Return ``yyyy-MM-ddTHH:mm:ss.SSS`` in UTC."""
     days, rest = divmod(millis, DAY_MS)
     seconds, fraction = divmod(rest, 1000)
     minutes, seconds = divmod(seconds, 60)

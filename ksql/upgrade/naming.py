@@ -133,7 +133,7 @@ class _Naming:
     def _named(
         self, columns: tuple[Named, ...], names: Names
     ) -> tuple[tuple[Named, ...], dict[str, str]]:
-        """Key columns: those that the running plan computes too get its names, each name once."""
+        """Name key columns: those of the running plan keep its names, each name once."""
         told = _each(columns, names)
         free = list(self._keys)
         found = []

@@ -106,7 +106,7 @@ def _refused(kind: UpgradeKind, clause: str, text: str) -> Difference:
 
 
 def _compare(old: Plan, new: Plan, *, undone: bool = False) -> Iterator[Difference]:
-    """``undone``: an aggregate above takes back what it folded when a row of a table changes."""
+    """Yield differences; ``undone``: an aggregate above takes old rows of a table back."""
     old_steps, old_core = passive(old)
     new_steps, new_core = passive(new)
     for clause, text in _compare_filters(old_steps, new_steps):
@@ -153,7 +153,7 @@ def _step(node: Plan) -> Step | None:
 
 
 def _other_shape(old: Plan, new: Plan) -> Iterator[Difference]:
-    """The steps below differ in kind: which were removed, added or put into another order."""
+    """Yield the steps that were removed, added or put into another order."""
     lost, won = (Counter(map(type, nodes(plan))) for plan in (old, new))
     steps = {type(node): _step(node) for plan in (old, new) for node in nodes(plan)}
     for counts, verb in ((lost - won, "removed"), (won - lost, "added")):
@@ -257,7 +257,7 @@ def _compare_fields(old: Plan | QueryPlan, new: Plan | QueryPlan) -> Iterator[Di
 
 
 def _other_grace(old: Any, new: Any) -> Difference | None:
-    """Windows that differ in their grace period alone: other late records count from there on."""
+    """Return the change of a grace period alone: other late records count from there on."""
     if not isinstance(old, TimeWindow) or not isinstance(new, TimeWindow):
         return None
     if dataclasses.replace(old, grace_ms=new.grace_ms) != new:
@@ -288,7 +288,7 @@ def _compare_columns(
 def _appended(
     sink: Sink, old: tuple[schema.Column, ...], kind: UpgradeKind, clause: str
 ) -> Iterator[Difference]:
-    """Columns that the result gets; what a source got besides changes nothing by itself."""
+    """Yield columns that the result gets; what else a source got changes nothing by itself."""
     known = {column.name for column in old}
     added = ", ".join(str(column) for column in sink.value if column.name not in known)
     if added and capabilities(sink.value_format.name).fixed_columns:
@@ -322,7 +322,7 @@ def _compare_folds(
     old_steps: list[Passive],
     new_steps: list[Passive],
 ) -> Iterator[Difference]:
-    """Columns that existed before must not depend on a state that starts empty; HAVING may."""
+    """Refuse old columns that come to depend on a state that starts empty; HAVING may."""
     existing = {n.name for step in old_steps if isinstance(step, Select) for n in step.value}
     for step in new_steps:
         if isinstance(step, Filter):

@@ -96,7 +96,7 @@ class Access:
 
     @classmethod
     def of(cls, settings: Settings, listeners: Iterable[str] = ()) -> Access:
-        """As the settings say; ``listeners`` are the names that the server listens at.
+        """Read the settings; ``listeners`` are the names that the server listens at.
 
         The name that it advertises is its own as well: other servers use it.
         """

@@ -64,7 +64,7 @@ class EitherHttp(asyncio.Protocol):
         self._become(http2=self._first.startswith(PREFACE))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left without a word."""
+        """Forget the connection: the client has left without a word."""
         del exc
         self._state.connections.discard(self)
         self._unwatch()

@@ -50,7 +50,7 @@ class Connection(Protocol):
         """Call it once what runs now has paused."""
 
     def answered(self, *, closes: bool) -> None:
-        """An answer is whole."""
+        """Take note that an answer is whole."""
 
     def close(self) -> None:
         """Hang up, once all is sent."""
@@ -60,7 +60,7 @@ class Exchange:
     """A request; ``run`` gives it to the application."""
 
     def __init__(self, connection: Connection, scope: dict[str, Any], *, closes: bool) -> None:
-        """``closes``: whether the client wants the connection to end with the answer."""
+        """Take ``closes``: whether the client wants the connection to end with the answer."""
         self.scope = scope
         self.complete = False
         self.ends = closes
@@ -91,7 +91,7 @@ class Exchange:
         return len(self._body)
 
     def left(self) -> None:
-        """The client has gone."""
+        """Take note that the client has gone."""
         self._gone = not self.complete
         self._news.set()
 

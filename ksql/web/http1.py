@@ -45,7 +45,7 @@ class Http1(Patient, H11Protocol):
         self._in_head = self.conn.their_state is h11.IDLE and self._kept() > 0
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left."""
+        """Stop the clock: the client has left."""
         self._idle.end()
         super().connection_lost(exc)
 
@@ -71,7 +71,7 @@ class Http1(Patient, H11Protocol):
         return len(self.conn.trailing_data[0])
 
     def _should_upgrade(self) -> bool:
-        """A request that the websockets could not read is answered by the application instead."""
+        """Return False for what the websockets could not read: the application answers it."""
         return super()._should_upgrade() and fits(self.scope)
 
     def _unsupported_upgrade_warning(self) -> None:

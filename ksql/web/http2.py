@@ -96,7 +96,7 @@ class Http2(asyncio.Protocol):
         self._close_if_done()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left: so have all its streams."""
+        """Leave all its streams: the client has left."""
         del exc
         self._state.connections.discard(self)
         self._idle.end()

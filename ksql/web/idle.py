@@ -32,7 +32,7 @@ class Idle:
         is_answering: Callable[[], bool],
         close: Callable[[], None],
     ) -> None:
-        """``is_answering``: whether the client waits for this end, and not this end for it."""
+        """Take ``is_answering``: whether the client waits for this end, not this end for it."""
         self._loop = loop
         self._seconds = seconds
         self._transport = transport
@@ -43,11 +43,11 @@ class Idle:
         self._timer = loop.call_later(seconds, self._look) if seconds else None
 
     def touch(self) -> None:
-        """Something has come or gone."""
+        """Take note that something has come or gone."""
         self._since = self._loop.time()
 
     def end(self) -> None:
-        """The connection has ended, or is another protocol's."""
+        """Stop looking: the connection has ended, or is another protocol's."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -80,7 +80,7 @@ class Flow(FlowControl):
     """
 
     def __init__(self, transport: asyncio.Transport, idle: Idle, kept: Callable[[], int]) -> None:
-        """``kept``: how many bytes behind the running request there are."""
+        """Take ``kept``: how many bytes behind the running request there are."""
         super().__init__(transport)
         self._idle = idle
         self._kept = kept

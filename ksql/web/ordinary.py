@@ -96,7 +96,7 @@ class Ordinary(asyncio.Protocol):
         return not self._missing and (self._exchange is None or self._exchange.complete)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left."""
+        """Forget the connection and its exchange: the client has left."""
         del exc
         self._state.connections.discard(self)
         self._idle.end()

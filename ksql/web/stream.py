@@ -94,16 +94,16 @@ class Stream:
         return True
 
     def request_ended(self) -> None:
-        """The body is whole."""
+        """Take note that the body is whole."""
         self._whole = True
         self._news.set()
 
     def credited(self) -> None:
-        """The client takes more of the answer."""
+        """Take note that the client takes more of the answer."""
         self._credit.set()
 
     def left(self) -> None:
-        """The client does not want the answer any more."""
+        """Take note that the client does not want the answer any more."""
         self._gone = True
         self._news.set()
         self._credit.set()
@@ -196,7 +196,7 @@ class Stream:
         unread.note(self._scope, self._connection.patience_s)
 
     def _end(self) -> None:
-        """The answer is whole; what the client has not sent yet is not wanted."""
+        """End the answer, which is whole; what the client has not sent yet is not wanted."""
         self._complete = True
         self._news.set()
 

@@ -30,7 +30,7 @@ class Unread:
         transport: asyncio.Transport,
         on_end: Callable[[], None],
     ) -> None:
-        """``on_end`` is called before the connection is cut."""
+        """Take ``on_end``, which is called before the connection is cut."""
         self._loop = loop
         self._seconds = seconds
         self._transport = transport
@@ -39,13 +39,13 @@ class Unread:
         self._left = 0
 
     def begin(self) -> None:
-        """More is waiting to be sent than may wait."""
+        """Start the clock: more is waiting to be sent than may wait."""
         self.end()
         self._left = self._transport.get_write_buffer_size()
         self._timer = self._loop.call_later(self._seconds, self._look)
 
     def end(self) -> None:
-        """The client has taken enough, or has left."""
+        """Stop the clock: the client has taken enough, or has left."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -101,6 +101,6 @@ class Patient(asyncio.Protocol):
         self._unread.end()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left."""
+        """Stop the clock: the client has left."""
         self._unread.end()
         super().connection_lost(exc)

@@ -135,7 +135,7 @@ class Client:
         self._http.close()
 
     def info(self, timeout_s: float = 5.0) -> JsonObject:
-        """Version and ids of the server."""
+        """Return version and ids of the server."""
         body = self._ask("GET", "/info", timeout=timeout_s)
         found: JsonObject = body["KsqlServerInfo"]
         return found

@@ -35,7 +35,7 @@ class SqlColours(Lexer):
     """Keywords, texts, numbers and comments, each in its colour."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        """Rich text per line, for the prompt."""
+        """Return rich text per line, for the prompt."""
         fragments: StyleAndTextTuples = [
             (_style(token), token[0]) for token in _TOKEN.finditer(document.text)
         ]

@@ -16,7 +16,7 @@ from server.cli.upgrades import render_upgrade
 
 
 def describe_source(source: JsonObject) -> RenderableType:
-    """DESCRIBE, and DESCRIBE EXTENDED."""
+    """Render DESCRIBE, and DESCRIBE EXTENDED."""
     head = [("Name", source["name"])]
     if source.get("extended"):
         head += _details(source)
@@ -127,7 +127,7 @@ def _offsets(summary: JsonObject) -> list[RenderableType]:
 
 
 def describe_query(query: JsonObject) -> RenderableType:
-    """EXPLAIN, of a text or of a running query."""
+    """Render EXPLAIN, of a text or of a running query."""
     hosts = query.get("ksqlHostQueryStatus") or {}
     head = [
         ("ID", query.get("id")),

@@ -60,14 +60,14 @@ class JsonRows:
         self._screen = screen
 
     def begin(self, header: Header, *, is_waiting: bool) -> None:
-        """Nothing: each row says what it is."""
+        """Write nothing: each row says what it is."""
 
     def rows(self, rows: Sequence[Row]) -> None:
-        """One line each."""
+        """Write one line each."""
         self._screen.lines([row.raw for row in rows])
 
     def end(self) -> None:
-        """Nothing is left."""
+        """Write nothing: nothing is left."""
 
 
 class CsvRows:
@@ -85,7 +85,7 @@ class CsvRows:
         self._show(list(map(_values, rows)))
 
     def end(self) -> None:
-        """Nothing is left."""
+        """Write nothing: nothing is left."""
 
     def _show(self, rows: Sequence[Sequence[object]]) -> None:
         text = csv_text(rows)
@@ -94,7 +94,7 @@ class CsvRows:
 
 
 def csv_text(rows: Sequence[Sequence[object]]) -> str:
-    """Rows as CSV; a null is an empty field, a nested value is JSON."""
+    """Write rows as CSV; a null is an empty field, a nested value is JSON."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([*map(_field, row)] for row in rows)
     return out.getvalue().removesuffix("\n")

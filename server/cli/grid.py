@@ -25,7 +25,7 @@ class Grid:
         return [self._headers, *self._rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Rich's protocol: yield what is to be shown."""
+        """Yield what is to be shown, by Rich's protocol."""
         if options.no_wrap or self._least_width() <= options.max_width:
             yield self._table(bool(options.no_wrap))
         else:
@@ -54,7 +54,7 @@ class Grid:
 
 
 def pairs(rows: Sequence[tuple[str, str]]) -> Table:
-    """Names and values, one pair per line."""
+    """Lay out names and values, one pair per line."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

@@ -40,7 +40,7 @@ class Memory(FileHistory):
 
 
 def history_file() -> Path:
-    """``~/.ksql-history``, or what KSQL_HISTORY_FILE says."""
+    """Return ``~/.ksql-history``, or what KSQL_HISTORY_FILE says."""
     return Path(os.environ.get(HISTORY_VARIABLE) or "~/.ksql-history").expanduser()
 
 

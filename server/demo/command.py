@@ -95,7 +95,7 @@ def _stopping(show: Show) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals(show: Show) -> Iterator[None]:
-    """The first signal ends the demo in good order, the next one at once."""
+    """End the demo at the first signal in good order, at the next one at once."""
     asked = False
 
     def ask(_number: int, _frame: FrameType | None) -> None:

@@ -32,7 +32,7 @@ class Expected:
 
     @classmethod
     def of(cls, data: Data, places: pd.DataFrame) -> Expected:
-        """``places`` has the columns id, partition, offset."""
+        """Join the flights with ``places``, which has the columns id, partition, offset."""
         return cls(data.flights.merge(places, on="id", validate="one_to_one"), data.airlines)
 
     def after(self, switch: Offsets) -> pd.Series:

@@ -14,7 +14,7 @@ _PARENT, _RSS_PAGES = 1, 21  # fields of /proc/PID/stat, counted after the comma
 
 
 def tree_rss_bytes(root: int) -> int:
-    """Resident memory of a process and of all that descend from it; shared pages count for each.
+    """Return resident memory of a process and all its descendants; shared pages count for each.
 
     Source: proc(5), ``/proc/pid/stat``; elsewhere than on Linux ``ps`` is asked.
     """

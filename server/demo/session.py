@@ -133,7 +133,7 @@ class Session:
         return found
 
     def _await(self, query_id: str, reached: Callable[[Reading], bool]) -> Reading:
-        """A failed query is tried again by the service, so only a long rest is trouble."""
+        """Wait for a reading; a failed query is tried again, so only a long rest is trouble."""
         last, told, since = -1, 0, time.monotonic()
         while not reached(now := self.reading(query_id)):
             if len(now.errors) > told:
@@ -152,5 +152,5 @@ class Session:
 
 
 def _value(value: object) -> object:
-    """A number that is not whole comes as the server wrote it."""
+    """Return a float for a number that is not whole, which comes as the server wrote it."""
     return float(value) if isinstance(value, Number) else value

@@ -77,7 +77,7 @@ class Show:
     def table(
         self, headers: Sequence[str], rows: Sequence[Sequence[object]], right: Sequence[int] = ()
     ) -> None:
-        """Rows under headers; numbers, and the columns numbered in ``right``, are aligned there."""
+        """Show rows under headers; numbers, and columns in ``right``, are aligned there."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for place, header in enumerate(headers):
             numeric = all(isinstance(row[place], int | float | None) for row in rows)
@@ -116,7 +116,7 @@ class Show:
                 self._status = None
 
     def now_doing(self, text: str) -> None:
-        """Something else takes its time now."""
+        """Show that something else takes its time now."""
         if self._status is not None:
             self._status.update(f"{text} ...")
         else:

@@ -93,7 +93,7 @@ class Story:
         self._show.note(f"{first:,} departures sent, the others will follow")
 
     def _start_queries(self) -> None:
-        """One after the other has its first batch: all at once is much for a small machine."""
+        """Start a query after the other's first batch: all at once is much for a small machine."""
         self._show.section("Four queries, each a running Spark stream")
         for sink, sql in script.QUERIES.items():
             answer = self._session.run(sql)
@@ -168,7 +168,7 @@ class Story:
         ]
 
     def _noon(self) -> int:
-        """Noon in New York on the last day that has four hours more."""
+        """Return noon in New York on the last day that has four hours more."""
         last = int(self._data.flights["departed_ms"].iloc[-1])
         noon = last // (24 * HOUR_MS) * 24 * HOUR_MS + 17 * HOUR_MS
         return noon if noon + 4 * HOUR_MS <= last else noon - 24 * HOUR_MS

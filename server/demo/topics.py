@@ -66,7 +66,10 @@ def _text(key: bytes | None) -> str | None:
 
 
 def _window_key(key: bytes | None) -> tuple[str, int]:
-    """Source: Kafka Streams, ``TimeWindowedSerializer``: the key, then the start, big endian."""
+    """Split a key from the start of its window, big endian.
+
+    Source: Kafka Streams, ``TimeWindowedSerializer``.
+    """
     found = key or b""
     split = len(found) - _WINDOW_START_BYTES
     return found[:split].decode(), int.from_bytes(found[split:], "big")

@@ -53,7 +53,7 @@ async def root() -> Response:
 
 @router.get("/info", responses=answers(dict[str, ServerInfo]))
 async def info(kind: JsonKind, door: TheDoor) -> Response:
-    """Version, ids and state of the server."""
+    """Return version, ids and state of the server."""
     return Response(
         dumps({"KsqlServerInfo": to_wire(await door.call(door.service.info))}), media_type=kind
     )
@@ -67,7 +67,7 @@ async def _metadata(door: Door) -> Metadata:
 
 @router.get("/v1/metadata", responses=answers(Metadata))
 async def metadata(kind: JsonKind, door: TheDoor) -> Response:
-    """Version and cluster id."""
+    """Return version and cluster id."""
     return Response(dumps(to_wire(await _metadata(door))), media_type=kind)
 
 

@@ -28,7 +28,7 @@ class _Avro(Kind):
         return avro_schema.text_for(columns, wrapped=wrapped, full_name=full_name)
 
     def key_name(self, source: str) -> str:
-        """``MY_STREAM`` gives ``...MyStreamKey``."""
+        """Return ``...MyStreamKey`` for ``MY_STREAM``."""
         camel = "".join(part.capitalize() for part in source.split("_"))
         return f"{avro_schema.NAMESPACE}.{camel}Key"
 

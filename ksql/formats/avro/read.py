@@ -59,7 +59,7 @@ def _decimal_of(scale: int, data: bytes) -> Decimal:
 
 
 def _long(var: str) -> list[str]:
-    """Lines that read a number into ``var``."""
+    """Return lines that read a number into ``var``."""
     return [
         "n = data[p]; p += 1",
         "if n > 127:",
@@ -72,7 +72,7 @@ def _long(var: str) -> list[str]:
 
 
 def _size(var: str = "n") -> list[str]:
-    """Lines that read a length."""
+    """Return lines that read a length."""
     return [*_long(var), f"if {var} < 0:", "    raise Malformed('a length is negative')"]
 
 
@@ -123,7 +123,7 @@ class _Reader(Draft):
         self._skips: dict[Node, str] = {}
 
     def read(self, node: Node, var: str, wanted: SqlType, path: str) -> list[str]:
-        """Lines that leave the value in ``var``; ``path`` is for errors found now."""
+        """Return lines that leave the value in ``var``; ``path`` is for errors found now."""
         if isinstance(node, tree.Union):
             return self._union(node, var, wanted, path)
         if is_null(node):
@@ -176,7 +176,7 @@ class _Reader(Draft):
         return [*lines, "else:", "    raise Malformed('no such branch')"]
 
     def _branches(self, node: tree.Union, wanted: SqlType, path: str) -> str:
-        """A union of several types is a struct with a field for each."""
+        """Return the reader of a union of several types: a struct with a field for each."""
         if not isinstance(wanted, model.Struct):
             raise mismatch(connect_type(node), wanted, path)
         names = [avro_schema.branch_name(branch) for branch in node.real]
@@ -243,7 +243,7 @@ class _Reader(Draft):
     def members(
         self, node: tree.Record, members: tuple[tuple[str, SqlType], ...], path: str
     ) -> tuple[list[str], list[str]]:
-        """Lines that read the record's fields in their order, and the variables of the members."""
+        """Return lines that read the record's fields in order, and the members' variables."""
         variables = [f"a{i}" for i in range(len(members))]
         written = [field.name for field in node.fields]
         readers: dict[str, list[tuple[str, str, SqlType]]] = {}
@@ -262,7 +262,7 @@ class _Reader(Draft):
     def _member(
         self, field: tree.Field, readers: list[tuple[str, str, SqlType]], path: str
     ) -> list[str]:
-        """Several columns may match one field by upper case; the bytes are read for each."""
+        """Return lines that read a field's bytes for each column that matches by upper case."""
         lines: list[str] = ["q = p"] if len(readers) > 1 else []
         for index, (var, name, type_) in enumerate(readers):
             lines += ["p = q"] if index else []
@@ -272,7 +272,7 @@ class _Reader(Draft):
         return lines
 
     def skip(self, node: Node) -> list[str]:
-        """Lines that pass over a value."""
+        """Return lines that pass over a value."""
         match node:
             case tree.Primitive(kind):
                 return _SKIP_LEAF[kind]

@@ -142,7 +142,7 @@ def _quoter(delimiter: str) -> Callable[[str, bool], str]:
 
 
 def _reading(type_: SqlType, index: int, names: dict[str, Any]) -> list[str]:
-    """Lines that turn the text ``a<index>`` into the value."""
+    """Return lines that turn the text ``a<index>`` into the value."""
     var, name = f"a{index}", f"read{index}"
     if type_ == model.STRING:
         return [f"if not {var}:", f"    {var} = None"]

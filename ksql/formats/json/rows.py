@@ -59,7 +59,7 @@ class _Reader(Draft):
     """Writes the functions that turn parsed JSON into rows."""
 
     def convert(self, type_: SqlType, var: str, path: str) -> list[str]:
-        """Lines that leave the value of the type in ``var``."""
+        """Return lines that leave the value of the type in ``var``."""
         match type_:
             case model.Decimal(precision, scale):
                 read = self.add(decimal_reader(precision, scale))
@@ -148,7 +148,7 @@ class _Reader(Draft):
     def members(
         self, members: tuple[tuple[str, SqlType], ...], source: str
     ) -> tuple[list[str], list[str]]:
-        """Lines that take the members out of the object ``source``, and their variables."""
+        """Return lines that take the members out of the object ``source``, and their variables."""
         names = [f"a{i}" for i in range(len(members))]
         if not members:
             return [], []
@@ -218,7 +218,7 @@ def _has_decimal(columns: tuple[Column, ...]) -> bool:
 def reader(
     columns: tuple[Column, ...], *, wrapped: bool
 ) -> tuple[Callable[[bytes | None], Row | None], Callable[..., list[Row | Skip | None]]]:
-    """``decode`` and ``decode_many``; not wrapped: the document is the value of the column."""
+    """Return ``decode`` and ``decode_many``; not wrapped: the document is the column's value."""
     made = _row_reader(columns, wrapped=wrapped).compiled("JSON reader")
     row, rows = made["row"], made["rows"]
     load = json_values.load_short if _has_decimal(columns) else orjson.loads
@@ -362,7 +362,7 @@ def _new_writer() -> _Writer:
 def _document(
     writer: _Writer, columns: tuple[Column, ...], variables: Sequence[str], *, wrapped: bool
 ) -> tuple[list[str], str]:
-    """Statements and the code of what is printed for a row whose columns these variables hold."""
+    """Return statements and the code of what is printed for a row, whose columns are variables."""
     prepare, values = [], []
     for number, (var, column) in enumerate(zip(variables, columns, strict=True)):
         if column.type == model.DOUBLE:
@@ -376,7 +376,7 @@ def _document(
 
 
 def printing(columns: tuple[Column, ...]) -> Printing:
-    """Rows as documents, made in a loop of the caller's own."""
+    """Return what makes rows documents in a loop of the caller's own."""
     writer = _new_writer()
     _document(writer, columns, [f"a{i}" for i in range(len(columns))], wrapped=True)
     nested = writer.compiled("nested JSON") if writer.functions else writer.names
@@ -412,7 +412,7 @@ def writer(
 ) -> tuple[
     Callable[[Row | None], bytes | None], Callable[[Sequence[Row | None]], list[bytes | None]]
 ]:
-    """``encode`` and ``encode_many``; not wrapped: a null column is no document."""
+    """Return ``encode`` and ``encode_many``; not wrapped: a null column is no document."""
     made = _row_writer(columns, wrapped=wrapped).compiled("JSON writer")
     document, documents = made["document"], made["documents"]
 

@@ -144,14 +144,14 @@ def _integer_reader(
 
 
 def to_boolean(value: Value, path: str) -> bool | None:
-    """BOOLEAN from anything that is not true or false: only null passes."""
+    """Return true, false or null for BOOLEAN; refuse anything else."""
     if value is None or type(value) is bool:
         return value
     raise wrong_kind(value, "BOOLEAN", path)
 
 
 def to_double(value: Value, path: str) -> float | None:
-    """DOUBLE from a number or a text."""
+    """Return a DOUBLE from a number or a text."""
     if value is None:
         return None
     kind = type(value)
@@ -169,7 +169,7 @@ def to_double(value: Value, path: str) -> float | None:
 
 
 def to_string(value: Value, path: str) -> str | None:
-    """STRING from any JSON: the text of the number, the compact JSON of the object."""
+    """Return a STRING from any JSON: the text of the number, the compact JSON of the object."""
     match value:
         case None | str():
             return value
@@ -211,7 +211,7 @@ def _compact(value: Value) -> str:
 
 
 def to_bytes(value: Value, path: str) -> bytes | None:
-    """BYTES from a Base64 text."""
+    """Return BYTES from a Base64 text."""
     if value is None:
         return None
     if type(value) is not str:

@@ -130,13 +130,13 @@ class Comparison:
     # --- combinations
 
     def _one_into_many(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
-        """One schema has become several."""
+        """Compare one schema with the several that it has become."""
         fits = [not self.compare(one, writer, path) for one in reader.parts]
         if not (all(fits) if reader.kind == "all" else any(fits)):
             yield self.told("TYPE_CHANGED", path)
 
     def _many_into_one(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
-        """Several schemas have become one."""
+        """Compare several schemas with the one that they have become."""
         fits = [not self.compare(reader, one, path) for one in writer.parts]
         if not (any(fits) if writer.kind == "all" else all(fits)):
             kind = "SUM_TYPE_NARROWED" if any(fits) else "TYPE_CHANGED"

@@ -221,7 +221,7 @@ def _reader(
 def _as_chosen(
     found: ConnectType, columns: tuple[Column, ...], *, wrapped: bool
 ) -> tuple[Column, ...]:
-    """Columns for writing by a schema that was chosen: what is one of several types is shown so."""
+    """Return columns for writing by a chosen schema: what is one of several types is shown so."""
     if not wrapped:
         return (replace(columns[0], type=_written_type(found, columns[0].type)),)
     if not isinstance(found, Group):
@@ -253,7 +253,7 @@ def _written_type(found: ConnectType, type_: SqlType) -> SqlType:
 
 
 def _lenient(columns: tuple[Column, ...], *, wrapped: bool) -> Serde:
-    """Reads the JSON behind the id as the columns say; writing is not its business."""
+    """Return a serde that reads the JSON behind the id as the columns say, and writes nothing."""
     decode, _ = reader(columns, wrapped=wrapped)
 
     def read(data: bytes) -> Row | None:

@@ -163,7 +163,7 @@ class _Fields:
             )
 
     def _oneofs(self, reader: DescriptorProto, writer: DescriptorProto) -> Iterator[Difference]:
-        """Fields that come into a oneof or leave one."""
+        """Compare the fields that come into a oneof or leave one."""
         read, written = _membership(reader), _membership(writer)
         known = set(written.values())
         numbers = {one.number: one for one in reader.field}

@@ -144,7 +144,7 @@ class _Reader(Draft):
     def members(
         self, message: Descriptor, members: tuple[tuple[str, SqlType], ...], path: str
     ) -> tuple[list[str], list[str]]:
-        """Lines that take the members out of ``m``, and their variables."""
+        """Return lines that take the members out of ``m``, and their variables."""
         return self._taken(unions(message) | dict(message.fields_by_name), members, path)
 
     def _taken(

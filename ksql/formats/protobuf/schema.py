@@ -169,7 +169,7 @@ class Messages:
         return message_factory.GetMessageClass(descriptor)
 
     def number(self, one: FieldDescriptor) -> Number:
-        """Precision and scale that a field of type Decimal declares."""
+        """Return precision and scale that a field of type Decimal declares."""
         params = self.params.get(one.full_name, {})
         return Number(
             _count(params.get("precision"), _DEFAULT_PRECISION), _count(params.get("scale"), 0)

@@ -39,7 +39,7 @@ def _higher(old: Any, new: Any) -> Any:
 
 
 def _extreme(kind: str, sign: str) -> AggregateFunction:
-    """MIN or MAX by the comparison that the sign stands for; among doubles NaN is the largest."""
+    """Make MIN or MAX by the comparison of that sign; among doubles NaN is the largest."""
     better = f"{{new}} {sign} {{old}}"
     if kind == "DOUBLE":
         better += " or {old} != {old}" if sign == "<" else " or {new} != {new}"
@@ -63,7 +63,7 @@ def _nothing() -> None:
 
 
 def _first(ignore_nulls: bool) -> AggregateFunction:
-    """The state is a list of no or one value."""
+    """Return an aggregate whose state is a list of no or one value."""
     return AggregateFunction(
         ("T val",),
         "T",
@@ -146,7 +146,7 @@ def _by_offset(
 def _attr(
     types: tuple[SqlType, ...], _literals: tuple[Any, ...], _settings: dict[str, str]
 ) -> AggregateFunction:
-    """The state is a list of [value, how often], first seen first."""
+    """Return an aggregate whose state is a list of [value, how often], first seen first."""
     of = identity(types[0])
 
     def change(state: list[list[Any]], value: Any, by: int) -> list[list[Any]]:

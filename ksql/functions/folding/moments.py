@@ -25,7 +25,7 @@ _WRAP_CODE = {"INT": WRAP32, "BIGINT": WRAP64, "DOUBLE": "{}"}
 
 
 def _average(kind: str) -> AggregateFunction:
-    """The state is [sum in the type of the input, count]."""
+    """Return an aggregate whose state is [sum in the type of the input, count]."""
     wrap, code = _WRAPS[kind], _WRAP_CODE[kind]
     return AggregateFunction(
         (f"{kind} val",),
@@ -66,7 +66,7 @@ def _share(total: Any, count: int, value: Any) -> float:
 
 
 def _spread_step(state: Sums, value: Any) -> Sums:
-    """[sum, count, squared deviations] with one more value (Youngs and Cramer)."""
+    """Return [sum, count, squared deviations] with one more value (Youngs and Cramer)."""
     total, count = state[0] + value, state[1] + 1
     return [total, count, state[2] + _share(total, count, value)]
 
@@ -103,13 +103,13 @@ def _spread(kind: str, result: Callable[[Sums], float]) -> AggregateFunction:
 
 
 def _pair_sums(state: Sums, x: Any, y: Any, sign: int) -> Sums:
-    """[count, Σx, Σy, Σx², Σy², Σxy]."""
+    """Return [count, Σx, Σy, Σx², Σy², Σxy]."""
     terms = (1, x, y, x * x, y * y, x * y)
     return [total + sign * term for total, term in zip(state, terms, strict=True)]
 
 
 def _correlation(state: Sums) -> float:
-    """Pearson's coefficient; NaN as long as one side does not vary."""
+    """Return Pearson's coefficient; NaN as long as one side does not vary."""
     count, sum_x, sum_y, square_x, square_y, product = map(float, state)
     spread = (count * square_x - sum_x * sum_x) * (count * square_y - sum_y * sum_y)
     if spread <= 0:

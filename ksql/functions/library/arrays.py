@@ -50,7 +50,7 @@ def _item(type_: SqlType) -> SqlType:
 
 
 def _distinct_by(types: tuple[SqlType, ...]) -> Callable[[Iterable[Any]], List]:
-    """Keeps the first of equal elements."""
+    """Return a function that keeps the first of equal elements."""
     item = _item(types[0])
     if is_plain(item):
         return lambda values: list(dict.fromkeys(values))
@@ -123,7 +123,7 @@ def _extreme(choose: Callable[..., Any]) -> Callable[[tuple[SqlType, ...]], Call
 
 
 def _sort(types: tuple[SqlType, ...]) -> Callable[..., List | None]:
-    """NULLs come last in both directions."""
+    """Return a function that sorts, NULLs last in both directions."""
     by = order(_item(types[0]))
 
     def run(values: List, direction: str = "ASC") -> List | None:

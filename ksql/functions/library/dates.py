@@ -36,7 +36,7 @@ class NullText(EvaluationError):
 
 
 def _days(millis: int) -> int:
-    """Whole days, towards zero."""
+    """Return whole days, towards zero."""
     return millis // DAY_MS if millis >= 0 else -(-millis // DAY_MS)
 
 
@@ -60,7 +60,7 @@ def convert_tz(millis: int, source: str, target: str) -> int:
 
 
 def unix_date() -> int:
-    """Today as an epoch day, where this machine is."""
+    """Return today as an epoch day, where this machine is."""
     now = int(time.time())
     return (now + system_zone().offset_s(now)) // 86_400
 
@@ -98,7 +98,7 @@ def string_to_date(text: str | None, pattern: str | None) -> int:
 
 
 def string_to_timestamp(text: str | None, pattern: str | None, zone: str | None = None) -> int:
-    """Epoch milliseconds of a text, in this machine's zone unless another is given."""
+    """Return the epoch milliseconds of a text, in this machine's zone unless another is given."""
     if text is None or pattern is None:
         raise NullText("STRINGTOTIMESTAMP")
     where = system_zone() if zone is None else zone_of(zone)

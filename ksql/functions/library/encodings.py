@@ -55,7 +55,7 @@ def _from_hex(text: str) -> bytes:
 
 
 def _from_marked_hex(text: str) -> bytes:
-    """Hexadecimal digits, also as ``0x..`` (a missing first digit is 0) or ``X'..'``."""
+    """Read hexadecimal digits, also as ``0x..`` (a missing first digit is 0) or ``X'..'``."""
     if text.startswith("0x"):
         digits = text[2:]
         return _from_hex("0" * (len(digits) % 2) + digits)

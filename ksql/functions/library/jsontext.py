@@ -79,7 +79,7 @@ _KINDS: dict[SqlType, type] = {
 
 
 def _array_contains(types: tuple[SqlType, ...]) -> Callable[[str | None, Any], bool]:
-    """An element is found if its JSON kind is that of the SQL type: 1.0 is no INT."""
+    """Return a search: an element is found if its JSON kind is the SQL type's: 1.0 is no INT."""
     kind = _KINDS.get(types[1])
 
     def fits(value: Any, wanted: Any) -> bool:
@@ -108,7 +108,7 @@ def array_length(text: str) -> int | None:
 
 
 def concat(*texts: str | None) -> str | None:
-    """Objects merged into one; anything else joined into one array; nothing gives NULL."""
+    """Merge objects into one; join anything else into one array; nothing gives NULL."""
     if not texts:
         return None
     values: list[Any] = []
@@ -170,7 +170,7 @@ _WRITERS: dict[SqlType, Callable[[Any], str]] = {
 
 
 def _writer(type_: SqlType) -> Callable[[Any], str]:
-    """Values of the type as JSON; names in objects are in order."""
+    """Return a function that writes values as JSON; names in objects are in order."""
     write: Callable[[Any], str]
     match type_:
         case model.Array(item):

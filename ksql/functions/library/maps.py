@@ -13,7 +13,7 @@ Map = dict[Any, Any]
 
 
 def as_map(keys: list[str], values: list[Any]) -> Map:
-    """Keys with the values of the same places; missing values are NULL, extra ones left out."""
+    """Map keys to the values of the same places; missing values are NULL, extra ones left out."""
     return dict(zip_longest(keys, values[: len(keys)]))
 
 

@@ -99,7 +99,7 @@ def log(base: Number, value: Number) -> float:
 
 
 def power(base: Number, exponent: Number) -> float:
-    """Math.pow."""
+    """Compute Math.pow."""
     base, exponent = float(base), float(exponent)
     if math.isnan(exponent) or (math.isinf(exponent) and abs(base) == 1):
         return math.nan
@@ -117,7 +117,7 @@ def _signed_infinity(base: float, exponent: float) -> float:
 
 
 def sinh(value: Number) -> float:
-    """Math.sinh."""
+    """Compute Math.sinh."""
     try:
         return math.sinh(value)
     except OverflowError:
@@ -133,7 +133,7 @@ _TAN = ieee(math.tan)
 
 
 def sign(value: Number) -> int:
-    """-1, 0 or 1."""
+    """Return -1, 0 or 1."""
     return (value > 0) - (value < 0)
 
 

@@ -41,7 +41,7 @@ def split_to_array(text: str, pattern: str) -> list[str]:
 
 
 def _java_split(text: str, regex: JavaRegex) -> list[str]:
-    """``Pattern.split``: no empty part at the start for an empty match, none at the end."""
+    """Split as ``Pattern.split``: no empty part at the end, nor first for an empty match."""
     parts = []
     start = 0
     for found in regex.finditer(text):

@@ -177,7 +177,7 @@ def _resident_bytes() -> int:
 
 
 def _bound_memory(more: int) -> None:
-    """One allocation beyond all reason fails, before the watch could see it."""
+    """Let one allocation beyond all reason fail, before the watch could see it."""
     import resource  # noqa: PLC0415 - not everywhere
 
     try:

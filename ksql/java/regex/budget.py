@@ -36,7 +36,7 @@ class Budget:
         return LONGEST_S
 
     def lost(self, spent_s: float) -> None:
-        """A match was given up after that time."""
+        """Take note that a match was given up after that time."""
         if self._spent_s == 0.0:
             self._began = self.clock()
         self._spent_s += spent_s

@@ -24,16 +24,16 @@ class Dialect(Protocol):
         """Return one character of the set."""
 
     def line_start(self) -> str:
-        """``^`` where lines count."""
+        """Return ``^`` where lines count."""
 
     def line_end(self) -> str:
-        """``$`` where lines count."""
+        """Return ``$`` where lines count."""
 
     def text_end(self) -> str:
         """Return the end of a text, or before the line's end there."""
 
     def beyond(self) -> None:
-        """The pattern uses what needs backtracking.
+        """Take note that the pattern uses what needs backtracking.
 
         Raises: NotLinear.
         """
@@ -51,19 +51,19 @@ class Backtracking:
         return _class(ranges, r"\U{:08x}")
 
     def line_start(self) -> str:
-        """After a line's end, unless the text ends there."""
+        """Return what matches after a line's end, unless the text ends there."""
         return r"(?:\A|(?<=[\n\x85\u2028\u2029])(?!\Z)|(?<=\r)(?!\n|\Z))"
 
     def line_end(self) -> str:
-        """Before a line's end; not between carriage return and line feed."""
+        """Return what matches before a line's end; not between carriage return and line feed."""
         return r"(?=\r\n|[\r\x85\u2028\u2029]|(?<!\r)\n|\Z)"
 
     def text_end(self) -> str:
-        """At the end, or before the line's end there."""
+        """Return what matches at the end, or before the line's end there."""
         return r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)"
 
     def beyond(self) -> None:
-        """Nothing is."""
+        """Accept what needs backtracking."""
 
 
 class Linear:
@@ -97,7 +97,7 @@ class Linear:
         return r"\z"
 
     def beyond(self) -> None:
-        """Says so."""
+        """Raise NotLinear."""
         raise NotLinear
 
 

@@ -22,7 +22,7 @@ class BadReplacement(EvaluationError):
 
 
 def replace_all(text: str, pattern: str, replacement: str) -> str:
-    """``text.replaceAll(pattern, replacement)``.
+    """Do as ``text.replaceAll(pattern, replacement)``.
 
     Raises: BadRegex, BadReplacement.
     """

@@ -101,7 +101,7 @@ class _Translator:
         return self.pattern[self.place : self.place + size]
 
     def alternatives(self) -> _Piece:
-        """Up to the end of the group; flags set inside end with it."""
+        """Translate up to the end of the group; flags set inside end with it."""
         outer = self.flags
         branches = []
         while True:
@@ -299,7 +299,7 @@ class _Translator:
         return _Piece(f"({'?i:' if 'i' in self.flags else '?:'}{code})", empty=True)
 
     def numbered_reference(self) -> _Piece:
-        """As many digits as name a group that is there."""
+        """Translate as many digits as name a group that is there."""
         groups = len(re.findall(r"(?<!\\)\((?!\?)|\(\?<[a-zA-Z]", self.pattern))
         digits = self.peek()
         while (more := self.pattern[self.place + len(digits) :][:1]).isdigit():

@@ -128,7 +128,7 @@ class _Fixed:
         return re.escape(self.text)
 
     def read(self, text: str, parsed: Parsed) -> None:
-        """Says nothing."""
+        """Read nothing from the text: it says nothing."""
 
     def show(self, moment: Moment) -> str:
         return self.text
@@ -369,7 +369,7 @@ LETTERS: dict[str, Maker] = {
 
 
 def literal(text: str) -> Element:
-    """Text that stands for itself."""
+    """Return an element for text that stands for itself."""
     return _Fixed(text)
 
 
@@ -384,7 +384,7 @@ def fixed_text(part: object) -> str | None:
 
 
 def digits_of(part: object) -> tuple[str, int] | None:
-    """Field and width of an element that is usually so many digits; None for other elements."""
+    """Return an element's field and width if it is usually so many digits; else None."""
     if isinstance(part, _Fraction):
         return "NANO", part.width
     if isinstance(part, _Number) and (part.low == part.high or part.signs == "pad"):

@@ -70,12 +70,12 @@ _DATE_FIELDS = frozenset(
 
 
 def day_of_week(days: int) -> int:
-    """1 for Monday to 7 for Sunday."""
+    """Return 1 for Monday to 7 for Sunday."""
     return (days + 3) % 7 + 1
 
 
 def day_of_year(days: int) -> int:
-    """1 for the first of January."""
+    """Return 1 for the first of January."""
     return days - epoch_day(civil(days)[0], 1, 1) + 1
 
 

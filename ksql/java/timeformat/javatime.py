@@ -159,7 +159,7 @@ def timestamp_moment(epoch_ms: int, zone: Zone) -> Moment:
 
 
 def parse_timestamp(pattern: str, text: str, zone: Zone = UTC) -> int:
-    """Epoch milliseconds of a text; a zone in the text wins, missing fields are 1970-01-01T00:00.
+    """Parse a text to epoch milliseconds; its zone wins, missing fields are 1970-01-01T00:00.
 
     Raises: BadPattern, BadText.
     Source: java.time.format.DateTimeFormatter; the parser of WITH (TIMESTAMP_FORMAT) is the same.
@@ -181,7 +181,7 @@ def parse_timestamp(pattern: str, text: str, zone: Zone = UTC) -> int:
 
 
 def timestamp_parser(pattern: str, zone: Zone = UTC) -> Callable[[str], int]:
-    """``parse_timestamp`` for one pattern, which is checked now.
+    """Return ``parse_timestamp`` for one pattern, which is checked now.
 
     Raises: BadPattern.
     """
@@ -204,7 +204,7 @@ def parse_day(pattern: str, text: str) -> int:
 
 
 def parse_time(pattern: str, text: str) -> int:
-    """Milliseconds of the day of a text.
+    """Parse a text to milliseconds of the day.
 
     Raises: BadPattern; BadText, also for a pattern with fields of a date.
     """

@@ -55,7 +55,7 @@ class Moment:
         return self.zone
 
     def epoch_s(self) -> int:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         local_ms = (self.day or 0) * DAY_MS + (self.millis or 0)
         return local_ms // 1000 - (self.offset_s or 0)
 

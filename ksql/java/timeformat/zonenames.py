@@ -59,7 +59,7 @@ _PREFERRED = (
 
 @functools.cache
 def ids_by_name() -> dict[str, str]:
-    """Zone ids by what texts call them, in capitals: PST, PACIFIC TIME, EUROPE/PARIS."""
+    """Return zone ids by what texts call them, in capitals: PST, PACIFIC TIME, EUROPE/PARIS."""
     found = {"GMT": "GMT", "UTC": "UTC", "UT": "UT", "Z": "Z"}
     for name in _PREFERRED:
         region = zoneinfo.ZoneInfo(name)
@@ -84,7 +84,7 @@ def zone_named(text: str) -> Zone:
 
 
 def long_name(zone: Zone, epoch_s: int) -> str:
-    """``Pacific Daylight Time``; the id of a zone that is an offset."""
+    """Return ``Pacific Daylight Time``; the id of a zone that is an offset."""
     if zone.region is None:
         return {"UTC": "Coordinated Universal Time", "GMT": "Greenwich Mean Time"}.get(
             zone.name, zone.name
@@ -94,7 +94,7 @@ def long_name(zone: Zone, epoch_s: int) -> str:
 
 
 def localized_offset(offset_s: int, full: bool) -> str:
-    """``GMT+2`` or ``GMT+02:00``."""
+    """Return ``GMT+2`` or ``GMT+02:00``."""
     if not offset_s:
         return "GMT"
     text = offset_text(offset_s, ":", "")

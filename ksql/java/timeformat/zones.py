@@ -94,7 +94,7 @@ def _fixed(name: str, found: re.Match[str]) -> Zone:
 
 
 def offset_text(offset_s: int, colon: str, zero: str) -> str:
-    """``+02:00``; the seconds only if there are any; ``zero`` for no offset."""
+    """Return ``+02:00``; the seconds only if there are any; ``zero`` for no offset."""
     if not offset_s:
         return zero
     minutes, seconds = divmod(abs(offset_s), 60)
