@@ -44,6 +44,18 @@ def _phrase(pattern: str, instead: str, *, opening: bool = False) -> Phrase:
     return Phrase(re.compile(rf"\b(?:{spaced})\b"), instead, opening)
 
 
+# where the docstring of a function, unless it is a property, begins with a verb
+VERB_FIRST = ("ksql/", "server/")
+# first words of sentences and of names of things, and what is no word: lower case, capitals, marks
+_NO_VERB = _phrase(
+    "A|An|The|This|That|These|Those|It|Its|Our|We|One|Two|All|Both|Each|Every|Some|Many|Another|"
+    "No|Nobody|Nothing|Something|Everything|Never|Once|Only|There|As|If|When|Where|Whether|Which|"
+    "Why|How|True|False",
+    "a verb (Return .., Write ..)",
+    opening=True,
+)
+_NO_WORD = Phrase(re.compile(r"[^A-Z\s]\S*|[A-Z]{2}\S*"), _NO_VERB.instead, opening=True)
+
 PHRASES = (
     _phrase("What|Who|Whom|Whoever", "a verb (Return ..) or a noun (The columns ..)", opening=True),
     _phrase("[Tt]old|[Tt]ell(?:s|ing)?(?!( \\w+)? apart)", "log, report, show, list"),
@@ -67,6 +79,7 @@ class Passage:
     line: int
     text: str
     docstring: bool = False
+    verb_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,8 @@ class Finding:
 
 def findings(name: str, source: str) -> list[Finding]:
     """List the phrases to avoid in a Python or Markdown file, by line."""
-    passages = _markdown(source) if name.endswith(".md") else _python(source)
+    verb_first = name.startswith(VERB_FIRST)
+    passages = _markdown(source) if name.endswith(".md") else _python(source, verb_first=verb_first)
     return sorted(
         (finding for passage in passages for finding in _check(passage)),
         key=lambda finding: finding.line,
@@ -89,14 +103,15 @@ def findings(name: str, source: str) -> list[Finding]:
 
 def _check(passage: Passage) -> Iterator[Finding]:
     text = _without_code(passage.text)
-    for phrase in PHRASES:
+    openings = (_NO_VERB, _NO_WORD) if passage.verb_first else ()
+    for phrase in (*PHRASES, *openings):
         if phrase.opening:
-            opening = phrase.pattern.match(text, len(text) - len(text.lstrip()))
+            opening = phrase.pattern.match(passage.text.lstrip())
             matches = [opening] if opening and passage.docstring else []
         else:
             matches = list(phrase.pattern.finditer(text))
         for match in matches:
-            line = passage.line + text.count("\n", 0, match.start())
+            line = passage.line + (0 if phrase.opening else text.count("\n", 0, match.start()))
             yield Finding(line, " ".join(match.group().split()), phrase.instead)
 
 
@@ -106,10 +121,10 @@ def _without_code(text: str) -> str:
     return re.sub(quoted, lambda match: "x" + "\n" * match.group().count("\n"), text)
 
 
-def _python(source: str) -> Iterator[Passage]:
+def _python(source: str, *, verb_first: bool) -> Iterator[Passage]:
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        yield from _docstring(node)
+        yield from _docstring(node, verb_first=verb_first and _does(node))
     yield from _texts(tree)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
@@ -121,10 +136,18 @@ def _documented(node: Any) -> TypeGuard[ast.Module | ast.ClassDef | ast.Function
     return isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
 
 
-def _docstring(node: ast.AST) -> Iterator[Passage]:
+def _docstring(node: ast.AST, *, verb_first: bool) -> Iterator[Passage]:
     if _documented(node):
         text = ast.get_docstring(node, clean=False) or ""
-        yield Passage(node.body[0].lineno, text, docstring=True)
+        yield Passage(node.body[0].lineno, text, docstring=True, verb_first=verb_first)
+
+
+def _does(node: ast.AST) -> bool:
+    """Return whether it is a function or method that does something, not a property."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    names = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
+    return not names & {"property", "cached_property", "setter"}
 
 
 def _texts(tree: ast.AST) -> Iterator[Passage]:

@@ -45,6 +45,42 @@ def test_code_and_plain_words_are_spared(source):
     assert prose.findings("module.py", source) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "phrase"),
+    [
+        ('def f():\n    """The record."""\n', "The"),
+        ('async def f():\n    """Nothing is left."""\n', "Nothing"),
+        ('class A:\n    def f(self):\n        """As stored."""\n', "As"),
+        ('def f():\n    """-1, 0 or 1."""\n', "-1,"),
+        ('def f():\n    """``name``, quoted."""\n', "``name``,"),
+        ('def f():\n    """SHOW TOPICS."""\n', "SHOW"),
+        ('@functools.cache\ndef f():\n    """Whether it is so."""\n', "Whether"),
+    ],
+)
+def test_the_docstring_of_a_function_of_the_product_begins_with_a_verb(source, phrase):
+    for place in ("ksql/module.py", "server/module.py"):
+        (finding,) = prose.findings(place, source)
+        assert (finding.found, finding.instead) == (phrase, "a verb (Return .., Write ..)")
+    assert prose.findings("qtt/module.py", source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""The module."""\n',
+        'class A:\n    """A thing."""\n',
+        'class A:\n    @property\n    def f(self):\n        """The record."""\n',
+        'class A:\n    @functools.cached_property\n    def f(self):\n        """``x``."""\n',
+        'class A:\n    @f.setter\n    def f(self, to):\n        """The record."""\n',
+        'def f():\n    """Return it.\n\n    The second is left out.\n    """\n',
+        'def f():\n    """Assert that nothing is left."""\n',
+        'def f():\n    return "The record."\n',
+    ],
+)
+def test_modules_classes_and_properties_may_begin_with_the_thing(source):
+    assert prose.findings("ksql/module.py", source) == []
+
+
 def test_documents_are_read_outside_their_code():
     text = "# Title\n\nRead on.\n\n```sql\nSELECT told;\n```\n\nThe query goes\non, `told`.\n"
     (finding,) = prose.findings("README.md", text)
