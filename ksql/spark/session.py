@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _log = logging.getLogger(__name__)
-_STOP_S = 4.0
+_STOP_S = 3.0
+_END_S = 4.0
 _WRITE_S = 120.0  # it writes its archive at the end
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -134,7 +135,7 @@ def open_session(settings: SparkSettings) -> OpenSession:
     home = (
         stand.home if stand else Path(os.environ.get("SPARK_HOME", Path(pyspark.__file__).parent))
     )
-    process = launch(settings, conf, home, _patience_s())
+    process = launch(settings, conf, home, _patience_s(_END_S))
     try:
         gateway = connect(process, settings)
         spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
@@ -149,9 +150,9 @@ def open_session(settings: SparkSettings) -> OpenSession:
         raise SparkUnavailable(str(problem).split("\n", 1)[0], settings.log_file) from problem
 
 
-def _patience_s() -> float:
-    """Return how long the JVM may take to end before it is killed."""
-    return _WRITE_S if WRITE in os.environ else _STOP_S
+def _patience_s(usual_s: float) -> float:
+    """Return how long to wait for Spark or its JVM to end before it is killed."""
+    return _WRITE_S if WRITE in os.environ else usual_s
 
 
 def _quiet(context: SparkContext) -> None:
@@ -165,7 +166,7 @@ def close_session(opened: OpenSession, settings: SparkSettings) -> None:
     """Stop Spark and its JVM and remove the scratch space; what does not stop in time is killed."""
     stopper = Thread(target=_stop, args=(opened.session,), name="spark-stop", daemon=True)
     stopper.start()
-    patience_s = _patience_s()
+    patience_s = _patience_s(_STOP_S)
     stopper.join(patience_s)
     if stopper.is_alive():
         _log.warning("spark_killed", extra={"reason": f"it did not stop within {patience_s:g} s"})
