@@ -154,6 +154,7 @@ class Tenure:
         ``SILENCE_S``. ``rank`` is how many others are to try before this one.
         """
         end, since = -1, self._now_s()
+        self._seen_s = since  # else nobody would be in charge until the first look
         while not stop.wait(_POLL_S):
             try:
                 now, found = self._claims.end(), self._claims.last()
@@ -345,6 +346,7 @@ class Tenure:
         return end
 
     def _refusal(self, found: Claim) -> AnotherServer:
+        self.seen, self._seen_s = found, self._now_s()
         copied = found.id != self._me.id and found.state_id == self._me.state_id != ""
         return AnotherServer(self._service_id, found, copied=copied)
 

@@ -173,6 +173,7 @@ def test_a_commit_in_doubt_is_settled_by_the_log(kafka, monkeypatch, counts, shu
     made = one.register("s", avro("a", "c"))
     assert made.version == 2
     assert made.id == (3 if shut_out and not counts else 2)
+    await_true("the other one has read it", lambda: made in other.entries())
     assert other.version("s", 2) == made
     await_true("both have the same", lambda: one.entries() == other.entries())
     with Reader(kafka) as reader:

@@ -167,6 +167,7 @@ def test_the_state_of_queries_is_shown_by_all_and_a_silent_server_is_named(broke
         ksql__heartbeat__enable="true",
         ksql__streams__num__standby__replicas="1",
         ksql__query__pull__enable__standby__reads="true",
+        ksql__fetch__remote__hosts__max__timeout__seconds="2",  # before another takes over
     ) as found:
         one, other = found.start(1), found.start(2)
         counting = Counting(found)

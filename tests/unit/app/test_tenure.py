@@ -131,6 +131,24 @@ def test_a_second_one_is_refused_and_told_who_is_there(world):
     assert world.slept < 2 * BEAT_S
 
 
+def test_one_that_is_refused_knows_at_once_which_is_in_charge(world):
+    one, two = world.server("one", host="elsewhere"), world.server("two")
+    one.acquire()
+    world.living.append(one)
+    with pytest.raises(AnotherServer):
+        two.acquire()
+    known = [(two.holder().id, two.responsive())]
+    world.sleep(SILENCE_S + 1)  # its start takes long
+
+    class Stop:
+        def wait(self, _seconds):
+            known.append((two.holder().id, two.responsive()))
+            return True
+
+    assert not two.await_turn(Stop(), lambda _: 0)
+    assert known == [("one", True)] * 2
+
+
 def test_one_that_ended_well_is_followed_at_once(world):
     one = world.server("one")
     one.acquire()
