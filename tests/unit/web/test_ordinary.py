@@ -156,11 +156,11 @@ async def exchanged(pieces):
 
 
 def plain(sent):
-    """Answers with the names of their headers in small letters and in order."""
+    """Answers without their dates, with headers in order and in small letters."""
 
     def head(found):
         status, *lines = found[0].strip().split(b"\r\n")
-        named = (line.partition(b":") for line in lines)
+        named = (line.partition(b":") for line in lines if not line.lower().startswith(b"date:"))
         return b"\n".join([status, *sorted(n.lower() + s + v for n, s, v in named)]) + b"\n\n"
 
     return re.sub(rb"HTTP/1\.1 (?s:.)*?\r\n\r\n", head, sent)
