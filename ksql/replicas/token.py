@@ -41,13 +41,22 @@ Place = tuple[str, int]
 class BadToken(KsqlError):
     """A text that is no consistency token."""
 
+    advice = (
+        "Send back one that a server of this service has given, as it was; or an empty one to "
+        "begin with."
+    )
+
     def __init__(self, why: str) -> None:
-        super().__init__(
-            "The consistency token cannot be read",
-            detail=why,
-            hint="Send back one that a server of this service has given, as it was; or an empty "
-            "one to begin with.",
-        )
+        super().__init__("The consistency token cannot be read", detail=why, hint=self.advice)
+
+
+class NewerToken(BadToken):
+    """A token in a form that only later versions know."""
+
+    advice = (
+        "A server of a later version has given it: send it to one of that version. An empty one "
+        "begins anew, and names nothing of what was written and seen."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ class Token:
     def of(cls, text: str) -> Token:
         """Return the token of a text; an empty text names nothing.
 
-        Raises: BadToken.
+        Raises: BadToken, NewerToken.
         """
         if not text:
             return cls()
@@ -103,7 +112,7 @@ class Token:
                 for partition, offset in parts.items()
             }
         except stored.NewerVersion as error:
-            raise BadToken(str(error)) from error
+            raise NewerToken(str(error)) from error
         except (ValueError, AttributeError, RecursionError, binascii.Error) as error:
             raise BadToken(str(error)) from error
         return cls(home=home).with_(found)
@@ -156,7 +165,7 @@ def asked(properties: Mapping[str, str], giver: Giver) -> Token | None:
 
     Those that are made of it are of the server's home.
 
-    Raises: BadToken, ForeignToken.
+    Raises: BadToken, NewerToken, ForeignToken.
     """
     text = properties.get(TOKEN)
     if text is None:

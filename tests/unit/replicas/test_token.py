@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksql.replicas.token import TOKEN, BadToken, ForeignToken, Home, Token, asked, merged
+from ksql.replicas.token import (
+    TOKEN,
+    BadToken,
+    ForeignToken,
+    Home,
+    NewerToken,
+    Token,
+    asked,
+    merged,
+)
 
 PLACES = st.dictionaries(
     st.tuples(st.text(max_size=5), st.integers(0, 9)), st.integers(0, 2**63 - 1), max_size=5
@@ -126,6 +135,8 @@ def test_what_is_no_token_is_refused(bad):
 
 
 def test_a_token_of_a_later_version_says_so():
-    with pytest.raises(BadToken) as caught:
-        Token.of(text({"version": 3, "places": {}}))
+    with pytest.raises(NewerToken) as caught:
+        asked({TOKEN: text({"version": 3, "places": {}})}, Giver())
+    assert caught.value.code == 40000
     assert "it has version 3, this server reads up to 2" in caught.value.detail
+    assert "A server of a later version has given it" in caught.value.hint
