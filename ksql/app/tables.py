@@ -285,6 +285,8 @@ class TableReads:
         found = self._tables.filled(source, lag, committed=committed)
         if found is None or (ends and found.missing(ends, committed=committed) > lag):
             return None
+        if len(found.parts) < found.count:
+            return None  # another server, which held the others, has just gone
         if not begun and lag == 0:
             self._begun = {each for each in self._begun if self._is_known(each)}
             self._begun.add(str(source.created_by))

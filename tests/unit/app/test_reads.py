@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -232,6 +233,17 @@ def test_a_look_up_waits_for_nothing_in_a_table_that_has_answered(counted):
     table.part.goal = 12
     with pytest.raises(RequestFailed, match="not ready"):
         at_once()
+
+
+def test_a_server_that_is_left_alone_waits_for_the_partitions_of_the_other(counted):
+    table = counted(10)
+    tables = table.reads._tables._tables._tables
+    tables["T"] = replace(tables["T"], partitions=2)
+    trouble = table.trouble()
+    assert not trouble.is_ready()
+    tables["T"] = replace(tables["T"], partitions=1)
+    assert trouble.is_ready()
+    assert table.ask() == [("a", 2), ("b", 1)]
 
 
 def test_pull_queries_are_counted_when_they_have_ended(counted):
