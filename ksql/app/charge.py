@@ -22,6 +22,7 @@ from ksql.kafka.claims import Claim, KafkaClaims
 from ksql.kafka.claims import topic_name as claims_topic
 from ksql.kafka.membership import GroupMember
 from ksql.stores import formats
+from ksql.stores.upgrades import SETTING as UPGRADE_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,7 +199,8 @@ def join(
 ) -> tuple[GroupMembers, Callable[[], None]]:
     """Join the servers of the service; return them, and the way to leave them."""
     service_id, me = settings.text("ksql.service.id"), own_server(settings)
-    name = member_name(me, formats.KNOWN.newest)
+    waits = settings.text(UPGRADE_MODE) == "roll_over"
+    name = member_name(me, formats.KNOWN.newest, waits=waits)
     member = GroupMember(kafka, group_name(service_id), claims_topic(service_id), name)
 
     def in_charge() -> Server | None:

@@ -86,7 +86,7 @@ class Cluster:
         self._shelf.look()
         now_ms, me = self._now_ms(), self._holdings.me
         found = {str(me): HostStatus(True, now_ms, self._held(me), self.own_lags())}
-        for server in self._members():
+        for server in self._holdings.others():
             other = self._known(server)
             found[str(server)] = HostStatus(
                 now_ms - other.heard_ms <= self._window_ms,
@@ -168,18 +168,13 @@ class Cluster:
         if not self._enabled:
             raise HeartbeatsOff
 
-    def _members(self) -> list[Server]:
-        """Return the other members."""
-        me = self._holdings.me
-        return [each for each in self._holdings.placement().servers if each != me]
-
     def _known(self, server: Server) -> _Other:
         with self._lock:
             return self._others.get(server) or _Other(0)
 
     def _note(self, host: str, change: Callable[[_Other], _Other]) -> None:
         """Change what is known of a member; what is known of servers that left is forgotten."""
-        members = self._members()
+        members = self._holdings.others()
         with self._lock:
             self._others = {each: self._others[each] for each in members if each in self._others}
             for server in members:
@@ -188,13 +183,12 @@ class Cluster:
 
     def _held(self, server: Server) -> dict[str, ActiveStandby]:
         """Return the stores that are placed with a server, by query."""
-        placement = self._holdings.placement()
         found: dict[str, ActiveStandby] = {}
         for table in self._tables.tables():
             source = table.source
             roles: dict[str, tuple[TopicPartition, ...]] = {"ACTIVE": (), "STANDBY": ()}
             for partition in range(table.count):
-                role = placement.role(server, source.topic, partition)
+                role = self._holdings.role(source.topic, partition, server)
                 if role != "NONE":
                     roles[role] += (TopicPartition(source.topic, partition),)
             if any(roles.values()):

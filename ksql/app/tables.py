@@ -147,12 +147,16 @@ class TableReads:
             reader = replace(reader, at_least=self.demands(source.topic, reader))
         if copies is None or self._is_here(reader.allowed):
             return self._ready(source, reader).rows(committed=reader.committed), False
-        found = self._tables.table(source)
-        if found is None:
-            raise self._not_ready(source, lambda: self._tables.table(source) is not None)
-        at_least = merged((reader.at_least, self._first_answer(source)))
-        reader = replace(reader, at_least=at_least)
-        return copies.replicas.rows(source, found.count, reader), True
+        if not self._is_looked_at(source):
+            raise self._not_ready(source, lambda: self._is_looked_at(source))
+        found, first = self._tables.table(source), self._first_answer(source)
+        count = len(first) if found is None else found.count
+        reader = replace(reader, at_least=merged((reader.at_least, first)))
+        return copies.replicas.rows(source, count, reader), True
+
+    def _is_looked_at(self, source: DataSource) -> bool:
+        """Return whether a table is open here, or it is known why it is only elsewhere."""
+        return self._tables.table(source) is not None or bool(self._tables.hindrance(source))
 
     def at_hand(self, source: DataSource, settings: Settings) -> bool:
         """Return whether a read of a table asks neither Kafka nor other servers."""

@@ -82,7 +82,7 @@ class Talk:
     def _run(self) -> None:
         while not self._closing.is_set():
             now_s = time.monotonic()
-            if self._others():
+            if self._holdings.others():
                 for each in self._work:
                     if each.is_due(now_s):
                         self._carefully(each.work)
@@ -101,10 +101,6 @@ class Talk:
         else:
             self._problem = ""
 
-    def _others(self) -> list[Server]:
-        me = self._holdings.me
-        return [each for each in self._holdings.placement().servers if each != me]
-
     # --- what is done
 
     def look(self) -> None:
@@ -113,7 +109,7 @@ class Talk:
         Raises: KsqlError, Unreachable.
         """
         self._shelf.look()
-        placement, me = self._holdings.placement(), self._holdings.me
+        placement, me = self._holdings.own_placement(), self._holdings.me
         moved = [
             (table.source.topic, home_of(table.source), partition)
             for table in self._tables.tables()
@@ -168,7 +164,7 @@ class Talk:
     def _send(self, path: str, body: object) -> None:
         """Send a message to all others; to one that has not taken the last one, not again yet."""
         data = orjson.dumps(body)
-        for server in self._others():
+        for server in self._holdings.others():
             before = self._sending.get((path, server))
             if before is None or before.done():
                 self._sending[path, server] = self._pool.submit(self._post, server, path, data)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ksql.cluster.members import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+_WAITS: Final = "waits"
 
 
 def group_name(service_id: str) -> str:
@@ -15,9 +17,12 @@ def group_name(service_id: str) -> str:
     return f"_confluent-ksql-{service_id}_servers"
 
 
-def member_name(me: Server, store_format: int) -> str:
-    """Return the name under which a server joins: its address, and the format of its stores."""
-    return f"{me}/{store_format}"
+def member_name(me: Server, store_format: int, *, waits: bool = False) -> str:
+    """Return the name under which a server joins: its address, and the format of its stores.
+
+    ``waits``: whether it leaves the reads to servers of an earlier format, while there are any.
+    """
+    return f"{me}/{store_format}/{_WAITS}" if waits else f"{me}/{store_format}"
 
 
 class Group(Protocol):
@@ -26,6 +31,19 @@ class Group(Protocol):
     @property
     def names(self) -> Sequence[str]:
         """Return the members' names at the last look."""
+
+
+class Announced(NamedTuple):
+    """A server's announcement, the part of its name behind the address; format 0 without one."""
+
+    store_format: int
+    waits: bool
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Announced:
+        """Read the parts of a name that come after the address."""
+        number = words[0] if words else ""
+        return cls(int(number) if number.isdecimal() else 0, _WAITS in words[1:])
 
 
 class GroupMembers:
@@ -51,26 +69,35 @@ class GroupMembers:
         """See ``Members``."""
         return self._in_charge()
 
+    def waiting(self) -> frozenset[Server]:
+        """See ``Members``: by what the members announce, so that all of them agree."""
+        found = self._listed()
+        earliest = min((each.store_format for each in found.values()), default=0)
+        return frozenset(
+            server for server, each in found.items() if each.waits and each.store_format > earliest
+        )
+
     def store_formats(self) -> Mapping[str, int] | None:
         """Return the store format that each server announces, by its address; 0 if it does not.
 
         None until the group lists this server: before that it knows of nobody.
         """
-        found = self._listed()
-        if self._me not in found:
+        listed = self._listed()
+        if self._me not in listed:
             return None
+        found = {str(server): each.store_format for server, each in listed.items()}
         holder = self._in_charge()
         if holder is not None:
-            found.setdefault(holder, 0)
-        return {str(server): number for server, number in found.items()}
+            found.setdefault(str(holder), 0)
+        return found
 
-    def _listed(self) -> dict[Server, int]:
-        found: dict[Server, int] = {}
+    def _listed(self) -> dict[Server, Announced]:
+        found: dict[Server, Announced] = {}
         for name in self._group.names:
-            address, _, number = name.partition("/")
+            address, *words = name.split("/")
             server = Server.parse(address)
             if server is not None:
-                found[server] = int(number) if number.isdecimal() else 0
+                found[server] = Announced.of(words)
         return found
 
     def rank(self, gone: Server | None) -> int:

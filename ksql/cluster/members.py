@@ -39,6 +39,9 @@ class Members(Protocol):
         A server that has just died may be among them for some seconds.
         """
 
+    def waiting(self) -> frozenset[Server]:
+        """Return those that do not answer reads yet, as servers of an earlier store format do."""
+
     def in_charge(self) -> Server | None:
         """Return the server that runs the queries and takes statements; None if nobody does."""
 
@@ -52,6 +55,10 @@ class Alone:
     def alive(self) -> tuple[Server, ...]:
         """Return this server."""
         return (self.me,)
+
+    def waiting(self) -> frozenset[Server]:
+        """Return nobody: there is nobody to wait for."""
+        return frozenset()
 
     def in_charge(self) -> Server:
         """Return this server."""

@@ -193,6 +193,11 @@ class Materializer:
         """Why no table is followed at the moment; empty if all goes well."""
         return self._problem
 
+    @property
+    def waits(self) -> bool:
+        """Whether no table answers, whole or not, as servers of an earlier store format do."""
+        return bool(self._handover.reason)
+
     def notes(self, query_id: str) -> tuple[Note, ...]:
         """Return when and why stores of that query's table were filled anew."""
         return self._room.notes(query_id)
@@ -213,10 +218,11 @@ class Materializer:
 
     def hindrance(self, source: DataSource | None = None) -> str:
         """Return why that table, or any, cannot answer whatever was read; empty as a rule."""
-        if whole := self._problem or self._handover.reason:
-            return whole
+        if self._problem:
+            return self._problem
         homes = list(self._hindered) if source is None else [home_of(source)]
-        return next(filter(None, map(self._waits, homes)), "")
+        one = next(filter(None, map(self._waits, homes)), "")
+        return "; ".join(filter(None, (self._handover.reason, one)))
 
     def upgrading(self) -> str:
         """Return how far the upgrades are of stores whose tables answer meanwhile, or nothing."""
@@ -266,7 +272,7 @@ class Materializer:
         found = self.table(source)
         if found is None or found.missing(committed=committed) > lag:
             return None
-        return None if self._handover.reason else found
+        return None if self.waits else found
 
     def await_table(
         self,

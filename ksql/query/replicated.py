@@ -94,7 +94,7 @@ class Replicas:
 
     def is_alone(self) -> bool:
         """Return whether all partitions are here for good: no other server lives."""
-        return self._holdings.placement().servers == (self._holdings.me,)
+        return not self._holdings.others()
 
     def rows(self, source: DataSource, partitions: int, reader: Reader) -> dict[int, Rows]:
         """Return the rows of a table's partitions; nothing is asked yet."""
@@ -127,7 +127,7 @@ class Replicas:
 
     def _route(self, source: DataSource, partition: int, reader: Reader) -> Route:
         route = Route(
-            order=self._holdings.placement().order(source.topic, partition),
+            order=self._holdings.order(source.topic, partition),
             allowed=reader.allowed,
             lags=self._others.lags(home_of(source), partition),
             at_least=reader.at_least.get((source.topic, partition), 0),

@@ -116,8 +116,9 @@ class Shelf(Copy):
     def _standing(self, part: Filled, *, committed: bool = False) -> Standing:
         position = part.at(committed=committed)
         offsets, time_ms = self._gauge.lag(part.place, position)
+        runs = 0 <= part.goal <= position and not self._tables.waits
         return Standing(
-            state="RUNNING" if 0 <= part.goal <= position else "RESTORING",
+            state="RUNNING" if runs else "RESTORING",
             role=self._roles.role(*part.place),
             position=position,
             offset_lag=offsets,

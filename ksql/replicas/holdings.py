@@ -1,6 +1,9 @@
 """Which partitions this server keeps: those placed here, and those not yet taken over.
 
 A partition that moves away stays open, and is served, until each of its new holders runs.
+
+Servers that wait for those of an earlier store format hold copies of all partitions among
+themselves, so that they can take over at once; until then the others have no place for them.
 """
 
 from __future__ import annotations
@@ -33,32 +36,52 @@ class Holdings:
         """This server."""
         return self._members.me
 
-    def placement(self) -> Placement:
-        """Return where everything is placed at the moment."""
-        alive = self._members.alive()
-        return Placement.of(alive or (self.me,), self._standbys)
+    def others(self) -> list[Server]:
+        """Return all servers that live but this one."""
+        return [each for each in self._members.alive() if each != self.me]
 
-    def role(self, topic: str, partition: int) -> Role:
-        """Return what this server is for a partition."""
-        return self.placement().role(self.me, topic, partition)
+    def placement(self) -> Placement:
+        """Return where everything is placed at the moment, among the servers that do not wait."""
+        return self._among(waiting=False)
+
+    def own_placement(self, server: Server | None = None) -> Placement:
+        """Return where everything is placed among the servers that do as this one, or another."""
+        return self._among(waiting=(server or self.me) in self._members.waiting())
+
+    def order(self, topic: str, partition: int) -> tuple[Server, ...]:
+        """Return the servers as they are asked for a partition, those that wait at last."""
+        waiting = self._members.waiting()
+        last = Placement.of(waiting).order(topic, partition) if waiting else ()
+        return (*self.placement().order(topic, partition), *last)
+
+    def role(self, topic: str, partition: int, server: Server | None = None) -> Role:
+        """Return what this server, or another, is for a partition."""
+        found, who = self.own_placement(server), server or self.me
+        role = found.role(who, topic, partition)
+        return "STANDBY" if role == "ACTIVE" and who in self._members.waiting() else role
 
     def view(self) -> object:
         """Return a value that changes with the answers of ``keeps``."""
         with self._lock:
-            return self.placement().servers, frozenset(self._given_up)
+            return self.own_placement().servers, frozenset(self._given_up)
 
     def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
         """Return whether a partition is kept here; one that is open until it is given up."""
         if self.role(topic, partition) != "NONE":
             return True
         with self._lock:
-            gone = self._given_up.get((home, partition)) == self.placement().servers
+            gone = self._given_up.get((home, partition)) == self.own_placement().servers
         return is_open and not gone
 
     def give_up(self, part: Part, servers: tuple[Server, ...]) -> None:
-        """Keep a partition no longer, as long as these servers are those that live."""
+        """Keep a partition no longer, as long as it is placed among these servers."""
         with self._lock:
             self._given_up = {
                 known: among for known, among in self._given_up.items() if among == servers
             }
             self._given_up[part] = servers
+
+    def _among(self, *, waiting: bool) -> Placement:
+        those = self._members.waiting()
+        found = [each for each in self._members.alive() if (each in those) == waiting]
+        return Placement.of(found or (self.me,), self._standbys)

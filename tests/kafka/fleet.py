@@ -26,6 +26,7 @@ class Fleet:
         self.bootstrap, self.folder, self._properties = bootstrap, folder, properties
         self.service_id = unique("fleet") + "_"
         self.servers: dict[int, ServerProcess] = {}
+        self._ports: dict[int, int] = {}
         self._stopped: list[psutil.Process] = []
 
     def start(
@@ -36,7 +37,18 @@ class Fleet:
         **more: str,
     ) -> ServerProcess:
         """``script`` may stand in for the command."""
-        port = free_port()
+        self._ports[number] = free_port()
+        return self.again(number, bootstrap, script, **more)
+
+    def again(
+        self,
+        number: int,
+        bootstrap: str | None = None,
+        script: Sequence[str] | None = None,
+        **more: str,
+    ) -> ServerProcess:
+        """Start a server at the address that it had before, with the stores that it has there."""
+        port = self._ports[number]
         self.servers[number] = found = ServerProcess(
             self.folder / f"log{number}",
             script,

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
-import sys
 import time
-from typing import Any
 
 import pytest
 
 from tests.kafka.fleet import Counting, fleet
-from tests.kafka.readers import INFO
-from tests.kafka.servers import EARLIEST, ROOT
-from tests.kafka.wires import PATIENCE_S, await_true
+from tests.kafka.reading import copies, reading
+from tests.kafka.servers import EARLIEST
+from tests.kafka.wires import await_true
 
-CLIENTS, PER_SECOND = 30, 300
 STANDBY = "ksql.query.pull.enable.standby.reads"
 TIME_LAG = "ksql.query.pull.max.allowed.time.lag.ms"
 
@@ -36,42 +30,9 @@ def three(broker, tmp_path):
         yield found
 
 
-def copies(server, sql, properties=EARLIEST):
-    """The copies that an answer is of."""
-    body = {"sql": sql, "properties": dict(properties), "requestProperties": {INFO: "true"}}
-    response = server.http.client.post("/query-stream", json=body)
-    assert response.is_success, response.text
-    return json.loads(response.text.splitlines()[-1])["consistencyInfo"]
-
-
 def number_of(fleet_, host):
     [found] = [n for n, each in fleet_.servers.items() if each.http.url.endswith(host)]
     return found
-
-
-@contextlib.contextmanager
-def reading(servers, sql, keys):
-    """Clients that read all the while; at the end the block's list holds what each has seen."""
-    task = {
-        "urls": [each.http.url for each in servers],
-        "sql": sql,
-        "keys": keys,
-        "clients": CLIENTS,
-        "per_second": PER_SECOND,
-    }
-    command = [sys.executable, "-m", "tests.kafka.readers"]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT)
-    found: list[dict[str, Any]] = []
-    try:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(task) + "\n")
-        process.stdin.flush()
-        yield found
-        found.append(json.loads(process.communicate(timeout=PATIENCE_S)[0]))
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_property):
@@ -94,7 +55,7 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
     def placed():
         """Where the copies are, once the active one answers."""
         [place] = client.get(f"/stores/{counting.table}/hosts", params={"key": "k1"}).json()
-        [copy] = copies(three.servers[1], k1)
+        [copy] = copies(three.servers[1].http, k1)
         answers = copy["role"], copy["state"], copy["host"]
         is_so = answers == ("ACTIVE", "RUNNING", place["active"]) and len(place["standbys"]) == 1
         return is_so and place
@@ -107,7 +68,7 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
     with reading(servers, pull, [f"k{n}" for n in range(5)]) as seen:
         time.sleep(3)
         three.kill(victim)
-        [copy] = copies(survivor, k1)
+        [copy] = copies(survivor.http, k1)
         assert (copy["role"], copy["state"]) == ("STANDBY", "RUNNING")
         assert copy["offsetLag"] is not None
         refused = survivor.http.refused_query(k1, {TIME_LAG: "0"})
@@ -138,6 +99,6 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
     for server in three.servers.values():
         await_true(
             "reads return to the active copy",
-            lambda s=server: {c["role"] for c in copies(s, k1)} == {"ACTIVE"},
+            lambda s=server: {c["role"] for c in copies(s.http, k1)} == {"ACTIVE"},
         )
     assert survivor.http.rows(k1, {STANDBY: "false"}) == [["k1", 20]]

@@ -31,6 +31,8 @@ ME, OTHER = Server("10.1.1.1", 9000), Server("other", 1)
 class Tables:
     """One table's stores, each as far as it says."""
 
+    waits = False
+
     def __init__(self, world, positions=None):
         source = world.catalog.source("T").queryable()
         self.home = str(world.query("T").id)
@@ -58,6 +60,9 @@ class Members:
 
     def alive(self):
         return self.there
+
+    def waiting(self):
+        return frozenset()
 
 
 class Clock:

@@ -32,6 +32,9 @@ class Members:
     def alive(self):
         return SERVERS
 
+    def waiting(self):
+        return frozenset()
+
 
 class Ends:
     def end_offsets(self, topics):

@@ -235,6 +235,39 @@ def test_a_look_up_waits_for_nothing_in_a_table_that_has_answered(counted):
         at_once()
 
 
+class Elsewhere:
+    """The copies of other servers, and whether there are any."""
+
+    host = "a:1"
+
+    def __init__(self):
+        self.replicas = self
+        self.asked = []
+
+    def is_alone(self):
+        return False
+
+    def rows(self, source, partitions, reader):
+        self.asked.append((source.name, partitions))
+        return {}
+
+
+def test_a_table_whose_store_waits_here_is_read_from_other_servers(counted):
+    table = counted(10)
+    tables = table.reads._tables
+    tables._copies = others = Elsewhere()
+    found, tables._tables._tables = tables._tables._tables, {}
+    trouble = table.trouble()  # its stores were not looked at yet
+    assert not trouble.is_ready()
+    tables._tables._hindered = {str(table.world.catalog.source("T").created_by): "it is newer"}
+    assert trouble.is_ready()
+    table.admin.end = 99
+    table.open()
+    tables._tables._tables = found
+    table.open()
+    assert others.asked == [("T", 1)] * 2
+
+
 def test_a_server_that_is_left_alone_waits_for_the_partitions_of_the_other(counted):
     table = counted(10)
     tables = table.reads._tables._tables._tables

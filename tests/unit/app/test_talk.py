@@ -30,6 +30,9 @@ class Members:
     def alive(self):
         return self.there
 
+    def waiting(self):
+        return frozenset()
+
 
 class Tables:
     """One table; all partitions are here, a half of them only on disk."""

@@ -63,3 +63,15 @@ def test_nobody_is_known_before_the_group_lists_this_server():
 def test_one_in_charge_that_is_no_member_announces_nothing():
     found = members([member_name(B, 1)], in_charge=A)
     assert found.store_formats() == {"host:8001": 0, "host:8002": 1}
+
+
+def test_servers_wait_while_one_of_an_earlier_format_is_listed():
+    names = [member_name(A, 1), member_name(B, 2, waits=True), member_name(C, 2)]
+    found = members(names)
+    assert found.waiting() == {B}
+    assert found.alive() == (A, B, C)
+    assert found.store_formats() == {"host:8001": 1, "host:8002": 2, "host:8003": 2}
+    assert members(names[1:]).waiting() == frozenset()
+    assert members(["host:8001", *names[1:]]).waiting() == {B}  # one that announces nothing
+    assert members(names[1:], in_charge=A).waiting() == frozenset()  # it is not listed any more
+    assert members().waiting() == frozenset()

@@ -13,9 +13,13 @@ class Members:
 
     def __init__(self):
         self.there: tuple[Server, ...] = (ME,)
+        self.wait: frozenset[Server] = frozenset()
 
     def alive(self):
         return self.there
+
+    def waiting(self):
+        return self.wait
 
 
 def keeps(holdings, number, *, is_open):
@@ -57,3 +61,42 @@ def test_a_standby_keeps_a_copy():
     holdings = Holdings(members, 1)
     assert {holdings.role("T", number) for number in range(20)} == {"ACTIVE", "STANDBY"}
     assert all(keeps(holdings, number, is_open=False) for number in range(20))
+
+
+THIRD, FOURTH = Server("c", 1), Server("d", 1)
+
+
+def test_servers_that_wait_hold_everything_among_themselves_and_are_asked_at_last():
+    members = Members()
+    members.there = (ME, OTHER, THIRD, FOURTH)
+    holdings = Holdings(members, 0)
+    before = holdings.view()
+    members.wait = frozenset({ME, OTHER})
+    assert holdings.view() != before
+    roles = {server: [holdings.role("T", n, server) for n in range(20)] for server in members.there}
+    for answering, waiting in zip(
+        zip(roles[THIRD], roles[FOURTH], strict=True),
+        zip(roles[ME], roles[OTHER], strict=True),
+        strict=True,
+    ):
+        assert sorted(answering) == ["ACTIVE", "NONE"]
+        assert sorted(waiting) == ["NONE", "STANDBY"]
+    for n in range(20):
+        order = holdings.order("T", n)
+        assert (set(order[:2]), set(order[2:])) == ({THIRD, FOURTH}, {ME, OTHER})
+        assert holdings.placement().holders("T", n) == order[:1]
+    assert holdings.others() == [OTHER, THIRD, FOURTH]
+    members.wait = frozenset()
+    assert holdings.view() == before
+
+
+def test_what_a_server_that_waits_has_not_got_any_more_is_given_up_like_any():
+    members = Members()
+    members.there, members.wait = (ME, OTHER, THIRD), frozenset({ME, OTHER})
+    holdings = Holdings(members, 0)
+    moved = next(n for n in range(99) if holdings.role("T", n) == "NONE")
+    assert keeps(holdings, moved, is_open=True)
+    holdings.give_up(("Q", moved), holdings.own_placement().servers)
+    assert not keeps(holdings, moved, is_open=True)
+    members.wait = frozenset()
+    assert keeps(holdings, moved, is_open=True)

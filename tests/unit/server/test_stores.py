@@ -43,6 +43,8 @@ END = 100
 class Tables:
     """One table of one partition."""
 
+    waits = False
+
     def __init__(self):
         self.store = MemoryStore()
         self.part = Filled(place=("T", 0), store=self.store, commit_s=1, reached=END, goal=END)
@@ -63,9 +65,13 @@ class Members:
     def __init__(self, me, there):
         self.me = me
         self.there = there
+        self.those: set[Server] = set()
 
     def alive(self):
         return tuple(self.there)
+
+    def waiting(self):
+        return frozenset(self.those)
 
 
 class Others:
@@ -84,6 +90,7 @@ class Host(FakeService):
     def __init__(self, members):
         super().__init__()
         self.table = Tables()
+        self.waiting = members.those
         self.holdings = Holdings(members, 1)
         gauge = Gauge(lambda topics: {(topic, 0): END for topic in topics}, lambda: 0.0)
         self.shelf = Shelf(self.table, self.holdings, gauge)
@@ -194,6 +201,28 @@ def test_a_copy_that_is_restored_says_so_and_does_not_answer():
         found = within(60)
         assert found.standing.offset_lag == 60
         assert list(found.answers) == [[Stored(b"v", 7)]]
+
+
+def test_a_copy_of_a_server_that_waits_stands_back_and_in_for_one_that_is_gone():
+    with running(2) as (hosts, peers):
+        new, elder = by_rank(hosts)
+        for host, value in ((new, b"new"), (elder, b"old")):
+            put(host.host, b"a", value=value)
+        new.host.table.waits = True
+        new.host.waiting.add(new.server)
+        elder.host.waiting.add(new.server)
+        for at in range(2):
+            rows, _ = opened(hosts, peers, at)
+            assert rows.get(b"a").value == b"old"
+        at = hosts.index(new)
+        elder.end()
+        rows, _ = opened(hosts, peers, at, patience_s=0.0)
+        with pytest.raises(NoReplica):
+            rows.get(b"a")
+        rows, origins = opened(hosts, peers, at, allowed=STANDBYS)
+        assert rows.get(b"a").value == b"new"
+        [told] = origins.listed()
+        assert (told.standing.role, told.standing.state) == ("STANDBY", "RESTORING")
 
 
 def test_a_partition_that_is_not_there():
