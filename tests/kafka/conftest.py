@@ -15,7 +15,18 @@ from tests.kafka.scene import Scene
 from tests.kafka.servers import Hosted
 from tests.kafka.wires import unique
 
-LONGEST: Final = ("servers", "stops", "lives", "copies", "deaths", "bad_input", "rest", "identity")
+LONGEST: Final = (
+    "servers",
+    "stops",
+    "lives",
+    "copies",
+    "roll_over",
+    "clocks",
+    "deaths",
+    "bad_input",
+    "rest",
+    "identity",
+)
 """Files that take minutes, the longest first: one of them at the end would run alone."""
 
 
