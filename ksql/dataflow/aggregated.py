@@ -5,14 +5,15 @@ Here one loop folds and leaves the documents to be printed; a key is encoded onc
 of a call that have it. Both roads mean the same; only do the failures of two steps stand record by
 record in the log here, step by step there.
 
-It is for aggregates without window over a stream. Records with headers go the other road, and so
-does a call with a result that cannot be encoded: nothing is in the store until all is.
+It is for aggregates over a stream, with TUMBLING and HOPPING windows too. Records with headers go
+the other road, and so does a call with a result that cannot be encoded: nothing is in the store
+until all is.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,10 @@ from ksql.base.codegen import indent, tuple_of
 from ksql.dataflow.fused import body_of, document_of
 from ksql.formats.table import EncodeError
 from ksql.processors import keys
-from ksql.processors.aggregate import AggregateProcessor
+from ksql.processors.aggregate import GROUPS, AggregateProcessor
 from ksql.processors.folds import change, functions_of, log_failure, merging
+from ksql.processors.lanes import by_lane, together
+from ksql.types.windowed import window_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -33,7 +36,10 @@ if TYPE_CHECKING:
     from ksql.dataflow.layout import Layout
     from ksql.dataflow.stages import CompiledStage
     from ksql.plan.nodes import Sink
+    from ksql.processors.aggregate import Visits
     from ksql.processors.base import LogError, Record, Store
+    from ksql.processors.folds import Slot, State
+    from ksql.processors.windows import Windows
 
 _LABEL = "Project"
 _LOOP = """\
@@ -44,6 +50,7 @@ def run(records, {known}, log):
     return (out_values, out_keys, out_times), missed
 """
 _EACH = "for _, k, r, t, _, _, _, _, _, _, _ in records:"
+_VISIT = "for _, k, _, (_, _, r, t, _, _, _, _, o, _, _) in records:"
 _key = itemgetter(1)
 _row = itemgetter(2)
 _headers = itemgetter(7)
@@ -84,7 +91,7 @@ class _Writing:
 
 
 class Aggregated:
-    """The records that an aggregate writes."""
+    """The records that an aggregate without windows writes."""
 
     def __init__(
         self, processor: AggregateProcessor, run: Callable[..., Any], writing: _Writing
@@ -100,7 +107,7 @@ class Aggregated:
         if any(map(_headers, records)) or None in map(_row, records):
             return None
         packed = dict.fromkeys(map(_key, records))
-        states = self._processor.states(packed, store)
+        states = self._processor.states(packed, store, GROUPS)
         try:
             each = zip(states, *self._writing.keys(packed))  # noqa: B905 - may repeat
             groups = dict(zip(packed, each, strict=True))
@@ -109,14 +116,102 @@ class Aggregated:
         except EncodeError:
             return None
         never = _always(missed, records)
-        kept = zip(packed, states, strict=True)
-        self._processor.keep(
-            {key: state for key, state in kept if key not in never} if never else dict(kept), store
-        )
+        self._processor.keep(_without(never, packed, states), store, GROUPS)
         return out
 
 
-def _always(missed: Sequence[bytes], records: Sequence[Record]) -> Collection[bytes]:
+class AggregatedWindows:
+    """The records that an aggregate with windows writes; ``laned`` as in ``Compiled``."""
+
+    def __init__(
+        self,
+        processor: AggregateProcessor,
+        windows: Windows,
+        run: Callable[..., Any],
+        writing: _Writing,
+        *,
+        laned: bool,
+    ) -> None:
+        self._processor = processor
+        self._windows = windows
+        self._run = run
+        self._writing = writing
+        self._laned = laned
+
+    def records(
+        self, records: Sequence[Record], store: Store, log: LogError
+    ) -> list[OutRecord] | None:
+        """Return what follows from records in processing order; None if not all is ordinary."""
+        if any(map(_headers, records)) or not self._whole(records):
+            return None
+        lanes = by_lane(records, store) if self._laned else [(records, store)]
+        visit = self._processor.visits
+        calls = [visit(some, self._windows, part, log) for some, part in lanes]
+        found = list(zip(together(calls), (part for _, part in lanes), strict=True))
+        try:
+            done = [self._written(visits, part, log) for visits, part in found]
+        except EncodeError:
+            return None
+        for (visits, part), (_, states) in zip(found, done, strict=True):
+            for space, wanted in visits.wanted.items():
+                kept = {key: states[key] for key in wanted if key in states}
+                self._processor.keep(kept, part, space)
+            visits.clock.write(part)
+        return list(chain.from_iterable(out for out, _ in done))
+
+    def _whole(self, records: Sequence[Record]) -> bool:
+        """Return whether each record has arguments, or a state where records may be combined."""
+        if not self._processor.combined:
+            return None not in map(_row, records)
+        return all(r is not None or o is not None for _, _, r, _, _, _, _, _, o, _, _ in records)
+
+    def _written(
+        self, visits: Visits, store: Store, log: LogError
+    ) -> tuple[list[OutRecord], dict[bytes, State]]:
+        """Return the records of a lane, and the states that count.
+
+        Raises: EncodeError.
+        """
+        places = visits.places
+        states: dict[bytes, State] = {}
+        for space, wanted in visits.wanted.items():
+            found = self._processor.states(wanted, store, space)
+            states |= zip(wanted, found, strict=True)
+        made, missed = self._run(places, self._groups(visits, states), log)
+        out, never = self._writing.records(made), _always(missed, places)
+        return out, _without(never, states, states.values())
+
+    def _groups(self, visits: Visits, states: Mapping[bytes, State]) -> dict[bytes, Any]:
+        """Return state, encoded key, values and bounds of each window of a group.
+
+        They are in the order of the first visits. Raises: EncodeError.
+        """
+        group_of = {key: record[1] for _, key, _, record in visits.places}
+        packed = dict.fromkeys(group_of.values())
+        encoded = zip(*self._writing.keys(packed))  # noqa: B905 - may repeat
+        known = dict(zip(packed, encoded, strict=True))
+        start_of = {key: start for some in visits.wanted.values() for key, start in some.items()}
+        size = self._windows.size_ms
+        ends = {
+            start: (window_key(b"", start), (start, start + size)) for start in {*start_of.values()}
+        }
+        groups = {}
+        for key, group in group_of.items():
+            written, values = known[group]
+            suffix, bounds = ends[start_of[key]]
+            written = None if written is None else written + suffix
+            groups[key] = states[key], written, values, bounds
+        return groups
+
+
+def _without(
+    never: Collection[bytes], keys: Iterable[bytes], states: Iterable[State]
+) -> dict[bytes, State]:
+    kept = zip(keys, states, strict=True)
+    return {key: state for key, state in kept if key not in never} if never else dict(kept)
+
+
+def _always(missed: Sequence[bytes], records: Sequence[Any]) -> Collection[bytes]:
     """Return the keys all of whose records have failed."""
     if not missed:
         return ()
@@ -125,12 +220,15 @@ def _always(missed: Sequence[bytes], records: Sequence[Record]) -> Collection[by
 
 
 def aggregated(
-    cut: Layout, operator: CompiledStage, sink: Sink, encoder: Encoder, code: Code
-) -> Aggregated | None:
+    cut: Layout, operator: CompiledStage, sink: Sink, encoder: Encoder, code: Code, *, laned: bool
+) -> Aggregated | AggregatedWindows | None:
     """Return the loop for a plan that ends with an aggregate; None if it needs the other road."""
     exit_, arm, processor = cut.exit, cut.stages[-1].arms[0], operator.processor
     flow, slots = exit_.flow, operator.slots
-    if not isinstance(processor, AggregateProcessor) or processor.windows is not None:
+    if not isinstance(processor, AggregateProcessor) or processor.keep_old:
+        return None
+    windows = processor.windows
+    if (windows is None) != (sink.window is None) or (laned and windows is None):
         return None
     if sink.timestamp or flow.entry.explosion or flow.wheres or arm.flow.table or exit_.rekeyed:
         return None
@@ -138,34 +236,57 @@ def aggregated(
     if _names(exit_.key) != names or any("step" in s.function.in_place for s in slots):
         return None  # what is changed in place could not be taken back
     results = [f"x{i}" if s.function.result else f"s[{1 + s.number}]" for i, s in enumerate(slots)]
-    cells = [*(f"w[{place}]" for place in range(len(names))), *results, "s[0]"]
+    bounds = [] if windows is None else ["b[0]", "b[1]"]
+    cells = [*(f"w[{place}]" for place in range(len(names))), *results, "s[0]", *bounds]
+    logged = cells[: len(names)] + bounds
     body = body_of(cells, flow, exit_.value, code, row=tuple_of(cells))
     made = [(i, s.number) for i, s in enumerate(slots) if s.function.result]
     shown = [f"x{i} = result{i}(s[{1 + number}])" for i, number in made]
     if shown:
-        shown = [*_guarded(shown, "w"), "    continue"]
+        shown = [*_guarded(shown, tuple_of(logged)), "    continue"]
     emit, known = _emitted(body, encoder, "e", "s[0]")
-    lines, assigns = merging(slots) if processor.combined else change("step", slots)
-    time = "r[0]" if processor.combined else "t"
-    fold = [
-        "s, e, w = groups[k]",
-        *_guarded(lines or ["pass"], "r"),
+    group = "s, e, w" if windows is None else "s, e, w, b"
+    fold = [f"{group} = groups[k]", *_folding(processor, slots)]
+    each = _EACH if windows is None else _VISIT
+    if processor.every_change:
+        text = [each, *indent([*fold, *shown, *emit])]
+    else:
+        rest = ["if k in never:", "    continue", *shown, *emit]
+        text = [each, *indent(fold), "never = always(missed, records)"]
+        text += [f"for k, ({group}) in groups.items():", *indent(rest)]
+    known |= {**functions_of(slots), "failed_fold": log_failure, "always": _always}
+    run = _compiled(body, text, "groups", known)
+    unpacks = bool(shown) or body.reports or any(place < len(names) for place in body.columns)
+    writing = _Writing(encoder, unpacks=unpacks)
+    if windows is None:
+        return Aggregated(processor, run, writing)
+    return AggregatedWindows(processor, windows, run, writing, laned=laned)
+
+
+def _folding(processor: AggregateProcessor, slots: Sequence[Slot]) -> list[str]:
+    """Return statements that fold a record into its state, or leave it for the next one.
+
+    With windows, records that stand for several have their state in ``o``.
+    """
+    if not processor.combined:
+        return _folded(change("step", slots), "r", "t")
+    if processor.windows is None:
+        return _folded(merging(slots), "r", "r[0]")
+    alone = _folded(change("step", slots), "r", "t")
+    several = ["r = o", *_folded(merging(slots), "None", "r[0]")]
+    return ["if o is None:", *indent(alone), "else:", *indent(several)]
+
+
+def _folded(made: tuple[list[str], list[str]], row: str, time: str) -> list[str]:
+    lines, assigns = made
+    return [
+        *_guarded(lines or ["pass"], row),
         "    missed.append(k)",
         "    continue",
         *assigns,
         f"if {time} > s[0]:",
         f"    s[0] = {time}",
     ]
-    if processor.every_change:
-        text = [_EACH, *indent([*fold, *shown, *emit])]
-    else:
-        rest = ["if k in never:", "    continue", *shown, *emit]
-        text = [_EACH, *indent(fold), "never = always(missed, records)"]
-        text += ["for k, (s, e, w) in groups.items():", *indent(rest)]
-    known |= {**functions_of(slots), "failed_fold": log_failure, "always": _always}
-    run = _compiled(body, text, "groups", known)
-    unpacks = bool(shown) or body.reports or any(place < len(names) for place in body.columns)
-    return Aggregated(processor, run, _Writing(encoder, unpacks=unpacks))
 
 
 def _names(exprs: Sequence[b.Bound]) -> list[str | None]:

@@ -31,7 +31,7 @@ from ksql.types.windowed import WindowedKeys
 
 if TYPE_CHECKING:
     from ksql.base.records import OutRecord
-    from ksql.dataflow.aggregated import Aggregated
+    from ksql.dataflow.aggregated import Aggregated, AggregatedWindows
     from ksql.dataflow.ahead import Ahead
     from ksql.dataflow.joined import Joined
     from ksql.dataflow.layout import Arm, Layout
@@ -166,7 +166,7 @@ class Compiled(Generic[Out]):
 
     def _fast_step(
         self, cut: Layout, finish: Encoder, code: Code
-    ) -> Joined | Paired | Aggregated | None:
+    ) -> Joined | Paired | Aggregated | AggregatedWindows | None:
         """Return the last stage and the encoder as one generated function, where there is one."""
         if not cut.stages:
             return None
@@ -177,7 +177,7 @@ class Compiled(Generic[Out]):
             case JoinProcessor() as table if not self.laned:
                 return joined(cut, table, sink, finish, code)
             case _:
-                return None if self.laned else aggregated(cut, last, sink, finish, code)
+                return aggregated(cut, last, sink, finish, code, laned=self.laned)
 
     def _keyed(self, arm: Arm, cut: Layout, code: Code) -> KeyedArm:
         lanes = self.plan.lanes

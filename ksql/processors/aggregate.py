@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.processors import keys
 from ksql.processors.base import LogError, Paused, Record, Steps, Store
@@ -20,7 +20,7 @@ from ksql.processors.windows import Clock, Windows
 from ksql.types.windowed import window_key
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from ksql.base.records import Row
 
@@ -28,6 +28,17 @@ GROUPS = b"g"
 Place = tuple[bytes, bytes, int, Record]
 """Space and key of a state, start of its window (or 0), and a record for it."""
 _new = tuple.__new__
+
+
+class Visits(NamedTuple):
+    """The places that records visit, in order, and the time when all are done.
+
+    ``wanted`` has the keys of each space, with the starts of their windows.
+    """
+
+    places: list[Place]
+    wanted: Mapping[bytes, Mapping[bytes, int]]
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,38 +64,43 @@ class AggregateProcessor(Paused):
             store.load(GROUPS, set(packed))
             yield
             return self._folded(zip(repeat(GROUPS), packed, repeat(0), records), store, log)
+        visits = yield from self.visits(records, self.windows, store, log)
+        return self._timed(visits, store, log)
+
+    def visits(
+        self, records: Sequence[Record], windows: Windows, store: Store, log: LogError
+    ) -> Generator[None, None, Visits]:
+        """Find the windows of records in processing order; return what is to be done for them."""
         Clock.load(store)
         yield
-        clock = Clock.read(store, self.windows)
-        places = list(self._placed(records, self.windows, clock, log))
-        wanted: defaultdict[bytes, set[bytes]] = defaultdict(set)
-        for space, key, _, _ in places:
-            wanted[space].add(key)
+        clock = Clock.read(store, windows)
+        places = list(self._placed(records, windows, clock, log))
+        wanted: defaultdict[bytes, dict[bytes, int]] = defaultdict(dict)
+        for space, key, start, _ in places:
+            wanted[space][key] = start
         for space, some in wanted.items():
             store.load(space, some)
         yield
-        return self._timed(places, clock, store, log)
+        return Visits(places, wanted, clock)
 
-    def states(self, packed: Collection[bytes], store: Store) -> list[State]:
-        """Return the states of groups without window, as copies."""
+    def states(self, packed: Collection[bytes], store: Store, space: bytes) -> list[State]:
+        """Return the states of groups, as copies."""
         init, complete = self.folds.init, self.folds.complete
         return [
             init() if stored is None else [*complete(stored)]
-            for stored in store.get_all(GROUPS, packed)
+            for stored in store.get_all(space, packed)
         ]
 
-    def keep(self, states: Mapping[bytes, State], store: Store) -> None:
-        """Store the states of groups without window."""
+    def keep(self, states: Mapping[bytes, State], store: Store, space: bytes) -> None:
+        """Store the states of groups."""
         mark = self.folds.mark
         if mark is not None:
             states = {key: [mark, *state] for key, state in states.items()}
-        store.put_all(GROUPS, states)
+        store.put_all(space, states)
 
-    def _timed(
-        self, places: Iterable[Place], clock: Clock, store: Store, log: LogError
-    ) -> Iterator[Record]:
-        yield from self._folded(places, store, log)
-        clock.write(store)
+    def _timed(self, visits: Visits, store: Store, log: LogError) -> Iterator[Record]:
+        yield from self._folded(visits.places, store, log)
+        visits.clock.write(store)
 
     def _placed(
         self, records: Sequence[Record], windows: Windows, clock: Clock, log: LogError

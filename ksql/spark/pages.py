@@ -107,6 +107,8 @@ class _Space:
         places = self.places
         if not places.keys() >= keys:
             places.update(pages_of((key for key in keys if key not in places), self.spread))
+        if len(places) == len(keys):
+            return places
         return {key: places[key] for key in keys}
 
     def wanted_pages(self) -> int:

@@ -12,7 +12,6 @@ from ksql.base.records import OutRecord
 from ksql.dataflow.compiled import writing
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
-from ksql.processors.aggregate import GROUPS
 from ksql.processors.base import Record
 from ksql.processors.keys import pack
 from ksql.spark.pages import PagedStore
@@ -25,7 +24,7 @@ from tests.unit.world import World
 
 SETUP = """
 CREATE STREAM S (K STRING KEY, I INT, L BIGINT, D DOUBLE, S STRING, N DECIMAL(8, 3))
-  WITH (KAFKA_TOPIC='s', PARTITIONS=1);
+  WITH (KAFKA_TOPIC='s', PARTITIONS=3);
 CREATE TABLE T (K STRING PRIMARY KEY, W INT, X STRING) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
 """
 PLANS = [
@@ -36,11 +35,20 @@ PLANS = [
     "SELECT I, SUM(L) / (COUNT(L) - 2) AS Q, MIN(S) AS S FROM S GROUP BY I",
     "SELECT K, SUM(CAST(N AS DECIMAL(4, 3))) AS N, COUNT(*) AS C FROM S GROUP BY K",
     "SELECT N, LATEST_BY_OFFSET(S) AS S, EARLIEST_BY_OFFSET(L) AS L FROM S GROUP BY N",
+    "SELECT K, COUNT(*) AS C, SUM(L) AS S FROM S WINDOW TUMBLING (SIZE 5 MILLISECONDS) GROUP BY K",
+    """SELECT K, AS_VALUE(K) AS V, COUNT(*) AS C, WINDOWSTART AS A, WINDOWEND AS E, ROWTIME AS R
+       FROM S WINDOW TUMBLING (SIZE 5 MILLISECONDS, GRACE PERIOD 3 MILLISECONDS) GROUP BY K""",
+    """SELECT I, AVG(L) AS A, SUM(L) / (COUNT(L) - 2) AS Q FROM S
+       WINDOW HOPPING (SIZE 6 MILLISECONDS, ADVANCE BY 4 MILLISECONDS, GRACE PERIOD 0 SECONDS)
+       GROUP BY I""",
+    """SELECT I, S, MAX(D) AS M, SUM(CAST(N AS DECIMAL(4, 3))) AS N FROM S
+       WINDOW HOPPING (SIZE 6 MILLISECONDS, ADVANCE BY 2 MILLISECONDS) GROUP BY I, S""",
 ]
 OTHERS = [
     "SELECT K, COLLECT_LIST(L) AS C FROM S GROUP BY K",
     "SELECT K, COUNT(*) AS C FROM S GROUP BY K HAVING COUNT(*) > 1",
-    "SELECT K, COUNT(*) AS C FROM S WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K",
+    "SELECT K, COUNT(*) AS C FROM S WINDOW SESSION (1 SECOND) GROUP BY K",
+    "SELECT K, COUNT(*) AS C FROM S WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K EMIT FINAL",
     "SELECT W, COUNT(*) AS C FROM T GROUP BY W",
 ]
 TEXTS = [None, "", "a", "12", "7.5", "\u00e9", "\U0001f600", "x" * 40, "y" * 300]
@@ -114,7 +122,8 @@ class Run:
         return list(map(repr, self.results)), log, self.state()
 
     def state(self):
-        return dict(PagedStore(self._backend).scan(GROUPS))
+        store = PagedStore(self._backend)
+        return {space: dict(store.scan(space)) for space in store._spaces}
 
     def ends(self, batches, records=()):
         """What ends the query, if anything does."""
@@ -134,7 +143,7 @@ def test_the_same_results_log_and_state(program, seed):
         fast, slow = Run(program), Run(stepwise(program))
         offset = 0
         for _ in range(chance.randrange(1, 4)):
-            batches = [batch("s", some(chance), offset)]
+            batches = [batch("s", some(chance), offset, n) for n in chance.sample(range(3), 2)]
             offset += 20
             ended = fast.ends(batches)
             assert ended == slow.ends(batches)

@@ -66,11 +66,11 @@ def program(request):
     return made(*request.param)
 
 
-def batch(topic, records, first=0):
+def batch(topic, records, first=0, partition=3):
     count = len(records)
     keys, values, times = zip(*records, strict=True)
     offsets = list(range(first, first + count))
-    return RawBatch([topic] * count, [3] * count, offsets, [*times], [*keys], [*values], None)
+    return RawBatch([topic] * count, [partition] * count, offsets, [*times], [*keys], [*values], None)
 
 
 def sources(program):
