@@ -58,7 +58,7 @@ Made = tuple[list[Any], list[bytes | None], list[int]]
 """Documents, keys and times."""
 
 
-class _Writing:
+class Writing:
     """How the results of a stage are encoded; ``unpacks``: the loop reads the values of keys."""
 
     def __init__(self, encoder: Encoder, *, unpacks: bool) -> None:
@@ -87,14 +87,21 @@ class _Writing:
         Raises: EncodeError.
         """
         values, found, times = made
-        return list(zip(found, self._print(values), times, repeat(None)))
+        return list(zip(found, self.printed(values), times, repeat(None)))
+
+    def printed(self, values: list[Any]) -> Iterable[bytes | None]:
+        """Return the sink's values for documents.
+
+        Raises: EncodeError.
+        """
+        return self._print(values)
 
 
 class Aggregated:
     """The records that an aggregate without windows writes."""
 
     def __init__(
-        self, processor: AggregateProcessor, run: Callable[..., Any], writing: _Writing
+        self, processor: AggregateProcessor, run: Callable[..., Any], writing: Writing
     ) -> None:
         self._processor = processor
         self._run = run
@@ -128,7 +135,7 @@ class AggregatedWindows:
         processor: AggregateProcessor,
         windows: Windows,
         run: Callable[..., Any],
-        writing: _Writing,
+        writing: Writing,
         *,
         laned: bool,
     ) -> None:
@@ -223,28 +230,17 @@ def aggregated(
     cut: Layout, operator: CompiledStage, sink: Sink, encoder: Encoder, code: Code, *, laned: bool
 ) -> Aggregated | AggregatedWindows | None:
     """Return the loop for a plan that ends with an aggregate; None if it needs the other road."""
-    exit_, arm, processor = cut.exit, cut.stages[-1].arms[0], operator.processor
-    flow, slots = exit_.flow, operator.slots
+    processor, slots = operator.processor, operator.slots
     if not isinstance(processor, AggregateProcessor) or processor.keep_old:
         return None
     windows = processor.windows
     if (windows is None) != (sink.window is None) or (laned and windows is None):
         return None
-    if sink.timestamp or flow.entry.explosion or flow.wheres or arm.flow.table or exit_.rekeyed:
+    if not ends_alike(cut, sink, slots):
         return None
-    names = flow.entry.shape.names[: len(arm.key)]
-    if _names(exit_.key) != names or any("step" in s.function.in_place for s in slots):
-        return None  # what is changed in place could not be taken back
-    results = [f"x{i}" if s.function.result else f"s[{1 + s.number}]" for i, s in enumerate(slots)]
     bounds = [] if windows is None else ["b[0]", "b[1]"]
-    cells = [*(f"w[{place}]" for place in range(len(names))), *results, "s[0]", *bounds]
-    logged = cells[: len(names)] + bounds
-    body = body_of(cells, flow, exit_.value, code, row=tuple_of(cells))
-    made = [(i, s.number) for i, s in enumerate(slots) if s.function.result]
-    shown = [f"x{i} = result{i}(s[{1 + number}])" for i, number in made]
-    if shown:
-        shown = [*_guarded(shown, tuple_of(logged)), "    continue"]
-    emit, known = _emitted(body, encoder, "e", "s[0]")
+    body, shown = results_of(cut, slots, "s[0]", bounds, code)
+    emit, known = emitted(body, encoder, "e", "s[0]")
     group = "s, e, w" if windows is None else "s, e, w, b"
     fold = [f"{group} = groups[k]", *_folding(processor, slots)]
     each = _EACH if windows is None else _VISIT
@@ -256,11 +252,47 @@ def aggregated(
         text += [f"for k, ({group}) in groups.items():", *indent(rest)]
     known |= {**functions_of(slots), "failed_fold": log_failure, "always": _always}
     run = _compiled(body, text, "groups", known)
-    unpacks = bool(shown) or body.reports or any(place < len(names) for place in body.columns)
-    writing = _Writing(encoder, unpacks=unpacks)
+    writing = Writing(encoder, unpacks=reads_group(cut, body, shown))
     if windows is None:
         return Aggregated(processor, run, writing)
     return AggregatedWindows(processor, windows, run, writing, laned=laned)
+
+
+def ends_alike(cut: Layout, sink: Sink, slots: Sequence[Slot]) -> bool:
+    """Return whether a loop can make what a plan makes of the results of its last aggregate."""
+    exit_, arm = cut.exit, cut.stages[-1].arms[0]
+    flow = exit_.flow
+    if sink.timestamp or flow.entry.explosion or flow.wheres or arm.flow.table or exit_.rekeyed:
+        return False
+    if any("step" in slot.function.in_place for slot in slots):
+        return False  # what is changed in place could not be taken back
+    names = [expr.name if isinstance(expr, b.Column) else None for expr in exit_.key]
+    return names == flow.entry.shape.names[: len(arm.key)]
+
+
+def results_of(
+    cut: Layout, slots: Sequence[Slot], time: str, bounds: Sequence[str], code: Code
+) -> tuple[Body, list[str]]:
+    """Return the sink's values of a group, and statements that come before.
+
+    The group has the state ``s``, the values ``w``, a time and its window's bounds, if it has one.
+    """
+    width = len(cut.stages[-1].arms[0].key)
+    group = [f"w[{place}]" for place in range(width)]
+    results = [f"x{i}" if s.function.result else f"s[{1 + s.number}]" for i, s in enumerate(slots)]
+    cells = [*group, *results, time, *bounds]
+    body = body_of(cells, cut.exit.flow, cut.exit.value, code, row=tuple_of(cells))
+    made = [(i, s.number) for i, s in enumerate(slots) if s.function.result]
+    shown = [f"x{i} = result{i}(s[{1 + number}])" for i, number in made]
+    if shown:
+        shown = [*guarded(shown, tuple_of([*group, *bounds])), "    continue"]
+    return body, shown
+
+
+def reads_group(cut: Layout, body: Body, shown: Sequence[str]) -> bool:
+    """Return whether those statements read the group's values."""
+    width = len(cut.stages[-1].arms[0].key)
+    return bool(shown) or body.reports or any(place < width for place in body.columns)
 
 
 def _folding(processor: AggregateProcessor, slots: Sequence[Slot]) -> list[str]:
@@ -280,7 +312,7 @@ def _folding(processor: AggregateProcessor, slots: Sequence[Slot]) -> list[str]:
 def _folded(made: tuple[list[str], list[str]], row: str, time: str) -> list[str]:
     lines, assigns = made
     return [
-        *_guarded(lines or ["pass"], row),
+        *guarded(lines or ["pass"], row),
         "    missed.append(k)",
         "    continue",
         *assigns,
@@ -289,11 +321,7 @@ def _folded(made: tuple[list[str], list[str]], row: str, time: str) -> list[str]
     ]
 
 
-def _names(exprs: Sequence[b.Bound]) -> list[str | None]:
-    return [expr.name if isinstance(expr, b.Column) else None for expr in exprs]
-
-
-def _guarded(lines: Sequence[str], row: str) -> list[str]:
+def guarded(lines: Sequence[str], row: str) -> list[str]:
     """Return the statements.
 
     If one fails it is logged with the row, and what follows there is done.
@@ -306,7 +334,7 @@ def _guarded(lines: Sequence[str], row: str) -> list[str]:
     ]
 
 
-def _emitted(body: Body, encoder: Encoder, key: str, time: str) -> tuple[list[str], dict[str, Any]]:
+def emitted(body: Body, encoder: Encoder, key: str, time: str) -> tuple[list[str], dict[str, Any]]:
     """Return statements that give out a row with that key and time, and what they name."""
     lines, document, known = document_of(body.values, encoder)
     emit = [*lines, f"add_value({document})", f"add_key({key})", f"add_time({time})"]
@@ -317,6 +345,11 @@ def _compiled(
     body: Body, lines: Sequence[str], names: str, known: Mapping[str, Any]
 ) -> Callable[..., Any]:
     text = _LOOP.format(known=names, lines="\n".join(indent(lines)))
+    return executed(body, text, known)
+
+
+def executed(body: Body, text: str, known: Mapping[str, Any]) -> Callable[..., Any]:
+    """Execute a loop that has these statements; return it."""
     source = [*body.code.prologue, *text.splitlines()]
     run: Callable[..., Any] = body.executed(source, _LABEL, known)["run"]
     return run

@@ -21,11 +21,13 @@ from ksql.dataflow.program import Out
 from ksql.dataflow.reading import Reader
 from ksql.dataflow.regroup import regrouped, regroups, upgrade_from
 from ksql.dataflow.results import Result, Results
+from ksql.dataflow.sessioned import sessioned
 from ksql.dataflow.stages import CompiledStage
 from ksql.dataflow.windowed import WindowedIngest
 from ksql.processors.joins import JoinProcessor
 from ksql.processors.lanes import each_lane
 from ksql.processors.order import in_order
+from ksql.processors.sessions import SessionProcessor
 from ksql.processors.streams import StreamJoinProcessor
 from ksql.types.windowed import WindowedKeys
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ksql.dataflow.layout import Arm, Layout
     from ksql.dataflow.paired import Paired
     from ksql.dataflow.program import Ingest, RawBatch
+    from ksql.dataflow.sessioned import AggregatedSessions
     from ksql.formats.schema_registry import Registry
     from ksql.functions.registry import Functions
     from ksql.plan.nodes import QueryPlan, Sink
@@ -166,7 +169,7 @@ class Compiled(Generic[Out]):
 
     def _fast_step(
         self, cut: Layout, finish: Encoder, code: Code
-    ) -> Joined | Paired | Aggregated | AggregatedWindows | None:
+    ) -> Joined | Paired | Aggregated | AggregatedWindows | AggregatedSessions | None:
         """Return the last stage and the encoder as one generated function, where there is one."""
         if not cut.stages:
             return None
@@ -176,6 +179,8 @@ class Compiled(Generic[Out]):
                 return paired(cut, streams, sink, finish, code, laned=self.laned)
             case JoinProcessor() as table if not self.laned:
                 return joined(cut, table, sink, finish, code)
+            case SessionProcessor():
+                return sessioned(cut, last, sink, finish, code, laned=self.laned)
             case _:
                 return aggregated(cut, last, sink, finish, code, laned=self.laned)
 

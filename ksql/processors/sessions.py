@@ -20,7 +20,7 @@ from ksql.processors.folds import Folds, State, log_failure, logged_before, step
 from ksql.processors.sessionstate import Bucket, Group, Session, SessionWindows
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Generator, Hashable, Iterator, Sequence
 
 
 _new = tuple.__new__
@@ -45,21 +45,31 @@ class SessionProcessor(Paused):
 
     def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Fold the records into their groups' sessions."""
+        if self.final is None:
+            bucket = yield from self.sessions_of(records, store)
+            changes: _Emission = (_Every if self.every_change else _Last)(self, log)
+            return self._emitted(records, bucket, changes, log)
         Bucket.load_clock(store)
-        if self.final is not None:
-            Due.load(store)
+        Due.load(store)
         yield
-        bucket = Bucket.read(store, self.windows, by_segment=self.final is not None)
-        changes: _Emission = (_Every if self.every_change else _Last)(self, log)
+        bucket = Bucket.read(store, self.windows, by_segment=True)
         earliest = _earliest(records, self.windows.gap_ms)
-        if self.final is not None:
-            changes = closing = Closing(bucket, store, self.final, self.row, log)
-            closing.load(records)
-            yield
-            closing.begin(earliest)
+        changes = closing = Closing(bucket, store, self.final, self.row, log)
+        closing.load(records)
+        yield
+        closing.begin(earliest)
         bucket.load(earliest)
         yield
         return self._emitted(records, bucket, changes, log)
+
+    def sessions_of(self, records: Sequence[Record], store: Store) -> Generator[None, None, Bucket]:
+        """Fetch the sessions that records may join, of a query without EMIT FINAL."""
+        Bucket.load_clock(store)
+        yield
+        bucket = Bucket.read(store, self.windows)
+        bucket.load(_earliest(records, self.windows.gap_ms))
+        yield
+        return bucket
 
     def _emitted(
         self, records: Sequence[Record], bucket: Bucket, changes: _Emission, log: LogError
@@ -79,10 +89,10 @@ class SessionProcessor(Paused):
         start = min(time, met[0].start) if met else time
         end = max(time, met[-1].end) if met else time
         if end < bucket.close_time:
-            log("aggregate", f"late record for the session from {start} to {end}", record.row)
+            log_late(log, start, end, record.row)
             return
         olds = [self._known(group, session) for session in met]
-        state, others = self._opened(met)
+        state, others = self.opened(met)
         if not stepped(self.folds, record, state, log, others):
             return
         state[0] = end
@@ -97,19 +107,22 @@ class SessionProcessor(Paused):
             changes.made(group, session, None, record)
         bucket.replace(group, near, session)
 
-    def _opened(self, met: Sequence[Session]) -> tuple[State, list[State]]:
+    def opened(self, met: Sequence[Session]) -> tuple[State, Sequence[State]]:
         """Return the state to fold into, and those to merge into it first.
 
         A single session's own is left alone by a ``step`` that fails; of several these are copies.
+        What the store has is never changed.
         """
         folds = self.folds
+        if not met:
+            return folds.init(), ()
         states = []
         for session in met:
             if session.state is None:
-                session.state = folds.complete(session.stored)
+                session.state = [*folds.complete(session.stored)]
             states.append(session.state)
         if len(states) == 1:
-            return states[0], []
+            return states[0], ()
         return folds.init(), copy.deepcopy(states)
 
     def _known(self, group: Group, session: Session) -> Row | None:
@@ -133,6 +146,11 @@ class SessionProcessor(Paused):
             log_failure(error, log, (*group.values, *bounds))
             return None
         return (*group.values, *results, session.end, *bounds)
+
+
+def log_late(log: LogError, start: int, end: int, row: Row | None) -> None:
+    """Log that a record is late for the session that it would make."""
+    log("aggregate", f"late record for the session from {start} to {end}", row)
 
 
 class _Every:

@@ -57,11 +57,6 @@ class Session:
         self.state = state
         self.stored = stored
 
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """Its start and end."""
-        return self.start, self.end
-
     def plain(self, mark: bytes | None) -> list[Any]:
         """Return it as it is stored."""
         state = self.state
@@ -84,8 +79,10 @@ class Group:
 
         Those that end too early are forgotten.
         """
-        sessions = self.sessions
-        low = bisect_left(sessions, max(time - gap_ms, live_from), key=_end)
+        sessions, earliest = self.sessions, max(time - gap_ms, live_from)
+        if not sessions or sessions[-1].end < earliest:
+            return slice(len(sessions), len(sessions))
+        low = bisect_left(sessions, earliest, key=_end)
         high, latest = low, time + gap_ms
         while high < len(sessions) and sessions[high].start <= latest:
             high += 1
@@ -164,7 +161,8 @@ class Bucket:
 
     def advance(self, timestamp: int) -> None:
         """See a record's timestamp."""
-        self.stream_time = max(self.stream_time, timestamp)
+        if timestamp > self.stream_time:
+            self.stream_time = timestamp
 
     def load(self, earliest: Mapping[bytes, int]) -> None:
         """Fetch each group's sessions that end at its time or later."""
@@ -201,15 +199,16 @@ class Bucket:
 
         One that is not found any more may be there with the same bounds: it takes its place, too.
         """
-        first = place.start - 1
-        if first >= 0 and session.bounds == group.sessions[first].bounds:
+        sessions, first, end = group.sessions, place.start - 1, session.end
+        if first >= 0 and end == sessions[first].end and session.start == sessions[first].start:
             place = slice(first, place.stop)
         length, changed = self._length, group.changed
-        for gone in group.sessions[place]:
+        for gone in sessions[place]:
             changed.add(gone.end // length)
-        changed.add(session.end // length)
-        group.sessions[place] = [session]
-        self.latest_end = max(self.latest_end, session.end)
+        changed.add(end // length)
+        sessions[place] = (session,)
+        if end > self.latest_end:
+            self.latest_end = end
 
     def write(self, mark: bytes | None) -> None:
         """Store what has changed, and forget the slices that no record can reach any more."""

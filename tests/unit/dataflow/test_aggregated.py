@@ -44,10 +44,22 @@ PLANS = [
     """SELECT I, S, MAX(D) AS M, SUM(CAST(N AS DECIMAL(4, 3))) AS N FROM S
        WINDOW HOPPING (SIZE 6 MILLISECONDS, ADVANCE BY 2 MILLISECONDS) GROUP BY I, S""",
 ]
+SESSIONS = [
+    "SELECT K, COUNT(*) AS C, SUM(L) AS S FROM S WINDOW SESSION (2 MILLISECONDS) GROUP BY K",
+    """SELECT I, AVG(L) AS A, SUM(L) / (COUNT(L) - 2) AS Q, WINDOWSTART AS B, WINDOWEND AS E,
+         ROWTIME AS R
+       FROM S WINDOW SESSION (1 MILLISECONDS, GRACE PERIOD 2 MILLISECONDS) GROUP BY I""",
+    """SELECT I, S, MAX(D) AS M, SUM(CAST(N AS DECIMAL(4, 3))) AS N FROM S
+       WINDOW SESSION (3 MILLISECONDS, RETENTION 8 MILLISECONDS, GRACE PERIOD 1 MILLISECONDS)
+       GROUP BY I, S""",
+    """SELECT K, LATEST_BY_OFFSET(L) AS L, MIN(S) AS S FROM S
+       WINDOW SESSION (2 MILLISECONDS, GRACE PERIOD 0 SECONDS) GROUP BY K""",
+]
 OTHERS = [
     "SELECT K, COLLECT_LIST(L) AS C FROM S GROUP BY K",
     "SELECT K, COUNT(*) AS C FROM S GROUP BY K HAVING COUNT(*) > 1",
-    "SELECT K, COUNT(*) AS C FROM S WINDOW SESSION (1 SECOND) GROUP BY K",
+    "SELECT K, COUNT(*) AS C FROM S WINDOW SESSION (1 SECOND) GROUP BY K HAVING COUNT(*) > 1",
+    "SELECT K, COUNT(*) AS C FROM S WINDOW SESSION (1 SECOND) GROUP BY K EMIT FINAL",
     "SELECT K, COUNT(*) AS C FROM S WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K EMIT FINAL",
     "SELECT W, COUNT(*) AS C FROM T GROUP BY W",
 ]
@@ -63,15 +75,14 @@ def made(query, **settings):
 
 @pytest.fixture(
     scope="module",
-    params=PLANS,
+    params=[
+        *((plan, cache) for cache in ("0", "1000000") for plan in PLANS),
+        *((plan, "0") for plan in SESSIONS),
+    ],
 )
-def plan(request):
-    return request.param
-
-
-@pytest.fixture(scope="module", params=["0", "1000000"], ids=["every", "coalesced"])
-def program(request, plan):
-    return made(plan, **{"cache.max.bytes.buffering": request.param})
+def program(request):
+    plan, cache = request.param
+    return made(plan, **{"cache.max.bytes.buffering": cache})
 
 
 def some(chance):
