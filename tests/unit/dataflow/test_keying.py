@@ -70,7 +70,8 @@ def batch(topic, records, first=0, partition=3):
     count = len(records)
     keys, values, times = zip(*records, strict=True)
     offsets = list(range(first, first + count))
-    return RawBatch([topic] * count, [partition] * count, offsets, [*times], [*keys], [*values], None)
+    places = [topic] * count, [partition] * count, offsets
+    return RawBatch(*places, [*times], [*keys], [*values], None)
 
 
 def sources(program):
