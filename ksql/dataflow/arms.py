@@ -93,7 +93,7 @@ class KeyedArm:
         #: Whether deletions pass that come without the row they delete.
         self.unknown = arm.unknown
         #: Whether of records that are dropped the time passes.
-        self.ticks = arm.ticks and moves is None
+        self.ticks = arm.ticks
         self.lanes = lanes
         #: Whether rows change their lanes.
         self.moving = moves is not None
@@ -140,7 +140,7 @@ class KeyedArm:
     def tick_key(self, row: Row, log: LogError) -> bytes:
         """Return the packed key of a record that is dropped.
 
-        Its time is that of the key's partition.
+        Its time is that of the key's partition; without key it stays in its own.
         """
         return pack(self._key(row, log) or (None,) * self.width)
 
@@ -158,7 +158,7 @@ class KeyedArm:
         bytes_of = moves.of([key[: moves.width] for key in different.values()])
         lanes = dict(zip(different, partitions_of(bytes_of, count), strict=True))
         found = [lanes[key] for key in packed]
-        if self._null_keys:
+        if self._null_keys or self.ticks:
             for place, key in enumerate(keys):
                 if key[0] is None:
                     found[place] = before[place] % count

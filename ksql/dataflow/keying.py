@@ -16,15 +16,17 @@ from ksql.base.codegen import indent, tuple_of
 from ksql.dataflow.arms import NULL_KEY
 from ksql.dataflow.fused import COLUMNS, Intake, body_of, cells_of, is_ordinary
 from ksql.processors import keys
+from ksql.processors.base import Record
 from ksql.processors.keyed import Keyed
 from ksql.types.model import STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ksql.compile.compile import Body
     from ksql.dataflow.ahead import Ahead
     from ksql.dataflow.arms import Code, KeyedArm
+    from ksql.dataflow.fused import Decoded
     from ksql.dataflow.layout import Arm
     from ksql.dataflow.program import RawBatch
     from ksql.dataflow.reading import Reader
@@ -44,6 +46,7 @@ _COLUMNS = {**COLUMNS, "u": "turns"}
 _HEADS = tuple(ormsgpack.packb(("x" * length,))[:-length] for length in range(1, 256))
 """What goes before a text of 1, 2, .. bytes in the packed key that consists of it."""
 _TEXT = "(HEADS[len({0}) - 1] + {0} if 0 < len({0}) < 256 else pack(({1},)))"
+_NO_KEY = keys.pack((None,))
 _KNOWN = {"HEADS": _HEADS, "pack": keys.pack, "pack_plain": ormsgpack.packb}
 
 
@@ -58,7 +61,7 @@ class Keying:
 
     def keyed(
         self, batch: RawBatch, turns: Turns, log: LogError, ahead: Ahead | None
-    ) -> Keyed | None:
+    ) -> Keyed | Sequence[Record] | None:
         """Return the batch's rows on their way to the stage; None if the batch is not ordinary."""
         arm, partitions = self._arm, batch.partitions
         partition = partitions[0]
@@ -75,9 +78,22 @@ class Keying:
         rows, without_key = self._run(*found, turn, lane, log_row)
         for place in without_key:
             log_row("groupby", NULL_KEY, place)
-        if not arm.moving:
-            return Keyed(arm.port, self._topic, partition, lane, rows)
-        return Keyed(arm.port, self._topic, partition, None, self._moved(rows))
+        lane_of_all = None if arm.moving else lane
+        rows = self._moved(rows) if arm.moving else rows
+        keyed = Keyed(arm.port, self._topic, partition, lane_of_all, rows)
+        if not (without_key and arm.ticks):
+            return keyed
+        return [*keyed, *self._ticks(found, partition, turn, without_key)]
+
+    def _ticks(
+        self, found: Decoded, partition: int, turns: Sequence[int], places: Sequence[int]
+    ) -> Iterator[Record]:
+        """Return records without row for those without key: their times pass."""
+        arm, times, offsets = self._arm, found.times, found.offsets
+        lane = partition % arm.lanes if arm.lanes else 0
+        for i in places:
+            place = self._topic, partition, offsets[i]
+            yield Record(arm.port, _NO_KEY, None, times[i], *place, turn=turns[i], lane=lane)
 
     def _moved(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Return the rows in the lanes of their keys."""
@@ -97,8 +113,8 @@ def keying(reader: Reader, made: KeyedArm, arm: Arm, topic: int, code: Code) -> 
     body = body_of(cells, arm.flow, outputs, code)
     width = 0 if held else len(arm.key)
     tests = [] if arm.null_keys else [f"{v} is None" for v in body.values[:width] if _may_be(v)]
-    if made.ticks and (tests or arm.flow.wheres):
-        return None  # of what is dropped the time passes
+    if made.ticks and (arm.flow.wheres or (tests and made.width > 1)):
+        return None  # of what is dropped the time passes, under the key that it has
     pack = "pack_plain" if made.plain_key else "pack"
     key = held or f"{pack}({tuple_of(body.values[:width])})"
     keep = [f"add({tuple_of([key, 'lane', 't', 'u', 'o', *body.values[width:]])})"]

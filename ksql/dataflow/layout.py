@@ -43,7 +43,7 @@ class Arm:
     rows whose key has a NULL pass; without, they are dropped. ``keyed``: the stage before has made
     the records for this one, port and key and all. With ``unknown`` the deletion of a row that
     nobody knows passes, under the key that it has. With ``ticks`` the time of a record passes that
-    is dropped: Kafka Streams' joins of streams see each record that is not moved to another key.
+    is dropped: Kafka Streams' joins of streams see each record, also one that has no key there.
     """
 
     flow: Flow
@@ -189,13 +189,6 @@ def _carried(flow: Flow) -> tuple[tuple[Named, ...], tuple[int, ...]]:
     return items, (len(items),)
 
 
-def _keeps_key(flow: Flow, key: Bound) -> bool:
-    """Return whether rows of a source meet under the key of their records."""
-    shape = flow.entry.shape
-    names = [shape.names[place] for place in shape.keys]
-    return flow.entry.kind == "source" and isinstance(key, b.Column) and names == [key.name]
-
-
 def _window_of(flow: Flow, windows: tuple[str, ...]) -> tuple[Bound, ...]:
     """Return the bounds of a row's window: they are a part of a windowed key."""
     names = [item.name for item in flow.items]
@@ -267,8 +260,7 @@ class _Cutting:
             of_key = (key, *_window_of(flow, windows))
             arm = self._arm(flow, tuple(map(flow.over_entry, of_key)), tuple(i.expr for i in items))
             unknown = isinstance(node, TableTableJoin) and flow.entry.kind == "stage"
-            times = streams and _keeps_key(flow, arm.key[0])
-            arm = replace(arm, parts=parts, null_keys=null_keys, unknown=unknown, ticks=times)
+            arm = replace(arm, parts=parts, null_keys=null_keys, unknown=unknown, ticks=streams)
             arms.append(arm)
         shape = _join_shape(node, columns, tuple(part for arm in arms for part in arm.parts))
         table = result_kind(node) == "TABLE"

@@ -58,6 +58,7 @@ def regrouped(
     news = _projected(arm, [record.row for record in records], log)
     olds = _projected(arm, [record.old for record in records], log)
     port, width, plain = arm.port, arm.width, arm.plain_key
+    no_key = pack((None,) * width)
     out: list[Record] = []
     for record, new, old in zip(records, news, olds, strict=True):
         _, _, row, time, topic, partition, offset, headers, before, turn, lane = record
@@ -75,8 +76,11 @@ def regrouped(
         if new is not None:
             come = new[width:], time, topic, partition, offset, headers, None, turn
             out.append(_new(Record, (port, pack(new[:width]), *come, lane)))
-        elif arm.unknown and row is None and before is None:
-            out.append(record._replace(port=port))
+        elif row is None and before is None:
+            if arm.unknown:
+                out.append(record._replace(port=port))
+        elif arm.ticks:  # it has no key there, but the join learns how late it is
+            out.append(record._replace(port=port, key=no_key, row=None))
     return arm.laned(out, [record.lane for record in out]) if arm.lanes else out
 
 

@@ -50,6 +50,7 @@ STREAMS = [
     "SELECT S.S AS S, I, G FROM S LEFT JOIN L WITHIN 1 SECOND GRACE PERIOD 1 SECOND ON S.S = L.K",
     "SELECT X.K AS K, X.I AS I, Y.G AS G FROM S X JOIN S2 Y WITHIN 1 SECOND ON X.K = Y.K",
     "SELECT O.G AS G, O.V AS V, W FROM OBJECT O JOIN LINES L WITHIN 1 SECOND ON O.G = L.K",
+    "SELECT S.S AS S, I, G FROM S JOIN L WITHIN 1 SECOND ON S.S = L.K",
 ]
 PLANS = [*(("TABLE", query) for query in TABLES), *(("STREAM", query) for query in STREAMS)]
 
@@ -178,6 +179,16 @@ def test_only_moved_rows_that_may_lack_their_key_have_no_loop():
         if source.keying is None
     }
     assert without == {STREAMS[5]}
+
+
+def test_of_a_record_without_the_key_of_a_join_the_time_passes():
+    source = streams(made("STREAM", STREAMS[-1]))[0]
+    records = [(b"a", b'{"S":"x"}', 5), (b"a", b'{"I":1}', 9), (b"a", None, 11)]
+    for some in (records[:2], records):  # one without value goes step by step
+        agree(source, [batch("s", some)])
+        found = [*source.keyed(batch("s", some), Turns(), Log(), None)]
+        ticks = [(each.timestamp, each.turn, each.offset) for each in found if each.row is None]
+        assert ticks == [(time, time, place) for place, (*_, time) in enumerate(some)][1:]
 
 
 def test_several_partitions_at_once_go_step_by_step():

@@ -62,22 +62,21 @@ def by_both(event):
 
 
 def right_by_group(event):
-    return event.partition if event.topic == "S" else by_group(event)
+    """The right side moves; what has no key stays."""
+    found = None if event.topic == "S" else by_group(event)
+    return event.partition if found is None else found
 
 
 def left_by_group(event):
     """The left side moves; what has no key stays."""
-    if event.topic == "R":
-        return event.partition
-    found = by_group(event)
-    return event.partition if event.row is not None and found is None else found
+    found = None if event.topic == "R" else by_group(event)
+    return event.partition if found is None else found
 
 
 def right_as_kafka(event):
-    """Keys of another format are written in the left side's; what has no key goes nowhere."""
-    if event.topic == "S":
-        return event.partition
-    return None if event.key is None else hashed(event.key.encode())
+    """Keys of another format are written in the left side's; what has no key stays."""
+    moves = event.topic != "S" and event.key is not None
+    return hashed(event.key.encode()) if moves else event.partition
 
 
 @dataclass(frozen=True)
