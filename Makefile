@@ -111,9 +111,10 @@ proof-cuts: setup ## the same records in other micro-batches: RUNS random cases 
 	$(PYTEST) -q -m proof tests/spark/test_cuts.py
 
 INPUTS ?= 2100
+SPREAD ?= 1400
 
-proof-streams: setup ## INPUTS generated inputs of all stateful shapes, compared with Kafka Streams; some on Spark
-	$(RUN) -m tests.streams --inputs $(INPUTS)
+proof-streams: setup ## INPUTS generated inputs of all stateful shapes, and SPREAD over several partitions, compared with Kafka Streams; some on Spark
+	$(RUN) -m tests.streams --inputs $(INPUTS) --spread $(SPREAD)
 	$(PYTEST) -q -m proof tests/spark/test_streams.py
 
 proof-fuzz: setup ## random and broken statements, records, requests, 10 minutes each

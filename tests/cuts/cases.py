@@ -6,7 +6,7 @@ import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 Value = float | int | str | list[int] | None
 Key = int | str
@@ -126,17 +126,36 @@ class Case:
         return [*(each.text(self.partitions) for each in self.sources), self.query]
 
 
+class Waiting(Protocol):
+    """A record that stands in its partition."""
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+
+    @property
+    def partition(self) -> int:
+        """The partition's number."""
+
+    @property
+    def turn(self) -> int:
+        """The time by which it waits for others."""
+
+
+One = TypeVar("One", bound=Waiting)
+
+
 def key_bytes(key: Key) -> bytes:
     """A key in the format KAFKA."""
     return key.encode() if isinstance(key, str) else struct.pack(">q", key)
 
 
-def merged(events: Sequence[Event], topics: Sequence[str]) -> list[Event]:
+def merged(events: Sequence[One], topics: Sequence[str]) -> list[One]:
     """The records as a task would take them: always the head that has the lowest time.
 
     Of two the one whose topic stands first, then the lower partition.
     """
-    queues: dict[tuple[int, int], list[Event]] = {}
+    queues: dict[tuple[int, int], list[One]] = {}
     for event in events:
         queues.setdefault((topics.index(event.topic), event.partition), []).append(event)
     found = []

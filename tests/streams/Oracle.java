@@ -22,7 +22,7 @@ import org.apache.kafka.streams.processor.internals.ProcessorNode;
 import org.apache.kafka.streams.processor.internals.ProcessorTopology;
 import org.apache.kafka.streams.test.TestRecord;
 
-/** Reads a case per line, answers its output per line: {"out": [[key, row, time], ..]} or {"error": ..}. */
+/** Reads a case per line, answers its output per line: {"out": [[key, row, time], ..]} or {"error": ..}; see Partitions, too. */
 public final class Oracle {
   public static void main(String[] args) throws Exception {
     PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
@@ -40,6 +40,11 @@ public final class Oracle {
   }
 
   private static ArrayNode run(JsonNode given, Path folder) throws Exception {
+    if (given.has("partitions")) {
+      try (Partitions partitions = new Partitions(given, folder)) {
+        return partitions.run(given.get("records"));
+      }
+    }
     ArrayNode results = Topologies.JSON.createArrayNode();
     try (TopologyTestDriver driver = new TopologyTestDriver(Topologies.of(given), settings(folder), Instant.EPOCH)) {
       Topologies.beforeJoin = looksAtOnce(driver);
@@ -63,7 +68,7 @@ public final class Oracle {
    * switched off by settings; what is left is a shortcut by the time of the last one that was seen, which may
    * pass over others. The trackers of that time are to be set back before each record, so that each one looks.
    */
-  private static Runnable looksAtOnce(TopologyTestDriver driver) throws Exception {
+  static Runnable looksAtOnce(TopologyTestDriver driver) throws Exception {
     List<Object> trackers = new ArrayList<>();
     ProcessorTopology topology = (ProcessorTopology) value(TopologyTestDriver.class, "processorTopology", driver);
     for (ProcessorNode<?, ?, ?, ?> node : topology.processors()) {
@@ -87,17 +92,17 @@ public final class Oracle {
     }
   }
 
-  private static Object value(Class<?> type, String name, Object of) throws Exception {
+  static Object value(Class<?> type, String name, Object of) throws Exception {
     return field(type, name).get(of);
   }
 
-  private static Field field(Class<?> type, String name) throws ReflectiveOperationException {
+  static Field field(Class<?> type, String name) throws ReflectiveOperationException {
     Field field = type.getDeclaredField(name);
     field.setAccessible(true);
     return field;
   }
 
-  private static Properties settings(Path folder) {
+  static Properties settings(Path folder) {
     Properties settings = new Properties();
     settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "oracle");
     settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");

@@ -2,6 +2,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.function.Function;
 import org.apache.kafka.common.serialization.Serde;
@@ -18,7 +20,6 @@ import org.apache.kafka.streams.state.WindowStore;
 /** The topologies of the query shapes, as ksqlDB builds them. Sources are l, r and s, the sink is out. */
 final class Topologies {
   static final ObjectMapper JSON = new ObjectMapper();
-  static final Serde<String> KEYS = Serdes.String();
   static final Serde<JsonNode> ROWS = Serdes.serdeFrom(
       (topic, row) -> row == null ? null : row.toString().getBytes(), (topic, bytes) -> read(bytes));
 
@@ -28,10 +29,14 @@ final class Topologies {
   private final StreamsBuilder builder = new StreamsBuilder();
   private final JsonNode given;
   private final String kind;
+  /** Those of l, and those of the groups. */
+  private final Serde<String> keys, groups;
 
   private Topologies(JsonNode given) {
     this.given = given;
     this.kind = given.path("kind").asText();
+    this.keys = keys("STRING", format("l"));
+    this.groups = keys(type(), format("l"));
   }
 
   /** The topology of a case: its shape, its kind of join and its times. */
@@ -50,24 +55,47 @@ final class Topologies {
       case "foreign-chain" -> made.tables(made.kind(1), made.foreign(made.kind(0)), made.table("s")).toStream();
       case "table-aggregate" -> made.groups(made.table("l")).toStream();
       case "join-aggregate" -> made.groups(made.tables(made.kind, made.table("l"), made.table("r"))).toStream();
-      case "sessions" -> made.sessions(made.stream("l"));
-      case "windows" -> made.windows(made.stream("l"));
+      case "sessions", "moved-sessions" -> made.sessions(made.stream("l"));
+      case "windows", "moved-windows", "moved-pairs" -> made.windows(made.stream("l"));
+      case "moved" -> made.stream("l").selectKey((key, row) -> made.text(row, "F"));
+      case "moved-groups" -> made.counted(made.stream("l")).toStream();
+      case "moved-left" -> made.streams(made.kind, made.by(made.stream("l"), "F"), made.stream("r"));
+      case "moved-right" -> made.streams(made.kind, made.stream("l"), made.by(made.stream("r"), "G"));
+      case "moved-both" -> made.streams(made.kind, made.by(made.stream("l"), "F"), made.by(made.stream("r"), "G"));
+      case "moved-chain" -> made.streams(
+          made.kind(1), made.by(made.streams(made.kind(0), made.stream("l"), made.stream("r")), "F"), made.stream("s"));
+      case "formats" -> made.streams(made.kind, made.stream("l"), made.rewritten("r"));
+      case "moved-lookup" -> made.lookup(made.kind, made.by(made.stream("l"), "F"), made.table("r"));
+      case "moved-join-windows" -> made.windows(made.streams(made.kind, made.stream("l"), made.stream("r")));
+      case "moved-lookup-windows" -> made.windows(made.lookup(made.kind, made.by(made.stream("l"), "F"), made.table("r")));
       case "join-sessions" -> made.sessions(made.streams(made.kind, made.stream("l"), made.stream("r")));
       case "join-windows" -> made.windows(made.streams(made.kind, made.stream("l"), made.stream("r")));
       default -> throw new IllegalArgumentException(given.toString());
     };
-    results.to("out", Produced.with(KEYS, ROWS));
+    if (results != null) {
+      results.mapValues(made::selected).to("out", Produced.with(made.groups, ROWS));
+    }
     return made.builder.build();
   }
 
   private KStream<String, JsonNode> stream(String topic) {
-    return builder.stream(topic, Consumed.with(KEYS, ROWS));
+    return builder.stream(topic, Consumed.with(keys("STRING", format(topic)), ROWS));
+  }
+
+  /** The stream by one of its columns. */
+  private KStream<String, JsonNode> by(KStream<String, JsonNode> stream, String column) {
+    return stream.selectKey((key, row) -> text(row, column));
+  }
+
+  /** The stream with its keys in the format of l's. */
+  private KStream<String, JsonNode> rewritten(String topic) {
+    return stream(topic).repartition(Repartitioned.with(keys, ROWS));
   }
 
   private KTable<String, JsonNode> table(String topic) {
     Materialized<String, JsonNode, KeyValueStore<Bytes, byte[]>> store = Materialized.as(topic + "-rows");
-    return builder.table(topic, Consumed.with(KEYS, ROWS))
-        .mapValues(row -> row, store.withKeySerde(KEYS).withValueSerde(ROWS));
+    return builder.table(topic, Consumed.with(keys, ROWS))
+        .mapValues(row -> row, store.withKeySerde(keys).withValueSerde(ROWS));
   }
 
   // --- joins
@@ -78,7 +106,7 @@ final class Topologies {
 
   private KStream<String, JsonNode> streams(
       String kind, KStream<String, JsonNode> left, KStream<String, JsonNode> right) {
-    StreamJoined<String, JsonNode, JsonNode> how = StreamJoined.with(KEYS, ROWS, ROWS);
+    StreamJoined<String, JsonNode, JsonNode> how = StreamJoined.with(keys, ROWS, ROWS);
     long before = millis("before"), after = millis("after");
     left = left.peek((key, row) -> beforeJoin.run());
     right = right.peek((key, row) -> beforeJoin.run());
@@ -100,7 +128,7 @@ final class Topologies {
 
   private KStream<String, JsonNode> lookup(
       String kind, KStream<String, JsonNode> stream, KTable<String, JsonNode> table) {
-    Joined<String, JsonNode, JsonNode> how = Joined.with(KEYS, ROWS, ROWS);
+    Joined<String, JsonNode, JsonNode> how = Joined.with(keys, ROWS, ROWS);
     return kind.equals("INNER") ? stream.join(table, Topologies::joined, how)
         : stream.leftJoin(table, Topologies::joined, how);
   }
@@ -117,7 +145,7 @@ final class Topologies {
   private KTable<String, JsonNode> foreign(String kind) {
     KTable<String, JsonNode> left = table("l"), right = table("r");
     Function<JsonNode, String> reference = row -> text(row, "F");
-    Materialized<String, JsonNode, KeyValueStore<Bytes, byte[]>> store = Materialized.with(KEYS, ROWS);
+    Materialized<String, JsonNode, KeyValueStore<Bytes, byte[]>> store = Materialized.with(keys, ROWS);
     return kind.equals("INNER") ? left.join(right, reference, Topologies::joined, store)
         : left.leftJoin(right, reference, Topologies::joined, store);
   }
@@ -139,9 +167,9 @@ final class Topologies {
   private KTable<String, JsonNode> groups(KTable<String, JsonNode> table) {
     Materialized<String, JsonNode, KeyValueStore<Bytes, byte[]>> store = Materialized.as("groups");
     return table.filter((key, row) -> row != null)
-        .groupBy((key, row) -> KeyValue.pair(text(row, "F"), row), Grouped.with(KEYS, ROWS))
+        .groupBy((key, row) -> KeyValue.pair(text(row, "F"), row), Grouped.with(groups, ROWS))
         .aggregate(Folds::init, (key, row, state) -> Folds.step(row, state), (key, row, state) -> Folds.undo(row, state),
-            store.withKeySerde(KEYS).withValueSerde(ROWS));
+            store.withKeySerde(groups).withValueSerde(ROWS));
   }
 
   private KStream<String, JsonNode> sessions(KStream<String, JsonNode> stream) {
@@ -151,8 +179,9 @@ final class Topologies {
     if (given.path("final").asBoolean()) {
       groups = groups.emitStrategy(EmitStrategy.onWindowClose());
     }
-    return changes(groups.aggregate(Folds::init, (key, row, state) -> Folds.step(row, state),
-        (key, one, other) -> Folds.merge(one, other), retained(store)));
+    return changes(new WindowedSerdes.SessionWindowedSerde<>(this.groups),
+        groups.aggregate(Folds::init, (key, row, state) -> Folds.step(row, state),
+            (key, one, other) -> Folds.merge(one, other), retained(store)));
   }
 
   private KStream<String, JsonNode> windows(KStream<String, JsonNode> stream) {
@@ -163,20 +192,36 @@ final class Topologies {
     if (given.path("final").asBoolean()) {
       groups = groups.emitStrategy(EmitStrategy.onWindowClose());
     }
-    return changes(groups.aggregate(Folds::init, (key, row, state) -> Folds.step(row, state), retained(store)));
+    return changes(new WindowedSerdes.TimeWindowedSerde<>(this.groups, millis("size")),
+        groups.aggregate(Folds::init, (key, row, state) -> Folds.step(row, state), retained(store)));
   }
 
   private KGroupedStream<String, JsonNode> grouped(KStream<String, JsonNode> stream) {
-    return stream.filter((key, row) -> row != null).groupByKey(Grouped.with(KEYS, ROWS));
+    KStream<String, JsonNode> rows = stream.filter((key, row) -> row != null);
+    String column = given.path("by").asText();
+    return column.isEmpty() ? rows.groupByKey(Grouped.with(keys, ROWS))
+        : rows.groupBy((key, row) -> text(row, column), Grouped.with(groups, ROWS));
+  }
+
+  private KTable<String, JsonNode> counted(KStream<String, JsonNode> stream) {
+    Materialized<String, JsonNode, KeyValueStore<Bytes, byte[]>> store = Materialized.as("groups");
+    return grouped(stream).aggregate(Folds::init, (key, row, state) -> Folds.step(row, state),
+        store.withKeySerde(groups).withValueSerde(ROWS));
   }
 
   private <S extends org.apache.kafka.streams.processor.StateStore> Materialized<String, JsonNode, S> retained(
       Materialized<String, JsonNode, S> store) {
-    Materialized<String, JsonNode, S> typed = store.withKeySerde(KEYS).withValueSerde(ROWS);
+    Materialized<String, JsonNode, S> typed = store.withKeySerde(groups).withValueSerde(ROWS);
     return given.hasNonNull("retention") ? typed.withRetention(duration("retention")) : typed;
   }
 
-  private KStream<String, JsonNode> changes(KTable<Windowed<String>, JsonNode> table) {
+  /** Over several partitions the keys are written as they are, for their bytes decide on the partition. */
+  private KStream<String, JsonNode> changes(
+      Serde<Windowed<String>> windowed, KTable<Windowed<String>, JsonNode> table) {
+    if (given.has("partitions")) {
+      table.toStream().to("out", Produced.with(windowed, ROWS));
+      return null;
+    }
     return table.toStream((key, row) -> key.key() + "@" + key.window().start() + "/" + key.window().end());
   }
 
@@ -188,8 +233,72 @@ final class Topologies {
     return given.get(name).asLong();
   }
 
-  private static String text(JsonNode row, String column) {
-    return row == null || !row.hasNonNull(column) ? null : row.get(column).asText();
+  /** The columns that are no part of the key. */
+  private JsonNode selected(JsonNode row) {
+    if (row == null || !given.has("columns")) {
+      return row;
+    }
+    ObjectNode some = JSON.createObjectNode();
+    given.get("columns").forEach(name -> some.set(name.asText(), row.path(name.asText())));
+    return some;
+  }
+
+  // --- keys
+
+  /** A column's value as text; of an object, and of two columns, its JSON. */
+  private String text(JsonNode row, String column) {
+    if (column.equals("F, V")) {
+      boolean whole = row != null && row.hasNonNull("F") && row.hasNonNull("V");
+      return whole ? JSON.createObjectNode().<ObjectNode>set("F", row.get("F")).set("V", row.get("V")).toString() : null;
+    }
+    if (row == null || !row.hasNonNull(column)) {
+      return null;
+    }
+    JsonNode value = row.get(column);
+    return value.isObject() ? value.toString() : value.asText();
+  }
+
+  private String format(String topic) {
+    return given.path("formats").path(topic).asText("KAFKA");
+  }
+
+  /** The type of what the query groups by. */
+  private String type() {
+    return given.path("type").asText("STRING");
+  }
+
+  /** Keys as texts, whose bytes are those of a type in a format. */
+  private static Serde<String> keys(String type, String format) {
+    if (format.equals("JSON")) {
+      return typed(
+          Serdes.String(), type.equals("STRING") ? Topologies::quoted : text -> number(type, text),
+          text -> type.equals("STRING") ? read(text.getBytes(StandardCharsets.UTF_8)).asText() : text);
+    }
+    return switch (type) {
+      case "INT" -> typed(Serdes.Integer(), Integer::valueOf, String::valueOf);
+      case "BIGINT" -> typed(Serdes.Long(), Long::valueOf, String::valueOf);
+      case "DOUBLE" -> typed(Serdes.Double(), Double::valueOf, String::valueOf);
+      default -> Serdes.String();
+    };
+  }
+
+  private static <T> Serde<String> typed(Serde<T> bytes, Function<String, T> read, Function<T, String> shown) {
+    return Serdes.serdeFrom(
+        (topic, text) -> text == null ? null : bytes.serializer().serialize(topic, read.apply(text)),
+        (topic, data) -> data == null ? null : shown.apply(bytes.deserializer().deserialize(topic, data)));
+  }
+
+  private static String quoted(String text) {
+    return JSON.getNodeFactory().textNode(text).toString();
+  }
+
+  /** What is no text, in JSON. */
+  private static String number(String type, String text) {
+    return switch (type) {
+      case "DOUBLE" -> Double.valueOf(text).toString();
+      case "DECIMAL(4, 2)" -> new BigDecimal(text).setScale(2).toPlainString();
+      default -> text;
+    };
   }
 
   private static JsonNode read(byte[] bytes) {

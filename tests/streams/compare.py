@@ -18,8 +18,8 @@ def plain(results: Sequence[Result]) -> list[Result]:
     over all keys.
     """
     return [
-        (key, None if row is None else {n: v for n, v in row.items() if v is not None}, time)
-        for key, row, time in results
+        (key, None if row is None else {n: v for n, v in row.items() if v is not None}, *more)
+        for key, row, *more in results
     ]
 
 

@@ -17,11 +17,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from ksql.base.jars import cache_dir
+from ksql.types.windowed import WindowedKeys
 from tests.streams.cases import Case
+from tests.streams.shapes import Given
 
 HERE = Path(__file__).parent
-Result = tuple[str | None, dict[str, Any] | None, int]
-"""Key, row and time; of a window the key ends in ``@start/end``."""
+Result = tuple[Any, ...]
+"""Key, row and time; of a window the key ends in ``@start/end``.
+
+Of several partitions also the one whose records gave it, and the one that it is written to.
+"""
 _JVM = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _BUILD_S = 1200
 _MEMORY = Path("/dev/shm")
@@ -71,7 +76,10 @@ class Oracle:
         answer = json.loads(self._process.stdout.readline() or '{"error": "the process has ended"}')
         if "error" in answer:
             raise OracleFailed(f"{answer['error']}\n{case.text}")
-        return [(key, row, time) for key, row, time in answer["out"]]
+        results: list[Result] = list(map(tuple, answer["out"]))
+        if "partitions" not in case.given:
+            return results
+        return [(shown_key(case.given, key), *more) for key, *more in results]
 
     def close(self) -> None:
         """End the process."""
@@ -79,6 +87,14 @@ class Oracle:
         self._process.stdin.close()
         self._process.wait()
         self._folder.cleanup()
+
+
+def shown_key(given: Given, key: str | None) -> str | None:
+    """A key of a result, of which each letter is a byte; the bounds of a window are shown."""
+    if key is None or "retention" not in given:
+        return key
+    alone, (start, end) = WindowedKeys(given.get("size")).split(key.encode("latin-1"))
+    return f"{alone.decode('latin-1')}@{start}/{end}"
 
 
 def build() -> Path:

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from ksql.dataflow.compiled import writing
 from ksql.functions.registry import BUILTINS
-from ksql.types.windowed import WindowedKeys
 from tests.cuts.cases import Event
 from tests.cuts.run import run
 from tests.streams.cases import Case
-from tests.streams.oracle import Result
+from tests.streams.oracle import Result, shown_key
 from tests.streams.shapes import Given, statements
 from tests.unit.world import World
 
@@ -66,13 +65,5 @@ def _other(case: Case, chance: random.Random) -> Event:
 
 def result(given: Given, key: bytes | None, value: bytes | None, timestamp: int) -> Result:
     """A record of a result's topic."""
-    return _key(given, key), None if value is None else json.loads(value), timestamp
-
-
-def _key(given: Given, data: bytes | None) -> str | None:
-    if data is None:
-        return None
-    if "retention" not in given:
-        return data.decode()
-    key, (start, end) = WindowedKeys(given.get("size")).split(data)
-    return f"{key.decode()}@{start}/{end}"
+    shown = shown_key(given, None if key is None else key.decode("latin-1"))
+    return shown, None if value is None else json.loads(value), timestamp

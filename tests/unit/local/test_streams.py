@@ -1,14 +1,20 @@
-"""Cases with the results of Kafka Streams: once ours were others; and one of each shape."""
+"""Cases with the results of Kafka Streams: once ours were others; and one of each shape.
+
+Of one partition, and over several.
+"""
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from tests.streams import kept, ours
+from tests.streams import kept, ours, partitions
 from tests.streams.compare import plain, shrunk
-from tests.streams.shapes import SHAPES
+from tests.streams.shapes import ALL, SHAPES
 
-KEPT = kept.every()
+KEPT = kept.of_one_partition()
+SPREAD = kept.over_partitions()
 
 
 @pytest.mark.parametrize("each", KEPT, ids=lambda each: each.why)
@@ -33,3 +39,34 @@ def test_what_differs_is_made_small():
     first, last = case.records[0], case.records[-1]
     small = shrunk(case, lambda fewer: first in fewer.records and last in fewer.records)
     assert small.records == (first, last)
+
+
+# --- over several partitions
+
+
+@pytest.mark.parametrize("each", SPREAD, ids=lambda each: each.why)
+def test_each_partition_is_as_in_kafka_streams(each):
+    assert partitions.one_by_one(each.case) == partitions.by_lane(each.case, plain(each.results))
+
+
+TURNED = [each for each in SPREAD if partitions.in_turn(each.case) == each.case]
+
+
+@pytest.mark.parametrize("each", TURNED, ids=lambda each: each.why)
+def test_micro_batches_over_partitions_change_nothing(each):
+    wanted = partitions.by_lane(each.case, plain(each.results))
+    for seed in range(5):
+        assert partitions.in_batches(each.case, random.Random(seed)) == wanted
+
+
+def test_each_shape_is_kept_over_partitions():
+    assert {each.case.given["shape"] for each in SPREAD} == set(ALL)
+
+
+def test_records_that_are_kept_lie_in_other_partitions_than_their_keys():
+    """Of some cases: a source's partitions are taken as they are."""
+    assert any(
+        key is not None and lane != place
+        for each in SPREAD
+        for key, _, _, lane, place in each.results
+    )
