@@ -97,6 +97,22 @@ class Writing:
         return self._print(values)
 
 
+class Said:
+    """Entries that a loop has logged; they count when all is encoded: else the other road logs."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[str, str, Any]] = []
+
+    def log(self, operator: str, message: str, row: Any) -> None:
+        """Keep an entry."""
+        self._entries.append((operator, message, row))
+
+    def repeat(self, log: LogError) -> None:
+        """Log all entries."""
+        for entry in self._entries:
+            log(*entry)
+
+
 class Aggregated:
     """The records that an aggregate without windows writes."""
 
@@ -152,13 +168,15 @@ class AggregatedWindows:
         if any(map(_headers, records)) or not self._whole(records):
             return None
         lanes = by_lane(records, store) if self._laned else [(records, store)]
+        said = Said()
         visit = self._processor.visits
-        calls = [visit(some, self._windows, part, log) for some, part in lanes]
+        calls = [visit(some, self._windows, part, said.log) for some, part in lanes]
         found = list(zip(together(calls), (part for _, part in lanes), strict=True))
         try:
-            done = [self._written(visits, part, log) for visits, part in found]
+            done = [self._written(visits, part, said.log) for visits, part in found]
         except EncodeError:
             return None
+        said.repeat(log)
         for (visits, part), (_, states) in zip(found, done, strict=True):
             for space, wanted in visits.wanted.items():
                 kept = {key: states[key] for key in wanted if key in states}

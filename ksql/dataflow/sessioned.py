@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.base.codegen import indent
 from ksql.dataflow.aggregated import (
+    Said,
     Writing,
     emitted,
     ends_alike,
@@ -102,13 +103,15 @@ class AggregatedSessions:
             return None
         lanes = by_lane(records, store) if self._laned else [(records, store)]
         buckets = together([self._processor.sessions_of(some, part) for some, part in lanes])
+        said = Said()
         try:
             out = [
-                self._written(some, bucket, log)
+                self._written(some, bucket, said.log)
                 for (some, _), bucket in zip(lanes, buckets, strict=True)
             ]
         except EncodeError:
             return None
+        said.repeat(log)
         for bucket in buckets:
             bucket.write(self._processor.folds.mark)
         return list(chain.from_iterable(out))

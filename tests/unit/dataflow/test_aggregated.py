@@ -212,3 +212,22 @@ def test_a_result_that_cannot_be_written_ends_both_roads_alike(key, value):
     assert (ended is None) == (key == value)
     if ended is None:
         assert fast.seen() == slow.seen()
+
+
+@pytest.mark.parametrize(
+    "window", ["TUMBLING (SIZE 5 SECONDS, GRACE PERIOD 0 SECONDS)", "SESSION (1 SECOND)"]
+)
+def test_what_is_left_out_is_logged_once_though_its_key_cannot_be_written(window):
+    world = World(SETUP, **{"cache.max.bytes.buffering": "0"})
+    query = f"SELECT I, SUM(I) AS M FROM S WINDOW {window} GROUP BY I"
+    world.run(f"CREATE TABLE O WITH (FORMAT='KAFKA') AS {query};")
+    program = writing(world.plan("O"), BUILTINS, MemoryRegistry())
+    record = Record(0, pack((1,)), (1,), 10**9, turn=10**9)
+    late = record._replace(timestamp=0, offset=1)
+    # the other partition's only record has a key that cannot be written, and fails
+    bad = record._replace(key=pack((2**40,)), row=("x",), partition=1, lane=1)
+    fast, slow = Run(program), Run(stepwise(program))
+    for run in (fast, slow):
+        assert run.ends([], [record, late, bad]) is None
+    assert fast.seen() == slow.seen()
+    assert (len(fast.results), len(fast.log)) == (1, 2)
