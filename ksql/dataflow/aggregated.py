@@ -167,7 +167,7 @@ class AggregatedWindows:
         """Return what follows from records in processing order; None if not all is ordinary."""
         if any(map(_headers, records)) or not self._whole(records):
             return None
-        lanes = by_lane(records, store) if self._laned else [(records, store)]
+        lanes = by_lane(records, store, laned=self._laned)
         said = Said()
         visit = self._processor.visits
         calls = [visit(some, self._windows, part, said.log) for some, part in lanes]

@@ -96,7 +96,7 @@ class Paired:
         self, records: Sequence[Record], store: Store, log: LogError
     ) -> list[OutRecord] | None:
         """Return what follows from records in processing order; None if it cannot be encoded."""
-        parts = by_lane(records, store) if self._laned else [(records, store)]
+        parts = by_lane(records, store, laned=self._laned)
         calls = together([self._call(some, part, log) for some, part in parts])
         try:
             out = [record for found, _ in calls for record in self._emission.records(found)]

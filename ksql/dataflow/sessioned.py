@@ -101,7 +101,7 @@ class AggregatedSessions:
         """Return what follows from records in processing order; None if not all is ordinary."""
         if None in map(_row, records):
             return None
-        lanes = by_lane(records, store) if self._laned else [(records, store)]
+        lanes = by_lane(records, store, laned=self._laned)
         buckets = together([self._processor.sessions_of(some, part) for some, part in lanes])
         said = Said()
         try:

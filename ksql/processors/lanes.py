@@ -26,8 +26,12 @@ def each_lane(
     return chain.from_iterable(together(calls))
 
 
-def by_lane(records: Sequence[Record], store: Store) -> list[tuple[Sequence[Record], Store]]:
-    """Return the records of each lane, and its part of the store."""
+def by_lane(
+    records: Sequence[Record], store: Store, *, laned: bool = True
+) -> list[tuple[Sequence[Record], Store]]:
+    """Return the records of each lane, and its part of the store; all of both without lanes."""
+    if not laned:
+        return [(records, store)]
     lanes: dict[int, list[Record]] = {}
     for record in records:
         lanes.setdefault(record.lane, []).append(record)
