@@ -54,7 +54,7 @@ class StageHost(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803 - Spark's name
     ) -> Iterator[Row]:
         """Process a bucket's records of this batch."""
-        with no_cycle_search(), last_words(self.ship):
+        with no_cycle_search(self.ship.load()), last_words(self.ship):
             chunks = [row.BLOB for row in rows if row.BLOB]
             yield from self._processed(chunks, key[0]) if chunks else ()
 

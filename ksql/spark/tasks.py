@@ -57,7 +57,7 @@ class StatelessTask:
         log = TaskLog()
         sink: TaskSink | None = None
         read = 0
-        with no_cycle_search(), last_words(self.ship):
+        with no_cycle_search(program), last_words(self.ship):
             for raw, _ in portions(self.ship, batches, log):
                 if sink is None:
                     sink = open_sink(
@@ -105,7 +105,7 @@ class IngestTask:
         )
         log, read = TaskLog(), _Read(counted=self.ship.reader is not None)
         unsent = 0
-        with no_cycle_search(), last_words(self.ship):
+        with no_cycle_search(program), last_words(self.ship):
             for raw, size in portions(self.ship, batches, log):
                 weight = size()
                 read.add(len(raw.offsets), weight)
