@@ -62,10 +62,10 @@ class Compiled(Generic[Out]):
         self.plan = plan
         self.query_id = plan.query_id
         self.sink_topic = plan.sink.topic
-        self.window_bytes = _window_bytes(plan.sink)
         code = Code(functions, dict(plan.settings))
         cut = narrowed(layout(plan.sink))
         self.stages = len(cut.stages)
+        self.window_bytes = _window_bytes(plan, scattered=self.stages > 0 and not plan.lanes)
         self._readers = [Reader(source, registry, code.settings) for source in cut.sources]
         self._by_topic: dict[str, list[int]] = {}
         for index, source in enumerate(cut.sources):
@@ -221,10 +221,12 @@ def answering(
     return Compiled(plan, functions, registry, _as_they_are)
 
 
-def _window_bytes(sink: Sink) -> int:
-    if sink.window is None or not sink.gathered:
-        return 0
-    return WindowedKeys(sink.window.size_ms).suffix_bytes
+def _window_bytes(plan: QueryPlan, *, scattered: bool) -> int | None:
+    """See ``Program``; ``scattered``: the keys of one task belong to all partitions."""
+    window = plan.sink.window
+    if window is not None and plan.sink.gathered:
+        return WindowedKeys(window.size_ms).suffix_bytes
+    return 0 if scattered else None
 
 
 def _encoded(sink: Sink, registry: Registry | None) -> Finish[OutRecord]:

@@ -53,7 +53,9 @@ class Program(Protocol[Out_co]):
     topics: tuple[str, ...]  # the topics to subscribe to
     stages: int  # how many stateful stages
     sink_topic: str | None  # None for transient queries
-    window_bytes: int  # how many at the end of written keys do not count for their partition
+    # how many bytes at the end of written keys do not count for their partition; None: all count,
+    # and the results of one task have one partition or few, so that Kafka's client may place each
+    window_bytes: int | None
     changes: frozenset[int]  # the ports with a table's changes for the groups of an aggregate
     combined_windows: bool  # whether some records of the ingest stand for several, see panes
     laned: bool  # whether records are exchanged by lanes, each with a stream time of its own

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Rejected = Callable[[str], None]
 """Called for a record that no retry can deliver (too large), with the reason."""
 
+PARTITIONER: Final = "partitioner"
 DEFAULTS: Mapping[str, str | int | bool] = {
     # acks=all and no duplicates or reordering when the client retries by itself
     "enable.idempotence": True,
@@ -29,7 +30,7 @@ DEFAULTS: Mapping[str, str | int | bool] = {
     "queue.buffering.max.messages": 200_000,
     "queue.buffering.max.kbytes": 131_072,
     # the same partition that a Java client would choose for a key
-    "partitioner": "murmur2_random",
+    PARTITIONER: "murmur2_random",
     "message.timeout.ms": 120_000,
     # how long a topic may stay unknown before that counts as an answer
     "topic.metadata.propagation.max.ms": 5_000,

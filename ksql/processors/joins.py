@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ksql.processors.base import Paused, Record
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ksql.processors.base import LogError, Steps, Store
 
 _ROWS = b"t"
+_key = itemgetter(1)
 _new = tuple.__new__
 
 
@@ -33,7 +35,7 @@ class Rows(dict[bytes, "Row | None"]):
 
     def load(self, records: Sequence[Record]) -> None:
         """Fetch the rows of all keys at the first look."""
-        self._store.load(_ROWS, {record.key for record in records})
+        self._store.load(_ROWS, set(map(_key, records)))
 
     def __missing__(self, key: bytes) -> Row | None:
         stored = self._store.get(_ROWS, key)

@@ -9,7 +9,7 @@ is left out had its turn, too, and without it results would depend on how micro-
 
 from __future__ import annotations
 
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -65,4 +65,5 @@ def in_order(records: Sequence[Record]) -> Sequence[Record]:
         queue.sort(key=_offset)  # in order already but for a shuffle: then it costs next to nothing
     if len(queues) == 1:
         return next(iter(queues.values()))
-    return sorted((record for _, queue in sorted(queues.items()) for record in queue), key=_turn)
+    one_by_one = chain.from_iterable(queues[place] for place in sorted(queues))
+    return sorted(one_by_one, key=_turn)

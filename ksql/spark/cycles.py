@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Lasting:
-    """What this process has when a task begins, and keeps: modules and programs."""
+    """The modules and programs that this process has when a task begins, and keeps."""
 
     def __init__(self) -> None:
         self._programs: WeakSet[Any] = WeakSet()

@@ -70,6 +70,13 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 
+# between processes of one machine: what is written is read at once, from memory
+_LOCAL_EXCHANGE: Mapping[str, str] = {
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.shuffle.checksum.enabled": "false",
+}
+
 # Spark calls every end of a query an error, that between two batches which a stop or a switch asks
 # for as well; failures are written to the processing log and to ours.
 _LOG4J = """\
@@ -233,6 +240,7 @@ def _conf(settings: SparkSettings, python: str, stand: Stand | None) -> dict[str
         conf["spark.executorEnv.PYTHONPATH"] = root
         conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, stand.class_path))
         conf.update(LOCAL_FILES)
+        conf.update(_LOCAL_EXCHANGE)
     conf.update(settings.conf)
     return conf
 

@@ -18,10 +18,16 @@ from pyspark import TaskContext
 from ksql.base.errors import QueryFailed, ServerError
 from ksql.functions.user.watch import Overrun
 from ksql.kafka.processing_log import SINK
-from ksql.kafka.producer import DeliveryFailed, RecordTooLarge, WorkerProducer, worker_producer
+from ksql.kafka.producer import (
+    PARTITIONER,
+    DeliveryFailed,
+    RecordTooLarge,
+    WorkerProducer,
+    worker_producer,
+)
 from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
 from ksql.kafka.versions import is_changelog, versioned
-from ksql.spark.places import Places
+from ksql.spark.places import ANYWHERE, Places
 from ksql.spark.tasklog import TaskLog, log_records
 
 if TYPE_CHECKING:
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE = 512  # records between two looks at the right to write: so many may leave without it
+_SORTED = 50_000  # records that are sorted out together
 AT_EPOCH = (
     "{} record(s) with the timestamp 0 were written with the timestamp 1: "
     "a Kafka transaction cannot hold the time 0"
@@ -42,12 +49,11 @@ class TaskSink:
     """Where one task writes: records to the sink topic, errors to the processing log.
 
     Nothing counts before ``close`` has returned. A task that fails ends its worker process, and
-    with it a producer that still holds records. ``window_bytes`` at the end of a key do not count
-    for its partition.
+    with it a producer that still holds records. ``window_bytes`` are those of ``Program``.
     """
 
     def __init__(
-        self, ship: Shipment, topic: str | None, log: TaskLog, window_bytes: int = 0
+        self, ship: Shipment, topic: str | None, log: TaskLog, window_bytes: int | None = None
     ) -> None:
         self._ship = ship
         self._topic = topic
@@ -62,18 +68,24 @@ class TaskSink:
         if self._topic is None:
             return
         producer, left = self._producer(), iter(self._stated(outputs))
-        while records := list(islice(left, _AT_ONCE)):
-            self._ship.await_right()
-            self.written += self._sent(producer, self._topic, records)
+        while records := list(islice(left, _SORTED)):
+            for place, some in self._placed(producer, self._topic, records):
+                for start in range(0, len(some), _AT_ONCE):
+                    self._ship.await_right()
+                    part = some[start : start + _AT_ONCE]
+                    self.written += producer.send(self._topic, part, self._rejected, place)
 
-    def _sent(self, producer: WorkerProducer, topic: str, records: Iterable[OutRecord]) -> int:
-        """Send records to their partitions; how many the producer has accepted."""
-        if not self._window_bytes:
-            return producer.send(topic, records, self._rejected)
+    def _placed(
+        self, producer: WorkerProducer, topic: str, records: list[OutRecord]
+    ) -> Iterable[tuple[int, list[OutRecord]]]:
+        """Return the records by partition, those of each in their order."""
+        if self._window_bytes is None:
+            return [(ANYWHERE, records)]
+        if not self._window_bytes and PARTITIONER in self._ship.sink_producer:
+            return [(ANYWHERE, records)]  # a user's choice
         if self._places is None:
             self._places = Places(producer.partitions(topic), self._window_bytes)
-        placed = self._places.sorted_out(records).items()
-        return sum(producer.send(topic, some, self._rejected, place) for place, some in placed)
+        return self._places.sorted_out(records).items()
 
     def close(self) -> None:
         """Write the log and wait until the broker has acknowledged everything.
@@ -114,7 +126,7 @@ class TransactionSink(TaskSink):
         log: TaskLog,
         task: str,
         batch: int,
-        window_bytes: int = 0,
+        window_bytes: int | None = None,
     ) -> None:
         super().__init__(ship, topic, log, window_bytes)
         self._sink_topic = topic
@@ -135,7 +147,10 @@ class TransactionSink(TaskSink):
             )
             self._written_before = self._transaction is None
         if self._transaction is not None:
-            self.written += self._sent(self._transaction, self._sink_topic, records)
+            for place, some in self._placed(self._transaction, self._sink_topic, records):
+                self.written += self._transaction.send(
+                    self._sink_topic, some, self._rejected, place
+                )
 
     def close(self) -> None:
         """Commit, then write the log."""
@@ -149,7 +164,7 @@ class TransactionSink(TaskSink):
 
 
 def open_sink(
-    ship: Shipment, topic: str | None, log: TaskLog, task: str, window_bytes: int = 0
+    ship: Shipment, topic: str | None, log: TaskLog, task: str, window_bytes: int | None = None
 ) -> TaskSink:
     """Return the sink that the query's guarantee asks for."""
     if not ship.exactly_once or topic is None:

@@ -37,7 +37,7 @@ class Program:
         self.sink_topic = plan["sink"]
         self.changes: frozenset[int] = frozenset()
         self.laned = self.combined_windows = False
-        self.window_bytes = 0
+        self.window_bytes = None
         self.topics = tuple(plan.get("topics", ()))
         self.stages = {"copy": 0, "tell": 0, "count": 1, "count2": 2}[plan["kind"]]
 

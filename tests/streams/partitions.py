@@ -125,10 +125,10 @@ def _placed(
 ) -> Iterable[Result]:
     """Results with their lane and the partition that they are written to."""
     count = case.given["partitions"]
-    places = Places(count, program.window_bytes)
+    places = Places(count, program.window_bytes or 0)
     for key, data, time, headers in records:
         place = None
-        if key is not None and program.window_bytes:
+        if key is not None and program.window_bytes is not None:
             [place] = places.sorted_out([(key, data, time, headers)])
         elif key is not None:  # as Kafka's own client does
             [place] = partitions_of([key], count)

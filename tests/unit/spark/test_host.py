@@ -20,7 +20,7 @@ class Numbering:
 
     stages = 2
     sink_topic = None
-    window_bytes = 0
+    window_bytes = None
     changes: frozenset[int] = frozenset()
     laned = False
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from ksql.processors.base import BadResult, Record
 from ksql.spark import sink
 from ksql.spark.chunk import pack_records
 from ksql.spark.host import StageHost
+from ksql.spark.places import ANYWHERE
 from ksql.spark.shipment import Shipment
 from ksql.spark.tasklog import TaskLog
 from ksql.types.windowed import window_key
@@ -29,7 +31,7 @@ class SmallTopics:
         self.records = []
         self._large = 0
 
-    def send(self, topic, records, rejected):
+    def send(self, topic, records, rejected, partition=ANYWHERE):
         del rejected
         records = list(records)
         fitting = [record for record in records if record[1] != LARGE]
@@ -84,7 +86,7 @@ class Failing:
 
     stages = 1
     sink_topic = "t"
-    window_bytes = 0
+    window_bytes = None
 
     def last_step(self, records, store, log):
         del records, store, log
@@ -127,7 +129,7 @@ class Transaction:
     def __init__(self):
         self.done = []
 
-    def send(self, topic, records, rejected):
+    def send(self, topic, records, rejected, partition=ANYWHERE):
         del topic, rejected
         self.done.append("sent")
         return len(records)
@@ -200,7 +202,7 @@ class Kept:
         self.asked.append(topic)
         return 3
 
-    def send(self, topic, records, rejected, partition=None):
+    def send(self, topic, records, rejected, partition=ANYWHERE):
         del rejected
         some = [(topic, record) for record in records]
         self.sent += some
@@ -250,6 +252,32 @@ def test_the_partition_of_a_windowed_key_is_that_of_the_key(monkeypatch, exact):
 
 
 @pytest.mark.parametrize("exact", [False, True])
+def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(monkeypatch, exact):
+    kept = Kept()
+    monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
+    monkeypatch.setattr(sink, "begin_batch", lambda *_: kept)
+    monkeypatch.setattr(sink, "batch_id", lambda: 1)
+    records = [(b"k%d" % (n % 7), b"%d" % n, n + 1, None) for n in range(sink._AT_ONCE * 4)]
+    task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task", 0)
+    task.write(iter(records))
+    sent = [record for _, record in kept.sent]
+    assert task.written == len(records)
+    assert kept.places == partitions_of([record[0] for record in sent], 3)
+    assert kept.places == sorted(kept.places, key=kept.places.index)  # one after the other
+    for key in {record[0] for record in records}:
+        assert [r for r in sent if r[0] == key] == [r for r in records if r[0] == key]
+
+
+def test_a_partitioner_that_a_user_wants_places_all(monkeypatch):
+    kept = Kept()
+    monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
+    ship = replace(shipment(), producer=(("partitioner", "consistent"),))
+    task = sink.open_sink(ship, "t", TaskLog(), "task", 0)
+    task.write([(b"k", b"v", 1, None)])
+    assert (kept.places, kept.asked) == ([ANYWHERE], [])
+
+
+@pytest.mark.parametrize("exact", [False, True])
 def test_of_other_keys_the_client_chooses_it(monkeypatch, exact):
     kept = Kept()
     monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
@@ -257,4 +285,4 @@ def test_of_other_keys_the_client_chooses_it(monkeypatch, exact):
     monkeypatch.setattr(sink, "batch_id", lambda: 1)
     task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task")
     task.write([(b"k", b"v", 1, None)])
-    assert (kept.places, kept.asked) == ([None], [])
+    assert (kept.places, kept.asked) == ([ANYWHERE], [])
