@@ -152,7 +152,10 @@ def _lookups(alternative: Iterable[Bound], key: Sequence[Column]) -> list[tuple[
 
 
 def _equal_keys(value: Any, type_: SqlType | None) -> list[Any]:
-    """Return the keys that equal a constant, as their type has them: 1.50 for 1.5, 1 for 1.0."""
+    """Return the keys that equal a constant, as their type has them: 1.50 for 1.5, 1 for 1.0.
+
+    Two doubles equal zero; their bytes differ.
+    """
     try:
         match type_:
             case model.Decimal() if value is not None:
@@ -160,6 +163,8 @@ def _equal_keys(value: Any, type_: SqlType | None) -> list[Any]:
                 return [decimals.fitter(type_, exact=True)(Decimal(number))]
             case model.INTEGER | model.BIGINT if isinstance(value, Decimal):
                 return [int(value)] if value == value.to_integral_value() else []
+            case model.DOUBLE if value == 0:
+                return [0.0, -0.0]
             case _:
                 return [value]
     except ArithmeticError:  # it has more digits than such a key

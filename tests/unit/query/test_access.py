@@ -118,6 +118,9 @@ NUMBERS.feed("d", (None, {"P": 1.5, "I": None, "X": 1.5}, 2))
         ("BY_I", "9999999999", []),
         ("BY_X", "1", ["1.0"]),
         ("BY_X", "1.50", ["1.5"]),
+        ("BY_X", "0", ["0.0"]),
+        ("BY_X", "-0.0", ["0.0"]),
+        ("BY_X", "-0e0", ["0.0"]),
     ],
 )
 def test_a_number_is_looked_up_as_its_column_has_it(table, literal, found):
