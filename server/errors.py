@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
@@ -20,7 +21,7 @@ from ksql.base.errors import KsqlError, StatementError, TooManyRequests
 from ksql.base.excerpt import excerpt
 from ksql.statements.answers import RequestFailed
 from ksql.statements.entities import Entity
-from server.wire import JSON, to_wire
+from server.wire import JSON, BadRequest, to_wire
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +114,13 @@ async def _told(_request: Request, error: Exception) -> Response:
     return response_of(error)
 
 
+async def _parameter(_request: Request, error: Exception) -> Response:
+    """Refuse a request by the first of its parameters that is missing or wrong."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for nothing else
+    problem = error.errors()[0]
+    return response_of(BadRequest(f"the parameter '{problem['loc'][-1]}': {problem['msg']}"))
+
+
 async def _plain(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
     return plain_response(error)
@@ -138,5 +146,6 @@ def install(app: FastAPI) -> None:
     app.router.default = _nowhere
     app.add_exception_handler(RequestFailed, _told)
     app.add_exception_handler(KsqlError, _told)
+    app.add_exception_handler(RequestValidationError, _parameter)
     app.add_exception_handler(HTTPException, _plain)
     app.add_exception_handler(Exception, _told)  # uvicorn's log has the traceback

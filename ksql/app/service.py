@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from ksql.app.cluster import own_scheme
 from ksql.app.house import House
 from ksql.app.teardown import end_cluster
-from ksql.base.config import check
 from ksql.base.errors import CommandTimeout, KsqlError, NotReady
 from ksql.base.lease import NotInCharge
 from ksql.commands.quarantine import CommandTrouble
@@ -326,7 +325,7 @@ class KsqlService(House):
 
         Raises: UnknownProperty.
         """
-        check(name)
+        self.settings.settable(name)
 
     def terminate(self, delete_topics: Sequence[str]) -> list[e.Entity]:
         """Tear the cluster down: end all queries, delete the sink topics that the list matches.

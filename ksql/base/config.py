@@ -153,16 +153,25 @@ class Settings:
         Raises: UnknownProperty, InvalidProperty.
         """
         merged = dict(self.overrides)
-        denied = {canonical(name) for name in self.parts("ksql.properties.overrides.denylist")}
         for name, value in overrides.items():
-            plain = check(name, str(value))
+            plain = self.settable(name, str(value))
             row = PROPERTIES.get(plain)
-            if (row is not None and not row.editable) or plain in denied:
-                raise UnknownProperty(name, "It can only be set in the server's configuration.")
             if row is not None and not row.effect:
                 _note_no_effect(plain)
             merged[plain] = str(value)
         return Settings(self.server, merged)
+
+    def settable(self, name: str, value: str | None = None) -> str:
+        """Return the canonical name of a property that sessions may set, to that value if given.
+
+        Raises: UnknownProperty, InvalidProperty.
+        """
+        plain = check(name, value)
+        row = PROPERTIES.get(plain)
+        denied = map(canonical, self.parts("ksql.properties.overrides.denylist"))
+        if (row is not None and not row.editable) or plain in denied:
+            raise UnknownProperty(name, "It can only be set in the server's configuration.")
+        return plain
 
     def without(self, name: str) -> Settings:
         """Return the same without one session override."""

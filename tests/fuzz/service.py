@@ -12,7 +12,7 @@ import httpx
 from ksql.app.cluster import ENABLED, own_server
 from ksql.app.copies import Copies
 from ksql.app.teardown import end_cluster
-from ksql.base.config import Settings, check
+from ksql.base.config import Settings
 from ksql.base.errors import KsqlError
 from ksql.cluster.members import Alone
 from ksql.formats.schema_registry import MemoryRegistry
@@ -121,7 +121,7 @@ class MemoryService:
         return self.statuses().get(command_id)
 
     def check_property(self, name):
-        check(name)
+        self.world.settings.settable(name)
 
     def terminate(self, delete_topics):
         world = self.world

@@ -180,6 +180,8 @@ def test_a_session_cannot_change_the_server(name):
     with pytest.raises(UnknownProperty) as caught:
         Settings().with_overrides({name: value})
     assert caught.value.hint == "It can only be set in the server's configuration."
+    with pytest.raises(UnknownProperty):
+        Settings().settable(name)
 
 
 @pytest.mark.parametrize("entry", ["auto.offset.reset", "ksql.streams.auto.offset.reset"])
@@ -187,6 +189,9 @@ def test_a_denied_property_cannot_be_set(entry):
     server = Settings({"ksql.properties.overrides.denylist": f"commit.interval.ms, {entry}"})
     with pytest.raises(UnknownProperty):
         server.with_overrides({"auto.offset.reset": "earliest"})
+    with pytest.raises(UnknownProperty):
+        server.settable("ksql.streams.auto.offset.reset")
+    assert server.settable("ksql.streams.processing.guarantee") == "processing.guarantee"
     assert (
         server.with_overrides({"ksql.lambdas.enabled": "false"}).flag("ksql.lambdas.enabled")
         is False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ksql.base.config import Settings, check
+from ksql.base.config import Settings
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.replicas.token import Home
 from ksql.statements.answers import ServerInfo
@@ -107,4 +107,4 @@ class MemoryService:
         return ServerInfo("0.1.0", "memory", "default_")
 
     def check_property(self, name):
-        check(name)
+        self.world.settings.settable(name)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ksql.base.config import check
+from ksql.base.config import Settings
 from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.base.records import Written
 from ksql.engine.progress import CommandStatus
@@ -252,7 +252,7 @@ class FakeService(KsqlService):
         return self.statuses().get(command_id)
 
     def check_property(self, name: str) -> None:
-        check(name)
+        Settings().settable(name)
 
     def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
         self.calls.append(("terminate", list(delete_topics)))

@@ -67,6 +67,8 @@ def test_small_endpoints(path: str, body: object) -> None:
     ("method", "path", "status", "code"),
     [
         ("GET", "/is_valid_property/foo", 400, 40000),
+        ("GET", "/is_valid_property/ksql.service.id", 400, 40000),
+        ("GET", "/stores/processed", 400, 40000),
         ("GET", "/status/stream/%60X%60/create", 404, 40400),
         ("GET", "/status/cat/x/y", 404, 40400),
         ("POST", "/heartbeat", 400, 40000),
