@@ -14,16 +14,16 @@ from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect
 
 from ksql.query.replicated import Caller
-from ksql.query.results import ResultStream, TextStream, token_of
+from ksql.query.results import ResultStream, TextStream, freshness_of, is_dated, token_of
 from ksql.replicas.token import asked
 from ksql.statements.entities import FieldInfo
 from server.context import Door
 from server.errors import ShuttingDown, streamed_body
-from server.rows import StreamedRows, token_object
+from server.rows import StreamedRows, consistency_object, copies_form, token_object
 from server.signin import authorization
 from server.streaming import counter
 from server.values import dumps
-from server.wire import KsqlRequest, to_wire
+from server.wire import INFO, KsqlRequest, is_on, to_wire
 
 DONE: Final = 1000
 GOING_AWAY: Final = 1001
@@ -76,6 +76,7 @@ async def _send_all(websocket: WebSocket, door: Door, request: KsqlRequest) -> N
             left=_stays,
             asked=Caller(
                 credentials=authorization(websocket.scope),
+                info=is_on(request.request_properties, INFO),
                 token=asked(request.request_properties, door.service),
             ),
         )
@@ -117,7 +118,12 @@ async def _frames(door: Door, stream: ResultStream | TextStream) -> AsyncIterato
             found = form.row(row)
             sent(len(found))
             yield found.decode()
-    if (made := token_of(stream)) is not None and not door.has_cut(stream):
+    if door.has_cut(stream):
+        return
+    if is_dated(stream):
+        told = await door.wait(lambda: freshness_of(stream))
+        yield consistency_object(copies_form(told)).decode()
+    if (made := token_of(stream)) is not None:
         token = await door.wait(made)
         yield token_object(token.text()).decode()
 

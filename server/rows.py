@@ -110,7 +110,7 @@ class Delimited:
 
     def consistency(self, info: list[dict[str, Any]]) -> bytes:
         """Return an object as one more value."""
-        return self.before + dumps({"consistencyInfo": info}) + self.after
+        return self.before + consistency_object(info) + self.after
 
     def token(self, text: str) -> bytes:
         """Return an object as one more value."""
@@ -161,7 +161,7 @@ class StreamedRows:
 
     def consistency(self, info: list[dict[str, Any]]) -> bytes:
         """Return a consistencyInfo object."""
-        return b",\n" + dumps({"consistencyInfo": info})
+        return b",\n" + consistency_object(info)
 
     def token(self, text: str) -> bytes:
         """Return a consistencyToken object."""
@@ -187,6 +187,11 @@ class ProtobufRows(StreamedRows):
 
     def _content(self, values: tuple[Any, ...]) -> bytes:
         return b'"protobufBytes":"' + base64.b64encode(self._message(values)) + b'"'
+
+
+def consistency_object(info: list[dict[str, Any]]) -> bytes:
+    """Return the copies that rows are of as an object among those of rows."""
+    return dumps({"consistencyInfo": info})
 
 
 def token_object(text: str) -> bytes:

@@ -104,7 +104,7 @@ def _taken(stream: ResultStream, form: Form) -> bytes:
             if (made := token_of(stream)) is not None:
                 told += form.token(made().text())
         except KsqlError as error:
-            told = form.error(streamed_body(error))
+            return form.header() + rows + form.error(streamed_body(error)) + form.footer(None)
         return form.header() + rows + told + form.footer(stream.final_message)
     finally:
         stream.close()
@@ -201,6 +201,8 @@ async def _row_chunks(
             yield form.token(token.text())
     except Exception as error:  # noqa: BLE001 - the status is sent: the stream must report it
         yield form.error(streamed_body(error))
+        yield form.footer(None)
+        return
     yield form.footer(stream.final_message)
 
 

@@ -22,6 +22,7 @@ V1_JSON = "application/vnd.ksql.v1+json"
 JSON = "application/json"
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
 V1_PROTOBUF = "application/vnd.ksql.v1+protobuf"
+INFO = "request.ksql.query.pull.consistency.info"
 _SQL_TYPES = (model.Primitive, model.Decimal, model.Array, model.Map, model.Struct)
 
 
@@ -62,6 +63,11 @@ Texts = Annotated[
     ),
 ]
 """Properties or variables."""
+
+
+def is_on(properties: Mapping[str, str], name: str) -> bool:
+    """Return whether a request has that property and it is true."""
+    return properties.get(name, "").lower() == "true"
 
 
 class KsqlRequest(Body):

@@ -27,11 +27,20 @@ from server.streaming import (
     whole_response,
 )
 from server.whole import Whole
-from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF, Body, KsqlRequest, Texts
+from server.wire import (
+    DELIMITED,
+    INFO,
+    JSON,
+    V1_JSON,
+    V1_PROTOBUF,
+    Body,
+    KsqlRequest,
+    Texts,
+    is_on,
+)
 
 router = APIRouter(tags=["queries"])
 DEBUG: Final = "request.ksql.debug.request"
-INFO: Final = "request.ksql.query.pull.consistency.info"
 
 
 class QueryStreamRequest(Body):
@@ -113,7 +122,7 @@ async def _answer(
 ) -> Response:
     door = door_of(request)
     made: Callable[[ResultStream], Form] = form
-    if properties["request"].get(DEBUG, "").lower() == "true" and issubclass(form, StreamedRows):
+    if is_on(properties["request"], DEBUG) and issubclass(form, StreamedRows):
         made = partial(form, source_host=door.service.host)
     stream = await door.query(
         text,
@@ -123,7 +132,7 @@ async def _answer(
         left=request.is_disconnected,
         asked=Caller(
             credentials=request.headers.get("authorization", ""),
-            info=properties["request"].get(INFO, "").lower() == "true",
+            info=is_on(properties["request"], INFO),
             token=token.asked(properties["request"], door.service),
         ),
     )

@@ -216,6 +216,14 @@ def test_an_error_after_the_header_is_one_more_element() -> None:
     assert query(FakeStream([DATA, error]), V1_JSON).json()[-1] == {"errorMessage": body}
 
 
+def test_behind_an_error_there_is_no_final_message() -> None:
+    """A query that was closed, as at the server's end, says of itself that it has completed."""
+    body = {"@type": "generic_error", "error_code": 50000, "message": "the source is gone"}
+    found = [DATA, ServerError("the source is gone")]
+    answer = query(FakeStream(found, final_message="Query Completed"), V1_JSON)
+    assert answer.json()[-1] == {"errorMessage": body}
+
+
 def test_a_defect_in_a_stream_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     answer = query(FakeStream([DATA, ZeroDivisionError("secret")]))
     assert lines(answer)[-1]["error_code"] == 50000

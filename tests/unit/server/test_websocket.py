@@ -9,7 +9,8 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from ksql.base.errors import KsqlError, ServerError, StatementError
 from ksql.query.results import ResultRow
+from ksql.replicas.routed import Freshness
+from ksql.replicas.standing import Standing
 from ksql.replicas.token import TOKEN, Token
 from ksql.statements.answers import RequestFailed
 from ksql.web.hosting import HttpServer
@@ -31,6 +34,7 @@ from ksql.web.sockets import listen
 from ksql.web.tls import KEYSTORE, TYPE, server_context
 from server.app import create_app
 from server.users import Users
+from server.wire import INFO
 from tests.unit.server.fakes import FakeService, FakeStream, FakeText, rows
 from tests.unit.server.web import GRACE_S
 from tests.unit.web.clients import hosted
@@ -390,3 +394,21 @@ def test_a_token_that_is_none_is_refused() -> None:
         [text], code, _reason = heard(web)
     assert (json.loads(text)["error_code"], code) == (40000, 1003)
     assert service.calls == []
+
+
+def test_a_query_that_is_to_say_what_it_has_read_says_it_behind_its_rows() -> None:
+    copy = Freshness(table="T", partition=0, host="h:1", standing=Standing(state="RUNNING"))
+
+    @dataclass(eq=False)
+    class Dated(FakeStream):
+        dated: bool = True
+        freshness: Sequence[Freshness] = (copy,)
+
+    seen = Token().with_({("t", 0): 9})
+    service = FakeService(stream=lambda: Dated([DATA], "pull", token=lambda: seen))
+    found, code, _ = answered(service, {**REQUEST, "requestProperties": {INFO: True}})
+    assert service.asked is not None
+    assert service.asked.info is True
+    [told] = found[3]["consistencyInfo"]
+    assert (told["table"], told["host"], told["state"]) == ("T", "h:1", "RUNNING")
+    assert (len(found), list(found[4]), code) == (5, ["consistencyToken"], 1000)
