@@ -32,6 +32,9 @@ DEFAULT_MAX_BODY: Final = 10_485_760
 EVERY: Final = "*"
 ENDLESS: Final = "/inserts-stream"  # a body of lines, each with the bound of its own
 _HANDSHAKE: Final = "websocket.http.response"  # an answer in place of a websocket
+_CODINGS: Final = frozenset(
+    (b"gzip", b"x-gzip", b"deflate", b"br", b"zstd", b"compress", b"x-compress")
+)
 _LOOKED_AT: Final = frozenset((b"host", b"origin", b"sec-fetch-site"))
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -77,6 +80,19 @@ class BodyTooLong(KsqlError):
         super().__init__(
             f"{what} is longer than {limit} bytes",
             hint=f"Send it in parts, or raise {MAX_BODY} in the server's configuration.",
+        )
+
+
+class CompressedBody(KsqlError):
+    """A request whose body is compressed: none is read."""
+
+    code = 41500
+
+    def __init__(self, coding: str) -> None:
+        super().__init__(
+            f"the request's body is compressed, which this server does not read: {coding}",
+            hint="Send it as it is, without Content-Encoding. Answers are compressed for clients "
+            "that offer it (Accept-Encoding).",
         )
 
 
@@ -162,7 +178,7 @@ class Guard:
         """Pass the request on, or refuse it before its body is read."""
         refused = None
         if scope["type"] in ("http", "websocket"):
-            refused = self._access.refusal(scope["headers"]) or self._too_long(scope)
+            refused = self._access.refusal(scope["headers"]) or self._unreadable(scope)
         if refused is None:
             bounded = scope["type"] == "http" and scope["path"] != ENDLESS
             await self._app(scope, self._bounded(receive) if bounded else receive, send)
@@ -173,12 +189,18 @@ class Guard:
         else:
             await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
 
-    def _too_long(self, scope: Message) -> KsqlError | None:
-        limit = self._access.max_body_bytes
-        if scope["type"] != "http" or scope["path"] == ENDLESS:
+    def _unreadable(self, scope: Message) -> KsqlError | None:
+        """Return why a body is not read, as far as its headers say."""
+        if scope["type"] != "http":
             return None
-        told = next((v for k, v in scope["headers"] if k.lower() == b"content-length"), b"0")
-        return BodyTooLong(limit) if told.isdigit() and int(told) > limit else None
+        found = {name.lower(): value for name, value in scope["headers"]}
+        coding = found.get(b"content-encoding", b"").strip()
+        if any(part.strip() in _CODINGS for part in coding.lower().split(b",")):
+            return CompressedBody(coding.decode("latin-1"))
+        limit, told = self._access.max_body_bytes, found.get(b"content-length", b"0")
+        if scope["path"] == ENDLESS or not told.isdigit() or int(told) <= limit:
+            return None
+        return BodyTooLong(limit)
 
     def _bounded(self, receive: Receive) -> Receive:
         """Return the same, for a body that did not say how long it would be."""

@@ -44,6 +44,22 @@ def test_a_body_has_a_bound(path, told):
     assert service.calls == []
 
 
+@pytest.mark.parametrize("path", ["/ksql", "/query-stream", "/inserts-stream", "/close-query"])
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "identity, br", "deflate"])
+def test_a_body_that_is_compressed_is_refused_by_name(path, coding):
+    service = FakeService()
+    answer = ask(service, "POST", path, content=b"\x1f\x8b", headers={"content-encoding": coding})
+    assert (answer.status_code, answer.json()["error_code"]) == (415, 41500)
+    assert f"compressed, which this server does not read: {coding}" in answer.json()["message"]
+    assert service.calls == []
+
+
+@pytest.mark.parametrize("coding", ["identity", "utf-8", ""])
+def test_a_body_whose_coding_is_none_is_read(coding):
+    body, headers = b'{"ksql": "SHOW STREAMS;"}', {"content-encoding": coding}
+    assert ask(FakeService(), "POST", "/ksql", content=body, headers=headers).is_success
+
+
 def split(pieces: list[bytes], longest: int = LIMIT) -> list[bytes]:
     async def given() -> AsyncIterator[bytes]:
         for piece in pieces:
