@@ -10,6 +10,7 @@ from ksql.syntax import ast
 from ksql.syntax.build import listed, node, only, rule, value, words
 from ksql.syntax.build_leaves import PLURAL
 from ksql.syntax.expr import IntLit
+from ksql.types.ints import INT_MAX, INT_MIN
 
 if TYPE_CHECKING:
     from ksql.syntax.expr import Expr
@@ -36,7 +37,7 @@ node(partial(ast.Window, "HOPPING"), "hopping_window")
 
 
 class BadCount(ParseError):
-    """A LIMIT or OFFSET that counts no rows."""
+    """A LIMIT or OFFSET that is no INTEGER."""
 
     def __init__(self, clause: Literal["LIMIT", "OFFSET"]) -> None:
         super().__init__(f"{PREPARING}Value must be integer for command: {clause}")
@@ -126,9 +127,11 @@ def offset_clause(span: Span, count: LiteralExpr | None = None) -> int | None:
 
 
 def _count(clause: Literal["LIMIT", "OFFSET"], count: LiteralExpr | None) -> int | None:
-    if count is not None and not isinstance(count, IntLit):
+    if count is None:
+        return None
+    if not isinstance(count, IntLit) or not INT_MIN <= count.value <= INT_MAX:
         raise BadCount(clause)
-    return None if count is None else count.value
+    return count.value
 
 
 # --- ORDER BY

@@ -97,6 +97,9 @@ select count(*) from s group by a, (b, c);
 select a from s limit 1.5;
 --> Failed to prepare statement: Value must be integer for command: LIMIT
 
+select a from s limit 2147483648;
+--> Failed to prepare statement: Value must be integer for command: LIMIT
+
 select a from s limit x;
 --> line 1:23: Syntax Error
 --> Expecting {INTEGER_VALUE, DECIMAL_VALUE, FLOATING_POINT_VALUE}

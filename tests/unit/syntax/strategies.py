@@ -62,6 +62,7 @@ variable_names = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_@]{0,5}\Z").filter(
 )
 longs = st.integers(-(2**63), 2**63 - 1)
 counts = st.integers(0, 2**63 - 1)
+integers = st.integers(-(2**31), 2**31 - 1)
 
 
 def _optional(strategy):
@@ -208,8 +209,8 @@ queries = st.builds(
     _optional(expressions),
     _optional(_tuples(_order_items, 1)),
     _optional(st.sampled_from(get_args(ast.Emission))),
-    _optional(longs),
-    _optional(counts),
+    _optional(integers),
+    _optional(st.integers(0, 2**31 - 1)),
 )
 
 # --- statements
