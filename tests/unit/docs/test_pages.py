@@ -95,6 +95,17 @@ def test_the_list_of_properties_has_a_line_for_each(row):
     assert ("it has no effect" in line) == (not row.effect)
 
 
+def test_every_error_code_is_explained():
+    """Those of the registry are the registry's own."""
+    modules = [path for name in ("ksql", "server") for path in (ROOT / name).rglob("*.py")]
+    texts = [path.read_text("utf-8") for path in modules if "registry" not in path.parts]
+    codes = {code for text in texts for code in re.findall(r"^    code = (\d{5})$", text, re.M)}
+    assert len(codes) > 15
+    page = (ROOT / "docs/rest.md").read_text("utf-8")
+    rows = " ".join(re.findall(r"^\| (\d{5}(?:, \d{5})*) \|", page, re.M))
+    assert codes - set(re.findall(r"\d+", rows)) == set()
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
