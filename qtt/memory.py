@@ -66,6 +66,10 @@ class MemoryTables:
         store.commit(Offset(len(log)))
         return {0: store}
 
+    def last_host(self) -> str:
+        """Return nothing: there is no other server."""
+        return ""
+
     def sites(self) -> Mapping[str, Sites]:
         """Return nothing: nobody counts."""
         return {}

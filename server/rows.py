@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
-from ksql.query.results import ResultRow, ResultStream
+from ksql.query.results import ResultRow, ResultStream, host_of
 from ksql.replicas.asking import standing_form
 from ksql.replicas.routed import Freshness
 from ksql.types.format import Format
@@ -133,11 +133,12 @@ class StreamedRows:
     tombstones: ClassVar[bool] = True
 
     def __init__(self, stream: ResultStream, source_host: str = "") -> None:
-        """Take ``source_host``: which server the rows are of, for clients that ask for it."""
+        """Take ``source_host``: this server, for clients that ask which one each row is of."""
         schema = schema_text(stream.columns, keys=stream.kind == "pull")
         self._header = {"queryId": stream.query_id, "schema": schema}
         self._values = _values(tuple(stream.columns))
-        self._after = _source(source_host) if source_host and stream.kind == "pull" else b"}"
+        self._here = source_host if stream.kind == "pull" else ""
+        self._stream = stream
 
     def header(self) -> bytes:
         """Return the header object; a pull query's schema marks its keys."""
@@ -145,12 +146,13 @@ class StreamedRows:
 
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """Return an object per row."""
-        return b"".join(b",\n" + self.row(row) for row in batch)
+        end = _source(host_of(self._stream) or self._here) if self._here else b"}"
+        return b"".join(b",\n" + self.row(row, end) for row in batch)
 
-    def row(self, row: ResultRow) -> bytes:
+    def row(self, row: ResultRow, end: bytes = b"}") -> bytes:
         """Return the object of one row."""
         mark = b',"tombstone":true' if row.tombstone else b""
-        return b'{"row":{' + self._content(row.values) + mark + b"}" + self._after
+        return b'{"row":{' + self._content(row.values) + mark + b"}" + end
 
     def _content(self, values: tuple[Any, ...]) -> bytes:
         return b'"columns":' + dumps(self._values(values))

@@ -263,6 +263,7 @@ class Reads:
             self._engine.registry,
         )
         pull.told = tables.freshness if caller.info else None
+        pull.host = tables.last_host if plan.is_plain else None
         pull.token = None if caller.token is None else tables.token
         bound(plan)
         return pull
@@ -281,6 +282,7 @@ class Reads:
             stores = tables.stores(source)
             pull = lookup.query(value, stores, f"query_{self._now_ms()}")
             pull.told = tables.freshness if caller.info else None
+            pull.host = tables.last_host
             pull.token = None if caller.token is None else tables.token
             pull.quick = pull.quick and not (tables.far or pull.told or pull.token)
             return pull

@@ -59,6 +59,9 @@ class OpenTables(Tables, Protocol):
     def far(self) -> bool:
         """Whether other servers may be asked."""
 
+    def last_host(self) -> str:
+        """Return the server whose copy was read last; nothing if no other one may be asked."""
+
     def freshness(self) -> list[Freshness]:
         """Return the copies that were read.
 
@@ -345,6 +348,10 @@ class OneRead:
         else:
             self._here.append(source)
         return rows
+
+    def last_host(self) -> str:
+        """Return the server whose copy was read last; nothing if no other one may be asked."""
+        return self._reader.origins.last
 
     def sites(self) -> Mapping[str, Sites]:
         """Return at how many servers each table was read; with those of this one."""

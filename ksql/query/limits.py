@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.base.config import Settings
 from ksql.base.errors import TooManyRequests
 from ksql.base.rate import PerHour, PerSecond
-from ksql.query.results import freshness_of, is_brief, is_dated, is_quick, token_of
+from ksql.query.results import freshness_of, host_of, is_brief, is_dated, is_quick, token_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,6 +121,11 @@ class LimitedStream:
     def dated(self) -> bool:
         """Whether the answer is to say which copies it is of."""
         return is_dated(self.query)
+
+    @property
+    def host(self) -> Callable[[], str]:
+        """The function that returns which server's copy the rows given last are of."""
+        return lambda: host_of(self.query)
 
     @property
     def token(self) -> Callable[[], Token] | None:

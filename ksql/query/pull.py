@@ -65,6 +65,8 @@ class PullQuery:
     rows: Callable[[Callable[[], bool]], Chunks]
     on_close: Callable[[], None] = lambda: None
     told: Callable[[], list[Freshness]] | None = None
+    host: Callable[[], str] | None = None
+    """Returns which server's copy the rows given last are of, if they are of one."""
     token: Callable[[], Token] | None = None
     completed: str | None = None
     quick: bool = False
@@ -114,6 +116,11 @@ class BoundPull:
     """The columns of FROM's rows."""
     scattered: frozenset[str]
     """The topics of windowed tables whose keys have windows in several partitions."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each row of the result is of one row of the table, and comes when that does."""
+        return not (self.relation.joins or self.meaning.grouping or self.meaning.order)
 
     @property
     def columns(self) -> tuple[Column, ...]:

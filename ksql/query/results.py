@@ -84,6 +84,12 @@ def freshness_of(stream: ResultStream) -> list[Freshness]:
     return found
 
 
+def host_of(stream: ResultStream) -> str:
+    """Return which server's copy the rows given last are of; nothing if not one of another's."""
+    found: Callable[[], str] | None = getattr(stream, "host", None)
+    return "" if found is None else found()
+
+
 def token_of(stream: ResultStream) -> Callable[[], Token] | None:
     """Return what says, behind an answer's end, what its client has seen; None if it has not asked.
 

@@ -74,14 +74,16 @@ class StoredTable:
     def rows(self, access: Access, closed: Callable[[], bool] = lambda: False) -> Chunks:
         """Yield the rows, in no order; what does not decode is left out.
 
-        ``closed`` is asked before each chunk.
+        ``closed`` is asked before each chunk. A chunk is of one store, if that is far.
         """
-        stored = self._stored(access)
-        while not closed():
-            chunk = list(itertools.islice(stored, CHUNK_ROWS))
-            if not chunk:
+        parts = self._stored(access)
+        if not self._is_far():
+            parts = iter((itertools.chain.from_iterable(parts),))
+        for part in parts:
+            while not closed() and (chunk := list(itertools.islice(part, CHUNK_ROWS))):
+                yield self._decoded(chunk)
+            if closed():
                 return
-            yield self._decoded(chunk)
 
     def find_many(
         self, keys: Sequence[tuple[Any, ...] | None], bounds: Sequence[Bounds | None]
@@ -96,7 +98,8 @@ class StoredTable:
                 places.setdefault(named, []).append(place)
                 hashed[named] = named if self.scattered else data
         out: list[Row | None] = [None] * len(keys)
-        for stored in self._of_keys(list(places), list(hashed.values())):
+        parts = self._of_keys(list(places), list(hashed.values()))
+        for stored in itertools.chain.from_iterable(parts):
             for row in self._decoded([stored]):
                 for place in places[stored.key]:
                     out[place] = row
@@ -106,7 +109,12 @@ class StoredTable:
         """Return the row of one key, of a windowed table that of one window."""
         return self.find_many([key], [bounds])[0]
 
-    def _stored(self, access: Access) -> Iterator[StoredRow]:
+    def _is_far(self) -> bool:
+        """Return whether other servers may be asked for some of the rows."""
+        return any(store.far for store in self.stores.values())
+
+    def _stored(self, access: Access) -> Iterator[Iterator[StoredRow]]:
+        """Yield the rows of one store after another."""
         match access:
             case ByKey(keys, windows):
                 found = [data for key in keys if (data := self._encoded(key)) is not None]
@@ -117,33 +125,39 @@ class StoredTable:
                     for key, stores in zip(found, self._holding(found), strict=True)
                 )
             case ByRange(ranges):
-                return itertools.chain.from_iterable(
-                    store.range(lo, hi) for lo, hi in ranges for store in self.stores.values()
-                )
+                return (store.range(lo, hi) for lo, hi in ranges for store in self.stores.values())
             case None:
-                scans = (store.scan() for store in self.stores.values())
-                return itertools.chain.from_iterable(scans)
+                return (store.scan() for store in self.stores.values())
 
-    def _of_keys(self, keys: Sequence[bytes], hashed: Sequence[bytes]) -> Iterator[StoredRow]:
-        """Return the rows of whole keys.
+    def _of_keys(
+        self, keys: Sequence[bytes], hashed: Sequence[bytes]
+    ) -> Iterator[Iterator[StoredRow]]:
+        """Yield the rows of whole keys, those of far stores one store after another.
 
         Each lies where its writer has put it, by what it has hashed.
 
         It is cheaper to look into all stores that are near than to find out which.
         """
-        if not any(store.far for store in self.stores.values()):
-            for key in keys:
-                for store in self.stores.values():
-                    row = store.get(key)
-                    if row is not None:
-                        yield StoredRow(key, row.value, row.timestamp)
+        if not self._is_far():
+            yield self._near(keys)
             return
         by_store: dict[int, list[bytes]] = {}
         for key, number in zip(keys, partitions_of(hashed, len(self.stores)), strict=True):
             by_store.setdefault(number, []).append(key)
         for number, some in by_store.items():
             found = self.stores[number].get_many(some)
-            for key, row in zip(some, found, strict=True):
+            yield iter(
+                [
+                    StoredRow(key, row.value, row.timestamp)
+                    for key, row in zip(some, found, strict=True)
+                    if row is not None
+                ]
+            )
+
+    def _near(self, keys: Sequence[bytes]) -> Iterator[StoredRow]:
+        for key in keys:
+            for store in self.stores.values():
+                row = store.get(key)
                 if row is not None:
                     yield StoredRow(key, row.value, row.timestamp)
 
@@ -160,8 +174,8 @@ class StoredTable:
 
     def _of_windows(
         self, key: bytes, stores: Iterable[Rows], windows: Windows
-    ) -> Iterator[StoredRow]:
-        """Yield a key's windows, in order; those of a longer key may lie among them."""
+    ) -> Iterator[Iterator[StoredRow]]:
+        """Yield a key's windows, in order, by store; those of a longer key may lie among them."""
         keys = self._windowed()
         first, last = windows.ends(keys.size_ms)
         length = len(key) + keys.suffix_bytes
@@ -169,7 +183,7 @@ class StoredTable:
             return
         lo, hi = window_key(key, first), after(window_key(key, last))
         for store in stores:
-            yield from (row for row in store.range(lo, hi) if len(row.key) == length)
+            yield (row for row in store.range(lo, hi) if len(row.key) == length)
 
     def _windowed(self) -> WindowedKeys:
         window = self.source.window

@@ -33,8 +33,9 @@ class Freshness:
 
 @dataclass(slots=True)
 class Origins:
-    """The copies that one query has read, the latest answer of each."""
+    """The copies that one query has read, the latest answer of each; ``last`` is the last host."""
 
+    last: str = ""
     found: dict[tuple[str, int, str], Freshness] = field(default_factory=dict)
     seen: dict[Place, int] = field(default_factory=dict)
     open: set[Place] = field(default_factory=set)
@@ -55,6 +56,7 @@ class Origins:
 
     def note(self, table: str, partition: int, host: str, standing: Standing) -> None:
         """Remember that a copy has answered."""
+        self.last = host
         self.found[table, partition, host] = Freshness(
             table=table, partition=partition, host=host, standing=standing
         )

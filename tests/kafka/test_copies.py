@@ -35,16 +35,23 @@ def number_of(fleet_, host):
     return found
 
 
+def sources(http, sql):
+    """The server that each row of an answer names."""
+    body = {"ksql": sql, "requestProperties": {"request.ksql.debug.request": True}}
+    _header, *rows = http.client.post("/query", json=body).json()
+    found = [(row["row"]["columns"][0], row["sourceHost"]) for row in rows]
+    return {key: f"{host['host']}:{host['port']}" for key, host in found}
+
+
 def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_property):
     counting = Counting(three)
     counting.declare(three.servers[1], EARLIEST)
     counting.send(100)
     counting.await_counted()
     pull = f"SELECT K, C FROM {counting.table} WHERE K = '{{key}}';"
-    k1 = pull.format(key="k1")
+    k1, everything = pull.format(key="k1"), f"SELECT K, C FROM {counting.table};"
     for server in three.servers.values():
         await_true("it answers", lambda s=server: s.http.rows(k1) == [["k1", 20]])
-        everything = f"SELECT K, C FROM {counting.table};"
         counted = [[f"k{n}", 20] for n in range(5)]
         await_true("all", lambda s=server: sorted(s.http.rows(everything)) == counted)  # noqa: B023
         grouped = f"SELECT C, COUNT(*) AS N FROM {counting.table} GROUP BY C;"
@@ -61,6 +68,16 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
         return is_so and place
 
     place = await_true("the active copy answers", placed)
+    actives = {
+        f"k{n}": client.get(f"/stores/{counting.table}/hosts?key=k{n}").json()[0]["active"]
+        for n in range(5)
+    }
+    for server in three.servers.values():
+        assert sources(server.http, k1) == {"k1": place["active"]}
+        assert sources(server.http, everything) == actives
+        here = server.http.url.removeprefix("http://")
+        in_order = sources(server.http, f"SELECT K FROM {counting.table} ORDER BY K;")
+        assert set(in_order.values()) == {here}
     victim = number_of(three, place["active"])
     servers = list(three.servers.values())
     survivor = next(each for number, each in three.servers.items() if number != victim)

@@ -19,6 +19,7 @@ SETUP = f"""
 CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS={PARTITIONS});
 CREATE TABLE T AS SELECT K, COUNT(*) AS C FROM S
   WINDOW TUMBLING (SIZE 10 MILLISECONDS) GROUP BY K;
+CREATE TABLE N AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;
 CREATE TABLE U AS SELECT K, COUNT(*) AS C FROM S WINDOW SESSION (2 MILLISECONDS) GROUP BY K;
 """
 TABLES = ("T", "U")
@@ -32,6 +33,11 @@ class Partitions:
     def __init__(self, world, hashed, *, far=False, count=PARTITIONS):
         self.world, self.hashed, self.far, self.count = world, hashed, far, count
         self.asked: set[int] = set()
+        self.last = -1
+
+    def note(self, number):
+        self.asked.add(number)
+        self.last = number
 
     def stores(self, source):
         outer = self
@@ -41,11 +47,11 @@ class Partitions:
             number = 0
 
             def range(self, lo=None, hi=None):
-                outer.asked.add(self.number)
+                outer.note(self.number)
                 return super().range(lo, hi)
 
             def get_many(self, keys):
-                outer.asked.add(self.number)
+                outer.note(self.number)
                 return super().get_many(keys)
 
         stores = {number: Noting() for number in range(self.count)}
@@ -117,6 +123,30 @@ def test_of_a_table_of_an_earlier_version_all_are_asked(table, key, far):
     assert tables.asked == set(range(PARTITIONS))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT K FROM T;",
+        "SELECT K FROM T WHERE K IN ('k0', 'k1', 'k2', 'k3');",
+        "SELECT K FROM N WHERE C > 1 LIMIT 5;",
+        "SELECT K FROM N WHERE K IN ('k0', 'k1', 'k2', 'k3');",
+        "SELECT K FROM N WHERE K > 'k1';",
+    ],
+)
+def test_rows_of_far_stores_come_store_by_store(text):
+    hashed = inner if " T" in text else whole
+    tables = Partitions(NEW, hashed, far=True)
+    args = NEW.catalog, BUILTINS, NEW.settings, tables, "pull_1"
+    batches = bind_pull(NEW.parse(text), *args).batches()
+    seen = [
+        (partitions_of([row.values[0].encode()], PARTITIONS)[0], tables.last)
+        for batch in batches
+        for row in batch
+    ]
+    assert len(set(seen)) > 1
+    assert all(place == last for place, last in seen)
+
+
 def test_where_the_topic_has_got_partitions_all_are_asked():
     tables = Partitions(NEW, inner, count=PARTITIONS + 1)
     assert pulled(NEW, "K = 'k0'", "T", tables) == rows("k0")
@@ -131,5 +161,4 @@ def test_a_join_asks_for_one_window_where_it_lies(found, hashed):
     keys, windows = [(name,) for name in NAMES], [(10, 20)] * len(NAMES)
     some = table.find_many(keys, windows)
     assert [row and row[-2:] for row in some] == [(name, 1) for name in NAMES]
-    [one] = list(table.rows(ByKey([("k3",)], Windows())))
-    assert len(one) == 3
+    assert len([row for chunk in table.rows(ByKey([("k3",)], Windows())) for row in chunk]) == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -10,6 +12,7 @@ import pytest
 from ksql.base.config import Settings
 from ksql.base.errors import TooManyRequests
 from ksql.query.limits import PULL_BANDWIDTH, LimitedStream, Limits
+from ksql.query.results import ResultRow
 from ksql.statements.answers import RequestFailed
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.web import ask
@@ -45,6 +48,29 @@ def test_it_is_named_in_answers_to_pull_queries_only(kind: Any, properties: obje
     body = {"ksql": "S;", "requestProperties": properties}
     found = ask(FakeService(stream=lambda: stream), "POST", "/query", json=body).json()
     assert found[1] == {"row": {"columns": [1, "a"]}}
+
+
+def test_the_server_of_a_row_may_be_another_one() -> None:
+    @dataclass(eq=False)
+    class Routed(FakeStream):
+        at: int = 0
+
+        def batches(self) -> Iterator[list[ResultRow]]:
+            for self.at, batch in enumerate(super().batches()):
+                yield batch
+
+        def host(self) -> str:
+            return ("a:1", "[::1]:2", "")[self.at]
+
+    body = {"ksql": "S;", "requestProperties": {"request.ksql.debug.request": True}}
+    stream = Routed([DATA, DATA, DATA], "pull")
+    found = ask(FakeService(stream=lambda: stream), "POST", "/query", json=body).json()
+    hosts = [each["sourceHost"] for each in found[1:]]
+    assert hosts == [
+        {"host": "a", "port": 1},
+        {"host": "::1", "port": 2},
+        {"host": "127.0.0.1", "port": 8088},
+    ]
 
 
 def test_a_query_waits_for_a_command() -> None:
