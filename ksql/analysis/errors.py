@@ -148,6 +148,13 @@ class BadType(ExpressionError):
         self.hint = hint
 
 
+class NoGroupKey(StatementError):
+    """A GROUP BY of nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("GROUP BY requires at least one expression")
+
+
 class NotBoolean(StatementError):
     """A condition that is not a condition."""
 

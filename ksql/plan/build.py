@@ -10,7 +10,7 @@ from ksql.analysis import bound as b
 from ksql.analysis import keys, projection
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.analysis.describe import describe
-from ksql.analysis.errors import CannotInfer, NotBoolean, UnknownColumn
+from ksql.analysis.errors import CannotInfer, NoGroupKey, NotBoolean, UnknownColumn
 from ksql.analysis.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.relation import Relation, bind_relation
@@ -378,7 +378,7 @@ class _Builder:
         if exprs is None:
             return []
         if not exprs:
-            raise StatementError("GROUP BY requires at least one expression")
+            raise NoGroupKey
         scope = self._row_scope("GROUP BY")
         found = [bind(expr, scope, self.functions) for expr in exprs]
         self._refuse_repeats(found, exprs, "GROUP BY")

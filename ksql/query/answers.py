@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ksql.analysis import bound as b
 from ksql.analysis.bound import Bound, Named, type_of
 from ksql.analysis.describe import describe
-from ksql.analysis.errors import NotBoolean
+from ksql.analysis.errors import NoGroupKey, NotBoolean
 from ksql.analysis.grouping import Grouping, NotGrouped, is_aggregate, refuse_aggregates
 from ksql.analysis.infer import bind, bind_predicate
 from ksql.analysis.projection import Namer, check_unique, items
@@ -123,7 +123,11 @@ class _Binder:
     # --- GROUP BY
 
     def _group_keys(self) -> tuple[Named, ...]:
-        exprs = self.query.group_by or ()
+        exprs = self.query.group_by
+        if exprs is None:
+            return ()
+        if not exprs:
+            raise NoGroupKey
         scope = replace(self.scope, clause="GROUP BY")
         scope = replace(scope, intercept=refuse_aggregates(self.functions, "GROUP BY", scope))
         namer = Namer(self.relation)

@@ -5,6 +5,7 @@ Source: docs/rest.md#inserts-stream.
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
@@ -77,10 +78,17 @@ def _value(column: Column, found: Any) -> Any:
         return coerced(found, column.type)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise CannotInsert(
-            f"Can't coerce a field of type {_kind(found)} ({found}) into type {column.type}"
+            f"Can't coerce a field of type {_kind(found)} ({_shown(found)}) into type {column.type}"
             f" for column {quote_always(column.name)}",
             detail="" if isinstance(error, TypeError | DecimalException) else str(error),
         ) from error
+
+
+def _shown(value: Any) -> str:
+    """Return a value as the row has it; numbers keep their digits."""
+    if isinstance(value, str | Decimal):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, default=float)
 
 
 def _kind(value: Any) -> str:

@@ -117,6 +117,7 @@ def test_a_row_that_does_not_decode_is_left_out():
         ("SELECT * FROM NN;", "Failed to prepare statement: NN does not exist."),
         ("SELECT K, C FROM N GROUP BY K, C;",
          "Pull queries don't support GROUP BY clauses. " + MORE),
+        ("SELECT COUNT(*) FROM N GROUP BY ();", "GROUP BY requires at least one expression"),
         ("SELECT * FROM N PARTITION BY C;",
          "Pull queries don't support PARTITION BY clauses. " + MORE),
         ("SELECT * FROM N HAVING C > 1;", "Pull queries don't support HAVING clauses. " + MORE),

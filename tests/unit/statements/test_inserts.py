@@ -60,11 +60,22 @@ def test_rows_that_do_not_fit_are_not_written(row, error):
     assert world.out("s") == []
 
 
-def test_the_error_tells_value_type_and_column():
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("1", "STRING (1)"),
+        (True, "BOOLEAN (true)"),
+        (2**63, "NUMBER (9223372036854775808)"),
+        (Decimal("1.50"), "NUMBER (1.50)"),
+        ([None, "ä"], 'ARRAY ([null, "ä"])'),
+        ({"x": [False, Decimal("0.5")]}, 'OBJECT ({"x": [false, 0.5]})'),
+    ],
+)
+def test_the_error_tells_value_type_and_column(value, shown):
     with pytest.raises(CannotInsert) as caught:
-        writer(World(S)).begin({"A": "1"})
+        writer(World(S)).begin({"A": value})
     assert caught.value.message == (
-        "Can't coerce a field of type STRING (1) into type BIGINT for column `A`"
+        f"Can't coerce a field of type {shown} into type BIGINT for column `A`"
     )
 
 
