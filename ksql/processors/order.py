@@ -23,6 +23,10 @@ _offset = itemgetter(6)
 _turn = itemgetter(9)
 
 
+class Queues(list["Record"]):
+    """Records of one (topic, partition) after the other, each by offset."""
+
+
 class Turns:
     """Gives the records of one task their turns; a partition's records come in their order."""
 
@@ -58,6 +62,8 @@ def in_order(records: Sequence[Record]) -> Sequence[Record]:
 
     Source: Kafka Streams' choice of the next record among a task's partitions.
     """
+    if isinstance(records, Queues):
+        return sorted(records, key=_turn)
     queues: dict[tuple[int, int], list[Record]] = {}
     for place, run in groupby(records, _place):
         queues.setdefault(place, []).extend(run)

@@ -12,17 +12,21 @@ from __future__ import annotations
 
 import struct
 from array import array
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from itertools import chain, pairwise, repeat, starmap
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from zlib import crc32
+
+import numpy as np
 
 from ksql.processors.base import Record
 from ksql.processors.keyed import Keyed, parts_of
+from ksql.processors.order import Queues
 from ksql.spark.changes import pack_changes, unpack_changes
 from ksql.spark.packing import pack, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ksql.base.records import Row
 
@@ -101,11 +105,16 @@ def pack_keyed(
 
 
 def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
-    """Return the records of all chunks of a bucket, those of one sender in the order of sending."""
-    records: list[Record] = []
-    for chunk in sorted(chunks, key=_place):
-        records.extend(_unpack_records(chunk))
-    return records
+    """Return the records of all chunks of a bucket, those of a partition in the order of sending.
+
+    They are ``Queues`` if each chunk has one partition's records by offset, as most have.
+    """
+    found = [_unpacked(chunk) for chunk in sorted(chunks, key=_place)]
+    queues = [(run, records) for run, records in found if run is not None]
+    queues.sort(key=_partition)
+    if len(queues) < len(found) or any(starmap(_overlaps, pairwise(queues))):
+        return list(chain.from_iterable(records for _, records in found))
+    return Queues(chain.from_iterable(records for _, records in queues))
 
 
 def by_bucket(
@@ -227,7 +236,38 @@ def _place(chunk: bytes) -> tuple[int, int]:
     return sender, number
 
 
-def _unpack_records(chunk: bytes) -> Iterator[Record]:
+class _Run(NamedTuple):
+    """Records of one partition by offset."""
+
+    topic: int
+    partition: int
+    first: int
+    last: int
+
+
+_Unpacked = tuple[_Run | None, Iterator[Record]]
+_Queue = tuple[_Run, Iterator[Record]]
+
+
+def _partition(queue: _Queue) -> tuple[int, int]:
+    return queue[0][:2]
+
+
+def _overlaps(one: _Queue, next_: _Queue) -> bool:
+    before, after = one[0], next_[0]
+    return before[:2] == after[:2] and before.last > after.first
+
+
+def _run(topics: Any, partitions: Any, offsets: bytes) -> _Run | None:
+    if isinstance(topics, list) or isinstance(partitions, list):
+        return None
+    each = np.frombuffer(offsets, np.int64)
+    if (each[1:] < each[:-1]).any():
+        return None
+    return _Run(topics, partitions, int(each[0]), int(each[-1]))
+
+
+def _unpacked(chunk: bytes) -> _Unpacked:
     body = unpack(memoryview(chunk)[_HEAD.size :])
     version, lanes = chunk[0], 0
     if version > _CHANGES:
@@ -257,7 +297,7 @@ def _unpack_records(chunk: bytes) -> Iterator[Record]:
         _column(lanes),
     )
     # the tuple's own constructor: the records are built without a Python-level call each
-    return map(_new, repeat(Record), columns)
+    return _run(topics, partitions, offsets), map(_new, repeat(Record), columns)
 
 
 def _maybe_constant(column: tuple[Any, ...]) -> Any:

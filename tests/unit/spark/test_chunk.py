@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ksql.processors.base import Record
 from ksql.processors.keyed import Keyed, Parts
+from ksql.processors.order import Queues, in_order
 from ksql.spark.chunk import ChunkWriter, UnknownChunk, pack_records, unpack_chunks
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -145,6 +146,48 @@ def test_keyed_rows_of_one_lane_go_to_its_bucket(buckets) -> None:
     (chunk,) = [*writer.add(Parts([keyed])), *writer.finish()]
     assert chunk[0] == 5 % buckets
     assert unpack_chunks([chunk[1]]) == list(keyed)
+
+
+PARTITIONS = st.dictionaries(
+    st.tuples(st.integers(0, 1), st.integers(0, 2)),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=8),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(PARTITIONS, st.randoms(), st.booleans())
+def test_the_order_of_processing_is_the_same_however_records_came(logs, random, mixed) -> None:
+    records, chunks = [], []
+    for sender, ((topic, partition), log) in enumerate(logs.items()):
+        mine, offset, turn = [], 0, 0
+        for time, gap in log:
+            offset, turn = offset + gap, max(turn, time)
+            mine.append(Record(0, b"k", (offset,), time, topic, partition, offset, turn=turn))
+        records += mine
+        cut = random.randrange(len(mine))
+        if mixed:
+            random.shuffle(mine)
+        parts = [part for part in (mine[:cut], mine[cut:]) if part]
+        chunks += [pack_records(part, sender, number) for number, part in enumerate(parts)]
+    random.shuffle(chunks)
+    found = unpack_chunks(chunks)
+    assert isinstance(found, Queues) or mixed
+    ordered = in_order(records)
+    if mixed:  # records of one offset may change places
+        places = [record[4:7] for record in ordered]
+        assert [record[4:7] for record in in_order(found)] == places
+    else:
+        assert in_order(found) == ordered
+
+
+def test_a_partition_that_is_read_twice_is_not_taken_for_one_run() -> None:
+    once = [Record(0, b"k", (n,), n, 0, 0, n, turn=n) for n in range(4)]
+    again = [record._replace(port=1) for record in once]
+    found = unpack_chunks([pack_records(once, 0, 1), pack_records(again, 0, 2)])
+    assert not isinstance(found, Queues)
+    assert in_order(found) == in_order([*once, *again])
+    assert [record.offset for record in in_order(found)] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_full_chunks_of_keyed_rows_leave_at_once() -> None:
