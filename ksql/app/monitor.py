@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ksql.app.ahead import ahead_warnings
@@ -79,14 +79,21 @@ class SparkMonitor:
         self.troubled = dict.fromkeys((*ill, *self._held), "ERROR")
 
     def health(self, query_id: str) -> QueryHealth:
-        """Return how the query does."""
+        """Return how the query does, and its table here, whether the query runs or not."""
+        found = self._state(query_id)
+        return replace(
+            found,
+            warnings=(*found.warnings, *self._materializer.notes(query_id)),
+            store=self._materializer.summary(query_id),
+        )
+
+    def _state(self, query_id: str) -> QueryHealth:
         query = self._engine.catalog.query(query_id)
         other = self._elsewhere()
         if query is not None and query.paused:
             return QueryHealth(state="PAUSED", host="" if other is None else other.host)
         if other is not None:
-            store = self._materializer.summary(query_id)
-            return QueryHealth(state=other.state(query_id), host=other.host, store=store)
+            return QueryHealth(state=other.state(query_id), host=other.host)
         if self._runner.abandoned:
             return QueryHealth(
                 state="ERROR", errors=((0, NotInCharge(self._runner.abandoned).text()),)
@@ -111,10 +118,8 @@ class SparkMonitor:
             warnings=(
                 *self._skipping.warnings(query_id),
                 *ahead_warnings(totals, self._now_ms()),
-                *self._materializer.notes(query_id),
             ),
             stages=tuple(StageState(*each) for each in running.held()),
-            store=self._materializer.summary(query_id),
         )
 
     def spark_plan(self, query_id: str) -> str:

@@ -1,10 +1,12 @@
-"""How far a query is, and whether it has failed, for those who wait for it."""
+"""How a query does, how far it is, and whether it has failed."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from ksql.app.monitor import SparkMonitor
+from ksql.app.monitor import Elsewhere, SparkMonitor
 from ksql.spark.spec import Failure, State, Status
 
 
@@ -50,3 +52,40 @@ def test_a_query_that_is_not_there_has_failed_if_it_is_held():
     assert here.processed("Q") == ({}, "")
     here.hold({"Q": "its state is gone"})
     assert here.processed("Q") == ({}, "its state is gone")
+
+
+class Stores:
+    def notes(self, query_id):
+        return ((5, f"a store of {query_id} is filled anew"),)
+
+    def summary(self, query_id):
+        return f"that of {query_id}"
+
+
+ELSEWHERE = Elsewhere("b:1", silent=False, troubled={})
+
+
+@pytest.mark.parametrize(
+    ("paused", "elsewhere", "abandoned", "state"),
+    [
+        (False, None, "", "ERROR"),  # it does not run
+        (True, None, "", "PAUSED"),
+        (True, ELSEWHERE, "", "PAUSED"),
+        (False, ELSEWHERE, "", "RUNNING"),
+        (False, None, "another has taken over", "ERROR"),
+    ],
+)
+def test_the_table_is_shown_whether_its_query_runs_here_or_not(paused, elsewhere, abandoned, state):
+    catalog = SimpleNamespace(query=lambda _id: SimpleNamespace(paused=paused))
+    runner = SimpleNamespace(running={}, abandoned=abandoned)
+    found = SparkMonitor(
+        runner,
+        None,
+        SimpleNamespace(catalog=catalog),
+        lambda: "",
+        lambda: 0,
+        Stores(),
+        lambda: elsewhere,
+    ).health("Q")
+    assert (found.state, found.store) == (state, "that of Q")
+    assert found.warnings == ((5, "a store of Q is filled anew"),)
