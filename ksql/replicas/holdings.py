@@ -1,6 +1,7 @@
 """Which partitions this server keeps: those placed here, and those not yet taken over.
 
-A partition that moves away stays open, and is served, until each of its new holders runs.
+A partition that moves away stays open, and is served, until each of its new holders runs. What was
+given up counts until servers come or go: the same ones may be there again later, and not run yet.
 
 Servers that wait for those of an earlier store format hold copies of all partitions among
 themselves, so that they can take over at once; until then the others have no place for them.
@@ -28,7 +29,8 @@ class Holdings:
         """Take ``standbys``: how many copies each partition has besides its active one."""
         self._members = members
         self._standbys = standbys
-        self._given_up: dict[Part, tuple[Server, ...]] = {}
+        self._given_up: set[Part] = set()
+        self._among_whom: tuple[Server, ...] = ()
         self._lock = threading.Lock()
 
     @property
@@ -63,23 +65,30 @@ class Holdings:
     def view(self) -> object:
         """Return a value that changes with the answers of ``keeps``."""
         with self._lock:
-            return self.own_placement().servers, frozenset(self._given_up)
+            return self._servers(), frozenset(self._given_up)
 
     def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
         """Return whether a partition is kept here; one that is open until it is given up."""
         if self.role(topic, partition) != "NONE":
             return True
         with self._lock:
-            gone = self._given_up.get((home, partition)) == self.own_placement().servers
+            self._servers()
+            gone = (home, partition) in self._given_up
         return is_open and not gone
 
     def give_up(self, part: Part, servers: tuple[Server, ...]) -> None:
         """Keep a partition no longer, as long as it is placed among these servers."""
         with self._lock:
-            self._given_up = {
-                known: among for known, among in self._given_up.items() if among == servers
-            }
-            self._given_up[part] = servers
+            if self._servers() == servers:
+                self._given_up.add(part)
+
+    def _servers(self) -> tuple[Server, ...]:
+        """Return the servers of the own placement; with others nothing is given up any more."""
+        found = self.own_placement().servers
+        if found != self._among_whom:
+            self._among_whom = found
+            self._given_up.clear()
+        return found
 
     def _among(self, *, waiting: bool) -> Placement:
         those = self._members.waiting()

@@ -119,3 +119,47 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
             lambda s=server: {c["role"] for c in copies(s.http, k1)} == {"ACTIVE"},
         )
     assert survivor.http.rows(k1, {STANDBY: "false"}) == [["k1", 20]]
+
+
+def table_at(fleet_, number):
+    """A counted table of which that server is to hold a partition, and the partition's keys."""
+    host = fleet_.servers[number].http.url.removeprefix("http://")
+    http = fleet_.servers[1].http
+    while True:
+        counting = Counting(fleet_)
+        counting.declare(fleet_.servers[1], EARLIEST)
+        counting.send(100)
+        counting.await_counted()
+        path = f"/stores/{counting.table}/hosts"
+        keys = [f"k{n}" for n in range(5)]
+        held = [
+            k for k in keys if http.client.get(path, params={"key": k}).json()[0]["active"] == host
+        ]
+        if held:
+            return counting, held
+
+
+@pytest.mark.proof
+def test_reads_do_not_pause_when_a_server_comes_back_to_its_stores(broker, tmp_path):
+    """Each partition has one copy; the others keep it until its server runs again."""
+    with fleet(broker.bootstrap, tmp_path) as two:
+        one, other = two.start(1), two.start(2)
+        counting, keys = table_at(two, 2)
+        pull = f"SELECT K, C FROM {counting.table} WHERE K = '{{key}}';"
+        first = pull.format(key=keys[0])
+
+        def holder():
+            [copy] = copies(one.http, first)
+            return copy["host"]
+
+        there = other.http.url.removeprefix("http://")
+        await_true("it has moved", lambda: holder() == there)
+        two.stop(2)
+        await_true("it is back", lambda: one.http.rows(first) == [[keys[0], 20]])
+        with reading([one], pull, keys, clients=10, per_second=100) as seen:
+            two.again(2)
+            await_true("it has moved again", lambda: holder() == there)
+            time.sleep(2)
+        [found] = seen
+        assert [each["failures"] for each in found["clients"]] == [[]] * 10, found
+        assert max(each["slowest_ms"] for each in found["clients"]) < 5_000

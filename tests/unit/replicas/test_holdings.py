@@ -55,6 +55,22 @@ def test_what_moves_away_is_kept_until_it_is_given_up_and_anew_when_it_comes_bac
     assert keeps(holdings, moved, is_open=True)  # its new holders are others, perhaps
 
 
+def test_what_was_given_up_to_a_server_that_left_is_kept_until_it_runs_again():
+    members = Members()
+    members.there = both = (ME, OTHER)
+    holdings = Holdings(members, 0)
+    moved = next(n for n in range(99) if holdings.role("T", n) == "NONE")
+    holdings.give_up(("Q", moved), both)
+    assert not keeps(holdings, moved, is_open=True)
+    members.there = (ME,)
+    assert keeps(holdings, moved, is_open=False)
+    holdings.give_up(("Q", moved), both)  # found out while they were both there
+    members.there = both  # it starts again, at its former address
+    assert keeps(holdings, moved, is_open=True)
+    holdings.give_up(("Q", moved), both)
+    assert not keeps(holdings, moved, is_open=True)
+
+
 def test_a_standby_keeps_a_copy():
     members = Members()
     members.there = (ME, OTHER)
