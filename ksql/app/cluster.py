@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.base.config import Settings
-    from ksql.query.materialize import Materialized, Materializer
+    from ksql.query.materialize import Materializer
+    from ksql.query.materialized import Materialized
     from ksql.query.shelf import Shelf
     from ksql.replicas.holdings import Holdings
 

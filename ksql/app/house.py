@@ -376,7 +376,6 @@ class House:
                 lambda places: record_sizes(self.kafka, places),
             ),
         )
-
         self._lookout = Lookout(self._hasty.topic_ids, time.monotonic)
 
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:
@@ -497,4 +496,5 @@ class House:
     def _look(self) -> None:
         if self._ready.is_set():
             self._monitor.look()
+            self.materializer.look(self._hasty)
             self._lookout.look(list(self.runner.running.values()))

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ksql.app.copies import Copies
     from ksql.catalog.model import DataSource
     from ksql.query.following import Following
-    from ksql.query.materialize import Materialized, Materializer
+    from ksql.query.materialize import Materializer
+    from ksql.query.materialized import Materialized
     from ksql.replicas.routed import Freshness, Origins
     from ksql.stores.base import Rows
 
@@ -113,7 +114,7 @@ class TableReads:
         self._has_begun = has_begun
         self._copies = copies
         self._begun: set[str] = set()
-        self._first_ends: dict[str, Places] = {}
+        self._first_ends: dict[str, tuple[str, Places]] = {}
         self._last = (Settings(), Allowed.of(Settings()), False)
 
     def opened(self, settings: Settings, caller: Caller) -> OneRead:
@@ -304,9 +305,10 @@ class TableReads:
 
         Raises: TableNotReady, if its query has not begun.
         """
-        query_id = str(source.created_by)
-        ends = self._first_ends.get(query_id)
-        if ends is None:
+        query_id, table = str(source.created_by), self._tables.table(source)
+        topic_id = "" if table is None else table.topic_id
+        known, ends = self._first_ends.get(query_id, (topic_id, None))
+        if ends is None or topic_id not in ("", known):  # or of a topic that was made anew since
             if not self._has_begun(query_id):
                 raise self._not_ready(
                     source,
@@ -316,7 +318,7 @@ class TableReads:
                 )
             ends = self._ends.end_offsets([source.topic])
             kept = {each: at for each, at in self._first_ends.items() if self._is_known(each)}
-            self._first_ends = {**kept, query_id: ends}
+            self._first_ends = {**kept, query_id: (topic_id, ends)}
         return ends
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from confluent_kafka import (
     IsolationLevel,
@@ -71,6 +71,16 @@ class TopicInfo:
     def replicas(self) -> int:
         """The replication factor: that of the first partition."""
         return self.replicas_per_partition[0] if self.replicas_per_partition else 1
+
+
+class Identity(NamedTuple):
+    """A topic's id, which it keeps for life, and its number of partitions.
+
+    Both are empty where the brokers are too old to give ids.
+    """
+
+    id: str
+    partitions: int
 
 
 class Administrative:
@@ -152,15 +162,19 @@ class Admin(Administrative):
 
         Empty where the brokers are too old to give any.
         """
+        return {name: found.id for name, found in self.identities(topics).items()}
+
+    def identities(self, topics: Iterable[str]) -> dict[str, Identity]:
+        """Return the identities of those topics that exist."""
         names = list(topics)
 
-        def ask(left: float, _tries: int) -> dict[str, str]:
+        def ask(left: float, _tries: int) -> dict[str, Identity]:
             asked = self._client.describe_topics(TopicCollection(names), request_timeout=_cap(left))
-            found = {name: _id_of(future) for name, future in asked.items()}
-            return {name: id_ for name, id_ in found.items() if id_ is not None}
+            found = {name: _identity_of(future) for name, future in asked.items()}
+            return {name: each for name, each in found.items() if each is not None}
 
         asked_for = ", ".join(names)
-        return cast("dict[str, str]", self._retry(ask, topic=asked_for)) if names else {}
+        return cast("dict[str, Identity]", self._retry(ask, topic=asked_for)) if names else {}
 
     def _metadata(self, topic: str | None) -> Any:
         return self._retry(lambda left, _: self._client.list_topics(topic, timeout=_cap(left)))
@@ -323,17 +337,18 @@ def _info(name: str, topic: Any) -> TopicInfo:
     return TopicInfo(name, len(parts), tuple(len(parts[index].replicas) for index in sorted(parts)))
 
 
-def _id_of(future: Future[Any]) -> str | None:
+def _identity_of(future: Future[Any]) -> Identity | None:
     try:
-        found = str(future.result().topic_id)
+        described = future.result()
     except KafkaException as problem:
         code = error_of(problem).code()
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         if code in _OLD_BROKER:
-            return ""
+            return Identity("", 0)
         raise
-    return "" if found == _NO_ID else found
+    found = str(described.topic_id)
+    return Identity("" if found == _NO_ID else found, len(described.partitions))
 
 
 def _settled(future: Future[None], done: int, tries: int) -> None:

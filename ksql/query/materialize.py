@@ -8,11 +8,10 @@ Source: KIP-844.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.base.config import Settings
@@ -24,16 +23,17 @@ from ksql.kafka.versions import NewerRecord
 from ksql.query.filling import Filled, Filler, Place
 from ksql.query.handover import Handover, Peers
 from ksql.query.keeping import Keeping, keeping
+from ksql.query.materialized import Materialized
 from ksql.query.storeroom import Asked, Note, StoreRoom, home_of
 from ksql.stores.base import NewerStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ksql.base.aside import Aside
     from ksql.catalog.catalog import Catalog
     from ksql.kafka.settings import Config, KafkaSettings
-    from ksql.stores.base import Rows, Store
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1
@@ -83,55 +83,6 @@ class Everything(Holdings):
     def keeps(self, topic: str, partition: int, home: str, *, is_open: bool) -> bool:
         """Keep it."""
         return True
-
-
-@dataclass(frozen=True)
-class Materialized:
-    """A table's stores, one per partition of its topic that is kept here.
-
-    ``partitions``: how many its topic has; if 0, all are here.
-    """
-
-    source: DataSource
-    keeping: Keeping
-    parts: Mapping[int, Filled]
-    partitions: int = 0
-
-    @property
-    def count(self) -> int:
-        """How many partitions the topic has."""
-        return self.partitions or len(self.parts)
-
-    @property
-    def stores(self) -> Mapping[int, Store]:
-        """The stores by partition."""
-        return {partition: part.store for partition, part in self.parts.items()}
-
-    def rows(self, *, committed: bool = False) -> Mapping[int, Rows]:
-        """Return the rows by partition, on request only those that are committed."""
-        return {
-            partition: part.store.committed() if committed else part.store
-            for partition, part in self.parts.items()
-        }
-
-    def missing(self, ends: Mapping[Place, int] | None = None, *, committed: bool = False) -> int:
-        """Return how many offsets are still to be read, up to these or up to its stores' goals."""
-        return sum(
-            max(0, _wanted(part, ends) - part.at(committed=committed))
-            for part in self.parts.values()
-        )
-
-    def behind(self, at_least: Mapping[Place, int], *, committed: bool = False) -> str:
-        """Return which of its stores has not reached these offsets, in words; empty if all have."""
-        for part in self.parts.values():
-            at, wanted = part.at(committed=committed), at_least.get(part.place, 0)
-            if at < wanted:
-                topic, partition = part.place
-                return (
-                    f"the store of {self.source.name} has followed partition {partition} of "
-                    f"{topic} up to the offset {at}; {wanted} is asked for"
-                )
-        return ""
 
 
 class Materializer:
@@ -299,6 +250,14 @@ class Materializer:
         found = self.table(source)
         return found.missing() if found is not None else 0
 
+    def look(self, admin: Admin) -> None:
+        """See whether the topics are those that the stores follow; for any thread."""
+        tables = self.tables()
+        with contextlib.suppress(KsqlError):  # whether Kafka answers at all is shown elsewhere
+            found = admin.identities(sorted({table.source.topic for table in tables}))
+            if not all(table.is_of(found.get(table.source.topic)) for table in tables):
+                self._changed.set()
+
     def close(self) -> None:
         """Stop following and close the stores."""
         self._closing.set()
@@ -402,6 +361,7 @@ class Materializer:
         self._room.keep({home_of(source) for source, _ in wanted.values()})
         topics = admin.topics()
         there = {name: each for name, each in wanted.items() if each[0].topic in topics}
+        ids = admin.topic_ids(sorted({source.topic for source, _ in there.values()}))
         tables: dict[str, Materialized] = {}
         self._hindered = {}
         for name, each in wanted.items():
@@ -410,22 +370,33 @@ class Materializer:
             elif reason := self._unreadable.get(each[0].topic):
                 self._room.close(home_of(each[0]))
                 self._hindered[home_of(each[0])] = reason
-            elif opened := self._opened(name, *each, topics[each[0].topic].partitions):
-                tables[name] = opened
+            else:
+                topic = topics[each[0].topic].partitions, ids.get(each[0].topic, "")
+                if opened := self._opened(name, *each, *topic):
+                    tables[name] = opened
         again = len(tables) < len(wanted)
         self._look_again = time.monotonic() + _LONGEST_REST_S if again else None
         self._read_on(reader, admin, tables)
 
     def _opened(
-        self, name: str, source: DataSource, keeping: Keeping, partitions: int
+        self, name: str, source: DataSource, keeping: Keeping, partitions: int, topic_id: str
     ) -> Materialized | None:
         """Return a table's stores, those that are open as far as they fit; None if it must wait."""
         old = self._tables.get(name)
         if old is not None and home_of(old.source) != home_of(source):
             old = None  # and closed
-        if old is not None and old.count != partitions:
-            self._room.close(home_of(source))  # the topic was made anew
+        try:
+            reason = self._room.misfit(source, topic_id)
+        except NewerStore as refused:
+            self._hindered[home_of(source)] = refused.text()
+            self._room.close(home_of(source))
+            return None
+        if reason or (old is not None and old.count != partitions):
+            self._tables = {known: each for known, each in self._tables.items() if known != name}
             old = None
+            if not reason:  # else they are emptied
+                self._room.close(home_of(source))
+        topic_id = self._room.fit(source, topic_id, reason)
         there = {} if old is None else old.parts
         kept = [
             partition
@@ -445,7 +416,7 @@ class Materializer:
                 # what is not open may lie there since an earlier start
                 if not self._keeps(source, partition, is_open=True):
                     self._room.give_up(source, partition)
-            return Materialized(source, keeping, parts, partitions)
+            return Materialized(source, keeping, parts, partitions, topic_id)
         self._hindered.setdefault(home_of(source), "")
         self._room.set_back(home_of(source))
         return None
@@ -491,7 +462,3 @@ class Materializer:
             self._filler.fill(part for table in tables.values() for part in table.parts.values())
             self._tables = dict(tables)
             self._progress.notify_all()
-
-
-def _wanted(part: Filled, ends: Mapping[Place, int] | None) -> int:
-    return part.goal if ends is None else ends.get(part.place, 0)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ksql.query.filling import Filled
-    from ksql.query.materialize import Materialized, Materializer
+    from ksql.query.materialize import Materializer
+    from ksql.query.materialized import Materialized
     from ksql.replicas.asking import Ask
     from ksql.replicas.gauge import Gauge
     from ksql.replicas.placement import Role

@@ -134,7 +134,8 @@ class StoredTable:
     ) -> Iterator[Iterator[StoredRow]]:
         """Yield the rows of whole keys, those of far stores one store after another.
 
-        Each lies where its writer has put it, by what it has hashed.
+        Each lies where its writer has put it, by what it has hashed; in a topic that has other
+        partitions than it was made with, perhaps where it was put before.
 
         It is cheaper to look into all stores that are near than to find out which.
         """
@@ -142,8 +143,11 @@ class StoredTable:
             yield self._near(keys)
             return
         by_store: dict[int, list[bytes]] = {}
-        for key, number in zip(keys, partitions_of(hashed, len(self.stores)), strict=True):
-            by_store.setdefault(number, []).append(key)
+        if len(self.stores) != self.source.partitions:  # they may lie where they were put before
+            by_store = {number: list(keys) for number in self.stores}
+        else:
+            for key, number in zip(keys, partitions_of(hashed, len(self.stores)), strict=True):
+                by_store.setdefault(number, []).append(key)
         for number, some in by_store.items():
             found = self.stores[number].get_many(some)
             yield iter(

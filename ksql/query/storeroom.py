@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
 from ksql.base.errors import KsqlError
+from ksql.query import topicnote
 from ksql.stores.base import NewerStore, Store, StoreDamaged
 from ksql.stores.kinds import carry
 from ksql.stores.places import discard, discard_copy, places
@@ -84,6 +85,7 @@ class StoreRoom:
         self._upgrades = Upgrades(asked.mode, self._budget)
         self._open: dict[Path, Store] = {}
         self._known: set[str] = set()
+        self._topic_ids: dict[str, str] = {}
         self._notes: dict[str, tuple[Note, ...]] = {}
 
     def open(self, source: DataSource, partition: int, keeping: Keeping) -> Store | None:
@@ -115,6 +117,7 @@ class StoreRoom:
 
     def _opened(self, path: Path, store: Store, source: DataSource, keeping: Keeping) -> Store:
         self._open[path] = store
+        self._note_topic(path.parent)
         if keeping.retention_ms is None or source.window is None:
             return store
         sessions = source.window.size_ms is None
@@ -146,6 +149,53 @@ class StoreRoom:
             carry(store, made)
         _closed(store)
         return made
+
+    # --- the topic
+
+    def misfit(self, source: DataSource, topic_id: str) -> str:
+        """Return why a table's stores are not of that topic; nothing if they are, or may be.
+
+        ``topic_id`` is empty if it is not known.
+        Raises: NewerStore, StoreFailed.
+        """
+        home = home_of(source)
+        if home not in self._topic_ids:
+            try:
+                self._topic_ids[home] = topicnote.read(self._directory / home)
+            except StoreDamaged as error:
+                return f"it is not known of which topic it is: {error.text()}"
+        if "" in (topic_id, self._topic_ids[home]) or topic_id == self._topic_ids[home]:
+            return ""
+        return f"its topic {source.topic} was deleted and made anew"
+
+    def fit(self, source: DataSource, topic_id: str, reason: str) -> str:
+        """Note of which topic a table's stores are; empty them if there is a reason for that.
+
+        Returns: the id of that topic, as far as it is known.
+        Raises: StoreFailed.
+        """
+        home = home_of(source)
+        if reason:
+            is_open = {int(path.name) for path in self._open if path.parent.name == home}
+            self.close(home)
+            for partition in sorted(is_open | self.there(source)):
+                discard(self._path(source, partition))
+                self.note(source, partition, reason)
+            (self._directory / home / topicnote.FILE).unlink(missing_ok=True)
+            self._topic_ids.pop(home, None)
+        if topic_id:
+            self._topic_ids[home] = topic_id
+            self._note_topic(self._directory / home)
+        return self._topic_ids.get(home, "")
+
+    def _note_topic(self, place: Path) -> None:
+        """Note of which topic the stores in a directory are, before they hold anything of it.
+
+        Raises: StoreFailed.
+        """
+        topic_id = self._topic_ids.get(place.name, "")
+        if topic_id and place.is_dir() and not (place / topicnote.FILE).exists():
+            topicnote.write(place, topic_id)
 
     # --- upgrades
 
@@ -229,6 +279,7 @@ class StoreRoom:
             elif each.name not in homes:
                 self._set_aside(each)
         self._known |= set(homes)
+        self._topic_ids = {home: id_ for home, id_ in self._topic_ids.items() if home in homes}
 
     def _set_aside(self, left: Path) -> None:
         try:

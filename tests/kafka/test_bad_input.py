@@ -16,10 +16,11 @@ from ksql.kafka.settings import KafkaSettings
 from tests.kafka.wires import PATIENCE_S, await_true, create_topic, produce, read_all, topics
 
 
-def deleted(scene):
+def deleted(scene, topic=None):
+    name = topic or scene.src
     admin = AdminClient({"bootstrap.servers": scene.bootstrap})
-    admin.delete_topics([scene.src])[scene.src].result(PATIENCE_S)
-    await_true("it is gone", lambda: scene.src not in topics(scene.bootstrap))
+    admin.delete_topics([name])[name].result(PATIENCE_S)
+    await_true("it is gone", lambda: name not in topics(scene.bootstrap))
 
 
 def counting(scene, http, properties=None):
@@ -74,6 +75,31 @@ def test_one_that_may_lose_data_reads_the_new_topic_from_its_beginning(scene):
             lambda: read_all(scene.bootstrap, scene.dst)[-1].value["C"] == 6,
         )
         await_true("it runs", lambda: http.queries() == {query: "RUNNING"})
+
+
+def test_the_topic_of_a_table_that_is_made_anew_is_followed_from_its_beginning(scene):
+    """More records than the former one had: the store's position is one of the new topic's."""
+
+    def made_anew(stem):
+        deleted(scene, scene.dst)
+        create_topic(scene.bootstrap, scene.dst)
+        rows = {f"{stem}{n}": n for n in range(5)}
+        produce(scene.bootstrap, scene.dst, [(key, {"C": n}) for key, n in rows.items()])
+        return rows
+
+    def rows(http):
+        return dict(http.rows(f"SELECT K, C FROM {scene.dst};"))
+
+    with scene.served() as http:
+        counting(scene, http)
+        await_true("the row", lambda: rows(http) == {"k": 1})
+        new = made_anew("running")
+        await_true("the rows of the new topic", lambda: rows(http) == new)
+        [told] = http.one("SHOW QUERIES;")["queries"]
+        assert f"its topic {scene.dst} was deleted and made anew" in told["warnings"][-1]
+    new = made_anew("stopped")
+    with scene.served() as http:
+        await_true("the rows of the new topic", lambda: rows(http) == new)
 
 
 def test_unread_records_that_are_gone_are_an_error_that_names_the_partition(scene):

@@ -59,7 +59,7 @@ def places(servers: Fleet, server: ServerProcess) -> list[str]:
     """What lies in the directory of the table's stores."""
     name = host(server).replace(":", "_")
     stores = servers.folder / "state" / "servers" / name / servers.service_id / "stores"
-    return sorted(each.name for each in stores.glob("*/*"))
+    return sorted(each.name for each in stores.glob("*/*") if each.is_dir())
 
 
 def await_built(server: ServerProcess) -> None:

@@ -26,6 +26,7 @@ from ksql.formats.schema_registry import Reference, Schema
 from ksql.kafka.claims import Claim
 from ksql.processors.base import Record
 from ksql.processors.keys import pack as pack_key
+from ksql.query import topicnote
 from ksql.registry import records
 from ksql.spark import checkpoint, chunk, lives, origins, pins, shape, trial
 from ksql.spark.pages import PagedStore
@@ -61,6 +62,8 @@ def main() -> None:
     _missing(V2 / "exchange.jsonl", lambda: _exchanged(exchanged_lanes()))
     _missing(V2 / "combined.jsonl", lambda: _exchanged(exchanged_states()))
     _small_files(V1 / "files")
+    if not (V1 / "files" / topicnote.FILE).exists():
+        topicnote.write(V1 / "files", TOPICS["s"])
     for corpus in CORPORA.values():
         if not (corpus.place / "commands.jsonl").exists():
             _world(corpus)

@@ -9,7 +9,7 @@ from ksql.base.config import Settings
 from ksql.cluster.members import Server
 from ksql.query.filling import Filled
 from ksql.query.keeping import Keeping
-from ksql.query.materialize import Materialized
+from ksql.query.materialized import Materialized
 from ksql.query.shelf import Shelf
 from ksql.replicas.gauge import Gauge
 from ksql.replicas.holdings import Holdings

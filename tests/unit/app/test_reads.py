@@ -15,7 +15,8 @@ from ksql.base.ids import Offset
 from ksql.query.filling import Filled
 from ksql.query.following import Following, QueryStuck, TokenNotReached
 from ksql.query.keeping import Keeping
-from ksql.query.materialize import Materialized, Materializer
+from ksql.query.materialize import Materializer
+from ksql.query.materialized import Materialized
 from ksql.query.pull import TableNotReady
 from ksql.query.pulled import Pulls, Sites
 from ksql.query.replicated import Caller
@@ -243,12 +244,14 @@ class Elsewhere:
     def __init__(self):
         self.replicas = self
         self.asked = []
+        self.at_least = {}
 
     def is_alone(self):
         return False
 
     def rows(self, source, partitions, reader):
         self.asked.append((source.name, partitions))
+        self.at_least = reader.at_least
         return {}
 
 
@@ -266,6 +269,25 @@ def test_a_table_whose_store_waits_here_is_read_from_other_servers(counted):
     tables._tables._tables = found
     table.open()
     assert others.asked == [("T", 1)] * 2
+
+
+def test_the_end_of_a_topic_is_asked_for_anew_once_that_was_made_anew(counted):
+    """Copies at other servers are not asked for offsets that the new topic does not have."""
+    table = counted(10)
+    tables = table.reads._tables
+    tables._copies = others = Elsewhere()
+    stores = tables._tables._tables
+    for topic_id, end, at_least in (
+        ("", 9, 9),
+        ("a", 11, 11),
+        ("a", 12, 11),
+        ("", 13, 11),
+        ("b", 2, 2),
+    ):
+        stores["T"] = replace(stores["T"], topic_id=topic_id)
+        table.admin.end = end
+        table.open()
+        assert others.at_least == {("T", 0): at_least}
 
 
 def test_a_server_that_is_left_alone_waits_for_the_partitions_of_the_other(counted):
@@ -415,7 +437,7 @@ def test_nothing_is_kept_about_queries_that_are_no_more(counted):
     table = counted(10)
     tables = table.reads._tables
     tables._begun.add("GONE")
-    tables._first_ends["GONE"] = {}
+    tables._first_ends["GONE"] = "", {}
     table.ask()
     query_id = table.world.query("T").id
     assert (tables._begun, set(tables._first_ends)) == ({query_id}, {query_id})

@@ -11,8 +11,9 @@ import pytest
 
 from ksql.base.aside import Aside
 from ksql.base.config import Settings
+from ksql.kafka.admin import Identity
 from ksql.kafka.errors import OffsetsGone
-from ksql.query import materialize
+from ksql.query import materialize, topicnote
 from ksql.query.materialize import Materializer
 from ksql.query.retention import retention_ms
 from ksql.stores.base import StoreDamaged, StoreFailed
@@ -40,6 +41,7 @@ class Kafka:
         self.failures: list[Exception] = []
         self.gathered: list[float] = []
         self.failed = threading.Event()
+        self.ids: dict[str, str] = {}
 
     def close(self) -> None:
         pass
@@ -57,6 +59,17 @@ class Kafka:
 
     def end_offsets(self, topics):
         return {place: end for place, end in self.ends.items() if place[0] in topics}
+
+    def topic_ids(self, topics):
+        return {name: each.id for name, each in self.identities(topics).items()}
+
+    def identities(self, topics):
+        found = self.topics()
+        return {
+            name: Identity(self.ids.get(name, ""), found[name].partitions)
+            for name in topics
+            if name in found
+        }
 
     # reader
 
@@ -84,7 +97,7 @@ class Kafka:
             raise OffsetsGone(topic, partition, "gone")
         self.positions[place] = at + 1
         self.read.append((topic, partition, at))
-        key = b"%d" % at + (b"\x00" * 8 if topic == "W" else b"")
+        key = self.ids.get(topic, "").encode() + b"%d" % at + (b"\x00" * 8 if topic == "W" else b"")
         value = Random(at).randbytes(self.bytes)
         return {place: {key: (key, value, 0)}}
 
@@ -424,6 +437,126 @@ def test_records_that_are_deleted_before_they_are_read(kafka, follower, world, c
     found = follower.await_table(source, {("T", 1): 7}, PATIENCE_S)
     assert keys(found) == [b"5", b"6"]
     assert [r.message for r in caplog.records] == ["materializer_rests", "store_rebuilt"]
+
+
+# --- topics that are not what they were
+
+ON_DISK = ("rocksdb", "txn_rocksdb")
+ANEW = "its topic T was deleted and made anew"
+
+
+def new_topic(kafka):
+    """Make T anew, with more records than before."""
+    kafka.ids["T"] = "b"
+    kafka.ends["T", 1] = 5
+    let(kafka, 5)
+
+
+def filled_of_first(kafka, follower, world):
+    kafka.ids, kafka.ends["T", 1] = {"T": "a", "W": "w"}, 3
+    let(kafka, 3)
+    follower.start()
+    source = table(world, "T")
+    assert keys(follower.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
+    return source
+
+
+@pytest.mark.parametrize("kind", [*ON_DISK, "in_memory"])
+def test_a_topic_that_is_made_anew_while_it_is_followed(kafka, followers, world, kind):
+    follower = followers(**{"default.dsl.store": kind})
+    source = filled_of_first(kafka, follower, world)
+    other = follower.table(table(world, "W"))
+    follower.look(kafka)
+    new_topic(kafka)
+    until(lambda: len(kafka.read) == 5)  # in the middle, as its reader knows of nothing
+    follower.look(kafka)
+    until(lambda: [text for _, text in follower.notes(source.created_by)])
+    let(kafka, 5)
+    place = {("T", 1): 5}
+    found = follower.await_table(source, place, PATIENCE_S)
+    assert keys(found) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
+    assert {ANEW in text for _, text in follower.notes(source.created_by)} == {True}
+    assert follower.table(table(world, "W")).stores == other.stores  # goes on as it was
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+def test_a_topic_that_is_made_anew_while_nobody_follows_it(kafka, followers, world, kind):
+    first = followers(**{"default.dsl.store": kind})
+    source = filled_of_first(kafka, first, world)
+    first.close()
+    new_topic(kafka)
+    second = followers(**{"default.dsl.store": kind})
+    second.start()
+    found = second.await_table(source, {}, PATIENCE_S)
+    assert keys(found) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
+    assert ANEW in second.notes(source.created_by)[0][1]
+
+
+def test_a_store_of_a_version_that_noted_no_topic_is_gone_on_with(
+    kafka, followers, world, tmp_path
+):
+    first = followers()
+    source = filled_of_first(kafka, first, world)
+    first.close()
+    note = tmp_path / "stores" / source.created_by / topicnote.FILE
+    note.unlink()
+    second = followers()
+    second.start()
+    assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
+    assert len(kafka.read) == 3
+    assert topicnote.read(note.parent) == "a"
+    assert second.notes(source.created_by) == ()
+
+
+def test_what_is_not_known_is_no_other_topic(kafka, follower, world):
+    source = filled_of_first(kafka, follower, world)
+    kafka.ids = {}  # a broker that gives none
+    follower.look(kafka)
+    follower.look(SimpleNamespace(identities=lambda _topics: {}))  # one that has just come up
+    assert not follower._changed.is_set()
+    kafka.ids = {"T": "a", "W": "w"}
+    follower.look(kafka)
+    assert not follower._changed.is_set()
+    assert follower.notes(source.created_by) == ()
+
+
+def test_a_note_that_is_damaged_costs_that_table_only(kafka, followers, world, tmp_path):
+    first = followers()
+    source = filled_of_first(kafka, first, world)
+    first.close()
+    (tmp_path / "stores" / source.created_by / topicnote.FILE).write_text("{")
+    let(kafka, 3)
+    second = followers()
+    second.start()
+    assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
+    assert len(kafka.read) == 6
+    assert "it is not known of which topic it is" in second.notes(source.created_by)[0][1]
+    assert second.notes(table(world, "W").created_by) == ()
+
+
+def test_a_note_of_a_later_version_stops_its_table_only(kafka, followers, world, tmp_path):
+    first = followers()
+    source = filled_of_first(kafka, first, world)
+    first.close()
+    place = tmp_path / "stores" / source.created_by
+    (place / topicnote.FILE).write_text('{"version": 9}')
+    second = followers()
+    second.start()
+    assert second.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert f"{place / topicnote.FILE} has format 9" in second.hindrance(source)
+    assert second.filled(source) is None
+    assert sorted(each.name for each in place.iterdir()) == ["0", "1", topicnote.FILE]
+
+
+def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):
+    source = filled_of_first(kafka, follower, world)
+    kafka.ends["T", 2] = 1
+    follower.look(kafka)
+    until(lambda: (found := follower.table(source)) and found.count == 3)
+    let(kafka, 1)
+    found = follower.await_table(source, {("T", 2): 1}, PATIENCE_S)
+    assert keys(found) == [b"a0", b"a0", b"a1", b"a2"]
+    assert follower.notes(source.created_by) == ()
 
 
 # --- several servers

@@ -153,6 +153,23 @@ def test_where_the_topic_has_got_partitions_all_are_asked():
     assert tables.asked == set(range(PARTITIONS + 1))
 
 
+def test_of_a_whole_key_too_if_they_are_at_other_servers():
+    found = World(
+        "CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=4);"
+        "CREATE TABLE V AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
+    )
+    found.feed("s", *((name, {"N": 1}, 0) for name in NAMES))
+    source = found.catalog.source("V")
+    for count, asked in ((PARTITIONS, 1), (PARTITIONS + 1, PARTITIONS + 1)):
+        for name in NAMES:
+            tables = Partitions(found, whole, far=True, count=count)
+            table = StoredTable.of(source, tables.stores(source), None)
+            found_row = table.find((name,))
+            assert found_row is not None
+            assert found_row[1:] == (name, 1)
+            assert len(tables.asked) == asked
+
+
 @pytest.mark.parametrize(("found", "hashed"), [(NEW, inner), (OLD, whole)])
 def test_a_join_asks_for_one_window_where_it_lies(found, hashed):
     tables = Partitions(found, hashed, far=True)

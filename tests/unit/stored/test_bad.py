@@ -14,6 +14,7 @@ from ksql.base.errors import KsqlError
 from ksql.commands.quarantine import UnreadableCommand
 from ksql.commands.record import decode
 from ksql.plan.codec import UnreadablePlan, loads
+from ksql.query import topicnote
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
 from ksql.spark import checkpoint, lives, origins, pins, shape, trial
@@ -42,6 +43,7 @@ READERS = {
     "starts.json": lambda place: pins.read(place / "starts.json"),
     "topics.json": origins.read,
     "shape.json": shape.read,
+    "topic.json": topicnote.read,
     "starts-1.json": lambda place: pins.read(place / "starts-1.json"),
 }
 VERSIONS = {"service.json": "format", "life.json": "format"}

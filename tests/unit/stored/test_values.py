@@ -14,6 +14,7 @@ from ksql.base.aside import Aside
 from ksql.base.config import Settings
 from ksql.base.ids import Offset
 from ksql.kafka import claims
+from ksql.query import topicnote
 from ksql.registry import records
 from ksql.spark import checkpoint, lives, origins, pins, shape, trial
 from ksql.spark.chunk import pack_records, unpack_chunks
@@ -227,6 +228,12 @@ def test_the_topics_that_a_query_has_read(place, tmp_path):
     assert origins.read(place) == make.TOPICS
     origins.write(tmp_path, make.TOPICS)
     assert (tmp_path / "topics.json").read_bytes() == (FILES / "topics.json").read_bytes()
+
+
+def test_the_topic_of_which_stores_are(place, tmp_path):
+    assert topicnote.read(place) == make.TOPICS["s"]
+    topicnote.write(tmp_path, make.TOPICS["s"])
+    assert (tmp_path / "topic.json").read_bytes() == (FILES / "topic.json").read_bytes()
 
 
 def test_the_shape_of_the_plan_that_a_checkpoint_belongs_to(place, tmp_path):
