@@ -149,18 +149,53 @@ class _Reader(Draft):
         self, members: tuple[tuple[str, SqlType], ...], source: str
     ) -> tuple[list[str], list[str]]:
         """Return lines that take the members out of the object ``source``, and their variables."""
+        taken, names, _ = self.taken(members, source)
+        return [*taken, *self.converted(members, names)], names
+
+    def taken(
+        self, members: tuple[tuple[str, SqlType], ...], source: str
+    ) -> tuple[list[str], list[str], str]:
+        """Return lines that take the values as they are, their variables, and how names match.
+
+        The lines end where a name was not there.
+        """
         names = [f"a{i}" for i in range(len(members))]
         if not members:
-            return [], []
+            return [], [], ""
         match = self.add(NameMatch(tuple(name for name, _ in members)))
         takes = [
             f"{var} = {source}[{name!r}]" for var, (name, _) in zip(names, members, strict=True)
         ]
         lines = ["try:", *indent(takes), "except KeyError:"]
-        lines.append(f"    {', '.join(names)}, = {match}({source})")
+        return [*lines, f"    {', '.join(names)}, = {match}({source})"], names, match
+
+    def converted(
+        self, members: tuple[tuple[str, SqlType], ...], names: Sequence[str]
+    ) -> list[str]:
+        """Return lines that make the members' types of what was taken."""
+        lines = []
         for var, (name, type_) in zip(names, members, strict=True):
             lines += self.convert(type_, var, f".{name}")
-        return lines, names
+        return lines
+
+
+def _taken_of_each(taken: Sequence[str], names: Sequence[str], match: str) -> list[str]:
+    """Return the lines for a loop over objects ``d``, in which ``shape`` is None at first.
+
+    Objects whose names are written otherwise are often all alike: where one has the shape of the
+    first such object, its properties are known. A KeyError costs as much as parsing.
+    """
+    if not names:
+        return list(taken)
+    places = [f"p{i}" for i in range(len(names))]
+    return [
+        "if shape is not None and tuple(d) == shape:",
+        *indent([f"{var} = d[{place}]" for var, place in zip(names, places, strict=True)]),
+        "else:",
+        *indent(taken),
+        "        if shape is None:",
+        f"            shape, {', '.join(places)}, = {match}.places(d)",
+    ]
 
 
 def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _Reader:
@@ -169,21 +204,26 @@ def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _Reader:
     if wrapped:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
         refuse = reader.add(partial(wrong_kind, wanted=str(whole), path=""))
-        lines, names = reader.members(tuple((c.name, c.type) for c in columns), "d")
+        members = tuple((c.name, c.type) for c in columns)
+        taken, names, match = reader.taken(members, "d")
+        fit = reader.converted(members, names)
+        lines, of_each = [*taken, *fit], [*_taken_of_each(taken, names, match), *fit]
         refusal = ["    if d is not None:", f"        raise {refuse}(d)"]
         absent = ["if type(d) is not dict:", *refusal, "    return None"]
         skipped = ["if type(d) is not dict:", *refusal, "    add(None)", "    continue"]
     else:
         lines, names = reader.convert(columns[0].type, "d", ""), ["d"]
+        of_each = lines
         absent, skipped = [], []
     result = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     reader.define("row(d)", [*absent, *lines, f"return {result}"])
-    batch = [*skipped, *lines, f"add({result})"]
+    batch = [*skipped, *of_each, f"add({result})"]
     reader.define(
         "rows(items, load, again, FAULTS)",
         [
             "out = []",
             "add = out.append",
+            "shape = None",
             "for data in items:",
             "    if data is None:",
             "        add(None)",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ksql.formats.implementation import Wanted
 from ksql.formats.json.serde import serde
+from ksql.formats.json.values import NameMatch
 from ksql.formats.table import SKIP, DecodeError, EncodeError
 from ksql.types import model
 from ksql.types.format import Format
@@ -297,6 +298,31 @@ def test_round_trip(table, single):
     for data in encoded:
         if data is not None:
             orjson.loads(data)
+
+
+OBJECTS = st.lists(
+    st.tuples(st.sampled_from(["ID", "id", "Id", "NAME", "name", "other"]), st.integers(0, 99)),
+    max_size=5,
+).map(lambda pairs: b"{%s}" % b",".join(b'"%s":%d' % (k.encode(), v) for k, v in pairs))
+
+
+@given(st.lists(OBJECTS, max_size=12).map(lambda some: some * 2))
+@example([b'{"id":1,"name":2}', b'{"id":3,"name":4}', b'{"ID":5,"id":6,"name":7}'])
+@example([b'{"id":1,"name":2}', b'{"name":4,"id":3}', b'{"ID":5,"NAME":6}', b'{"id":7}'])
+def test_names_match_alike_in_a_batch_and_alone(items):
+    serde = json((c.value("ID", INT), c.value("NAME", INT)), wrapped=True)
+    assert serde.decode_many(items, c.fail) == [serde.decode(item) for item in items]
+
+
+def test_objects_of_the_first_other_shape_are_looked_at_once(monkeypatch):
+    serde = json((c.value("ID", INT), c.value("NAME", INT)), wrapped=True)
+    asked = []
+    match = NameMatch.__call__
+    monkeypatch.setattr(NameMatch, "__call__", lambda *args: asked.append(1) or match(*args))
+    items = [b'{"id":%d,"name":2}' % n for n in range(9)] + [b'{"ID":1,"NAME":1}']
+    rows = serde.decode_many(items, c.fail)
+    assert rows == [*((n, 2) for n in range(9)), (1, 1)]
+    assert len(asked) == 1
 
 
 NOISE = st.binary(max_size=40) | st.text('{}[]",:\\u0eE+-.tfnd \n', max_size=40).map(str.encode)
