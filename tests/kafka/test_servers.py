@@ -9,7 +9,7 @@ import pytest
 
 from tests.kafka.fleet import EXACTLY, Counting, fleet, sources, taken
 from tests.kafka.partition import broker_with_a_way
-from tests.kafka.servers import EARLIEST
+from tests.kafka.servers import EARLIEST, command
 from tests.kafka.wires import await_true, read_all
 
 
@@ -141,25 +141,6 @@ def test_of_several_exactly_one_takes_over_each_time(two):
     last.http.ksql(f"CREATE STREAM MORE AS SELECT * FROM {counting.source};")
 
 
-def test_of_servers_that_start_at_once_one_is_in_charge(broker, tmp_path):
-    with fleet(broker.bootstrap, tmp_path) as found:
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(found.start, (1, 2)))
-        one, other = found.servers[1], found.servers[2]
-        for server, name in ((one, "A"), (other, "B")):
-            text = f"CREATE TYPE IF NOT EXISTS {name} AS STRUCT<X INT>;"
-            await_true("the type is made", lambda s=server, t=text: taken(s, t))
-        for server in (one, other):
-            await_true(
-                "both know both types",
-                lambda s=server: (
-                    taken(s, "SHOW TYPES;")
-                    and set(s.http.one("SHOW TYPES;")["types"]) == {"A", "B"}
-                ),
-            )
-        assert found.takers() == []
-
-
 def test_the_state_of_queries_is_shown_by_all_and_a_silent_server_is_named(broker, tmp_path):
     with fleet(
         broker.bootstrap,
@@ -214,15 +195,38 @@ def test_the_state_of_queries_is_shown_by_all_and_a_silent_server_is_named(broke
 
 @pytest.fixture(scope="module")
 def unharmed(broker, tmp_path_factory):
-    """Two servers, for what stands below; they are started when all others have ended."""
+    """Two servers that start at once, for what stands below, when all others have ended."""
+    talkative = command("server", "--log-level", "info")
     with fleet(broker.bootstrap, tmp_path_factory.mktemp("unharmed")) as found:
-        found.start(1)
-        found.start(2)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda number: found.start(number, script=talkative), (1, 2)))
         yield found
 
 
+def in_charge_and_standby(fleet_):
+    """The server that was the first, and the other one."""
+    return sorted(fleet_.servers.values(), key=lambda each: "stands_by" in each.log.read_text())
+
+
+def test_of_servers_that_start_at_once_one_is_in_charge(unharmed):
+    one, other = in_charge_and_standby(unharmed)
+    assert "stands_by" in other.log.read_text()
+    assert "stands_by" not in one.log.read_text()
+    for server, name in ((one, "A"), (other, "B")):
+        text = f"CREATE TYPE IF NOT EXISTS {name} AS STRUCT<X INT>;"
+        await_true("the type is made", lambda s=server, t=text: taken(s, t))
+    for server in (one, other):
+        await_true(
+            "both know both types",
+            lambda s=server: (
+                taken(s, "SHOW TYPES;") and set(s.http.one("SHOW TYPES;")["types"]) == {"A", "B"}
+            ),
+        )
+    assert unharmed.takers() == []
+
+
 def test_every_server_takes_statements_and_answers_reads(unharmed):
-    one, other = unharmed.servers[1], unharmed.servers[2]
+    one, other = in_charge_and_standby(unharmed)
     counting = Counting(unharmed)
     counting.declare(other, EARLIEST)  # the other one passes it on
 

@@ -48,45 +48,53 @@ class Client:
         return server.http.client.post("/query-stream", json=body)
 
 
+@pytest.fixture(scope="module")
+def servers(broker, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokens")
+    with fleet(broker.bootstrap, folder, **{"ksql.heartbeat.enable": "true"}) as found:
+        found.start(1)
+        found.start(2)
+        yield found
+
+
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_a_client_reads_what_it_has_written_at_whichever_server(broker, tmp_path, guarantee):
+def test_a_client_reads_what_it_has_written_at_whichever_server(servers, guarantee):
     properties = EARLIEST | {"processing.guarantee": guarantee}
     name = unique("w").upper()
     stream, copy, table = f"S_{name}", f"C_{name}", f"T_{name}"
-    with fleet(broker.bootstrap, tmp_path, **{"ksql.heartbeat.enable": "true"}) as servers:
-        first, second = servers.start(1), servers.start(2)
-        first.http.ksql(
-            f"CREATE STREAM {stream} (K STRING KEY, N INT) "
-            f"WITH (KAFKA_TOPIC='{stream}', PARTITIONS=2, VALUE_FORMAT='JSON');"
-            f"CREATE STREAM {copy} AS SELECT * FROM {stream};"
-            f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {copy} GROUP BY K;",
-            properties,
-        )
-        pull = f"SELECT K, C FROM {table} WHERE K = 'a';"
-        for server in (first, second):
-            await_true("it answers", lambda s=server: s.http.rows(pull) == [])
-        client = Client()
-        for number in range(1, ROUNDS + 1):
-            writer, reader = (first, second) if number % 2 else (second, first)
-            client.insert(writer, f"INSERT INTO {stream} VALUES ('a', {number});")
-            assert client.rows(reader, pull, **PATIENT) == [["a", number]]
-            assert client.rows(writer, pull, **PATIENT) == [["a", number]]
-        assert len(client.rows(second, f"SELECT * FROM {copy};", **PATIENT)) == ROUNDS
+    first, second = servers.servers[1], servers.servers[2]
+    first.http.ksql(
+        f"CREATE STREAM {stream} (K STRING KEY, N INT) "
+        f"WITH (KAFKA_TOPIC='{stream}', PARTITIONS=2, VALUE_FORMAT='JSON');"
+        f"CREATE STREAM {copy} AS SELECT * FROM {stream};"
+        f"CREATE TABLE {table} AS SELECT K, COUNT(*) AS C FROM {copy} GROUP BY K;",
+        properties,
+    )
+    pull = f"SELECT K, C FROM {table} WHERE K = 'a';"
+    for server in (first, second):
+        await_true("it answers", lambda s=server: s.http.rows(pull) == [])
+    client = Client()
+    for number in range(1, ROUNDS + 1):
+        writer, reader = (first, second) if number % 2 else (second, first)
+        client.insert(writer, f"INSERT INTO {stream} VALUES ('a', {number});")
+        assert client.rows(reader, pull, **PATIENT) == [["a", number]]
+        assert client.rows(writer, pull, **PATIENT) == [["a", number]]
+    assert len(client.rows(second, f"SELECT * FROM {copy};", **PATIENT)) == ROUNDS
 
-        first.http.ksql("PAUSE ALL;")
-        client.insert(second, f"INSERT INTO {stream} VALUES ('a', 0);")
-        for server in (first, second):
-            refused = client.ask(server, pull, **{TIMEOUT: "300"})
-            assert (refused.status_code, refused.json()["error_code"]) == (503, 50301)
-            assert "all that the consistency token names" in refused.json()["message"]
-            assert server.http.rows(pull) == [["a", ROUNDS]]
-        first.http.ksql("RESUME ALL;")
-        assert client.rows(second, pull, **PATIENT) == [["a", ROUNDS + 1]]
+    first.http.ksql("PAUSE ALL;")
+    client.insert(second, f"INSERT INTO {stream} VALUES ('a', 0);")
+    for server in (first, second):
+        refused = client.ask(server, pull, **{TIMEOUT: "300"})
+        assert (refused.status_code, refused.json()["error_code"]) == (503, 50301)
+        assert "all that the consistency token names" in refused.json()["message"]
+        assert server.http.rows(pull) == [["a", ROUNDS]]
+    first.http.ksql("RESUME ALL;")
+    assert client.rows(second, pull, **PATIENT) == [["a", ROUNDS + 1]]
 
-        token = Token.of(client.token)
-        assert token.home.service == servers.service_id
-        client.token = replace(token, home=replace(token.home, cluster="another")).text()
-        for server in (first, second):
-            refused = client.ask(server, pull)
-            assert (refused.status_code, refused.json()["error_code"]) == (400, 40000)
-            assert "was given by another service" in refused.json()["message"]
+    token = Token.of(client.token)
+    assert token.home.service == servers.service_id
+    client.token = replace(token, home=replace(token.home, cluster="another")).text()
+    for server in (first, second):
+        refused = client.ask(server, pull)
+        assert (refused.status_code, refused.json()["error_code"]) == (400, 40000)
+        assert "was given by another service" in refused.json()["message"]
