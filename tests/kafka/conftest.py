@@ -17,17 +17,20 @@ from tests.kafka.wires import unique
 
 LONGEST: Final = (
     "servers",
-    "stops",
     "lives",
+    "stops",
+    "bad_input",
     "copies",
+    "rest",
     "roll_over",
+    "identity",
     "clocks",
     "deaths",
-    "bad_input",
-    "rest",
-    "identity",
 )
-"""Files that take minutes, the longest first: one of them at the end would run alone."""
+"""Files that take minutes, before all others: one of them at the end would run alone.
+
+Those that start servers, which keep all cores busy, take turns with those that often wait.
+"""
 
 
 def pytest_collection_modifyitems(config, items):
