@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
+from ksql.spark import origins
 from tests.kafka.wires import PATIENCE_S, await_true, create_topic, produce, read_all, topics
 
 
@@ -63,7 +64,8 @@ def test_one_that_is_made_anew_under_a_query_is_not_read_from_the_middle(scene):
         assert http.queries() == {query: "RUNNING"}
 
 
-def test_one_that_may_lose_data_reads_the_new_topic_from_its_beginning(scene):
+def test_one_that_may_lose_data_reads_the_new_topic_from_its_beginning(scene, monkeypatch):
+    monkeypatch.setattr(origins, "GONE_S", 2.0)  # no broker comes up here
     with scene.served() as http:
         query = counting(scene, http, {"ksql.query.fail.on.data.loss": "false"})
         deleted(scene)
