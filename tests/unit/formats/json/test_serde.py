@@ -318,7 +318,12 @@ def test_objects_of_the_first_other_shape_are_looked_at_once(monkeypatch):
     serde = json((c.value("ID", INT), c.value("NAME", INT)), wrapped=True)
     asked = []
     match = NameMatch.__call__
-    monkeypatch.setattr(NameMatch, "__call__", lambda *args: asked.append(1) or match(*args))
+
+    def counted(*args):
+        asked.append(1)
+        return match(*args)
+
+    monkeypatch.setattr(NameMatch, "__call__", counted)
     items = [b'{"id":%d,"name":2}' % n for n in range(9)] + [b'{"ID":1,"NAME":1}']
     rows = serde.decode_many(items, c.fail)
     assert rows == [*((n, 2) for n in range(9)), (1, 1)]
