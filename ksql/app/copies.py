@@ -68,7 +68,9 @@ class Copies:
         self.shelf = Shelf(tables, holdings, Gauge(ends.end_offsets, time.monotonic))
         self.cluster = Cluster(settings, holdings, self.shelf, tables, now_ms)
         self.tls = own_tls(settings)
-        self.peers = Peers(settings.number(TIMEOUT) / 1000, tls=self.tls)
+        self.peers = Peers(
+            settings.number(TIMEOUT) / 1000, tls=self.tls, silent=self.cluster.silent
+        )
         self.replicas = Replicas(holdings, self.shelf, self.peers, tables, self.cluster)
         self._talk = Talk(
             settings,

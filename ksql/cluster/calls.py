@@ -11,16 +11,18 @@ import http.client
 import select
 import socket
 import threading
+import time
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ksql.cluster.members import Server
 
 _PIECE_BYTES: Final = 65_536
+_LOOK_S: Final = 0.25
 _CLOSED: Final = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 """How a connection fails that the other side has closed while it rested."""
 
@@ -41,6 +43,10 @@ class TooSlow(CallFailed):
 
     def __init__(self) -> None:
         super().__init__("it did not answer in time")
+
+
+class Silent(CallFailed):
+    """A connected server has not answered, and is known by now not to live."""
 
 
 class Broken(CallFailed):
@@ -92,14 +98,22 @@ class Called:
 class Calls:
     """The kept connections to all servers; for any number of threads."""
 
-    def __init__(self, connect_s: float, tls: ssl.SSLContext | None = None, kept: int = 64) -> None:
+    def __init__(
+        self,
+        connect_s: float,
+        tls: ssl.SSLContext | None = None,
+        kept: int = 64,
+        silent: Callable[[Server], str] | None = None,
+    ) -> None:
         """Bound the wait for a connection by ``connect_s``; ``kept`` of them rest per server.
 
-        With ``tls`` the servers speak https.
+        With ``tls`` the servers speak https. ``silent`` returns why a server is not worth waiting
+        for, or nothing; it is asked now and then while no answer has begun.
         """
         self._connect_s = connect_s
         self._tls = tls
         self._kept = kept
+        self._silent = silent
         self._resting: dict[Server, deque[socket.socket]] = defaultdict(deque)
         self._busy: set[socket.socket] = set()
         self._closed = False
@@ -118,7 +132,7 @@ class Calls:
     ) -> Iterator[Called]:
         """Send a request; ``timeout_s`` bounds each wait for a part of its answer.
 
-        Raises: NotReached, TooSlow, Broken.
+        Raises: NotReached, TooSlow, Silent, Broken.
         """
         with _told():
             request = _request(server, method, path, headers, body)
@@ -153,6 +167,7 @@ class Calls:
                 with _told():
                     sock.settimeout(timeout_s)
                     sock.sendall(request)
+                    self._await(server, sock, timeout_s)
                     response.begin()
                     return sock, Called(response)
             except BaseException as problem:
@@ -160,6 +175,20 @@ class Calls:
                 self._drop(sock)
                 if rested is None or not isinstance(problem.__cause__, _CLOSED):
                     raise
+
+    def _await(self, server: Server, sock: socket.socket, timeout_s: float) -> None:
+        """Wait for the beginning of an answer while the server lives.
+
+        Raises: Silent, TimeoutError.
+        """
+        if self._silent is None:
+            return
+        deadline = time.monotonic() + timeout_s
+        while not _is_readable(sock, min(_LOOK_S, timeout_s)):
+            if why := self._silent(server):
+                raise Silent(why)
+            if time.monotonic() >= deadline:
+                raise TimeoutError
 
     def _rested(self, server: Server) -> socket.socket | None:
         """Return a connection that is open still, the one used last.
@@ -235,7 +264,7 @@ def _told() -> Iterator[None]:
         raise Broken(problem) from problem
 
 
-def _is_readable(sock: socket.socket) -> bool:
+def _is_readable(sock: socket.socket, timeout_s: float = 0.0) -> bool:
     poll = select.poll()
     poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
+    return bool(poll.poll(timeout_s * 1000))

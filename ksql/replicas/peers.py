@@ -56,10 +56,14 @@ class Peers:
         *,
         tls: ssl.SSLContext | None = None,
         now_s: Callable[[], float] = time.monotonic,
+        silent: Callable[[Server], str] | None = None,
     ) -> None:
-        """Take ``timeout_s``: how long one may take to answer; with ``tls`` they speak it."""
+        """Take ``timeout_s``: how long one may take to answer; with ``tls`` they speak it.
+
+        ``silent``: why a server is not worth waiting for, or nothing.
+        """
         self._timeout_s = timeout_s
-        self._calls = Calls(min(_CONNECT_S, timeout_s), tls)
+        self._calls = Calls(min(_CONNECT_S, timeout_s), tls, silent=silent)
         self._now_s = now_s
         self._down: dict[Server, tuple[float, str]] = {}
         self._lock = threading.Lock()

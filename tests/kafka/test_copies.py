@@ -23,6 +23,7 @@ def three(broker, tmp_path):
         "ksql.lag.reporting.enable": "true",
         "ksql.lag.reporting.send.interval.ms": "500",
         STANDBY: "true",
+        "ksql.query.pull.forwarding.timeout.ms": "3600000",  # no read ends by it
     }
     with fleet(broker.bootstrap, tmp_path, **properties) as found:
         for number in (1, 2, 3):
@@ -43,6 +44,19 @@ def sources(http, sql):
     return {key: f"{host['host']}:{host['port']}" for key, host in found}
 
 
+def placed_at(server, table, k1):
+    """What returns where the copies of k1 are, once the active one answers and there is another."""
+
+    def placed():
+        [place] = server.http.client.get(f"/stores/{table}/hosts", params={"key": "k1"}).json()
+        [copy] = copies(server.http, k1)
+        answers = copy["role"], copy["state"], copy["host"]
+        is_so = answers == ("ACTIVE", "RUNNING", place["active"]) and len(place["standbys"]) == 1
+        return is_so and place
+
+    return placed
+
+
 def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_property):
     counting = Counting(three)
     counting.declare(three.servers[1], EARLIEST)
@@ -58,15 +72,7 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
         await_true("in groups", lambda s=server: s.http.rows(grouped) == [[20, 5]])  # noqa: B023
 
     client = three.servers[1].http.client
-
-    def placed():
-        """Where the copies are, once the active one answers."""
-        [place] = client.get(f"/stores/{counting.table}/hosts", params={"key": "k1"}).json()
-        [copy] = copies(three.servers[1].http, k1)
-        answers = copy["role"], copy["state"], copy["host"]
-        is_so = answers == ("ACTIVE", "RUNNING", place["active"]) and len(place["standbys"]) == 1
-        return is_so and place
-
+    placed = placed_at(three.servers[1], counting.table, k1)
     place = await_true("the active copy answers", placed)
     actives = {
         f"k{n}": client.get(f"/stores/{counting.table}/hosts?key=k{n}").json()[0]["active"]
@@ -119,6 +125,14 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
             lambda s=server: {c["role"] for c in copies(s.http, k1)} == {"ACTIVE"},
         )
     assert survivor.http.rows(k1, {STANDBY: "false"}) == [["k1", 20]]
+
+    place = await_true("the active copy answers", placed_at(survivor, counting.table, k1))
+    victim = number_of(three, place["active"])
+    asked = next(each for number, each in three.servers.items() if number != victim)
+    three.pause(victim)
+    [copy] = copies(asked.http, k1)  # it is sent before anyone can know
+    assert (copy["role"], copy["state"]) == ("STANDBY", "RUNNING")
+    three.resume()
 
 
 def table_at(fleet_, number):

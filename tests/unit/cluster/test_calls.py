@@ -10,7 +10,7 @@ import threading
 import pytest
 import trustme
 
-from ksql.cluster.calls import Broken, Calls, NotReached, TooSlow
+from ksql.cluster.calls import Broken, Calls, NotReached, Silent, TooSlow
 from ksql.cluster.members import Server
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 5\r\n\r\nwhole"
@@ -159,6 +159,26 @@ def test_a_header_cannot_begin_another():
 def test_a_server_that_does_not_answer():
     with scripted() as (server, calls), pytest.raises(TooSlow, match="in time"):
         told(calls, server, timeout_s=0.2)
+
+
+def test_a_server_that_falls_silent_is_not_waited_for():
+    reasons = ["", "", "its last heartbeat was 2100 ms ago"]
+    server = Scripted(WHOLE)
+    calls = Calls(1.0, silent=lambda asked: reasons.pop(0) if asked == server.server else "?")
+    assert told(calls, server)[0] == 200
+    with pytest.raises(Silent, match="its last heartbeat was 2100 ms ago"):
+        told(calls, server, timeout_s=300)
+    assert reasons == []
+    calls.close()
+    server.close()
+
+
+def test_one_that_lives_is_waited_for_as_long_as_it_may_take():
+    server, calls = Scripted(), Calls(1.0, silent=lambda _: "")
+    with pytest.raises(TooSlow):
+        told(calls, server, timeout_s=0.4)
+    calls.close()
+    server.close()
 
 
 def test_nobody_listens():
