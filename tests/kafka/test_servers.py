@@ -10,7 +10,7 @@ import pytest
 from tests.kafka.fleet import EXACTLY, Counting, fleet, sources, taken
 from tests.kafka.partition import broker_with_a_way
 from tests.kafka.servers import EARLIEST, command
-from tests.kafka.wires import await_true, read_all
+from tests.kafka.wires import await_true, read_all, unique
 
 
 @pytest.fixture
@@ -253,6 +253,22 @@ def test_every_server_takes_statements_and_answers_reads(unharmed):
     await_true("the row is counted", lambda: other.http.rows(pull) == [["k1", 21]])
     push = f"SELECT N FROM {counting.copy} WHERE N < 3 EMIT CHANGES LIMIT 3;"
     assert sorted(other.http.rows(push)) == [[0], [1], [2]]
+
+
+def test_a_client_sees_its_statement_at_the_other_server(unharmed):
+    """By its number; the server waits until it has applied that command, too."""
+    both = (unharmed.servers[1].http, unharmed.servers[2].http)
+    for turn in range(6):
+        here, there = both if turn % 2 else both[::-1]
+        name = unique("seen").upper()
+        number = here.one(
+            f"CREATE STREAM {name} (N INT) "
+            f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        )["commandSequenceNumber"]
+        for path, text in (("/ksql", f"DESCRIBE {name};"), ("/query", f"SELECT * FROM {name};")):
+            body = {"ksql": text, "commandSequenceNumber": number}
+            answer = there.client.post(path, json=body)
+            assert answer.is_success, answer.text
 
 
 def test_servers_that_do_not_share_are_refused(unharmed):

@@ -420,6 +420,35 @@ def test_the_sandbox_registers_nothing():
     assert found.registry.subjects() == []
 
 
+@pytest.mark.parametrize("by_id", [True, False])
+def test_a_struct_of_an_older_schema_is_inserted_as_its_source_has_it(by_id):
+    fields = [{"name": name, "type": ["null", "int"], "default": None} for name in "AB"]
+
+    def registered(count):
+        struct = {"type": "record", "name": "P", "fields": fields[:count]}
+        field = {"name": "P", "type": ["null", struct], "default": None}
+        text = json.dumps({"type": "record", "name": "R", "fields": [field]})
+        return registry.register("t-value", Schema("AVRO", text))
+
+    registry = MemoryRegistry()
+    found = World(registry=registry)
+    found.topic("t")
+    older = registered(1)
+    if by_id:
+        registered(2)
+    more = f", VALUE_SCHEMA_ID={older}" if by_id else ""
+    found.run(f"CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO'{more});")
+    newer = registered(2)
+    assert shown(found) == "`K` INTEGER KEY, `P` STRUCT<`A` INTEGER>"
+    found.run("INSERT INTO S VALUES (1, STRUCT(A := 5));")
+    [record] = found.topics.records["t"]
+    assert record.value[5:] == b"\2\2\n"  # a record, its struct, an A that is 5
+    assert (int.from_bytes(record.value[1:5], "big") == older) == by_id
+    assert newer != older
+    with pytest.raises(RequestFailed, match="Expected type STRUCT<`A` INTEGER> for field `P`"):
+        found.run("INSERT INTO S VALUES (1, STRUCT(A := 5, B := 6));")
+
+
 def test_keys_are_inserted_only_with_their_registered_schema():
     found = world(s_key="long")
     found.execute(DECLARED)
