@@ -8,6 +8,7 @@ Source: the Fetch standard on ``Origin``; W3C, Fetch Metadata; rest-utils on ``a
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import platform
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+
+from starlette.requests import ClientDisconnect
 
 from ksql.base.errors import KsqlError
 
@@ -181,7 +184,8 @@ class Guard:
             refused = self._access.refusal(scope["headers"]) or self._unreadable(scope)
         if refused is None:
             bounded = scope["type"] == "http" and scope["path"] != ENDLESS
-            await self._app(scope, self._bounded(receive) if bounded else receive, send)
+            with contextlib.suppress(ClientDisconnect):  # there is nobody to be answered
+                await self._app(scope, self._bounded(receive) if bounded else receive, send)
         elif scope["type"] == "http":
             await _tell(refused, send, "http.response")
         elif _HANDSHAKE in scope.get("extensions", {}):

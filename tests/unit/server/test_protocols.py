@@ -1,7 +1,8 @@
-"""Every route answers an ordinary request as it answers one that h11 has read."""
+"""Every route answers an ordinary request as it answers one that h11 has read, and none a part."""
 
 from __future__ import annotations
 
+import socket
 from collections import defaultdict
 from typing import Any
 
@@ -46,6 +47,25 @@ def _answers(port: int, paths: list[str]) -> list[Any]:
                     asked = (method, path, str(given))
                     found.append((asked, answer.status_code, head, answer.content))
     return found
+
+
+@pytest.mark.parametrize("path", ["/query-stream", "/ksql", "/inserts-stream", "/stores/read"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"Content-Length: 100\r\n\r\n{",
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+        b"Transfer-Encoding: chunked\r\n\r\nno number\r\n",
+    ],
+)
+def test_a_client_that_leaves_in_mid_request_is_no_failure(
+    path: str, part: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hosted(_app()) as port:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n".encode() + part)
+        assert httpx.get(f"http://127.0.0.1:{port}/info").is_success
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 @pytest.mark.slow
