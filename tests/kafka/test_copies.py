@@ -131,7 +131,8 @@ def test_reads_go_on_when_the_server_of_the_active_copy_is_killed(three, record_
     asked = next(each for number, each in three.servers.items() if number != victim)
     three.pause(victim)
     [copy] = copies(asked.http, k1)  # it is sent before anyone can know
-    assert (copy["role"], copy["state"]) == ("STANDBY", "RUNNING")
+    assert copy["state"] == "RUNNING"
+    assert copy["host"] != place["active"]
     three.resume()
 
 
