@@ -442,6 +442,7 @@ def test_a_struct_of_an_older_schema_is_inserted_as_its_source_has_it(by_id):
     assert shown(found) == "`K` INTEGER KEY, `P` STRUCT<`A` INTEGER>"
     found.run("INSERT INTO S VALUES (1, STRUCT(A := 5));")
     [record] = found.topics.records["t"]
+    assert record.value is not None
     assert record.value[5:] == b"\2\2\n"  # a record, its struct, an A that is 5
     assert (int.from_bytes(record.value[1:5], "big") == older) == by_id
     assert newer != older
