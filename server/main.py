@@ -158,6 +158,7 @@ async def _run(
     door.state = "READY"
     await asyncio.to_thread(ready)
     await stop.wait()
+    await _in_thread(service.leave)
 
 
 def _say_ready(

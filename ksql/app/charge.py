@@ -194,10 +194,8 @@ def _tidy(state: StateDir, aside: Aside, keep_ms: int, now_ms: int) -> None:
         _log.warning("places_left", extra={"reason": str(problem)})
 
 
-def join(
-    settings: Settings, kafka: KafkaSettings, tenure: Tenure
-) -> tuple[GroupMembers, Callable[[], None]]:
-    """Join the servers of the service; return them, and the way to leave them."""
+def join(settings: Settings, kafka: KafkaSettings, tenure: Tenure) -> GroupMembers:
+    """Join the servers of the service; return them."""
     service_id, me = settings.text("ksql.service.id"), own_server(settings)
     waits = settings.text(UPGRADE_MODE) == "roll_over"
     name = member_name(me, formats.KNOWN.newest, waits=waits)
@@ -208,7 +206,7 @@ def join(
         return None if holder is None else Server.parse(holder.listener)
 
     member.start()
-    return GroupMembers(me, member, in_charge), member.close
+    return GroupMembers(me, member, in_charge)
 
 
 def elsewhere(tenure: Tenure, me: Server) -> Elsewhere:

@@ -264,9 +264,9 @@ class House:
 
     def _join(self, kafka: KafkaSettings, state: StateDir) -> None:
         """Become one of several servers: in charge if nobody else is, else a standby."""
-        members, leave = charge.join(self.settings, kafka, self._tenure)
+        members = charge.join(self.settings, kafka, self._tenure)
         self.members = self._peers = members
-        self._closers.append(leave)
+        self._closers.append(members.leave)
         try:
             self._tenure.acquire()
         except AnotherServer as other:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ksql.statements.cluster import ClusterStatus, HostStoreLags
 
 _COMMAND_PAUSE_S = 0.05
+_TAKEN_OVER_S = 2.5
+"""The others look once a second who is there, and begin to fill the stores that come to them."""
 
 
 class NotInChargeYet(NotReady):
@@ -61,6 +63,17 @@ class KsqlService(House):
     Every method may block and may be called from several threads at once. Every method raises
     ``KsqlError`` for a user's error; anything else is a defect and reported as a 50000.
     """
+
+    def leave(self) -> None:
+        """Let the other servers take over the reads of its stores while it still answers.
+
+        The server in charge is one of them until its queries have ended.
+        """
+        members = self._peers
+        if members is None or self.again or not self.standing_by or len(members.alive()) == 1:
+            return
+        members.leave()
+        time.sleep(_TAKEN_OVER_S)
 
     def execute(
         self,

@@ -32,6 +32,9 @@ class Group(Protocol):
     def names(self) -> Sequence[str]:
         """Return the members' names at the last look."""
 
+    def close(self) -> None:
+        """Leave the group."""
+
 
 class Announced(NamedTuple):
     """A server's announcement, the part of its name behind the address; format 0 without one."""
@@ -99,6 +102,10 @@ class GroupMembers:
             if server is not None:
                 found[server] = Announced.of(words)
         return found
+
+    def leave(self) -> None:
+        """Have the others place nothing here any more; harmless a second time."""
+        self._group.close()
 
     def rank(self, gone: Server | None) -> int:
         """Return how many others come before this server when ``gone`` has to be replaced."""

@@ -15,6 +15,10 @@ A, B, C = (Server("host", port) for port in (8001, 8002, 8003))
 @dataclass
 class Group:
     names: tuple[str, ...] = ()
+    left: bool = False
+
+    def close(self) -> None:
+        self.left = True
 
 
 def members(names=(), in_charge=None, me=B):
@@ -75,3 +79,12 @@ def test_servers_wait_while_one_of_an_earlier_format_is_listed():
     assert members(["host:8001", *names[1:]]).waiting() == {B}  # one that announces nothing
     assert members(names[1:], in_charge=A).waiting() == frozenset()  # it is not listed any more
     assert members().waiting() == frozenset()
+
+
+def test_a_server_that_leaves_is_one_of_them_for_itself_only():
+    group = Group(("host:8001", "host:8002"))
+    found = GroupMembers(B, group, lambda: None)
+    found.leave()
+    assert group.left
+    group.names = ("host:8001",)
+    assert found.alive() == (A, B)

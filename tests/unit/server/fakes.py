@@ -159,6 +159,9 @@ class FakeService(KsqlService):
         if self.start_error:
             raise self.start_error
 
+    def leave(self) -> None:
+        self.events.append("leave")
+
     def stop(self) -> None:
         self.events.append("stop")
 

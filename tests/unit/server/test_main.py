@@ -62,7 +62,7 @@ def test_a_signal_ends_queries_then_the_service() -> None:
             process.send_signal(signal.SIGTERM)
             assert json.loads(list(lines)[-1])["error_code"] == 50303
         assert process.wait(10) == 0
-        assert out.read() == "start stop\n"
+        assert out.read() == "start leave stop\n"
 
 
 def test_a_server_that_was_replaced_ends_in_order_to_begin_anew() -> None:
