@@ -42,6 +42,7 @@ END: Final = -1
 
 _FULL_WAIT_S: Final = 0.05
 _STEP_S: Final = 0.1
+_CONNECT_S: Final = 1.0
 _BATCH: Final = 5000
 _MOST_LAST: Final = 10_000
 _SETTLE_S: Final = 0.005
@@ -335,6 +336,7 @@ class Reader:
         self._admin = Admin(settings)
         self._positions: Offsets = {}
         self._held: set[Partition] = set()
+        self._connected = False
         self._last_error = LastError()
         self._consumer = Consumer(
             {**settings.consumer(**config), "error_cb": self._last_error.note}, logger=CLIENT_LOG
@@ -358,6 +360,7 @@ class Reader:
                 start.update({p: known[p] for p, offset in start.items() if offset == symbol})
         self.hold(())
         self._positions = start
+        self._connect()
         self._consumer.assign([TopicPartition(*p, offset) for p, offset in start.items()])
 
     def assign_topics(self, topics: list[str], start: int = BEGINNING) -> None:
@@ -444,6 +447,21 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
+
+    def _connect(self) -> None:
+        """Connect before the first partitions are given.
+
+        A client that is not connected then looks for their leaders again at the next of its turns,
+        one a second.
+        """
+        topic = next((topic for topic, _ in self._positions), None)
+        if self._connected or topic is None:
+            return
+        try:
+            self._consumer.list_topics(topic, _CONNECT_S)
+            self._connected = True
+        except KafkaException as problem:  # it tries again by itself
+            self._last_error.note(error_of(problem))
 
     def _is_record(self, message: Message) -> bool:
         error = message.error()

@@ -119,6 +119,7 @@ class RangeReader:
         """Take a ``config`` that has what ``READING`` asks for."""
         self._clock = clock
         self._trouble = LastError()
+        self._connected = False
         self._consumer = Consumer({**config, "error_cb": self._trouble.note}, logger=CLIENT_LOG)
 
     def read(self, wanted: Range, note: Note, *, all_records: bool = True) -> Iterator[Block]:
@@ -133,6 +134,8 @@ class RangeReader:
         progress = _Progress(wanted, self._clock)
         lost = None if all_records else note
         self._trouble.text = ""
+        if not self._connected:  # else a new client looks for a leader once a second only
+            self._connected = self._learn(progress)
         try:
             self._assign(wanted, wanted.start)
             while progress.at < wanted.end:
@@ -211,12 +214,17 @@ class RangeReader:
             why = "; ".join(filter(None, (nothing, progress.trouble, self._trouble.text)))
             raise ReadFailed(progress.wanted, progress.at, why)
 
-    def _learn(self, progress: _Progress) -> None:
-        """Ask for the topic's partitions: what the client knows of them may be minutes old."""
+    def _learn(self, progress: _Progress) -> bool:
+        """Ask for the topic's partitions: what the client knows of them may be minutes old.
+
+        Returns: whether there was an answer.
+        """
         try:
             self._consumer.list_topics(progress.wanted.topic, _ASK_S)
         except KafkaException as problem:
             progress.trouble = error_of(problem).str()
+            return False
+        return True
 
     def _look(self, progress: _Progress, lost: Note | None, why: str = "") -> None:
         """Compare the rest of the range with what the broker has; ``why`` it was refused.

@@ -143,6 +143,7 @@ class Consumer:
 
     def __init__(self, portions, ends=(0, 100)):
         self.portions, self.ends, self.assigned = list(portions), ends, []
+        self.asked = 0
 
     def assign(self, places: list[TopicPartition]):
         self.assigned.append(places[0].offset)
@@ -158,7 +159,7 @@ class Consumer:
         return self.now
 
     def list_topics(self, *_):
-        return None
+        self.asked += not self.assigned
 
     def get_watermark_offsets(self, *_):
         return self.ends
@@ -192,6 +193,15 @@ def test_a_range_ends_where_the_log_goes_on_behind_it(scripted):
     reader = scripted([message(1), message(2), message(9)])
     assert read(reader, Range("t", 0, 1, 5)) == [[1, 2]]
     assert reader._consumer.assigned == [1, None]
+
+
+def test_the_client_connects_before_its_first_range_only(scripted):
+    reader = scripted([message(1)], [message(2)])
+    assert reader._consumer.asked == 0
+    for start in (1, 2):
+        assert read(reader, Range("t", 0, start, start + 1)) == [[start]]
+        assert reader._consumer.asked == 1
+        reader._consumer.assigned.clear()
 
 
 def test_a_range_ends_where_the_log_ends(scripted):
