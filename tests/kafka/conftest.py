@@ -25,7 +25,10 @@ LONGEST: Final = (
     "roll_over",
     "identity",
     "clocks",
+    "replace",
     "deaths",
+    "takeovers",
+    "tokens",
 )
 """Files that take minutes, before all others: one of them at the end would run alone.
 
