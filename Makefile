@@ -29,7 +29,7 @@ setup: ## environment, locked packages, jars; seconds when nothing changed
 demo: setup ## the main job on real data
 	@.venv/bin/ksql demo
 
-# Side by side is what leaves a core idle alone: a Spark session plans on one while its workers wait.
+# Run side by side: steps that would leave a core idle, as a Spark session does while it plans.
 test: setup ## everything that CI runs
 	@$(MAKE) --no-print-directory -j2 unit lint types layers docs
 	@$(MAKE) --no-print-directory golden

@@ -36,6 +36,8 @@ class Places:
     def sorted_out(self, records: Iterable[OutRecord]) -> Mapping[int, list[OutRecord]]:
         """Return the records by their partition, in their order."""
         end, records = -self._window_bytes or None, list(records)
+        if self._count == 1:  # with a key or without
+            return {0: records}
         keys = [b"" if record[0] is None else record[0][:end] for record in records]
         self._learn(keys)
         known = self._known

@@ -182,15 +182,15 @@ class _Reader(Draft):
 def _taken_of_each(taken: Sequence[str], names: Sequence[str], match: str) -> list[str]:
     """Return the lines for a loop over objects ``d``, in which ``shape`` is None at first.
 
-    Objects whose names are written otherwise are often all alike: where one has the shape of the
-    first such object, its properties are known. A KeyError costs as much as parsing.
+    Objects that lack a name, or write it otherwise, are often all alike: where one has the shape of
+    the first such object, its properties are known. A KeyError costs as much as parsing.
     """
     if not names:
         return list(taken)
     places = [f"p{i}" for i in range(len(names))]
     return [
         "if shape is not None and tuple(d) == shape:",
-        *indent([f"{var} = d[{place}]" for var, place in zip(names, places, strict=True)]),
+        *indent([f"{var} = d.get({place})" for var, place in zip(names, places, strict=True)]),
         "else:",
         *indent(taken),
         "        if shape is None:",

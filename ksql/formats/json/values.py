@@ -288,11 +288,9 @@ class NameMatch:
         return [None if name is None else found[name] for name in properties]
 
     def places(self, found: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the object's shape, then the property for each name; Nones if one is not there."""
+        """Return the object's shape, then the property for each name, None if it is not there."""
         shape = tuple(found)
-        properties = self._shapes.get(shape) or self._learn(shape)
-        whole = (shape, *properties)
-        return (None,) * len(whole) if None in properties else whole
+        return shape, *(self._shapes.get(shape) or self._learn(shape))
 
     def _learn(self, shape: tuple[str, ...]) -> list[str | None]:
         upper = {name.upper(): name for name in shape}

@@ -508,16 +508,21 @@ def test_a_store_of_a_version_that_noted_no_topic_is_gone_on_with(
     assert second.notes(source.created_by) == ()
 
 
-def test_what_is_not_known_is_no_other_topic(kafka, follower, world):
+def test_what_is_not_known_is_no_other_topic(kafka, follower, world, monkeypatch):
     source = filled_of_first(kafka, follower, world)
+    changes = []
+    monkeypatch.setattr(follower._changed, "set", lambda: changes.append(1))
     kafka.ids = {}  # a broker that gives none
     follower.look(kafka)
     follower.look(SimpleNamespace(identities=lambda _topics: {}))  # one that has just come up
-    assert not follower._changed.is_set()
     kafka.ids = {"T": "a", "W": "w"}
     follower.look(kafka)
-    assert not follower._changed.is_set()
+    assert not changes
     assert follower.notes(source.created_by) == ()
+    kafka.ids["T"] = "b"
+    follower.look(kafka)
+    assert changes
+    monkeypatch.undo()
 
 
 def test_a_note_that_is_damaged_costs_that_table_only(kafka, followers, world, tmp_path):

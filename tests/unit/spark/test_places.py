@@ -37,6 +37,12 @@ def test_all_windows_of_a_key_go_to_its_partition(kind):
         } == EXPECTED
 
 
+@pytest.mark.parametrize("bytes_", [0, 8])
+def test_the_only_partition_keeps_the_order_of_records_with_and_without_keys(bytes_):
+    records = [record(b"a key" if n % 2 else None, n) for n in range(6)]
+    assert Places(1, bytes_).sorted_out(iter(records)) == {0: records}
+
+
 def test_records_of_a_partition_keep_their_order():
     keys = [window_key(key, n * HOUR) for n in range(9) for key in KNOWN]
     records = [record(key, n) for n, key in enumerate(keys)]
@@ -65,7 +71,7 @@ def test_a_key_is_hashed_once_while_it_is_remembered(monkeypatch):
 
     monkeypatch.setattr(places, "partitions_of", counting)
     monkeypatch.setattr(places, "_MOST", 3)
-    found = Places(1, 8)
+    found = Places(2, 8)
     found.sorted_out([record(window_key(b"a", n), n) for n in range(5)])
     found.sorted_out([record(window_key(key, 0), 0) for key in (b"a", b"b", b"c")])
     assert hashed == [b"a", b"b", b"c"]

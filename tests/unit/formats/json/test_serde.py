@@ -328,6 +328,9 @@ def test_objects_of_the_first_other_shape_are_looked_at_once(monkeypatch):
     rows = serde.decode_many(items, c.fail)
     assert rows == [*((n, 2) for n in range(9)), (1, 1)]
     assert len(asked) == 1
+    items = [b'{"ID":%d,"other":2}' % n for n in range(9)]
+    assert serde.decode_many(items, c.fail) == [(n, None) for n in range(9)]
+    assert len(asked) == 2
 
 
 NOISE = st.binary(max_size=40) | st.text('{}[]",:\\u0eE+-.tfnd \n', max_size=40).map(str.encode)
