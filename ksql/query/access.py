@@ -8,11 +8,12 @@ Source: docs/sql/reading.md#pull-queries.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ksql.analysis import bound as b
 from ksql.stores.base import after
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ksql.types.model import SqlType
     from ksql.types.schema import Column
 
+T = TypeVar("T")
 _MOST_LOOKUPS = 1000
 _MOST_ALTERNATIVES = 1000  # as many as ``where`` takes for look-ups
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -103,13 +105,13 @@ def key_lookups(predicate: Bound | None, key: Sequence[Column]) -> list[tuple[An
     """Return the keys that a condition allows if ``=`` or IN give every key column; else None."""
     if predicate is None or not key:
         return None
-    found: dict[tuple[Any, ...], None] = {}
+    found: dict[Any, tuple[Any, ...]] = {}
     for alternative in alternatives(predicate) or ([],):
         values = _lookups(alternative, key)
         if values is None:
             return None
-        found |= dict.fromkeys(values)
-    return list(found) if len(found) <= _MOST_LOOKUPS else None
+        found |= _distinct(values)
+    return list(found.values()) if len(found) <= _MOST_LOOKUPS else None
 
 
 def alternatives(expr: Bound) -> list[list[Bound]] | None:
@@ -142,7 +144,7 @@ def _lookups(alternative: Iterable[Bound], key: Sequence[Column]) -> list[tuple[
             case b.In(b.Column(name), options) if all(isinstance(o, b.Const) for o in options):
                 consts = (o.value for o in options if isinstance(o, b.Const))
                 values = (v for c in consts for v in _equal_keys(c, types.get(name)))
-                choices.setdefault(name, list(dict.fromkeys(values)))
+                choices.setdefault(name, list(_distinct(values).values()))
             case _:
                 continue
     if any(column.name not in choices for column in key):
@@ -169,6 +171,22 @@ def _equal_keys(value: Any, type_: SqlType | None) -> list[Any]:
                 return [value]
     except ArithmeticError:  # it has more digits than such a key
         return []
+
+
+def _distinct(values: Iterable[T]) -> dict[Any, T]:
+    """Return the values, each once, by what tells them apart."""
+    return {_mark(value): value for value in values}
+
+
+def _mark(value: Any) -> Any:
+    """Return what is equal for the same keys only: the zeros of DOUBLE are equal, but two keys."""
+    match value:
+        case tuple():
+            return tuple(map(_mark, value))
+        case float() if value == 0:
+            return value, math.copysign(1.0, value)
+        case _:
+            return value
 
 
 # --- ranges

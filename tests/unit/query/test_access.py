@@ -130,6 +130,42 @@ def test_a_number_is_looked_up_as_its_column_has_it(table, literal, found):
     assert (tables.ranges, tables.scans) == ([], 0)
 
 
+ZEROS = """
+CREATE STREAM D (X DOUBLE, SIGN DOUBLE, S STRING) WITH (KAFKA_TOPIC='d', PARTITIONS=1);
+CREATE TABLE Z AS SELECT X * SIGN AS K, COUNT(*) AS C FROM D GROUP BY X * SIGN;
+CREATE TABLE ZS WITH (KEY_FORMAT='DELIMITED') AS SELECT S, X * SIGN AS K, COUNT(*) AS C FROM D
+  GROUP BY S, X * SIGN;
+CREATE TABLE ZW AS SELECT X * SIGN AS K, COUNT(*) AS C FROM D
+  WINDOW TUMBLING (SIZE 10 MILLISECONDS) GROUP BY X * SIGN;
+"""
+
+
+@pytest.mark.parametrize("signs", [[-1.0], [1.0], [1.0, -1.0]])
+@pytest.mark.parametrize(
+    ("table", "condition", "five"),
+    [
+        ("Z", "K = 0", False),
+        ("Z", "K = -0e0", False),
+        ("Z", "K = 0 OR K = -0e0 OR K = 0.0", False),
+        ("Z", "K IN (0e0, 5e0)", True),
+        ("Z", "K IN (5, 5.0, -0e0, 0e0, 0, 5e0)", True),
+        ("ZS", "S = 's' AND K = 0", False),
+        ("ZS", "S IN ('s', 't', 's') AND K IN (0e0, 5, -0e0)", True),
+        ("ZS", "S = 's' AND K = 5 OR K = -0e0 AND S = 's' OR K = 0 AND S = 's'", True),
+        ("ZW", "K = 0", False),
+        ("ZW", "K IN (-0e0, 5)", True),
+    ],
+)
+def test_either_zero_finds_the_rows_of_both_once(signs, table, condition, five):
+    found = World(ZEROS)
+    found.feed("d", *((None, {"X": 0.0, "SIGN": sign, "S": "s"}, 1) for sign in signs))
+    found.feed("d", (None, {"X": 5.0, "SIGN": 1.0, "S": "s"}, 2))
+    query, tables = bound(f"SELECT K FROM {table} WHERE {condition};", found)
+    rows = sorted(repr(row.values[0]) for batch in query.batches() for row in batch)
+    assert rows == sorted([*(repr(0.0 * sign) for sign in signs), *(["5.0"] if five else [])])
+    assert tables.scans == 0
+
+
 def test_a_number_is_looked_up_as_its_column_has_it_in_a_join():
     text = "SELECT a.K FROM BY_I a JOIN BY_J b ON a.K = b.K WHERE b.K = 1.0;"
     query, tables = bound(text, NUMBERS)
