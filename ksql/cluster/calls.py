@@ -7,7 +7,9 @@ longer to prepare its request.
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
+import io
 import select
 import socket
 import threading
@@ -18,6 +20,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator, Mapping
+
+    from _typeshed import WriteableBuffer
 
     from ksql.cluster.members import Server
 
@@ -46,7 +50,7 @@ class TooSlow(CallFailed):
 
 
 class Silent(CallFailed):
-    """A connected server has not answered, and is known by now not to live."""
+    """A connected server has not answered, or not to the end, and is known by now not to live."""
 
 
 class Broken(CallFailed):
@@ -54,6 +58,46 @@ class Broken(CallFailed):
 
     def __init__(self, problem: Exception) -> None:
         super().__init__(f"its connection broke ({type(problem).__name__})")
+
+
+class _Coming(io.RawIOBase):
+    """The bytes of an answer as they come; each is waited for as long as its server lives.
+
+    Whether the socket is readable does not say that any come: TLS has messages of its own.
+    """
+
+    def __init__(
+        self, sock: socket.socket, timeout_s: float, why_silent: Callable[[], str] | None
+    ) -> None:
+        self._sock = sock
+        self._timeout_s = timeout_s
+        self._why_silent = why_silent
+        sock.settimeout(timeout_s if why_silent is None else min(_LOOK_S, timeout_s))
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """Return the reader that http.client asks a socket for."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Return how many bytes have come.
+
+        Raises: Silent, TimeoutError, OSError.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return self._sock.recv_into(buffer)
+            except TimeoutError:
+                if self._why_silent is None:
+                    raise
+                if why := self._why_silent():
+                    raise Silent(why) from None
+                if time.monotonic() >= deadline:
+                    raise
 
 
 class Called:
@@ -67,7 +111,7 @@ class Called:
     def pieces(self) -> Iterator[bytes]:
         """Yield the body as it comes.
 
-        Raises: TooSlow, Broken.
+        Raises: TooSlow, Silent, Broken.
         """
         response = self._response
         with _told():
@@ -80,7 +124,7 @@ class Called:
     def read(self) -> bytes:
         """Return the whole body.
 
-        Raises: TooSlow, Broken.
+        Raises: TooSlow, Silent, Broken.
         """
         with _told():
             return self._response.read()
@@ -108,7 +152,7 @@ class Calls:
         """Bound the wait for a connection by ``connect_s``; ``kept`` of them rest per server.
 
         With ``tls`` the servers speak https. ``silent`` returns why a server is not worth waiting
-        for, or nothing; it is asked now and then while no answer has begun.
+        for, or nothing; it is asked now and then while nothing comes of an answer.
         """
         self._connect_s = connect_s
         self._tls = tls
@@ -162,33 +206,21 @@ class Calls:
         while True:
             rested = self._rested(server)
             sock = rested or self._connected(server)
-            response = http.client.HTTPResponse(sock, method=method)
             try:
                 with _told():
                     sock.settimeout(timeout_s)
                     sock.sendall(request)
-                    self._await(server, sock, timeout_s)
+                    coming = _Coming(sock, timeout_s, self._why_silent(server))
+                    response = http.client.HTTPResponse(coming, method=method)  # type: ignore[arg-type]  # by its shape
                     response.begin()
                     return sock, Called(response)
             except BaseException as problem:
-                response.close()  # it has a share in the socket
                 self._drop(sock)
                 if rested is None or not isinstance(problem.__cause__, _CLOSED):
                     raise
 
-    def _await(self, server: Server, sock: socket.socket, timeout_s: float) -> None:
-        """Wait for the beginning of an answer while the server lives.
-
-        Raises: Silent, TimeoutError.
-        """
-        if self._silent is None:
-            return
-        deadline = time.monotonic() + timeout_s
-        while not _is_readable(sock, min(_LOOK_S, timeout_s)):
-            if why := self._silent(server):
-                raise Silent(why)
-            if time.monotonic() >= deadline:
-                raise TimeoutError
+    def _why_silent(self, server: Server) -> Callable[[], str] | None:
+        return None if self._silent is None else functools.partial(self._silent, server)
 
     def _rested(self, server: Server) -> socket.socket | None:
         """Return a connection that is open still, the one used last.
@@ -264,7 +296,7 @@ def _told() -> Iterator[None]:
         raise Broken(problem) from problem
 
 
-def _is_readable(sock: socket.socket, timeout_s: float = 0.0) -> bool:
+def _is_readable(sock: socket.socket) -> bool:
     poll = select.poll()
     poll.register(sock, select.POLLIN)
-    return bool(poll.poll(timeout_s * 1000))
+    return bool(poll.poll(0))

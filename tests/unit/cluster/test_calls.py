@@ -18,6 +18,9 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r
 LAST = b"HTTP/1.1 503 No\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno"
 HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
 HALF_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf"
+STALLED_HEAD = b"HTTP/1.1 200 OK\r\nContent-Le"
+STALLED = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"
+STALLED_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n9\r\nma"
 HANG_UP = None
 
 
@@ -173,8 +176,57 @@ def test_a_server_that_falls_silent_is_not_waited_for():
     server.close()
 
 
-def test_one_that_lives_is_waited_for_as_long_as_it_may_take():
-    server, calls = Scripted(), Calls(1.0, silent=lambda _: "")
+def issued() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's certificate, and trust in it."""
+    authority, there = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(there)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    return there, trusting
+
+
+@contextlib.contextmanager
+def falling_silent(*answers: bytes, tls: bool = False):
+    """A server that falls silent at the second look, and what calls it."""
+    there, trusting = issued() if tls else (None, None)
+    reasons = ["", "it is gone"]
+    server = Scripted(*answers, tls=there)
+    calls = Calls(1.0, trusting, silent=lambda _: reasons.pop(0))
+    try:
+        yield server, calls
+    finally:
+        calls.close()
+        server.close()
+    assert reasons == []
+
+
+def test_over_tls_one_that_falls_silent_is_not_waited_for_on_a_new_connection():
+    """There are bytes at once, but not of an answer: the tickets of TLS 1.3."""
+    with falling_silent(tls=True) as (server, calls), pytest.raises(Silent, match="it is gone"):
+        told(calls, server, timeout_s=30)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("begun", [STALLED_HEAD, STALLED, STALLED_CHUNKED])
+def test_one_that_falls_silent_in_its_answer_is_not_waited_for(begun, tls):
+    with falling_silent(begun, tls=tls) as (server, calls), pytest.raises(Silent, match="gone"):
+        told(calls, server, timeout_s=10)
+
+
+def test_what_came_of_an_answer_is_there_before_its_server_falls_silent():
+    with (
+        falling_silent(STALLED_CHUNKED) as (server, calls),
+        calls.call(server.server, "GET", "/", headers={}, timeout_s=10) as called,
+    ):
+        pieces = called.pieces()
+        assert next(pieces) == b"some"
+        with pytest.raises(Silent):
+            list(pieces)
+
+
+@pytest.mark.parametrize("begun", [(), (STALLED,)])
+def test_one_that_lives_is_waited_for_as_long_as_it_may_take(begun):
+    server, calls = Scripted(*begun), Calls(1.0, silent=lambda _: "")
     with pytest.raises(TooSlow):
         told(calls, server, timeout_s=0.4)
     calls.close()
@@ -221,15 +273,12 @@ def test_closing_ends_what_is_under_way():
 
 
 def test_over_tls_connections_are_kept_too_and_strangers_are_not_reached():
-    authority, there = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(there)
-    trusting = ssl.create_default_context()
+    there, trusting = issued()
     server = Scripted(WHOLE, CHUNKED, WHOLE, tls=there)
     strangers, calls = Calls(1.0, ssl.create_default_context()), Calls(1.0, trusting)
     try:
         with pytest.raises(NotReached):
             told(strangers, server)
-        authority.configure_trust(trusting)
         assert [told(calls, server)[2] for _ in range(3)] == [b"whole", b"abcde", b"whole"]
         assert server.accepted == 2
     finally:
