@@ -71,6 +71,7 @@ class _Piece(NamedTuple):
     endless: bool = False
     ways: float = 1  # how often choices multiply what backtracking has to try
     loops: int = 0  # how many repetitions without end follow one another
+    shy: bool = False  # whether it may rather match nothing, or less, than what it could
 
 
 _NOTHING = _Piece("", empty=True, size=0)
@@ -130,6 +131,8 @@ class _Translator:
             any(part.endless for part in parts),
             sum(part.ways for part in parts) if between else math.prod(p.ways for p in parts),
             max(part.loops for part in parts) if between else sum(part.loops for part in parts),
+            any(part.shy for part in parts)
+            or (bool(between) and any(part.empty for part in parts[:-1])),
         )
 
     def item(self) -> _Piece:
@@ -142,7 +145,9 @@ class _Translator:
         self.place = found.end()
         suffix = self.peek() if self.peek() and self.peek() in "?+" else ""
         self.place += len(suffix)
-        if suffix == "+" or (atom.captures and atom.empty):  # RE2 reports other groups for these
+        # of these RE2 reports other groups; Java repeats no more once it has matched nothing
+        shy = atom.shy and found[0] != "?"
+        if suffix == "+" or (atom.empty and (atom.captures or shy)):
             self.dialect.beyond()
         least = int(found[1] or found[0] == "+")
         most = 1 if found[0] == "?" else int(found[3] or found[1] or 0)
@@ -160,6 +165,7 @@ class _Translator:
             atom.endless or endless,
             ways,
             atom.loops + endless,
+            atom.shy or suffix == "?",
         )
 
     def atom(self) -> _Piece:

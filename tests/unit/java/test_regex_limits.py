@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ksql.functions.library.regexps import extract, extract_all, split_to_array
@@ -108,6 +108,10 @@ patterns = st.recursive(
 
 
 @settings(max_examples=examples(400))
+@example(pattern=r"((?:(?:\b|.))*)", text=" B")
+@example(pattern="(?:a?|b)*", text="ab")
+@example(pattern="(?:a*?)*", text="aab")
+@example(pattern="(?:(?:a|)b?|.){1,2}", text="bab")
 @given(pattern=patterns, text=st.text(alphabet="abBé \n\r\U0001f680\ud800", max_size=8))
 def test_both_engines_agree(pattern, text):
     regex = compile_java(pattern)
