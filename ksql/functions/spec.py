@@ -61,6 +61,7 @@ class AggregateFunction:
     ``step_code``/``merge_code``: optional expression templates of the new state (``{s}`` state,
     ``{o}`` other state, ``{0}`` argument: names, which may stand several times) that must equal the
     functions. ``result`` must not give away a state that is changed in place.
+    ``raises``: ``step`` may fail for a row, which then does not count.
     ``unordered`` declares that nothing ever fails and that the result goes by which rows there were
     alone: it is the same whatever their order, and however they were divided among states that
     ``merge`` joined; that one leaves both states as they are, and gives no part of them away.
@@ -81,6 +82,7 @@ class AggregateFunction:
     in_place: tuple[InPlace, ...] = ()
     sure: bool = False
     unordered: bool = False
+    raises: bool = False
 
 
 @dataclass(frozen=True, slots=True)

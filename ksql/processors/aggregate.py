@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.processors import keys
 from ksql.processors.base import LogError, Paused, Record, Steps, Store
-from ksql.processors.folds import Folds, State, log_failure, logged_before
+from ksql.processors.folds import Folds, State, log_failure, logged_before, replaced
 from ksql.processors.panes import log_late
 from ksql.processors.windows import Clock, Windows
 from ksql.types.windowed import window_key
@@ -163,10 +163,8 @@ class AggregateProcessor(Paused):
             if old is None or folds.undo is None or folds.swap is None:
                 if row is not None:
                     folds.step(state, row)
-            elif row is None:
-                folds.undo(state, old)
-            else:
-                folds.swap(state, old, row)
+            elif not replaced(folds, state, old, row, log):
+                return False
         except Exception as error:  # noqa: BLE001 - any failure of a function skips the record
             log_failure(error, log, row)
             return False

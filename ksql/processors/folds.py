@@ -20,9 +20,10 @@ from ksql.base.errors import QueryFailed
 from ksql.base.records import Row
 from ksql.functions.copies import copied
 from ksql.functions.spec import AggregateFunction, InPlace
+from ksql.processors.base import LogError
 
 if TYPE_CHECKING:
-    from ksql.processors.base import LogError, Record
+    from ksql.processors.base import Record
 
 State = list[Any]
 
@@ -46,7 +47,8 @@ class Folds:
     the slots' declaration; if it fails there is no row, but the state counts. ``undo``, ``swap``
     and ``merge`` are None where a function has none.
     ``complete(stored)`` makes a state of what was stored; ``mark`` goes before a state that is
-    stored, if there is one.
+    stored, if there is one. ``probe(row)`` fails for a row that can never have counted; None if
+    every row counts. ``undo_apart`` takes a row back wherever that does not fail, and logs where.
     """
 
     init: Callable[[], State]
@@ -57,6 +59,8 @@ class Folds:
     merge: Callable[[State, Sequence[Any]], None] | None
     result: Callable[[Sequence[Any]], Row]
     mark: bytes | None = None
+    probe: Callable[[Row], None] | None = None
+    undo_apart: Callable[[State, Row, LogError], None] | None = None
 
 
 def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Folds:
@@ -77,7 +81,7 @@ def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Fol
     undoable = all(slot.function.undo for slot in slots)
     mergeable = all(slot.function.merge for slot in slots)
     if undoable:
-        parts += [_change("undo", slots), _swap(slots)]
+        parts += [_change("undo", slots), _swap(slots), *_probe(slots)]
     if mergeable:
         parts.append(_merge(slots))
     codegen.define("aggregates", "\n".join(parts), scope)
@@ -91,6 +95,8 @@ def compile_folds(slots: Sequence[Slot], generations: Sequence[int] = ()) -> Fol
         merge=scope.get("merge"),
         result=scope["result"],
         mark=mark,
+        probe=scope.get("probe"),
+        undo_apart=_undo_apart(slots) if undoable else None,
     )
 
 
@@ -115,6 +121,35 @@ def stepped(
         return False
     if record.timestamp > state[0]:
         state[0] = record.timestamp
+    return True
+
+
+def replaced(folds: Folds, state: State, old: Row, row: Row | None, log: LogError) -> bool:
+    """Take a row of a table back and fold the one that follows it, if any.
+
+    A row that never counted is not taken back. Each half that fails is logged, and the other one is
+    done: otherwise the next change would take back what was never added. Where an aggregate cannot
+    take a row back, the others do. Returns whether the state has changed.
+    """
+    probe, undo, swap = folds.probe, folds.undo, folds.swap
+    assert undo is not None  # noqa: S101 - aggregates of tables have it
+    assert swap is not None  # noqa: S101 - aggregates of tables have it
+    counted = probe is None or _tried(probe, (old,), logged_before)
+    if counted and row is not None and _tried(swap, (state, old, row), logged_before):
+        return True
+    if counted and not _tried(undo, (state, old), logged_before):
+        assert folds.undo_apart is not None  # noqa: S101 - it is there if ``undo`` is
+        folds.undo_apart(state, old, log)
+    return (row is not None and _tried(folds.step, (state, row), log)) or counted
+
+
+def _tried(change: Callable[..., None], given: tuple[Any, ...], log: LogError) -> bool:
+    """Return whether it was possible; log, with its row, which is the last of them, if not."""
+    try:
+        change(*given)
+    except Exception as error:  # noqa: BLE001 - any failure of a function leaves the row out
+        log_failure(error, log, given[-1])
+        return False
     return True
 
 
@@ -256,6 +291,32 @@ def _swap(slots: Sequence[Slot]) -> str:
         lines += [f"n{i} = {_called(name, i, slot, f'n{i}', letter)}" for i, slot in some]
     body = [f"    {line}" for line in (*lines, *assigns)]
     return "\n".join(["def swap(s, o, r):", *body, "    return None"])
+
+
+def _probe(slots: Sequence[Slot]) -> list[str]:
+    """Return the function that folds a row into empty states, where that may fail."""
+    lines: list[str] = []
+    for i, slot in enumerate(slots):
+        if slot.function.raises:
+            lines += [*_loaded("a", i, slot, "r"), _called("step", i, slot, f"init{i}()", "a")]
+    body = [f"    {line}" for line in lines]
+    return ["\n".join(["def probe(r):", *body])] if body else []
+
+
+def _undo_apart(slots: Sequence[Slot]) -> Callable[[State, Row, LogError], None]:
+    def undo_apart(state: State, row: Row, log: LogError) -> None:
+        for slot in slots:
+            function, values = slot.function, [row[arg] for arg in slot.args]
+            assert function.undo is not None  # noqa: S101 - all of them have it
+            if function.skips_null and any(value is None for value in values):
+                continue
+            cell = 1 + slot.number
+            try:
+                state[cell] = function.undo(copied(state[cell]), *values)
+            except Exception as error:  # noqa: BLE001 - what cannot be taken back stays
+                log_failure(error, log, row)
+
+    return undo_apart
 
 
 _Numbered = list[tuple[int, Slot]]

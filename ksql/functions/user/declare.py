@@ -250,6 +250,7 @@ def _aggregate(
             merge=lambda first, later: one.merge(copied(first), later),
             skips_null=skips_null,
             in_place=("step", "undo") if in_place else (),
+            raises=True,
         )
 
     return AggregateFactory(

@@ -292,27 +292,78 @@ def test_a_step_that_fails_leaves_no_trace(every, window, first):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("changes", "messages", "left"),
     [
-        ([("a", 13, 5)], "step"),
-        ([("u", None, 5)], "undo"),
-        ([("u", 3, 5)], "undo"),
+        ([("a", 13)], ["step"], (2, 26)),
+        ([("a", 13), ("a", 5)], ["step"], (2, 26, 5)),
+        ([("a", 13), ("a", 13), ("a", None)], ["step"] * 2, (2, 26)),
+        ([("c", 13), ("c", 5)], ["step"], (1, 2, 26, 5)),
+        ([("c", 13), ("c", None)], ["step"], (1, 2, 26)),
     ],
 )
-def test_a_change_that_fails_leaves_no_trace(change, message):
+def test_a_row_of_a_table_whose_step_fails_does_not_count(changes, messages, left):
+    """It is not taken back either: the neighbours count as if it had not been."""
     world = World(SOURCES, functions=python(), **{"cache.max.bytes.buffering": "0"})
-    world.run(f"CREATE TABLE X AS SELECT G, {BESIDE}, FUSSY(I) AS F FROM R GROUP BY G;")
-    before = [("a", 1, 1), ("b", 2, 2), ("u", 26, 3)]
-    for key, number, time in (*before, *change):
-        world.feed("r", (key, None if number is None else rows_of(number)[0], time))
-    assert [value for _, value, _ in world.out("X")] == [
-        beside(1),
-        beside(1, 2),
-        beside(1, 2, 26),
-    ]
-    assert [text for _, text in world.runner.errors()] == [message]
-    world.feed("r", ("b", None, 9))
-    assert world.out("X")[-1][1] == beside(1, 26)
+    world.run(
+        f"CREATE TABLE X AS SELECT G, {BESIDE}, SUM(I) AS S, FUSSY(I) AS F FROM R GROUP BY G;"
+    )
+    changed_last(world, [("a", 1), ("b", 2), ("u", 26), *changes])
+    assert [text for _, text in world.runner.errors()] == messages
+    assert world.out("X")[-1][1] == {**beside(*left), "S": sum(left)}
+    without = [number for number in left if number != 2]
+    assert changed_last(world, [("b", None)]) == {**beside(*without), "S": sum(without)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "messages", "left", "kept"),
+    [
+        ([("u", None)], ["undo"], (1, 2), (1, 2, 26)),
+        ([("u", 3)], ["undo"], (1, 2, 3), (1, 2, 26, 3)),
+        ([("u", 3), ("u", 4), ("u", None)], ["undo"], (1, 2), (1, 2, 26)),
+        ([("u", 13), ("u", 4)], ["undo", "step"], (1, 2, 4), (1, 2, 26, 4)),
+    ],
+)
+def test_a_row_that_one_aggregate_cannot_take_back_is_taken_back_by_the_others(
+    changes, messages, left, kept
+):
+    world = World(SOURCES, functions=python(), **{"cache.max.bytes.buffering": "0"})
+    world.run(
+        f"CREATE TABLE X AS SELECT G, {BESIDE}, SUM(I) AS S, FUSSY(I) AS F FROM R GROUP BY G;"
+    )
+    last = changed_last(world, [("a", 1), ("b", 2), ("u", 26), *changes])
+    assert [text for _, text in world.runner.errors()] == messages
+    assert last == {**beside(*left), "S": sum(left), "F": list(kept)}
+
+
+def test_a_value_beyond_a_full_histogram_is_taken_back_by_the_others():
+    world = World(SOURCES, **{"cache.max.bytes.buffering": "0"})
+    world.run("CREATE TABLE X AS SELECT G, COUNT(*) AS C, HISTOGRAM(T) AS H FROM R GROUP BY G;")
+    world.feed("r", *((f"k{n}", {"G": "g", "T": f"t{n}"}, 0) for n in range(1001)))
+    for text in ("t2000", "t2001"):
+        world.feed("r", ("k1000", {"G": "g", "T": text}, 1))
+    world.feed("r", ("k1000", None, 1))
+    last = world.out("X")[-1][1]
+    assert (last["C"], len(last["H"])) == (1000, 1000)
+
+
+def changed_last(world, changes):
+    """Feed the changes, and give the last row."""
+    for key, number in changes:
+        world.feed("r", (key, None if number is None else rows_of(number)[0], 0))
+    return world.out("X")[-1][1]
+
+
+def test_a_row_that_failed_in_another_group_is_not_taken_back_from_it():
+    world = World(SOURCES, functions=python(), **{"cache.max.bytes.buffering": "0"})
+    world.run(
+        "CREATE TABLE X AS SELECT G, SUM(I) AS S, COUNT(*) AS C, FUSSY(I) AS F FROM R GROUP BY G;"
+    )
+    for key, group, number in (("a", "g", 1), ("b", "h", 2), ("a", "h", 13), ("a", "g", 5)):
+        world.feed("r", (key, {"G": group, "I": number}, 0))
+    assert world.last("X") == {
+        "g": {"S": 5, "C": 1, "F": [5]},
+        "h": {"S": 2, "C": 1, "F": [2]},
+    }
 
 
 def test_a_merge_that_fails_leaves_no_trace():
