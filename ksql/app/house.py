@@ -475,8 +475,8 @@ class House:
     def stop(self) -> None:
         """End everything, the last started first; a second call does nothing.
 
-        A query may finish its batch if that takes seconds only; else the batch is interrupted and
-        repeated at the next start. So this ends in about ten seconds, whatever does not answer.
+        A query may finish a batch in some seconds; else it is interrupted and repeated at the next
+        start. So this takes about ten, ``leave`` five before it; the process has fifteen in all.
         """
         self._ready.clear()
         with self._stop_lock:

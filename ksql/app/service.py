@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ksql.statements.cluster import ClusterStatus, HostStoreLags
 
 _COMMAND_PAUSE_S = 0.05
+_WITHDRAWAL_S = 1.0
 _TAKEN_OVER_S = 2.5
 """The others look once a second who is there, and begin to fill the stores that come to them."""
 
@@ -67,12 +68,16 @@ class KsqlService(House):
     def leave(self) -> None:
         """Let the other servers take over the reads of its stores while it still answers.
 
-        The server in charge is one of them until its queries have ended.
+        It takes charge no more, even if the one in charge ends. That one is among the others until
+        its queries have ended. This ends in five seconds, whatever does not answer.
         """
-        members = self._peers
-        if members is None or self.again or not self.standing_by or len(members.alive()) == 1:
+        members, standby = self._peers, self._standby
+        if members is None or standby is None or not standby.withdraw(_WITHDRAWAL_S):
             return
-        members.leave()
+        leads = not self.standing_by or members.in_charge() == members.me
+        if leads or self.again or len(members.alive()) == 1:
+            return
+        members.leave(_WITHDRAWAL_S)
         time.sleep(_TAKEN_OVER_S)
 
     def execute(

@@ -56,6 +56,16 @@ class Standby:
         self._follower.start()
         self._candidate.start()
 
+    def withdraw(self, patience_s: float) -> bool:
+        """Take charge no more, but follow on.
+
+        Returns: whether that is certain; else this server has begun to take charge.
+        """
+        self._waiting.set()
+        if self._candidate.is_alive():
+            self._candidate.join(patience_s)
+        return not self._candidate.is_alive()
+
     def close(self) -> None:
         """End both; one that is about to take charge ends with that."""
         self._waiting.set()
@@ -89,8 +99,8 @@ class Standby:
 
     def _stand(self) -> None:
         try:
-            if not self._await_turn(self._waiting):
-                return
+            if not self._await_turn(self._waiting) or self._waiting.is_set():
+                return  # a claim that came too late is given free with the tenure
             self._following.set()
             self._follower.join()
             self._take_charge()

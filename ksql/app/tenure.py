@@ -171,6 +171,8 @@ class Tenure:
                 continue
             try:
                 self._await_orphans()
+                if stop.is_set():
+                    return False
                 if self._contend(end):
                     return True
             except KafkaUnreachable as problem:

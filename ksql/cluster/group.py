@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _WAITS: Final = "waits"
+_LEAVE_S: Final = 5.0
 
 
 def group_name(service_id: str) -> str:
@@ -32,8 +33,8 @@ class Group(Protocol):
     def names(self) -> Sequence[str]:
         """Return the members' names at the last look."""
 
-    def close(self) -> None:
-        """Leave the group."""
+    def close(self, patience_s: float) -> None:
+        """Leave the group, and wait that long for it."""
 
 
 class Announced(NamedTuple):
@@ -103,9 +104,9 @@ class GroupMembers:
                 found[server] = Announced.of(words)
         return found
 
-    def leave(self) -> None:
+    def leave(self, patience_s: float = _LEAVE_S) -> None:
         """Have the others place nothing here any more; harmless a second time."""
-        self._group.close()
+        self._group.close(patience_s)
 
     def rank(self, gone: Server | None) -> int:
         """Return how many others come before this server when ``gone`` has to be replaced."""

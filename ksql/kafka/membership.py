@@ -51,11 +51,11 @@ class GroupMember:
         """Join the group, and look at it once a second from now on."""
         self._thread.start()
 
-    def close(self) -> None:
-        """Leave the group; harmless when it was not joined."""
+    def close(self, patience_s: float = _END_S) -> None:
+        """Leave the group, and wait that long for it; harmless when it was not joined."""
         self._closing.set()
         if self._thread.is_alive():
-            self._thread.join(_END_S)
+            self._thread.join(patience_s)
 
     def _run(self) -> None:
         more: dict[str, str | float | bool] = {

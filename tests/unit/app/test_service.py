@@ -37,26 +37,73 @@ def test_a_broker_that_was_named_is_not_told_again() -> None:
     assert service.settings.text("bootstrap.servers") == "kafka:9092"
 
 
-@pytest.mark.parametrize(
-    ("others", "standing_by", "again", "left"),
-    [
-        (1, True, False, True),
-        (0, True, False, False),  # nobody would take over
-        (1, False, False, False),  # it is one of them as long as it is in charge
-        (1, True, True, False),  # it comes back at once
-    ],
-)
+class Leaving:
+    """A service of several servers that is stopped, and what it does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, others: int = 1) -> None:
+        self.events: list[str] = []
+        self.withdrawn = True
+        self.promoted = False
+        monkeypatch.setattr("ksql.app.service.time.sleep", lambda _s: self.events.append("waits"))
+        self.service = KsqlService(Settings({}))
+        self.members = SimpleNamespace(
+            me="me",
+            in_charge=lambda: "other",
+            alive=lambda: (None,) * (1 + others),
+            leave=lambda _s: self.events.append("leaves"),
+        )
+        self.service._peers = self.members  # type: ignore[assignment]
+        self.service._standby = SimpleNamespace(withdraw=self._withdraw)  # type: ignore[assignment]
+
+    def _withdraw(self, _patience_s: float) -> bool:
+        self.events.append("withdraws")
+        if self.promoted:
+            self.service._standby = None
+        return self.withdrawn
+
+    def done(self) -> list[str]:
+        self.service.leave()
+        return self.events
+
+
 def test_a_standby_that_stops_leaves_while_it_still_answers(
-    monkeypatch: pytest.MonkeyPatch, others: int, standing_by: bool, again: bool, left: bool
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    events: list[str] = []
-    monkeypatch.setattr("ksql.app.service.time.sleep", lambda _s: events.append("waits"))
-    service = KsqlService(Settings({}))
-    service.leave()  # alone
-    service._peers = SimpleNamespace(  # type: ignore[assignment]
-        alive=lambda: (None,) * (1 + others), leave=lambda: events.append("leaves")
-    )
-    service._standby = SimpleNamespace() if standing_by else None  # type: ignore[assignment]
-    service.again = again
-    service.leave()
-    assert events == (["leaves", "waits"] if left else [])
+    assert Leaving(monkeypatch).done() == ["withdraws", "leaves", "waits"]
+
+
+def test_one_that_nobody_would_replace_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Leaving(monkeypatch, others=0).done() == ["withdraws"]
+
+
+def test_one_that_comes_back_at_once_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaving = Leaving(monkeypatch)
+    leaving.service.again = True
+    assert leaving.done() == ["withdraws"]
+
+
+def test_one_that_takes_charge_by_then_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaving = Leaving(monkeypatch)
+    leaving.withdrawn = False
+    assert leaving.done() == ["withdraws"]
+
+
+def test_one_that_has_taken_charge_by_then_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaving = Leaving(monkeypatch)
+    leaving.promoted = True
+    assert leaving.done() == ["withdraws"]
+
+
+def test_one_whose_claim_came_too_late_gives_it_free_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leaving = Leaving(monkeypatch)
+    leaving.members.in_charge = lambda: "me"
+    assert leaving.done() == ["withdraws"]
+
+
+def test_the_one_in_charge_and_one_alone_do_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaving = Leaving(monkeypatch)
+    leaving.service._standby = None
+    assert leaving.done() == []
+    KsqlService(Settings({})).leave()

@@ -97,6 +97,46 @@ def test_closing_ends_both_without_taking_charge():
     assert not server.taken.is_set()
 
 
+def test_one_that_withdraws_follows_on_and_takes_charge_no_more():
+    server = Server()
+    server.standby.start()
+    assert server.standby.withdraw(PATIENCE_S)
+    server.turn.set()
+    for _ in range(3):
+        assert server.followed.acquire(timeout=PATIENCE_S)
+    server.standby.close()
+    assert not server.standby._follower.is_alive()
+    assert not server.taken.is_set()
+
+
+def test_a_turn_that_comes_with_the_withdrawal_is_not_used():
+    server = Server()
+    server.standby = Standby(
+        server._follow,
+        lambda stop: stop.wait(PATIENCE_S),  # the claim was on its way
+        server._take,
+        server._lose,
+    )
+    server.standby.start()
+    assert server.standby.withdraw(PATIENCE_S)
+    server.standby.close()
+    assert not server.taken.is_set()
+
+
+def test_one_that_takes_charge_already_cannot_withdraw():
+    server, go_on = Server(), threading.Event()
+    server.standby = Standby(
+        server._follow, server._await_turn, lambda: server._take() or go_on.wait(), server._lose
+    )
+    server.turn.set()
+    server.standby.start()
+    assert server.taken.wait(PATIENCE_S)
+    assert not server.standby.withdraw(0.01)
+    go_on.set()
+    assert server.standby.withdraw(PATIENCE_S)
+    server.standby.close()
+
+
 def test_of_a_service_that_was_terminated_nothing_is_followed_or_taken():
     server = Server()
     server.follow_error = ServiceEnded()

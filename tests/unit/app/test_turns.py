@@ -20,6 +20,9 @@ class Stop:
 
     def wait(self, seconds):
         self._world.sleep(seconds)
+        return self.is_set()
+
+    def is_set(self):
         return self._world.now >= self._end
 
 
@@ -88,6 +91,16 @@ def test_of_several_the_first_one_takes_over_and_the_next_one_sees_it(world, one
     assert world.may_write("two")
     assert three.holder().id == "two"
     assert world.lost == {}
+
+
+def test_one_that_stops_while_it_waits_for_former_tasks_takes_nothing(world, one):
+    world.living.clear()
+    one.close()
+    two = world.server("two")
+    lease.write(two._file, "before", world.now + 3)
+    began = len(world.topic.claims)
+    assert await_turn(world, two, seconds=1) == (False, pytest.approx(3, abs=0.5))
+    assert len(world.topic.claims) == began
 
 
 def test_an_outage_is_no_silence(world, one):

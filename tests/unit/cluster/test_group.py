@@ -15,10 +15,10 @@ A, B, C = (Server("host", port) for port in (8001, 8002, 8003))
 @dataclass
 class Group:
     names: tuple[str, ...] = ()
-    left: bool = False
+    left: float = 0.0
 
-    def close(self) -> None:
-        self.left = True
+    def close(self, patience_s: float) -> None:
+        self.left = patience_s
 
 
 def members(names=(), in_charge=None, me=B):
@@ -84,7 +84,7 @@ def test_servers_wait_while_one_of_an_earlier_format_is_listed():
 def test_a_server_that_leaves_is_one_of_them_for_itself_only():
     group = Group(("host:8001", "host:8002"))
     found = GroupMembers(B, group, lambda: None)
-    found.leave()
-    assert group.left
+    found.leave(1.5)
+    assert group.left == 1.5
     group.names = ("host:8001",)
     assert found.alive() == (A, B)
