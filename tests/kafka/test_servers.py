@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import pytest
 
@@ -50,8 +51,18 @@ def test_another_server_takes_over_when_the_one_in_charge_is_killed(two, record_
         assert counting.copy not in sources(two.servers[2])
 
 
+LET_OUT: Final = 2 * 4 * 512
+"""Records at least once that the tasks of two queries may have handed to the client already.
+
+Source: docs/operations.md#several-servers.
+"""
+
+
 def _pause_and_return(fleet_, countings, seconds):
-    """Server 1 sleeps in the middle of its work until another one has done it, and longer."""
+    """Server 1 sleeps in the middle of its work until another one has done it, and longer.
+
+    The last one of ``countings`` may be exactly once, the first is not.
+    """
     with ThreadPoolExecutor(len(countings)) as pool:  # none is done before the last one begins
         list(pool.map(lambda counting: counting.send(20_000), countings))
     fleet_.pause(1)
@@ -62,7 +73,12 @@ def _pause_and_return(fleet_, countings, seconds):
     before = [fleet_.written(counting) for counting in countings]
     fleet_.resume()
     fleet_.await_anew(1)
-    assert [fleet_.written(counting) for counting in countings] == before
+    at_least, *exactly = (
+        fleet_.written(counting) - then for counting, then in zip(countings, before, strict=True)
+    )
+    assert at_least <= LET_OUT
+    assert not any(exactly)
+    assert all(set(each.copied()) == set(range(each.sent)) for each in countings)
     for counting in countings:
         counting.send(500)
     for counting in countings:
