@@ -210,6 +210,16 @@ class Kept:
         return len(some)
 
 
+@pytest.fixture
+def kept(monkeypatch):
+    """Where all sinks of a test write."""
+    found = Kept()
+    monkeypatch.setattr(sink, "worker_producer", lambda _config: found)
+    monkeypatch.setattr(sink, "begin_batch", lambda *_: found)
+    monkeypatch.setattr(sink, "batch_id", lambda: 1)
+    return found
+
+
 CHANGELOG = "_confluent-ksql-default_query_CST_T_1-t-changelog"
 
 
@@ -233,11 +243,7 @@ def test_the_records_of_a_changelog_state_their_version(monkeypatch, exact, topi
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_the_partition_of_a_windowed_key_is_that_of_the_key(monkeypatch, exact):
-    kept = Kept()
-    monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
-    monkeypatch.setattr(sink, "begin_batch", lambda *_: kept)
-    monkeypatch.setattr(sink, "batch_id", lambda: 1)
+def test_the_partition_of_a_windowed_key_is_that_of_the_key(kept, exact):
     records = [
         (window_key(b"k%d" % (n % 7), n * 1000), b"v", 1, None) for n in range(sink._AT_ONCE + 9)
     ]
@@ -252,11 +258,7 @@ def test_the_partition_of_a_windowed_key_is_that_of_the_key(monkeypatch, exact):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(monkeypatch, exact):
-    kept = Kept()
-    monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
-    monkeypatch.setattr(sink, "begin_batch", lambda *_: kept)
-    monkeypatch.setattr(sink, "batch_id", lambda: 1)
+def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exact):
     records = [(b"k%d" % (n % 7), b"%d" % n, n + 1, None) for n in range(sink._AT_ONCE * 4)]
     task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task", 0)
     task.write(iter(records))
@@ -268,9 +270,7 @@ def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(monkeypatc
         assert [r for r in sent if r[0] == key] == [r for r in records if r[0] == key]
 
 
-def test_a_partitioner_that_a_user_wants_places_all(monkeypatch):
-    kept = Kept()
-    monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
+def test_a_partitioner_that_a_user_wants_places_all(kept):
     ship = replace(shipment(), producer=(("partitioner", "consistent"),))
     task = sink.open_sink(ship, "t", TaskLog(), "task", 0)
     task.write([(b"k", b"v", 1, None)])
@@ -278,11 +278,7 @@ def test_a_partitioner_that_a_user_wants_places_all(monkeypatch):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_of_other_keys_the_client_chooses_it(monkeypatch, exact):
-    kept = Kept()
-    monkeypatch.setattr(sink, "worker_producer", lambda _config: kept)
-    monkeypatch.setattr(sink, "begin_batch", lambda *_: kept)
-    monkeypatch.setattr(sink, "batch_id", lambda: 1)
+def test_of_other_keys_the_client_chooses_it(kept, exact):
     task = sink.open_sink(shipment(exactly_once=exact), "t", TaskLog(), "task")
     task.write([(b"k", b"v", 1, None)])
     assert (kept.places, kept.asked) == ([ANYWHERE], [])
