@@ -341,7 +341,7 @@ class KsqlService(House):
     def check_property(self, name: str) -> None:
         """Check that SET would accept that name.
 
-        Raises: UnknownProperty.
+        Raises: UnknownProperty, FixedProperty.
         """
         self.settings.settable(name)
 

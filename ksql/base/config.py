@@ -8,7 +8,7 @@ read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -23,6 +23,7 @@ __all__ = [
     "PLAN_PROPERTIES",
     "PROPERTIES",
     "STREAMS_PREFIX",
+    "FixedProperty",
     "InvalidProperty",
     "Settings",
     "UnknownProperty",
@@ -35,11 +36,12 @@ __all__ = [
 
 STREAMS_PREFIX = "ksql.streams."
 FUNCTION_PREFIX = "ksql.functions."
+_EDITABLE = frozenset(name for name, row in PROPERTIES.items() if row.editable)
 _log = logging.getLogger(__name__)
 
 
 class UnknownProperty(KsqlError):
-    """A property that does not exist or cannot be set here."""
+    """A property that does not exist."""
 
     def __init__(self, name: str, hint: str = "") -> None:
         super().__init__(
@@ -49,12 +51,23 @@ class UnknownProperty(KsqlError):
         self.name = name
 
 
+class FixedProperty(KsqlError):
+    """A property that the server's configuration alone can set."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Cannot override property '{excerpt(name)}'",
+            hint="It can only be set in the server's configuration.",
+        )
+        self.name = name
+
+
 class UnknownSetting(ServerError):
     """Code that reads a property by a name or as a type that it does not have."""
 
     def __init__(self, name: str, kind: str) -> None:
         super().__init__(
-            f"there is no {kind} property '{name}' to read", hint=_near(name, cutoff=0.6)
+            f"there is no {kind} property '{name}' to read", hint=_near(canonical(name), PROPERTIES)
         )
 
 
@@ -66,6 +79,8 @@ def canonical(name: str) -> str:
 def check(name: str, value: str | None = None) -> str:
     """Return the canonical name of a property that exists and, if a value is given, is of its type.
 
+    The hint for another name suggests only what a session may set.
+
     Raises: UnknownProperty, InvalidProperty.
     """
     plain = canonical(name)
@@ -73,7 +88,7 @@ def check(name: str, value: str | None = None) -> str:
         return plain
     row = PROPERTIES.get(plain)
     if row is None:
-        raise UnknownProperty(name, _near(plain, cutoff=0.6))
+        raise UnknownProperty(name, _near(plain, _EDITABLE))
     if value is not None:
         row.check(value)
     return plain
@@ -95,13 +110,14 @@ def check_server(
             if not row.effect:
                 odd.append(f"the property {name} is accepted, but has no effect.")
         elif not name.startswith(FUNCTION_PREFIX) and not read_elsewhere(name):
-            hint = _near(canonical(name), cutoff=0.8)
+            hint = _near(canonical(name), PROPERTIES)
             odd.append(f"the property {excerpt(name)} is not known and has no effect. {hint}")
     return [each.rstrip() for each in odd]
 
 
-def _near(name: str, cutoff: float) -> str:
-    close = similar(name, PROPERTIES, least=cutoff)
+def _near(name: str, known: Iterable[str]) -> str:
+    """Return a hint for a misspelt name; names share their first words, so these say little."""
+    close = similar(name, known, least=0.8)
     return f"Did you mean {close[0]}?" if close else ""
 
 
@@ -150,7 +166,7 @@ class Settings:
     def with_overrides(self, overrides: Mapping[str, str]) -> Settings:
         """Return the same with more session overrides, checked.
 
-        Raises: UnknownProperty, InvalidProperty.
+        Raises: UnknownProperty, FixedProperty, InvalidProperty.
         """
         merged = dict(self.overrides)
         for name, value in overrides.items():
@@ -164,13 +180,13 @@ class Settings:
     def settable(self, name: str, value: str | None = None) -> str:
         """Return the canonical name of a property that sessions may set, to that value if given.
 
-        Raises: UnknownProperty, InvalidProperty.
+        Raises: UnknownProperty, FixedProperty, InvalidProperty.
         """
         plain = check(name, value)
         row = PROPERTIES.get(plain)
         denied = map(canonical, self.parts("ksql.properties.overrides.denylist"))
         if (row is not None and not row.editable) or plain in denied:
-            raise UnknownProperty(name, "It can only be set in the server's configuration.")
+            raise FixedProperty(name)
         return plain
 
     def without(self, name: str) -> Settings:

@@ -21,7 +21,7 @@ class DirectoryBusy(StartError):
     def __init__(self, path: Path, holder: str) -> None:
         by = f" (process {holder})" if holder else ""
         super().__init__(
-            f"the directory {path.parent} is in use by another service{by}",
+            f"the directory {path.parent} is in use by another server{by}",
             hint="Stop the other one, or choose another state directory.",
         )
 
@@ -52,8 +52,8 @@ class FileLock:
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._wait(fd, time.monotonic() + patience_seconds)
+            os.ftruncate(fd, 0)  # of those who share it none is named
             if not self._shared:
-                os.ftruncate(fd, 0)
                 os.write(fd, str(os.getpid()).encode())
         except BaseException:
             os.close(fd)

@@ -56,7 +56,7 @@ def test_a_second_server_on_the_same_directory_is_refused(server, runtime):
     state = server.service.settings.text("ksql.state.dir")
     service_id = server.service.settings.text("ksql.service.id")
     second = Hosted(server.bootstrap, runtime, state, service_id)
-    with pytest.raises(StartError, match="is in use by another service"):
+    with pytest.raises(StartError, match="is in use by another server"):
         second.service.start()
     assert server.http.client.get("/info").status_code == 200
 

@@ -289,7 +289,7 @@ def test_a_client_sees_its_statement_at_the_other_server(unharmed):
 
 def test_servers_that_do_not_share_are_refused(unharmed):
     for more, says in (
-        ({"ksql.state.shared": "false"}, "is in use by another service"),
+        ({"ksql.state.shared": "false"}, "is in use by another server"),
         (
             {"ksql.state.shared": "false", "ksql.state.dir": str(unharmed.folder / "other")},
             "another server is in charge of the service",

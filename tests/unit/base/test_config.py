@@ -6,6 +6,7 @@ import pytest
 
 from ksql.base.config import (
     PROPERTIES,
+    FixedProperty,
     InvalidProperty,
     Settings,
     UnknownProperty,
@@ -56,8 +57,12 @@ def test_an_unknown_property_says_what_it_may_have_meant():
         "Not recognizable as ksql, streams, consumer, or producer property: 'auto.offset.rest'"
     )
     assert caught.value.hint == "Did you mean auto.offset.reset?"
+
+
+@pytest.mark.parametrize("name", ["zzz", "ksql.nonsense", "ksql.foo.dir", "ksql.servic.id"])
+def test_only_close_names_that_a_session_may_set_are_suggested(name):
     with pytest.raises(UnknownProperty) as caught:
-        check("zzz")
+        check(name)
     assert caught.value.hint == ""
 
 
@@ -177,19 +182,20 @@ def test_an_override_goes_before_the_server_and_the_default():
 @pytest.mark.parametrize("name", ["ksql.service.id", "bootstrap.servers", "ksql.heartbeat.enable"])
 def test_a_session_cannot_change_the_server(name):
     value = "true" if PROPERTIES[name].kind == "bool" else "x"
-    with pytest.raises(UnknownProperty) as caught:
+    with pytest.raises(FixedProperty) as caught:
         Settings().with_overrides({name: value})
+    assert caught.value.message == f"Cannot override property '{name}'"
     assert caught.value.hint == "It can only be set in the server's configuration."
-    with pytest.raises(UnknownProperty):
+    with pytest.raises(FixedProperty):
         Settings().settable(name)
 
 
 @pytest.mark.parametrize("entry", ["auto.offset.reset", "ksql.streams.auto.offset.reset"])
 def test_a_denied_property_cannot_be_set(entry):
     server = Settings({"ksql.properties.overrides.denylist": f"commit.interval.ms, {entry}"})
-    with pytest.raises(UnknownProperty):
+    with pytest.raises(FixedProperty):
         server.with_overrides({"auto.offset.reset": "earliest"})
-    with pytest.raises(UnknownProperty):
+    with pytest.raises(FixedProperty):
         server.settable("ksql.streams.auto.offset.reset")
     assert server.settable("ksql.streams.processing.guarantee") == "processing.guarantee"
     assert (

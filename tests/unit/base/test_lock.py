@@ -17,6 +17,15 @@ def test_one_holder_at_a_time_and_named(tmp_path):
     assert str(path.parent) in busy.value.message
 
 
+def test_of_those_who_share_it_none_is_named(tmp_path):
+    path = tmp_path / "lock"
+    with FileLock(path):
+        pass
+    with FileLock(path, shared=True), pytest.raises(DirectoryBusy) as busy:
+        FileLock(path).acquire()
+    assert busy.value.message == f"the directory {tmp_path} is in use by another server"
+
+
 def test_a_released_lock_can_be_taken_again(tmp_path):
     lock = FileLock(tmp_path / "lock")
     for _ in range(2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.base.config import PROPERTIES, Settings, UnknownProperty
+from ksql.base.config import PROPERTIES, FixedProperty, Settings
 from ksql.upgrade.settings import BUCKETS, CACHE, LISTED, RESET
 from tests.unit.world import SETTINGS, World
 
@@ -44,7 +44,7 @@ def test_every_property_belongs_somewhere(row):
     assert (row.name in in_plan) == (row.part_of == "plan")
     settable = row.choices[0] if row.choices else row.default
     if row.part_of == "service":
-        with pytest.raises(UnknownProperty):
+        with pytest.raises(FixedProperty):
             Settings().with_overrides({row.name: settable})
     else:
         assert Settings().with_overrides({row.name: settable}).text(row.name) == settable
