@@ -5,6 +5,7 @@ Source: docs/sql/insert.md.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ksql.analysis.describe import describe
@@ -23,8 +24,9 @@ from ksql.types.model import BIGINT
 from ksql.types.schema import PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from ksql.base.errors import Span
     from ksql.catalog.model import DataSource
     from ksql.formats.schema_registry import Registry
     from ksql.statements.services import Handlers, Request
@@ -37,11 +39,13 @@ class CannotInsert(StatementError):
 
 def insert_values(stmt: ast.InsertValues, request: Request) -> None:
     """Write the record and wait for its acknowledgement."""
-    check_count(stmt.columns, stmt.values)
-    source = target(stmt.name, request)
-    columns = _columns(stmt, source)
+    with _at(stmt.target):
+        check_count(stmt.columns, stmt.values, stmt.places)
+        source = target(stmt.name, request)
+        columns = _columns(stmt, source)
     try:
-        record = _record(stmt, source, columns, request)
+        with _at(stmt.target):
+            record = _record(stmt, source, columns, request)
     except UnknownSource:  # that is wrong with the statement, not with the values
         raise
     except (StatementError, EncodeError) as error:
@@ -54,8 +58,20 @@ def insert_values(stmt: ast.InsertValues, request: Request) -> None:
     request.wrote(request.services.writer.begin(source.topic, *record).wait())
 
 
-def check_count(columns: Sequence[str], values: Sequence[ex.Expr]) -> None:
-    """Refuse a number of values that differs from that of the named columns.
+@contextmanager
+def _at(span: Span) -> Iterator[None]:
+    """Give what is refused here its place in the statement, unless it has one."""
+    try:
+        yield
+    except StatementError as error:
+        error.span = error.span or span
+        raise
+
+
+def check_count(
+    columns: Sequence[str], values: Sequence[ex.Expr], places: Sequence[Span] = ()
+) -> None:
+    """Refuse a number of values that differs from that of the columns, named at ``places``.
 
     Raises: ParseError.
     """
@@ -64,8 +80,16 @@ def check_count(columns: Sequence[str], values: Sequence[ex.Expr]) -> None:
     if columns and len(columns) != len(values):
         raise ParseError(
             f"{PREPARING}Expected number columns and values to match: "
-            f"[{', '.join(columns)}], [{', '.join(map(describe, values))}]"
+            f"[{', '.join(columns)}], [{', '.join(map(describe, values))}]",
+            span=_odd_one(len(columns), values, places),
         )
+
+
+def _odd_one(count: int, values: Sequence[ex.Expr], places: Sequence[Span] = ()) -> Span:
+    """Return the place of the first value without a column, or the other way round."""
+    if len(values) > count:
+        return values[count].span
+    return places[len(values)] if places else values[-1].span
 
 
 def _record(
@@ -77,6 +101,14 @@ def _record(
     if source.kind == "TABLE" and _lacks_key(source.schema.key, values):
         names = ", ".join(c.name for c in source.schema.key)
         raise CannotInsert(f"Value for primary key column(s) {names} is required for tables")
+    key = tuple(values.get(column.name) for column in source.schema.key)
+    value = tuple(values.get(column.name) for column in source.schema.value)
+    keys, values_ = serdes(source, request)
+    now = request.services.now_ms() if time is None else time
+    return keys.encode(key or None), values_.encode(value), now
+
+
+def _check_time(time: int | None) -> None:
     if time is not None and time < 0:
         raise CannotInsert(
             f"Invalid timestamp: {time}. Timestamp should always be non-negative or null."
@@ -86,11 +118,6 @@ def _record(
             f"Invalid timestamp: {time}. No query could read a record later than {LATEST_MS}.",
             hint="Timestamps are in milliseconds since 1970.",
         )
-    key = tuple(values.get(column.name) for column in source.schema.key)
-    value = tuple(values.get(column.name) for column in source.schema.value)
-    keys, values_ = serdes(source, request)
-    now = request.services.now_ms() if time is None else time
-    return keys.encode(key or None), values_.encode(value), now
 
 
 def _lacks_key(columns: Sequence[Column], values: Mapping[str, Any]) -> bool:
@@ -172,15 +199,19 @@ def _values(stmt: ast.InsertValues, columns: Sequence[Column], request: Request)
         names = ", ".join(quote_always(column.name) for column in columns)
         values = ", ".join(map(describe, stmt.values))
         raise CannotInsert(
-            f"Expected a value for each column. Expected Columns: [{names}]. Got [{values}]"
+            f"Expected a value for each column. Expected Columns: [{names}]. Got [{values}]",
+            span=_odd_one(len(columns), stmt.values),
         )
     settings = dict(request.settings.overrides)
-    return {
-        column.name: constant_value(
-            expr, column.type, request.engine.functions, settings, column.name
-        )
-        for column, expr in zip(columns, stmt.values, strict=True)
-    }
+    found = {}
+    for column, expr in zip(columns, stmt.values, strict=True):
+        with _at(expr.span):
+            found[column.name] = constant_value(
+                expr, column.type, request.engine.functions, settings, column.name
+            )
+            if column.name == ROWTIME:
+                _check_time(found[ROWTIME])
+    return found
 
 
 def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
@@ -191,24 +222,32 @@ def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
     if not stmt.columns:
         return [*source.schema.key, *source.schema.value]
     found: list[Column] = []
-    for at, name in enumerate(stmt.columns):
-        column = source.schema.find(name)
-        if name in stmt.columns[:at]:
-            raise CannotInsert(f"Column name {quote_always(name)} is given twice.")
-        if name == ROWTIME:
-            found.append(Column(ROWTIME, BIGINT))
-        elif name in PSEUDO_COLUMNS and column is None:
-            raise CannotInsert(f"Inserting into column {quote_always(name)} is not allowed.")
-        elif column is None or name in SYSTEM_NAMES:
-            raise CannotInsert(
-                f"Column name {quote_always(name)} does not exist.",
-                hint=did_you_mean(name, (c.name for c in source.schema.columns)),
-            )
-        elif column in source.schema.headers:
-            raise CannotInsert(f"Cannot insert into HEADER columns: {name}")
-        else:
-            found.append(column)
+    for at, (name, place) in enumerate(zip(stmt.columns, stmt.places, strict=True)):
+        with _at(place):
+            if name in stmt.columns[:at]:
+                raise CannotInsert(f"Column name {quote_always(name)} is given twice.")
+            found.append(_column(name, source))
     return found
+
+
+def _column(name: str, source: DataSource) -> Column:
+    """Return the column of that name, if an INSERT may give it a value.
+
+    Raises: CannotInsert.
+    """
+    column = source.schema.find(name)
+    if name == ROWTIME:
+        return Column(ROWTIME, BIGINT)
+    if name in PSEUDO_COLUMNS and column is None:
+        raise CannotInsert(f"Inserting into column {quote_always(name)} is not allowed.")
+    if column is None or name in SYSTEM_NAMES:
+        raise CannotInsert(
+            f"Column name {quote_always(name)} does not exist.",
+            hint=did_you_mean(name, (c.name for c in source.schema.columns)),
+        )
+    if column in source.schema.headers:
+        raise CannotInsert(f"Cannot insert into HEADER columns: {name}")
+    return column
 
 
 HANDLERS: Handlers = {

@@ -217,11 +217,16 @@ class InsertInto:
 
 @dataclass(frozen=True, slots=True)
 class InsertValues:
-    """INSERT INTO name (columns) VALUES (..); no column list is the empty tuple."""
+    """INSERT INTO name (columns) VALUES (..); no column list is the empty tuple.
+
+    ``target`` is the place of the name, ``places`` are those of the columns.
+    """
 
     name: str
     columns: tuple[str, ...]
     values: tuple[Expr, ...]
+    target: Span = field(default=NOWHERE, compare=False, repr=False)
+    places: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     span: Span = place()
 
 

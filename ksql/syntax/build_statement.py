@@ -37,7 +37,7 @@ words(
     "from_beginning",
 )
 only("statement_text", "subject")
-listed("configuration", "columns", "names")
+listed("configuration", "columns", "names", "targets")
 
 value(lambda: ("KEY", None), "key_mark")
 value(lambda: ("PRIMARY KEY", None), "primary_key_mark")
@@ -193,15 +193,15 @@ def drop_source(
 
 
 class Target(NamedTuple):
-    """The source that an INSERT names, and where it does."""
+    """The source, or a column of it, that an INSERT names, and where it does."""
 
     name: str
     span: Span
 
 
-@rule("target")
+@rule("target", "inserted")
 def target(span: Span, name: str) -> Target:
-    """Return the name behind ``INSERT INTO``."""
+    """Return a name behind ``INSERT INTO``."""
     return Target(name, span)
 
 
@@ -215,10 +215,11 @@ def insert_select(
 
 @rule("insert_values")
 def insert_values(
-    span: Span, into: Target, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
+    span: Span, into: Target, columns: tuple[Target, ...] | None, values: tuple[Expr, ...] | None
 ) -> ast.InsertValues:
     """Build INSERT INTO .. VALUES."""
-    return ast.InsertValues(into.name, columns or (), values or (), span=span)
+    names, places = zip(*columns, strict=True) if columns else ((), ())
+    return ast.InsertValues(into.name, names, values or (), into.span, places, span=span)
 
 
 # --- queries that run, and the catalogue

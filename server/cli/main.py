@@ -62,7 +62,7 @@ def _run(terminal: Terminal, arguments: argparse.Namespace) -> bool:
 def _terminal(arguments: argparse.Namespace) -> Terminal:
     address = _address(arguments.url, arguments.server)
     session = Session(
-        output=OUTPUTS[arguments.output],
+        output=OUTPUTS[arguments.output.upper()],
         timing=arguments.timing,
         variables=dict(map(_definition, arguments.define)),
         row_limit=arguments.query_row_limit,
@@ -145,9 +145,9 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--output",
         metavar="FORM",
-        type=str.upper,
-        choices=tuple(OUTPUTS),
-        default="TABLE",
+        type=str.lower,
+        choices=tuple(map(str.lower, OUTPUTS)),
+        default="table",
         help="the form of answers: table (also called tabular), json or csv",
     )
     add("--timing", action="store_true", help="show how long each statement took")

@@ -65,7 +65,7 @@ insert into s values (1, 'x', null, -2.50, 1e3, true, ARRAY[1], MAP('a' := 1), S
 --> INSERT INTO S VALUES (1, 'x', null, -2.50, 1E3, true, ARRAY[1], MAP('a':=1), STRUCT(X:=1), CAST('1' AS INTEGER));
 
 insert into s (a, `b`) values ();
---> INSERT INTO S (A, `b`) VALUES ();
+--> INSERT INTO S (A, `b`, `@c!`) VALUES ();
 
 terminate csas_s_1;
 --> TERMINATE CSAS_S_1;

@@ -103,6 +103,6 @@ CREATE STREAM X WITH (VALUE_SCHEMA_ID=1) AS SELECT V FROM S;
 
 CREATE STREAM S (K INT KEY, V INT) WITH (KAFKA_TOPIC='rides', FORMAT='AVRO');
 INSERT INTO S VALUES (1, 2);
---> Failed to insert values into 'S'. Cannot INSERT VALUES into data source `S`. ksqlDB generated schema would overwrite existing key schema.
+--> line 1:13: Failed to insert values into 'S'. Cannot INSERT VALUES into data source `S`. ksqlDB generated schema would overwrite existing key schema.
 --> 	Existing Schema: "long"
 --> 	ksqlDB Generated: "int"

@@ -102,7 +102,7 @@ def test_the_server_as_an_option_and_timing(
         (["-p", "secret"], "needs a user"),
         (["--query-timeout", "0"], "number above 0"),
         (["-e", "x", "-f", "y"], "not allowed with"),
-        (["--output", "xml"], "invalid choice"),
+        (["--output", "XML"], "invalid choice: 'xml' (choose from 'table', 'json', 'csv', "),
         (["http://a", "--server", "http://b"], "given twice"),
         (["--server", "b"], "not a server's URL"),
     ],

@@ -121,6 +121,33 @@ def test_refused(text, message, hint):
     assert all(world.out(topic) == [] for topic in world.topics.known)
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("INSERT INTO X VALUES (1);", "X"),
+        ("INSERT INTO R VALUES (1);", "R VALUES"),
+        ("INSERT INTO S VALUES ();", "S VALUES"),
+        ("INSERT INTO S VALUES ('k', 'one');", "'one'"),
+        ("INSERT INTO S (K, A) VALUES ('k', 'x' + 'y');", "'x' +"),
+        ("INSERT INTO S (K, A) VALUES ('k', NOSUCH(1));", "NOSUCH"),
+        ("INSERT INTO S (K, A) VALUES ('k', 1, 2);", "2);"),
+        ("INSERT INTO S (K, A, D) VALUES ('k', 1);", "D)"),
+        ("INSERT INTO S VALUES ('k', 1, 2, NULL, 5);", "5"),
+        ("INSERT INTO S VALUES ('k', 1);", "1"),
+        ("INSERT INTO S (K, `a`) VALUES ('k', 1);", "`a`"),
+        ("INSERT INTO S (K, A, K) VALUES ('k', 1, 'k');", "K) VALUES"),
+        ("INSERT INTO H (A, HD) VALUES (1, NULL);", "HD"),
+        ("INSERT INTO S (K, ROWTIME) VALUES ('k', -7);", "-7"),
+        ("INSERT INTO T VALUES (NULL, 'x');", "T VALUES"),
+    ],
+)
+def test_a_refusal_names_the_place(text, place):
+    with pytest.raises(RequestFailed) as caught:
+        World(SETUP).run(text)
+    span = caught.value.error.span
+    assert span.start == text.index(place) == span.column - 1
+
+
 def test_it_can_be_switched_off():
     with pytest.raises(RequestFailed, match="disabled INSERT INTO"):
         World(SETUP).run(
