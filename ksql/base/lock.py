@@ -52,7 +52,7 @@ class FileLock:
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._wait(fd, time.monotonic() + patience_seconds)
-            os.ftruncate(fd, 0)  # of those who share it none is named
+            os.ftruncate(fd, 0)  # a shared lock names no holder
             if not self._shared:
                 os.write(fd, str(os.getpid()).encode())
         except BaseException:

@@ -64,7 +64,7 @@ insert into s with (query_id = 'mine') select * from t emit changes;
 insert into s values (1, 'x', null, -2.50, 1e3, true, ARRAY[1], MAP('a' := 1), STRUCT(x := 1), cast('1' as int));
 --> INSERT INTO S VALUES (1, 'x', null, -2.50, 1E3, true, ARRAY[1], MAP('a':=1), STRUCT(X:=1), CAST('1' AS INTEGER));
 
-insert into s (a, `b`) values ();
+insert into s (a, `b`, `@c!`) values ();
 --> INSERT INTO S (A, `b`, `@c!`) VALUES ();
 
 terminate csas_s_1;
