@@ -71,6 +71,8 @@ class LedgerBook:
             classes=entry.classes,
             traits=entry.traits,
             guarantees=entry.guarantees,
+            changes=entry.changes,
+            inherited=entry.inherited,
             query_id=query_id,
             switch=SwitchPoint(outcome.batch_id, outcome.offsets or {}, outcome.gap_ms),
         )
@@ -88,6 +90,8 @@ class LedgerBook:
             classes=verdict.classes,
             traits=verdict.traits,
             guarantees=verdict.guarantees,
+            changes=verdict.changes,
+            inherited=verdict.inherited,
             accepted=verdict.accepted,
             reasons=verdict.reasons,
             command_offset=None if upgrade.offset is None else Offset(upgrade.offset),

@@ -103,9 +103,11 @@ class UpgradeRefused(StatementError):
         message = f"Cannot upgrade data source: {name}. " + " AND ".join(reasons)
         detail = ""
         if verdict is not None and verdict.reasons:
-            lines = "\n".join(f"- {reason}" for reason in verdict.reasons)
             classes = ", ".join(verdict.classes)
-            detail = f"The upgrade is of class: {classes}. Not possible because of\n{lines}"
+            detail = f"The upgrade is of class: {classes}. Not possible because of"
+            detail += _listed(verdict.reasons)
+            if verdict.allowed:
+                detail += "\nChanged as well:" + _listed(verdict.allowed)
         super().__init__(
             message.strip(),
             detail=detail,
@@ -115,6 +117,10 @@ class UpgradeRefused(StatementError):
         )
         self.name = name
         self.verdict = verdict
+
+
+def _listed(changes: Iterable[str]) -> str:
+    return "".join(f"\n- {change}" for change in changes)
 
 
 class ReadsItself(StatementError):

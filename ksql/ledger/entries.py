@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NewType
 
 from ksql.base.ids import Millis, Offset, QueryId
-from ksql.upgrade.verdict import Guarantee, Trait, UpgradeClass
+from ksql.upgrade.verdict import Difference, Guarantee, Trait, UpgradeClass
 
 UpgradeId = NewType("UpgradeId", str)
 
@@ -21,8 +21,9 @@ TopicOffsets = Mapping[str, Mapping[str, int]]
 class UpgradeEntry:
     """One attempt to replace a running query, as far as it is known before the switch.
 
-    ``plan_old`` and ``plan_new`` are the plan codec's JSON texts. ``command_offset`` is None for a
-    refused attempt, which never came into the command topic.
+    ``plan_old`` and ``plan_new`` are the plan codec's JSON texts. ``changes`` and ``inherited`` are
+    empty in entries of earlier versions. ``command_offset`` is None for a refused attempt, which
+    never came into the command topic.
     """
 
     service_id: str
@@ -35,6 +36,8 @@ class UpgradeEntry:
     classes: tuple[UpgradeClass, ...]
     traits: tuple[Trait, ...]
     guarantees: tuple[Guarantee, ...]
+    changes: tuple[Difference, ...]
+    inherited: tuple[str, ...]
     accepted: bool
     reasons: tuple[str, ...]
     command_offset: Offset | None

@@ -91,6 +91,8 @@ class UpgradeRow(Base):
     classes: Mapped[list[str]] = mapped_column(_Json)
     traits: Mapped[list[str]] = mapped_column(_Json)
     guarantees: Mapped[list[dict[str, Any]]] = mapped_column(_Json)
+    changes: Mapped[list[dict[str, Any]] | None] = mapped_column(_Json)
+    inherited: Mapped[list[str] | None] = mapped_column(_Json)
     accepted: Mapped[bool] = mapped_column(Boolean)
     reasons: Mapped[list[str]] = mapped_column(_Json)
     command_offset: Mapped[int | None] = mapped_column(BigInteger)

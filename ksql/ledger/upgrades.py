@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import select, update
@@ -10,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ksql.base.ids import Millis, Offset, QueryId
 from ksql.ledger.entries import RecordedUpgrade, UpgradeEntry, UpgradeId, UpgradeOutcome
 from ksql.ledger.model import UpgradeRow
-from ksql.upgrade.verdict import Guarantee
+from ksql.upgrade.verdict import Difference, Guarantee
 
 if TYPE_CHECKING:
     from sqlalchemy import Select
@@ -137,9 +138,9 @@ def _values(upgrade_id: UpgradeId, entry: UpgradeEntry, status: str) -> dict[str
         "plan_new": entry.plan_new,
         "classes": list(entry.classes),
         "traits": list(entry.traits),
-        "guarantees": [
-            {"name": g.name, "holds": g.holds, "note": g.note} for g in entry.guarantees
-        ],
+        "guarantees": list(map(asdict, entry.guarantees)),
+        "changes": list(map(asdict, entry.changes)),
+        "inherited": list(entry.inherited),
         "accepted": entry.accepted,
         "reasons": list(entry.reasons),
         "command_offset": entry.command_offset,
@@ -164,6 +165,8 @@ def _entry(row: UpgradeRow) -> UpgradeEntry:
         classes=tuple(cast("Any", row.classes)),
         traits=tuple(cast("Any", row.traits)),
         guarantees=tuple(Guarantee(**guarantee) for guarantee in row.guarantees),
+        changes=tuple(Difference(**change) for change in row.changes or ()),
+        inherited=tuple(row.inherited or ()),
         accepted=row.accepted,
         reasons=tuple(row.reasons),
         command_offset=None if row.command_offset is None else Offset(row.command_offset),

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     )
     from ksql.types.schema import Column
 
+SPARK_PLAN = "ksql.explain.spark.plan"
+
 
 def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:
     """Answer DESCRIBE name [EXTENDED]."""
@@ -274,12 +276,13 @@ def push_of(query_id: str, request: Request) -> RunningPush | None:
 
 
 def query_description(query: PersistentQuery, request: Request) -> e.QueryDescription:
-    """Return all about a running query."""
+    """Return all about a running query, with Spark's plan if the request asks for it."""
     health = request.services.monitor.health(query.id)
     described = of_plan(plan_of(query), query.statement, query.sink, request)
     told = (*health.errors, *health.warnings)
     errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in told)
-    spark = request.services.monitor.spark_plan(query.id)
+    wanted = request.settings.flag(SPARK_PLAN)
+    spark = request.services.monitor.spark_plan(query.id) if wanted else ""
     kept = "".join(
         f"\nstate of {name}: {state.rows} rows, {state.size_bytes} bytes in {state.buckets} buckets"
         for name, state in _states(query, health)

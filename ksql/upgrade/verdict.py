@@ -59,3 +59,8 @@ class Verdict:
     def reasons(self) -> tuple[str, ...]:
         """Why not: every refused change."""
         return tuple(str(change) for change in self.changes if not change.allowed)
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The other changes, which are no reasons."""
+        return tuple(str(change) for change in self.changes if change.allowed)

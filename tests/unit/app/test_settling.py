@@ -86,6 +86,8 @@ def test_an_entry_is_made_of_the_validators_verdict(ledger):
         classes=("schema evolution",),
         traits=("stateful",),
         guarantees=verdict.guarantees,
+        changes=verdict.changes,
+        inherited=(),
         accepted=True,
         reasons=(),
         command_offset=None,
@@ -138,6 +140,9 @@ def test_the_last_replacement_of_a_query_is_explained(ledger):
     assert told(ledger) == [(MORE, "switched"), (OTHER, "refused")]
     found = explained(it).upgrade
     assert (found.accepted, found.classes) == (True, ("schema evolution",))
+    assert [str(change) for change in found.changes] == [
+        "SELECT: added `A` BIGINT (schema evolution)"
+    ]
     assert (found.query_id, found.switch) == ("CTAS_N_1", SwitchPoint(0, {"s": {"0": 0}}, 0))
 
 

@@ -39,6 +39,12 @@ ledger = Ledger.open(sys.argv[1])
 print(ledger.created, flush=True)
 ledger.close()
 """
+EARLIER = """
+INSERT INTO upgrades (id, service_id, query_id, sink, statement_old, statement_new, classes, traits,
+  guarantees, accepted, reasons, command_offset, status, outcome_reason, rebuilt, begun_ms)
+VALUES ('old', 'default_', 'CSAS_BAR_7', 'BAR', 'A', 'B', '["topology"]', '[]',
+  '[]', false, '[]', 2, 'refused', '', false, 5)
+"""
 EAGER = Patience(delay_seconds=0.02, longest_delay_seconds=0.05, busy_ms=50)
 SOON = 20.0
 
@@ -218,10 +224,13 @@ class LedgerContract:
         database.make_directory()
         migrate(database, before)
         database.close()
+        execute(url, EARLIER)
         ledger = Ledger.open(url)
         for _ in range(2):
             ledger.record_upgrade(accepted(3))
-        assert len(ledger.upgrades()) == 2
+        *now, earlier = (told.entry for told in ledger.upgrades())
+        assert now == [accepted(3)] * 2
+        assert (earlier.classes, earlier.changes, earlier.inherited) == (("topology",), (), ())
         assert not ledger.created
         ledger.close()
 

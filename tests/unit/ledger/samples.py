@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ksql.base.ids import Millis, Offset, QueryId
 from ksql.ledger.entries import UpgradeEntry, UpgradeOutcome
-from ksql.upgrade.verdict import Guarantee
+from ksql.upgrade.verdict import Difference, Guarantee
 
 ACCEPTED = UpgradeEntry(
     service_id="default_",
@@ -19,6 +19,11 @@ ACCEPTED = UpgradeEntry(
     classes=("data selection", "schema evolution"),
     traits=("stateful", "windowed"),
     guarantees=(Guarantee("ordered", True, "one offset"), Guarantee("live", False, "it rests")),
+    changes=(
+        Difference("data selection", "WHERE", "none became (A > 1)", True),
+        Difference("schema evolution", "SELECT", "added `ä` INTEGER", True),
+    ),
+    inherited=("cache.max.bytes.buffering = 0 (a new query would have caching)",),
     accepted=True,
     reasons=(),
     command_offset=Offset(9),
@@ -27,6 +32,8 @@ ACCEPTED = UpgradeEntry(
 REFUSED = replace(
     ACCEPTED,
     classes=("source modifying",),
+    changes=(Difference("source modifying", "FROM", "BAZ instead of FOO", False),),
+    inherited=(),
     accepted=False,
     reasons=("FROM: BAZ instead of FOO (source modifying)",),
     command_offset=None,

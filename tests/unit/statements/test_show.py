@@ -8,6 +8,7 @@ from ksql.dataflow.rights import matching
 from ksql.engine.plan_queries import transient_plan
 from ksql.statements import entities as e
 from ksql.statements.answers import RequestFailed
+from ksql.statements.describe import SPARK_PLAN
 from ksql.statements.services import QueryHealth, RunningPush, StageState
 from tests.unit.world import StillMonitor, World
 
@@ -211,10 +212,16 @@ def test_explain_a_running_query():
     assert (found.id, found.state, found.query_type) == ("CSAS_C_2", "RUNNING", "PERSISTENT")
     assert found.consumer_group_id == "_confluent-ksql-default_query_CSAS_C_2"
     assert found.topology.startswith("source 0: topic s (STREAM S)")
-    assert found.topology.endswith("\n\n== Physical Plan ==")
+    assert "Physical Plan" not in found.topology
     assert found.tasks_metadata[0].topic_offsets[0].committed_offset == 5
     error = failed("EXPLAIN CSAS_C_3;")
     assert error.hint == "Did you mean CSAS_C_2?"
+
+
+def test_explain_shows_sparks_plan_where_the_setting_asks_for_it():
+    plain = one("EXPLAIN CSAS_C_2;").query_description.topology
+    found = one("EXPLAIN CSAS_C_2;", **{SPARK_PLAN: "true"}).query_description
+    assert found.topology == f"{plain}\n\n== Physical Plan =="
 
 
 def test_explain_what_is_not_there_yet():

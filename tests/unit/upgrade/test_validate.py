@@ -462,6 +462,19 @@ def test_the_key_stays_what_it_is(kind, old, new, planner):
     assert isinstance(found, UpgradeRefused)
 
 
+def test_a_refusal_lists_the_change_behind_each_class():
+    world = World(SCRIPT, "CREATE STREAM X AS SELECT K, A, B FROM S;")
+    refused = world.refuse("CREATE OR REPLACE STREAM X AS SELECT K, A FROM S WHERE A > 1;")
+    assert refused.detail == (
+        "The upgrade is of class: data selection, unsupported. Not possible because of\n"
+        "- SELECT: column `B` STRING was removed (unsupported)\n"
+        "Changed as well:\n"
+        "- WHERE: none became (A > 1) (data selection)"
+    )
+    refused = world.refuse("CREATE OR REPLACE STREAM X AS SELECT K, A FROM S;")
+    assert "Changed as well" not in refused.detail
+
+
 def test_the_reason_names_the_key_column():
     world = World(SCRIPT.replace("C INT", "C INT, D BIGINT"))
     settings = {"ksql.new.query.planner.enabled": "true"}
