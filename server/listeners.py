@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from ksql.base.config import PROPERTIES, Settings, comma_list
 from ksql.base.errors import StartError
-from ksql.web.access import is_loopback
+from ksql.web.access import INTERNAL, is_loopback
 from ksql.web.hosting import HttpServer
 from ksql.web.sockets import listen, url
 from ksql.web.tls import server_context
@@ -156,11 +156,13 @@ class Doors:
 
 
 def open_doors(configuration: Mapping[str, str]) -> Doors:
-    """Bind the configured listeners.
+    """Bind the configured listeners, the one for the other servers among them.
 
     Raises: PortInUse, BadListener, and what ``server_context`` raises.
     """
-    listeners = parse_listeners(Settings(configuration).text("listeners"))
+    settings = Settings(configuration)
+    named = (*settings.parts("listeners"), *comma_list(settings.text(INTERNAL)))
+    listeners = parse_listeners(",".join(dict.fromkeys(named)))
     tls = server_context(configuration) if any(each.tls for each in listeners) else None
     return Doors(listeners, bind(listeners), tls)
 

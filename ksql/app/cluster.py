@@ -24,7 +24,7 @@ from ksql.statements.cluster import (
     StateStoreLags,
 )
 from ksql.statements.entities import TopicPartition
-from ksql.web.access import ADVERTISED
+from ksql.web.access import ADVERTISED, INTERNAL
 from ksql.web.tls import client_context
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ def own_scheme(settings: Settings) -> str:
 
 
 def _own_url(settings: Settings) -> SplitResult:
-    return urlsplit(settings.text(ADVERTISED) or next(iter(settings.parts("listeners")), ""))
+    own = settings.text(ADVERTISED) or settings.text(INTERNAL)
+    return urlsplit(own or next(iter(settings.parts("listeners")), ""))
 
 
 def own_server(settings: Settings) -> Server:

@@ -14,7 +14,7 @@ from ksql.base.errors import StartError
 from ksql.commands.quarantine import SKIP, offsets_of
 from ksql.dataflow import rights
 from ksql.kafka.check import check_clients
-from ksql.web.access import ADVERTISED
+from ksql.web.access import ADVERTISED, INTERNAL
 
 if TYPE_CHECKING:
     from ksql.base.config import Settings
@@ -65,5 +65,5 @@ def _check_shared(settings: Settings) -> None:
     if server.port == 0:
         raise CannotShare(
             "the other servers cannot know this one's port",
-            f"Name it in listeners or in {ADVERTISED}, such as http://10.0.0.7:8088.",
+            f"Name it in listeners, {INTERNAL} or {ADVERTISED}, such as http://10.0.0.7:8088.",
         )

@@ -30,6 +30,7 @@ METHODS: Final = "access.control.allow.methods"
 HEADERS: Final = "access.control.allow.headers"
 HOSTS: Final = "ksql.allowed.hosts"
 ADVERTISED: Final = "ksql.advertised.listener"
+INTERNAL: Final = "ksql.internal.listener"
 MAX_BODY: Final = "ksql.server.request.max.bytes"
 DEFAULT_MAX_BODY: Final = 10_485_760
 EVERY: Final = "*"

@@ -200,6 +200,14 @@ def test_without_heartbeats_nothing_is_known():
         ({"listeners": "https://a.example:1,http://b:2"}, "a.example:1"),
         ({"listeners": "http://[::1]:7"}, "[::1]:7"),
         ({"ksql.advertised.listener": "https://me.example"}, "me.example:8088"),
+        ({"listeners": "http://a:1", "ksql.internal.listener": "http://b:2"}, "b:2"),
+        (
+            {
+                "ksql.internal.listener": "http://0.0.0.0:2",
+                "ksql.advertised.listener": "http://c:2",
+            },
+            "c:2",
+        ),
     ],
 )
 def test_the_address_of_a_server(properties, host):

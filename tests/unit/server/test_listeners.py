@@ -4,7 +4,15 @@ import socket
 
 import pytest
 
-from server.listeners import BadListener, Listener, PortInUse, bind, parse_listeners, url_of
+from server.listeners import (
+    BadListener,
+    Listener,
+    PortInUse,
+    bind,
+    open_doors,
+    parse_listeners,
+    url_of,
+)
 
 
 def test_listeners_are_urls() -> None:
@@ -28,6 +36,25 @@ def test_listeners_are_urls() -> None:
 def test_other_listeners_are_refused(text: str, says: str) -> None:
     with pytest.raises(BadListener, match=says):
         parse_listeners(text)
+
+
+def test_the_listener_for_other_servers_is_one_more() -> None:
+    doors = open_doors(
+        {"listeners": "http://127.0.0.1:0", "ksql.internal.listener": "http://localhost:0"}
+    )
+    try:
+        assert doors.hosts == ["127.0.0.1", "localhost"]
+        assert len({sock.getsockname()[1] for sock in doors.sockets}) == 2
+    finally:
+        doors.close()
+
+
+def test_a_listener_for_clients_and_other_servers_is_bound_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        here = f"http://127.0.0.1:{free.getsockname()[1]}"
+    doors = open_doors({"listeners": here, "ksql.internal.listener": here})
+    doors.close()
+    assert len(doors.listeners) == 1
 
 
 def test_a_port_in_use_is_named_and_nothing_stays_bound() -> None:
