@@ -8,7 +8,6 @@ import secrets
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ksql.app import charge, compose
@@ -18,6 +17,7 @@ from ksql.app.cluster import own_server
 from ksql.app.configuration import SHARED, check_configuration, place_name
 from ksql.app.copies import STANDBYS, Copies
 from ksql.app.ending import end
+from ksql.app.feeds import WatchedFeeds
 from ksql.app.hosts import Hosts
 from ksql.app.logtopic import declare, open_log_topic
 from ksql.app.mark import FileMark
@@ -53,7 +53,6 @@ from ksql.kafka.shared_sender import SharedSender
 from ksql.kafka.topics import KafkaTopics
 from ksql.ledger.database import default_url
 from ksql.ledger.resilient import ResilientLedger
-from ksql.query.feed import TopicFeed
 from ksql.query.following import Following
 from ksql.query.limits import UNLIMITED, Limits
 from ksql.query.materialize import Materializer
@@ -326,13 +325,7 @@ class House:
         self._open_runner(state, sources, aside)
         holdings = Holdings(self.members, self.settings.number(STANDBYS))
         self.materializer = Materializer(
-            self.kafka,
-            state.stores,
-            aside,
-            self.settings,
-            self._now_ms,
-            self._peers,
-            holdings,
+            self.kafka, state.stores, aside, self.settings, self._now_ms, self._peers, holdings
         )
         self._closers.append(self.materializer.close)
         self.copies = Copies(self.settings, holdings, self.materializer, self.admin, self._now_ms)
@@ -420,10 +413,11 @@ class House:
         self._closers.append(self.hosts.close)
         processed = Progress(self._monitor, self.members, self.copies.peers).of
         following = Following(lambda: self.engine.catalog, processed, AllEnds(self.admin))
-        has_begun, feeds = self.runner.has_begun, partial(TopicFeed, self.kafka)
+        has_begun = self.runner.has_begun
+        self._feeds = WatchedFeeds(self.kafka, self._hasty.topic_ids, time.monotonic)
         tables = TableReads(self.materializer, self.admin, has_begun, self.copies, following)
         limits = Limits(self.settings, _steady_ms)
-        self.reads = Reads(self.engine, feeds, self.admin, tables, self._now_ms, limits)
+        self.reads = Reads(self.engine, self._feeds.open, self.admin, tables, self._now_ms, limits)
         heart = compose.heart(self.settings, self.members, self.copies.credentials, self.copies.tls)
         self._closers.append(heart.close)
         heart.start()
@@ -498,3 +492,4 @@ class House:
             self._monitor.look()
             self.materializer.look(self._hasty)
             self._lookout.look(list(self.runner.running.values()))
+            self._feeds.look()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from ksql.kafka.client import Reader
 
 if TYPE_CHECKING:
+    from ksql.base.errors import KsqlError
     from ksql.base.records import RawRecord
     from ksql.kafka.settings import KafkaSettings
 
@@ -65,6 +66,7 @@ class TopicFeed:
         self._ending = threading.Event()
         self._reading = threading.Lock()
         self._released = False
+        self._problem: KsqlError | None = None
 
     @property
     def positions(self) -> Offsets:
@@ -77,7 +79,12 @@ class TopicFeed:
         return not self._ending.is_set()
 
     def poll(self) -> list[RawRecord]:
-        """Return the records that arrive within a quarter of a second; none once it is closed."""
+        """Return the records that arrive within a quarter of a second; none once it is closed.
+
+        Raises: what it has failed with, and what ``Reader.poll`` does.
+        """
+        if self._problem is not None:
+            raise self._problem
         with self._reading:
             return [] if self._released else self._reader.poll(timeout_s=_POLL_S)
 
@@ -90,6 +97,10 @@ class TopicFeed:
     def end(self) -> None:
         """Let the reading thread come to an end by itself."""
         self._ending.set()
+
+    def fail(self, problem: KsqlError) -> None:
+        """Have the next poll raise that."""
+        self._problem = problem
 
     def close(self) -> None:
         """End it and release the reader; waits for a poll that runs. Idempotent."""

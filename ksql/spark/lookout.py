@@ -8,13 +8,14 @@ again. What differs ends its query; the next launch judges what can be done.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ksql.base.errors import KsqlError
 from ksql.spark import origins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ class _Suspicion(NamedTuple):
     since: float
 
 
+Changed = Callable[[str, Mapping[str, str], Mapping[str, str]], KsqlError | None]
+
 _Suspicions = dict[tuple[str, str], _Suspicion]
 """By the query's id and the text of what was found."""
 
@@ -59,13 +62,18 @@ class Lookout:
         self,
         topic_ids: Callable[[Iterable[str]], Mapping[str, str]],
         clock: Callable[[], float],
+        changed: Changed = origins.changed,
+        gone: type[KsqlError] = origins.TopicGone,
     ) -> None:
         """Take ``topic_ids``, which gives the ids of existing topics, asked without patience.
 
-        ``clock`` gives seconds that only grow.
+        ``clock`` gives seconds that only grow. ``changed`` says what is wrong with the topics of a
+        query: its id, the ids of then and those of now; ``gone`` is what it says of missing ones.
         """
         self._topic_ids = topic_ids
         self._clock = clock
+        self._problem = changed
+        self._gone = gone
         self._lost: _Suspicions = {}
         self._changed: _Suspicions = {}
         self._blind = False
@@ -94,7 +102,7 @@ class Lookout:
             past = before.get(finding)
             if past is None or past.ids is not reading[query]:
                 past = _Suspicion(reading[query], now)
-            elif now - past.since >= _least_s(problem):
+            elif now - past.since >= (origins.GONE_S if isinstance(problem, self._gone) else 0.0):
                 query.end_for(problem, past.ids)
             suspected[finding] = past
         return suspected
@@ -109,7 +117,7 @@ class Lookout:
         return {
             query: problem
             for query, then in reading.items()
-            if (problem := origins.changed(query.query_id, then, now)) is not None
+            if (problem := self._problem(query.query_id, then, now)) is not None
         }
 
     def _ask(self, topics: list[str]) -> Mapping[str, str] | None:
@@ -122,7 +130,3 @@ class Lookout:
             return None
         self._blind = False
         return found
-
-
-def _least_s(problem: KsqlError) -> float:
-    return origins.GONE_S if isinstance(problem, origins.TopicGone) else 0.0

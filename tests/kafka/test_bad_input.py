@@ -7,9 +7,11 @@ import shutil
 import time
 from collections import Counter
 
+import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ksql.app.feeds import WatchedFeeds
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
@@ -102,6 +104,40 @@ def test_the_topic_of_a_table_that_is_made_anew_is_followed_from_its_beginning(s
     new = made_anew("stopped")
     with scene.served() as http:
         await_true("the rows of the new topic", lambda: rows(http) == new)
+
+
+@pytest.mark.parametrize(
+    ("anew", "words"), [(True, "was deleted and made anew"), (False, "was deleted while")]
+)
+def test_clients_queries_end_when_their_topic_is_no_longer_the_one_they_read(
+    scene, monkeypatch, anew, words
+):
+    """They would read the new topic from the middle, and wait for the deleted one for ever."""
+    monkeypatch.setattr(origins, "GONE_S", 2.0)  # no broker comes up here
+    look, looks = WatchedFeeds.look, Counter[str]()
+    monkeypatch.setattr(WatchedFeeds, "look", lambda feeds: (look(feeds), looks.update(["look"])))
+    texts = [
+        f"SELECT * FROM {scene.src} EMIT CHANGES;",
+        f"SELECT K, COUNT(*) FROM {scene.src} GROUP BY K EMIT CHANGES;",
+    ]
+    with scene.served() as http, contextlib.ExitStack() as streams:
+        scene.declare(http)
+        produce(scene.bootstrap, scene.src, [("k", {"N": 1})])
+        opened = [streams.enter_context(http.stream(text)) for text in texts]
+        begun = [[next(lines), next(lines)] for lines in opened]
+        assert [first[1][0] for first in begun] == ["k", "k"]
+        seen = looks["look"]
+        await_true("a look at what they read", lambda: looks["look"] >= seen + 2)
+        deleted(scene)
+        if anew:
+            create_topic(scene.bootstrap, scene.src)
+            produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(5)])
+        lasts = [list(lines)[-1] for lines in opened]
+        for last in lasts:
+            assert f'topic "{scene.src}" {words}' in last["message"]
+        if anew:
+            rows = http.rows(f"SELECT N FROM {scene.src} EMIT CHANGES LIMIT 5;")
+            assert rows == [[n] for n in range(5)]
 
 
 def test_unread_records_that_are_gone_are_an_error_that_names_the_partition(scene):
