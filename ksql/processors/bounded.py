@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ksql.base.errors import KsqlError
 from ksql.processors.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SETTING = "ksql.query.push.state.max.bytes"
 _ENTRY_BYTES = 200
@@ -25,14 +28,30 @@ class TooMuchState(KsqlError):
         )
 
 
-class BoundedStore(MemoryStore):
-    """The same store; what it holds is estimated as it is put."""
+class Bound:
+    """How many bytes the stores of one query hold together, and how many they may hold."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__()
         self._limit = limit
-        self._sizes: dict[bytes, dict[bytes, int]] = {}
         self._bytes = 0
+
+    def add(self, size_bytes: int) -> None:
+        """Count more bytes, or fewer.
+
+        Raises: TooMuchState.
+        """
+        self._bytes += size_bytes
+        if self._bytes > self._limit:
+            raise TooMuchState(self._limit)
+
+
+class BoundedStore(MemoryStore):
+    """The same store; what it holds is estimated as it is put, and counted in a bound."""
+
+    def __init__(self, bound: Bound) -> None:
+        super().__init__()
+        self._bound = bound
+        self._sizes: dict[bytes, dict[bytes, int]] = {}
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
         """Set the value.
@@ -41,20 +60,26 @@ class BoundedStore(MemoryStore):
         """
         size = _ENTRY_BYTES + len(key) + estimate(value)
         sizes = self._sizes.setdefault(space, {})
-        self._bytes += size - sizes.get(key, 0)
+        self._bound.add(size - sizes.get(key, 0))
         sizes[key] = size
-        if self._bytes > self._limit:
-            raise TooMuchState(self._limit)
         super().put(space, key, value)
+
+    def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
+        """Set the values.
+
+        Raises: TooMuchState.
+        """
+        for key, value in values.items():
+            self.put(space, key, value)
 
     def delete(self, space: bytes, key: bytes) -> None:
         """Forget the key."""
-        self._bytes -= self._sizes.get(space, {}).pop(key, 0)
+        self._bound.add(-self._sizes.get(space, {}).pop(key, 0))
         super().delete(space, key)
 
     def drop(self, space: bytes) -> None:
         """Forget the space."""
-        self._bytes -= sum(self._sizes.pop(space, {}).values())
+        self._bound.add(-sum(self._sizes.pop(space, {}).values()))
         super().drop(space)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ksql.base.errors import KsqlError, StatementError
 from ksql.dataflow.compiled import answering
 from ksql.dataflow.program import RawBatch, through
-from ksql.processors.bounded import BoundedStore
+from ksql.processors.bounded import Bound, BoundedStore
 from ksql.query.merging import Merging
 from ksql.query.results import ResultRow
 from ksql.query.where import MORE
@@ -67,8 +67,8 @@ class PushQuery:
         # a stream's record without value says nothing
         self._deletes = tombstones and plan.sink.kind == "TABLE"
         self._key_places = [names.index(column.name) for column in plan.sink.key]
-        stages = self._program.stages
-        self._stores = [BoundedStore(state_bytes // stages) for _ in range(stages)]
+        stages, bound = self._program.stages, Bound(state_bytes)
+        self._stores = [BoundedStore(bound) for _ in range(stages)]
         self._merging = Merging(present(), state_bytes // _WAITING) if stages else None
         self._until = until
         self._limit = limit

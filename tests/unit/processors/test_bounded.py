@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.processors.bounded import BoundedStore, TooMuchState, estimate
+from ksql.processors.bounded import Bound, BoundedStore, TooMuchState, estimate
 
 
 def test_a_state_has_a_bound():
-    store = BoundedStore(100_000)
+    store = BoundedStore(Bound(100_000))
     for number in range(100):
         store.put(b"s", b"%d" % number, "x" * 100)
     with pytest.raises(TooMuchState, match="beyond 100000 bytes") as caught:
@@ -14,8 +14,24 @@ def test_a_state_has_a_bound():
     assert "ksql.query.push.state.max.bytes" in caught.value.hint
 
 
+def test_several_values_at_once_count_as_well():
+    store = BoundedStore(Bound(100_000))
+    store.put_all(b"s", {b"a": "x" * 40_000, b"b": "x" * 40_000})
+    store.put_all(b"s", {b"a": "x", b"b": "x" * 40_000})
+    with pytest.raises(TooMuchState):
+        store.put_all(b"s", {b"c": "x" * 80_000})
+
+
+def test_the_stores_of_a_query_share_what_there_is():
+    bound = Bound(100_000)
+    first, second = BoundedStore(bound), BoundedStore(bound)
+    first.put(b"s", b"k", "x" * 80_000)
+    with pytest.raises(TooMuchState, match="beyond 100000 bytes"):
+        second.put(b"s", b"k", "x" * 80_000)
+
+
 def test_what_is_forgotten_or_replaced_gives_its_room_back():
-    store = BoundedStore(100_000)
+    store = BoundedStore(Bound(100_000))
     for number in range(10_000):
         store.put(b"s", b"k", ["x" * (number % 1_000)])
         store.put(b"t", b"%d" % number, number)
