@@ -1,6 +1,7 @@
 """Which aggregates fold records before the exchange, and why the others do not.
 
-It is for what may emit less than every change. Without windows any aggregate that merges does so.
+It is for what may emit less than every change. Without windows any aggregate that merges does so,
+but for users' own: where a function fails, one record is left out, not all that were folded before.
 In windows it must not show at all: ``processors.panes`` keeps what is late as it is, and of the
 functions those are left that do not go by the order of records. A session's bounds, and with them
 what is late, are found record by record; plans of earlier versions count time by bucket, of which
@@ -39,6 +40,9 @@ def combining(plan: QueryPlan, node: Aggregate, slots: Sequence[Slot]) -> Combin
         unmerged = [fold.name for fold, slot in _each(node, slots) if slot.function.merge is None]
         if unmerged:
             return _apart(f"{unmerged[0]} cannot be merged")
+        unsure = [fold.name for fold, slot in _each(node, slots) if slot.function.raises]
+        if unsure:
+            return _apart(f"{unsure[0]} may fail for a record")
         return Combining("combined by group before the exchange", by_group=True)
     if node.window.kind == "SESSION":
         return _apart("sessions grow record by record")

@@ -6,8 +6,12 @@ import json
 
 import pytest
 
+from ksql.dataflow.load import program_of
+from ksql.dataflow.program import RawBatch, through
+from ksql.dataflow.starts import plan_of
 from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.user.load import load_sources
+from ksql.processors.memory import MemoryStore
 from tests.unit.functions.harness import aggregate, fold, result
 from tests.unit.world import World
 
@@ -377,6 +381,23 @@ def test_a_merge_that_fails_leaves_no_trace():
     values = [json.loads(r.value) for r in world.topics.records["X"] if r.value is not None]
     assert values == [beside(1), beside(39), beside(39, 6)]
     assert [text for _, text in world.runner.errors()] == ["merge"]
+
+
+def test_a_failure_costs_one_record_however_many_come_in_a_batch():
+    """The mode that emits one change per group and batch; records of a batch are not merged."""
+    world = World(SOURCES, functions=python())
+    world.run(f"CREATE TABLE X AS SELECT G, {BESIDE}, FUSSY(I) AS F FROM S GROUP BY G;")
+    program, log = program_of(plan_of(world.query("X")), world.engine.functions), []
+    batches, stores = [(1, 13, 2), (39, 5, 13, 6), (39, 39)], [MemoryStore()]
+    values = []
+    for batch in batches:
+        rows = [json.dumps(row).encode() for row in rows_of(*batch)]
+        count = len(rows)
+        given = ["s"] * count, [0] * count, list(range(count)), [0] * count, [b"k"] * count, rows
+        found = through(program, RawBatch(*given), stores, lambda *entry: log.append(entry[1]))
+        values += [json.loads(value) for _, value, _, _ in found]
+    assert values == [beside(1, 2), beside(1, 2, 39, 5, 6), beside(1, 2, 39, 5, 6, 39, 39)]
+    assert log == ["step", "step"]
 
 
 def shows(*numbers):
