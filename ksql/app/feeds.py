@@ -103,7 +103,7 @@ class _Reading:
         """Return None: it has no checkpoint."""
 
     def end_for(self, problem: KsqlError, _ids: Mapping[str, str]) -> None:
-        """Have its reader told."""
+        """Have its reader fail with the problem."""
         self._feed.fail(problem)
 
     def learn(self, found: Mapping[str, str]) -> None:

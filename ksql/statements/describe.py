@@ -76,7 +76,14 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         timestamp=source.timestamp.name if source.timestamp else "",
         statistics=_told(
             statistics,
-            (*_summed(pulls), *_sending(writers), *_kept(source, request)) if extended else (),
+            (
+                *_summed(pulls),
+                *_sending(writers),
+                *_unknown(writers, request),
+                *_kept(source, request),
+            )
+            if extended
+            else (),
         ),
         error_stats=_faults((*writers, *readers), request) if extended else "",
         extended=extended,
@@ -169,6 +176,21 @@ def _states(query: PersistentQuery, health: QueryHealth) -> list[tuple[str, Stag
         return []
     names = stages(plan_of(query))
     return [(f"stage {each.stage} {names[each.stage]}", each) for each in health.stages]
+
+
+def _unknown(writers: tuple[PersistentQuery, ...], request: Request) -> tuple[str, ...]:
+    """Return, for each stage whose state is known in part, in how many of its buckets it is."""
+    found: list[str] = []
+    for query in writers:
+        plan, health = plan_of(query), request.services.monitor.health(query.id)
+        known = {each.stage: each.buckets for each in health.stages}
+        found += [
+            f"{query.id}: state of stage {number} {name}: known in {known.get(number, 0)} of "
+            f"{plan.buckets} buckets, in each from its first record since the server began"
+            for number, name in enumerate(stages(plan) if health.known else ())
+            if known.get(number, 0) < plan.buckets
+        ]
+    return tuple(found)
 
 
 def _told(statistics: tuple[e.HostStatistic, ...], more: tuple[str, ...]) -> str:
@@ -278,13 +300,15 @@ def push_of(query_id: str, request: Request) -> RunningPush | None:
 def query_description(query: PersistentQuery, request: Request) -> e.QueryDescription:
     """Return all about a running query, with Spark's plan if the request asks for it."""
     health = request.services.monitor.health(query.id)
-    described = of_plan(plan_of(query), query.statement, query.sink, request)
+    plan = plan_of(query)
+    described = of_plan(plan, query.statement, query.sink, request)
     told = (*health.errors, *health.warnings)
     errors = tuple(e.QueryErrorInfo(when, text, "UNKNOWN") for when, text in told)
     wanted = request.settings.flag(SPARK_PLAN)
     spark = request.services.monitor.spark_plan(query.id) if wanted else ""
     kept = "".join(
-        f"\nstate of {name}: {state.rows} rows, {state.size_bytes} bytes in {state.buckets} buckets"
+        f"\nstate of {name}: {state.rows} rows, {state.size_bytes} bytes in {state.buckets} of "
+        f"{plan.buckets} buckets"
         for name, state in _states(query, health)
     )
     return replace(

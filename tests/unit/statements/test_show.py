@@ -192,11 +192,13 @@ def test_what_the_state_holds():
         "state-rows of CTAS_N_3 stage 0 AGGREGATE: 1234567\n"
         "state-bytes of CTAS_N_3 stage 0 AGGREGATE: 89000000\n"
         "CTAS_N_3: stream time: of each of 2 partitions, as in Kafka Streams\n"
+        "CTAS_N_3: state of stage 0 AGGREGATE: known in 1 of 2 buckets, in each from its first "
+        "record since the server began\n"
         "CTAS_N_3: store: rocksdb, 2 partitions"
     )
     assert "store of partition 1 is filled anew" in found.error_stats
     assert (
-        "\nstate of stage 0 AGGREGATE: 1234567 rows, 89000000 bytes in 1 buckets"
+        "\nstate of stage 0 AGGREGATE: 1234567 rows, 89000000 bytes in 1 of 2 buckets"
         in one("EXPLAIN CTAS_N_3;").query_description.topology
     )
 
