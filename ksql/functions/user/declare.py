@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ksql.functions.copies import copied
+from ksql.functions.copies import copied, plain
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Overload, Scalar, Table
-from ksql.functions.user.errors import BadDeclaration
+from ksql.functions.user.errors import BadDeclaration, WrongState
 from ksql.functions.user.signatures import (
     Nulls,
     constants_of,
@@ -234,6 +235,8 @@ def _aggregate(
         one = target(*values, settings=settings) if with_settings else target(*values)
         shown = getattr(one, "result", None)
         fold = _fold if in_place else _fold_copy
+        whole = partial(_plain, called, True)
+        kept = partial(_plain, called, not in_place)
 
         def show(kept: Any) -> Any:
             if shown is None:
@@ -243,11 +246,11 @@ def _aggregate(
         return AggregateFunction(
             columns.params,
             result,
-            init=lambda: copied(one.init()),
-            step=fold(one.step, columns.convert),
+            init=lambda: whole(copied(one.init())),
+            step=fold(one.step, columns.convert, kept),
             result=(lambda kept: copied(show(kept))) if in_place else show,
-            undo=fold(one.undo, columns.convert) if hasattr(one, "undo") else None,
-            merge=lambda first, later: one.merge(copied(first), later),
+            undo=fold(one.undo, columns.convert, kept) if hasattr(one, "undo") else None,
+            merge=lambda first, later: whole(one.merge(copied(first), later)),
             skips_null=skips_null,
             in_place=("step", "undo") if in_place else (),
             raises=True,
@@ -282,16 +285,31 @@ def _typed(
     return typed
 
 
+def _plain(name: str, deep: bool, state: Any) -> Any:
+    """Return the state of an aggregate of that name as it is stored.
+
+    Raises: WrongState.
+    """
+    try:
+        return plain(state, deep=deep)
+    except TypeError as error:
+        raise WrongState(name, str(error)) from None
+
+
 def _fold(
-    method: Callable[..., Any], inward: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    method: Callable[..., Any],
+    inward: Callable[[tuple[Any, ...]], tuple[Any, ...]],
+    kept: Callable[[Any], Any],
 ) -> Callable[..., Any]:
-    return lambda state, *values: method(state, *inward(values))
+    return lambda state, *values: kept(method(state, *inward(values)))
 
 
 def _fold_copy(
-    method: Callable[..., Any], inward: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    method: Callable[..., Any],
+    inward: Callable[[tuple[Any, ...]], tuple[Any, ...]],
+    kept: Callable[[Any], Any],
 ) -> Callable[..., Any]:
-    return lambda state, *values: method(copied(state), *inward(values))
+    return lambda state, *values: kept(method(copied(state), *inward(values)))
 
 
 def _given(value: Any, needed: bool, what: str) -> Any:

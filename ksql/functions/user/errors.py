@@ -14,3 +14,13 @@ class WrongResult(EvaluationError):
 
     def __init__(self, name: str, value: object, type_: object) -> None:
         super().__init__(f"{name} returned {value!r}, which is no {type_}")
+
+
+class WrongState(EvaluationError):
+    """An aggregate's state is no plain data: it could not be stored, or would come back changed."""
+
+    def __init__(self, name: str, found: str) -> None:
+        super().__init__(
+            f"the state of {name} has a {found}; states are made of None, bool, int, float, str, "
+            "bytes, Decimal, list and dict"
+        )

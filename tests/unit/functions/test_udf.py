@@ -11,7 +11,8 @@ from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import resolve
 from ksql.functions.udf import load_sources, read_directory
-from ksql.functions.user.errors import BadDeclaration, WrongResult
+from ksql.functions.user.errors import BadDeclaration, WrongResult, WrongState
+from ksql.spark.packing import pack, unpack
 from tests.unit.functions.harness import D, fold, result, types_of
 
 CORPORA = Path(__file__).parents[3] / "qtt" / "functions"
@@ -314,6 +315,52 @@ def test_states_change_in_place_where_that_is_declared(in_place):
     merged = made.merge(first, kept)
     assert merged["of"][-2:] == [1, 2]
     assert first["of"] == ([2] if in_place else [])
+
+
+KEEPS = """
+        from collections import Counter, defaultdict
+
+        @udaf(params=("INT v",), returns="INT")
+        class Keeps:
+            states = {{
+                0: 1, 1: (1, (2, [3])), 2: {{"a": (1,), 2: {{}}}},
+                3: Counter("a"), 4: dt.date(2026, 1, 1), 5: [{{"a": {{1, 2}}}}],
+                6: {{dt.date(2026, 1, 1): 1}}, 7: {{(1, 2): 1}}, 8: [defaultdict(int)],
+                9: Decimal("1.5"), 10: [None, True, 1.5, "a", b"b", 2**70],
+            }}
+            def init(self):
+                return self.states[{first}]
+            def step(self, state, value):
+                return self.states[value]
+            undo = step
+            def merge(self, state, later):
+                return self.states[later]
+            def result(self, state):
+                return 1
+        """
+
+
+@pytest.mark.parametrize(
+    ("number", "found"),
+    [(0, 1), (1, [1, [2, [3]]]), (2, {"a": [1], 2: {}}), (9, D("1.5")),
+     (10, [None, True, 1.5, "a", b"b", 2**70])],
+)  # fmt: skip
+def test_a_state_is_what_comes_back_from_where_it_is_stored(number, found):
+    made = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
+    assert made.init() == made.step(0, number) == made.undo(0, number) == found
+    assert made.merge(0, number) == found == unpack(pack(found))
+
+
+@pytest.mark.parametrize(
+    ("number", "part"),
+    [(3, "Counter"), (4, "date"), (5, "set"), (6, "date as a key"), (7, "tuple as a key"),
+     (8, "defaultdict")],
+)  # fmt: skip
+def test_a_state_that_would_come_back_as_something_else_is_refused(number, part):
+    made = instantiate_aggregate(one(KEEPS.format(first=number)), 0, types_of("INT"))
+    for change in (made.init, lambda: made.step(0, number), lambda: made.merge(0, number)):
+        with pytest.raises(WrongState, match=f"the state of Keeps has a {part}; states are made"):
+            change()
 
 
 def test_a_subclass_of_an_aggregate_is_one_only_if_it_is_declared():
