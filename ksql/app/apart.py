@@ -17,6 +17,7 @@ from dataclasses import replace
 from queue import Empty, LifoQueue
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from ksql.base.errors import QueryFailed
 from ksql.functions.spec import (
     AggregateFactory,
     AggregateFunction,
@@ -174,25 +175,41 @@ class Apart:
                     one, rows=one.rows and stub("rows"), typed=typed if one.typed else None
                 )
             case AggregateFactory():
-                return replace(one, make=lambda *given: _aggregate(one, stub, given))
+                return replace(one, make=lambda *given: _aggregate(name, one, stub, given))
             case AggregateFunction():
                 return one  # users declare factories
 
 
 def _aggregate(
-    one: AggregateFactory, stub: Callable[..., Callable[..., Any]], given: tuple[Any, ...]
+    name: str,
+    one: AggregateFactory,
+    stub: Callable[..., Callable[..., Any]],
+    given: tuple[Any, ...],
 ) -> AggregateFunction:
     facts = dict(zip(PLAIN, stub(FACTS, *given)(), strict=True))
     return AggregateFunction(
         facts["params"],
         one.returns,
-        init=stub("init", *given),
+        init=_begun(name, stub("init", *given)),
         step=stub("step", *given),
         result=stub("result", *given),
         undo=stub("undo", *given) if one.undoable else None,
         merge=stub("merge", *given),
         skips_null=facts["skips_null"],
+        raises=True,
     )
+
+
+def _begun(name: str, init: Callable[..., Any]) -> Callable[[], Any]:
+    """Return the function that gives a first state: without one no record could be counted."""
+
+    def begun() -> Any:
+        try:
+            return init()
+        except UserFunctionFailed as error:
+            raise QueryFailed(f"the user function {name} gives no first state: {error}") from error
+
+    return begun
 
 
 def _told(name: str, message: str) -> Overrun:

@@ -9,6 +9,7 @@ import resource
 import pytest
 
 from ksql.app.apart import Apart, UserFunctionFailed, _is_readable
+from ksql.base.errors import QueryFailed
 from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
 from ksql.functions.user.load import load_sources
 from ksql.functions.user.watch import Limits, Overrun
@@ -59,6 +60,15 @@ class weighed:
         return state + later
     def undo(self, state: int, value: int) -> int:
         return state - self.weight * value
+
+@udaf
+class unborn:
+    def init(self):
+        return set()
+    def step(self, state, value: int) -> int:
+        return value
+    def merge(self, state, later):
+        return later
 """
 
 
@@ -94,6 +104,18 @@ def test_an_aggregate(apart):
     assert made.merge is not None
     assert made.result(made.merge(made.undo(made.step(state, 1), 4), state)) == 50
     assert made.skips_null
+
+
+def test_an_aggregate_is_known_as_one_that_may_fail(apart):
+    """As in Spark's workers: its records are not combined, and a table's are tried before."""
+    made = instantiate_aggregate(apart[1]["WEIGHED"], 0, (BIGINT,), [2])
+    assert made.raises
+
+
+def test_an_aggregate_without_a_first_state_ends_its_query(apart):
+    made = instantiate_aggregate(apart[1]["UNBORN"], 0, (BIGINT,))
+    with pytest.raises(QueryFailed, match="unborn gives no first state: the state of unborn has a"):
+        made.init()
 
 
 def test_what_a_function_raises_is_told(apart):
