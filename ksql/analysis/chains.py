@@ -13,7 +13,15 @@ from ksql.analysis import trees
 from ksql.analysis.bound import Bound, type_of
 from ksql.analysis.describe import describe
 from ksql.analysis.infer import bind
-from ksql.analysis.joins import InvalidJoin, check_sources, check_stream_table, kind_of, qualified
+from ksql.analysis.joins import (
+    InvalidJoin,
+    NotRepartitioned,
+    check_apart,
+    check_sources,
+    check_stream_table,
+    kind_of,
+    qualified,
+)
 from ksql.analysis.scope import JOIN_ON, Scope, joined_name
 from ksql.analysis.sources import FromSource
 from ksql.functions.registry import Functions
@@ -53,6 +61,14 @@ class BoundJoin:
         """Whether no column of a source gives the key."""
         return not self.options and self.foreign is None
 
+    @property
+    def key_names(self) -> list[str]:
+        """The columns that have the key of the joined rows."""
+        if self.foreign is not None:
+            alias, key = self.foreign.alias, self.foreign.source.schema.key
+            return [joined_name(alias, column.name) for column in key]
+        return [self.options[0][0].name if self.options else self.synthetic_name]
+
 
 def steps(join: ast.Join) -> list[ast.Join]:
     """Return the joins of a chain in the order of the text."""
@@ -71,6 +87,7 @@ def bind_chain(
     """
     for place in range(1, len(sources)):
         _check_names(sources[:place], sources[place])
+    check_apart(scope.sources)
     found: list[BoundJoin] = []
     name = synthetic_name(sources)
     for place, step in enumerate(steps(join), start=1):
@@ -139,7 +156,7 @@ class _Step:
             raise InvalidJoin(f"Invalid join condition: types don't match. Got {self._typed()}.")
         foreign = kind == "TABLE" and not self._on_left_key(left, left_expr)
         if foreign:
-            self._check_foreign(left)
+            self._check_foreign(left, left_expr)
         equal, options = ((), ()) if foreign else self._key(left, left_expr, right_expr)
         return BoundJoin(
             kind=self.join.kind,
@@ -251,8 +268,21 @@ class _Step:
         )
         raise InvalidJoin(f"Invalid join condition: {what}. Got {self._qualified()}.")
 
-    def _check_foreign(self, left: FromSource) -> None:
+    def _check_known_key(self, left: FromSource, left_expr: Bound, before: BoundJoin) -> None:
+        """Refuse the primary key of a table whose rows have another key since the join before.
+
+        That is so behind a FULL JOIN, and on the right side of a foreign key.
+        """
+        if isinstance(left_expr, b.Column) and self._is_key(left, left_expr):
+            raise NotRepartitioned(
+                before.key_names,
+                left_expr.name,
+                hint="CREATE the joins before as a table of their own, and join that on its key.",
+            )
+
+    def _check_foreign(self, left: FromSource, left_expr: Bound) -> None:
         if self.before is not None:
+            self._check_known_key(left, left_expr, self.before)
             raise InvalidJoin(
                 "Invalid join condition: foreign-key table-table joins are not supported as part "
                 f"of n-way joins. Got {self._qualified()}."

@@ -8,18 +8,56 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.describe import describe
+from ksql.analysis.scope import joined_name
 from ksql.base.errors import StatementError
+from ksql.base.ident import quote, quote_always
 from ksql.syntax import ast
 from ksql.syntax import expr as ex
 from ksql.syntax.walk import transform
 from ksql.types.format import capabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ksql.analysis.scope import Source
     from ksql.analysis.sources import FromSource
+    from ksql.types.model import SqlType
 
 
 class InvalidJoin(StatementError):
     """A join that the language does not have."""
+
+
+class AliasTwice(InvalidJoin):
+    """Two sources of a query under one alias."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(
+            f"The alias {quote_always(alias)} stands for more than one source.",
+            hint="Give each source of FROM an alias of its own.",
+        )
+
+
+class NamesClash(InvalidJoin):
+    """Two columns of different sources that would have one name in the rows of the join."""
+
+    def __init__(self, name: str, type_: SqlType, one: str, other: str) -> None:
+        super().__init__(
+            f"Duplicate value columns found in schema: {quote_always(name)} {type_}",
+            detail=f"In the rows of a join {one} and {other} are both called {quote(name)}.",
+            hint="Give one of the sources another alias.",
+        )
+
+
+class NotRepartitioned(InvalidJoin):
+    """A table whose rows would have to move to another key."""
+
+    def __init__(self, key: Sequence[str], asked: str, *, hint: str) -> None:
+        super().__init__(
+            "Cannot repartition a TABLE source. If this is a join, make sure that the criteria "
+            f"uses the TABLE's key column {', '.join(key)} instead of {asked}.",
+            hint=hint,
+        )
 
 
 def kind_of(join: ast.Join) -> str:
@@ -46,6 +84,25 @@ def check_sources(left: FromSource, right: FromSource) -> None:
             f"'{wrong[0].value_format.name}' value format. "
             "This format does not yet support JOIN."
         )
+
+
+def check_apart(sources: Sequence[Source]) -> None:
+    """Check that each column of the sources has a name of its own in the rows of their join.
+
+    Raises: AliasTwice, NamesClash.
+    """
+    aliases: set[str] = set()
+    owners: dict[str, str] = {}
+    for source in sources:
+        if source.alias in aliases:
+            raise AliasTwice(source.alias)
+        aliases.add(source.alias)
+        for column, type_ in source.columns.items():
+            name = joined_name(source.alias, column)
+            shown = f"{quote(source.alias)}.{quote(column)}"
+            if name in owners:
+                raise NamesClash(name, type_, owners[name], shown)
+            owners[name] = shown
 
 
 def check_stream_table(join: ast.Join, left: FromSource, right: FromSource) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.analysis.bound import type_of
 from ksql.analysis.errors import CannotInfer
 from ksql.analysis.scope import joined_name
 from ksql.base.errors import StatementError
@@ -17,6 +18,7 @@ from ksql.types.schema import PSEUDO_COLUMNS, SYSTEM_NAMES, WINDOWEND, WINDOWSTA
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ksql.analysis.bound import Named
     from ksql.analysis.relation import Relation
     from ksql.analysis.sources import FromSource
     from ksql.types.model import SqlType
@@ -250,15 +252,17 @@ class Namer:
         return name
 
 
-def check_unique(key: Iterable[str], value: Iterable[tuple[str, SqlType]]) -> None:
+def check_unique(key: Iterable[Named], value: Iterable[Named]) -> None:
     """Refuse two columns of a result with one name.
 
     Raises: StatementError naming those that do.
     """
-    seen = set(key)
-    for name, type_ in value:
-        if name in seen:
-            raise StatementError(
-                f"Duplicate value columns found in schema: {quote_always(name)} {type_}"
-            )
-        seen.add(name)
+    seen = set()
+    for kind, end, columns in (("key", " KEY", key), ("value", "", value)):
+        for each in columns:
+            if each.name in seen:
+                raise StatementError(
+                    f"Duplicate {kind} columns found in schema: "
+                    f"{quote_always(each.name)} {type_of(each.expr)}{end}"
+                )
+            seen.add(each.name)

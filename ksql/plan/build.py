@@ -128,14 +128,14 @@ class _Builder:
         return replace(found, exchanged=met)
 
     def _check_clauses(self) -> None:
-        query, sources = self.query, self.relation.sources
+        query = self.query
         clauses.check_order(query)
         if query.window is not None and query.group_by is None:
             self._is_grouped()
         clauses.check_windows(query)
         if query.having is not None and query.group_by is None and not self._aggregates():
             raise StatementError("HAVING requires a GROUP BY clause.")
-        clauses.check_tables(query, sources, persistent=self.persistent)
+        clauses.check_tables(query, self.relation, persistent=self.persistent)
 
     def _aggregates(self) -> list[ex.Call]:
         return [
@@ -245,10 +245,10 @@ class _Builder:
 
     def _check_windowed(self, found: list[Bound]) -> None:
         """Check that the key of a windowed source stays: its windows would not fit another one."""
-        source = self.relation.sources[0].source
-        if source.window is None or self.relation.join is not None:
-            return
-        if found != self._source_key():
+        join, windowed = self.relation.join, self.relation.sources[0].source.window is not None
+        kept = [join.left_key] if join else self._source_key()
+        outer = join is not None and join.kind in ("RIGHT", "FULL")  # that column may be NULL
+        if windowed and (outer or found != kept):
             raise StatementError(
                 "Implicit repartitioning of windowed sources is not supported. "
                 "See https://github.com/confluentinc/ksql/issues/4385."
@@ -462,7 +462,7 @@ class _Builder:
         parts: Sequence[keys.KeyPart],
     ) -> Built:
         value = tuple(projected)
-        projection.check_unique((), ((n.name, type_of(n.expr)) for n in value))
+        projection.check_unique((), value)
         bounds = tuple(b.Column(name, type_) for name, type_ in WINDOW_COLUMNS.items())
         of_key = [*bounds, *(expr for part in parts for expr in part.exprs)]
         key = tuple(n for n in value if n.expr in of_key) if kind == "TABLE" else ()
@@ -485,7 +485,7 @@ class _Builder:
         window: KeyWindow | None,
         keyless: bool,
     ) -> Built:
-        projection.check_unique((n.name for n in key), ((n.name, type_of(n.expr)) for n in value))
+        projection.check_unique(key, value)
         plan = Select(plan, key, value)
         return Built(
             plan=plan,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.analysis.describe import describe
+from ksql.analysis.joins import NotRepartitioned
 from ksql.base.errors import StatementError
 from ksql.syntax import ast
 from ksql.types.format import KeyWindow, capabilities
@@ -12,6 +13,7 @@ from ksql.types.format import KeyWindow, capabilities
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ksql.analysis.relation import Relation
     from ksql.analysis.sources import FromSource
     from ksql.base.errors import Span
     from ksql.plan.nodes import TimeWindow
@@ -54,20 +56,19 @@ def check_windows(query: ast.Query) -> None:
         raise StatementError("EMIT FINAL is only supported for windowed aggregations.")
 
 
-def check_tables(query: ast.Query, sources: Sequence[FromSource], *, persistent: bool) -> None:
-    """Refuse PARTITION BY of a table, and persistent queries on windowed tables.
+def check_tables(query: ast.Query, relation: Relation, *, persistent: bool) -> None:
+    """Refuse PARTITION BY of a table or a join of tables, and persistent queries on windowed ones.
 
     Raises: StatementError.
     """
-    first = sources[0].source
+    first = relation.sources[0].source
     if first.kind != "TABLE":
         return
-    if query.partition_by is not None and len(sources) == 1:
-        asked = ", ".join(map(describe, query.partition_by))
-        key = ", ".join(c.name for c in first.schema.key)
-        raise StatementError(
-            "Cannot repartition a TABLE source. If this is a join, make sure that the criteria "
-            f"uses the TABLE's key column {key} instead of {asked}.",
+    if query.partition_by is not None:
+        asked = [describe(relation.scope.named(expr)) for expr in query.partition_by]
+        raise NotRepartitioned(
+            relation.join.key_names if relation.join else [c.name for c in first.schema.key],
+            ", ".join(asked),
             hint="To change a table's key, use GROUP BY with an aggregate function.",
         )
     if persistent and first.window is not None:

@@ -167,7 +167,7 @@ class _Binder:
         projected = [Named(item.name, bound(item.expr)) for item in found]
         if loose:
             raise NotGrouped("SELECT", ", ".join(loose))
-        check_unique((), ((n.name, type_of(n.expr)) for n in projected))
+        check_unique((), projected)
         return projected
 
     # --- ORDER BY

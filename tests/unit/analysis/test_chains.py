@@ -13,6 +13,7 @@ CREATE STREAM R (K INT KEY, V INT, M MAP<STRING, INT>) WITH (KAFKA_TOPIC='r', PA
 CREATE STREAM Q (K INT KEY, V INT) WITH (KAFKA_TOPIC='q', PARTITIONS=1);
 CREATE TABLE T (ID INT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);
 CREATE TABLE U (ID INT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='u', PARTITIONS=1);
+CREATE TABLE W (ID INT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='w', PARTITIONS=1);
 CREATE TABLE L (ID BIGINT PRIMARY KEY, V INT) WITH (KAFKA_TOPIC='l', PARTITIONS=1);
 CREATE STREAM OWN (ROWKEY INT KEY, V INT) WITH (KAFKA_TOPIC='own', PARTITIONS=1);
 CREATE STREAM "ROWKEY" ("1" INT KEY) WITH (KAFKA_TOPIC='sly', PARTITIONS=1);
@@ -20,6 +21,8 @@ CREATE STREAM WS (K INT KEY, V INT)
   WITH (KAFKA_TOPIC='ws', PARTITIONS=1, WINDOW_TYPE='SESSION');
 CREATE STREAM WT (K INT KEY, V INT)
   WITH (KAFKA_TOPIC='wt', PARTITIONS=1, WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 SECOND');
+CREATE STREAM A (K INT KEY, B_C INT) WITH (KAFKA_TOPIC='a', PARTITIONS=1);
+CREATE STREAM A_B (K INT KEY, C STRING) WITH (KAFKA_TOPIC='ab', PARTITIONS=1);
 CREATE STREAM WH (K INT KEY, V INT)
   WITH (KAFKA_TOPIC='wh', PARTITIONS=1, WINDOW_TYPE='HOPPING', WINDOW_SIZE='2 SECONDS');
 """
@@ -103,6 +106,20 @@ IN = "WITHIN 1 HOUR"
          "must include the join expressions S.K or U.ID in its projection"),
         ("STREAM X AS SELECT S.V AS A FROM S JOIN T ON S.K = T.ID JOIN U ON S.V + 1 = U.ID",
          "must include the join expression U.ID in its projection"),
+        (f"STREAM X AS SELECT A.K, A.B_C, A_B.C AS C FROM A JOIN A_B {IN} ON A.K = A_B.K",
+         "Duplicate value columns found in schema: `A_B_C` STRING\n"
+         "In the rows of a join A.B_C and A_B.C are both called A_B_C."),
+        (f"STREAM X AS SELECT * FROM S JOIN A {IN} ON S.K = A.K JOIN A_B {IN} ON S.K = A_B.K",
+         "Duplicate value columns found in schema: `A_B_C` STRING"),
+        (f"STREAM X AS SELECT B_C, C FROM A Z JOIN A_B Z {IN} ON B_C = LEN(C)",
+         "The alias `Z` stands for more than one source."),
+        ("TABLE X AS SELECT * FROM T FULL JOIN U ON T.ID = U.ID LEFT JOIN W ON U.ID = W.ID",
+         "make sure that the criteria uses the TABLE's key column ROWKEY instead of U_ID."),
+        ("TABLE X AS SELECT * FROM T JOIN U ON T.V = U.ID JOIN W ON U.ID = W.ID",
+         "make sure that the criteria uses the TABLE's key column T_ID instead of U_ID."),
+        ("TABLE X AS SELECT * FROM T JOIN U ON T.ID = U.ID JOIN W ON U.V = W.ID",
+         "foreign-key table-table joins are not supported as part of n-way joins. "
+         "Got U.V = W.ID."),
     ],
 )  # fmt: skip
 def test_refused(statement, message):

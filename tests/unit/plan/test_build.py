@@ -26,6 +26,7 @@ CREATE STREAM KAFKAV (K STRING KEY, A BIGINT)
 CREATE TABLE T (ID STRING PRIMARY KEY, A BIGINT, NAME STRING)
   WITH (KAFKA_TOPIC='t', PARTITIONS=1);
 CREATE TABLE T2 (ID BIGINT PRIMARY KEY, NAME STRING) WITH (KAFKA_TOPIC='t2', PARTITIONS=1);
+CREATE TABLE T3 (ID STRING PRIMARY KEY, A BIGINT) WITH (KAFKA_TOPIC='t3', PARTITIONS=1);
 CREATE STREAM W (K STRING KEY, A BIGINT)
   WITH (KAFKA_TOPIC='w', PARTITIONS=1, WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 SECOND');
 CREATE STREAM V (K STRING KEY, A BIGINT)
@@ -103,6 +104,15 @@ REFUSED = [
     ("SELECT * FROM T PARTITION BY A",
      "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the "
      "TABLE's key column ID instead of A."),
+    ("SELECT * FROM T JOIN T3 ON T.ID = T3.ID PARTITION BY T.A",
+     "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the "
+     "TABLE's key column T_ID instead of T_A."),
+    ("SELECT * FROM T FULL JOIN T3 ON T.ID = T3.ID PARTITION BY T.A + 1",
+     "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the "
+     "TABLE's key column ROWKEY instead of (T_A + 1)."),
+    ("SELECT * FROM T JOIN T2 ON T.A = T2.ID PARTITION BY NULL",
+     "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the "
+     "TABLE's key column T_ID instead of null."),
     ("SELECT K, COUNT(*) FROM S GROUP BY K PARTITION BY NOPE",
      "Line: 1, Col: 51: PARTITION BY column 'NOPE' cannot be resolved."),
     ("SELECT WINDOWSTART, COUNT(*) AS C FROM W GROUP BY WINDOWSTART",
@@ -128,6 +138,18 @@ REFUSED = [
     ("SELECT * FROM W PARTITION BY NULL",
      "Implicit repartitioning of windowed sources is not supported. "
      "See https://github.com/confluentinc/ksql/issues/4385."),
+    *(
+        (f"SELECT W.K, V.K AS VK, W.A FROM W {kind} JOIN V WITHIN 1 HOUR ON W.K = V.K "
+         f"PARTITION BY {by}",
+         "Implicit repartitioning of windowed sources is not supported. "
+         "See https://github.com/confluentinc/ksql/issues/4385.")
+        for kind, by in (("", "W.A"), ("LEFT", "NULL"), ("RIGHT", "W.K"), ("FULL", "W.K"))
+    ),
+    ("SELECT K1 AS K, K2 AS K, A FROM S2", "Duplicate key columns found in schema: `K` BIGINT KEY"),
+    ("SELECT A AS X, B AS X, COUNT(*) FROM S GROUP BY A, B",
+     "Duplicate key columns found in schema: `X` STRING KEY"),
+    ("SELECT K, A AS X, B AS X FROM S PARTITION BY A, B",
+     "Duplicate key columns found in schema: `X` STRING KEY"),
     ("SELECT K, A, A FROM S", "Duplicate value columns found in schema: `A` BIGINT"),
     ("SELECT K, A AS K FROM S", "Duplicate value columns found in schema: `K` BIGINT"),
     ("SELECT X.* FROM S", "'X' is not a valid stream/table name or alias."),
