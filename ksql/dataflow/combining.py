@@ -1,7 +1,8 @@
 """Which aggregates fold records before the exchange, and why the others do not.
 
 It is for what may emit less than every change. Without windows any aggregate that merges does so,
-but for users' own: where a function fails, one record is left out, not all that were folded before.
+but for those that may fail: a failure is one record's, not that of all which were folded with it.
+These are users' own, and sums of DECIMAL, which overflow.
 In windows it must not show at all: ``processors.panes`` keeps what is late as it is, and of the
 functions those are left that do not go by the order of records. A session's bounds, and with them
 what is late, are found record by record; plans of earlier versions count time by bucket, of which

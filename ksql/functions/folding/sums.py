@@ -76,6 +76,7 @@ def _decimal_sum(
         step=lambda state, value: checked(WIDE.add(state, value)),
         undo=lambda state, value: checked(WIDE.subtract(state, value)),
         merge=lambda first, second: checked(WIDE.add(first, second)),
+        raises=True,
     )
 
 

@@ -383,21 +383,41 @@ def test_a_merge_that_fails_leaves_no_trace():
     assert [text for _, text in world.runner.errors()] == ["merge"]
 
 
-def test_a_failure_costs_one_record_however_many_come_in_a_batch():
-    """The mode that emits one change per group and batch; records of a batch are not merged."""
-    world = World(SOURCES, functions=python())
-    world.run(f"CREATE TABLE X AS SELECT G, {BESIDE}, FUSSY(I) AS F FROM S GROUP BY G;")
+def batchwise(world, batches):
+    """Feed S with batches; the values of X and the messages logged.
+
+    It is the mode that emits one change per group and batch.
+    """
     program, log = program_of(plan_of(world.query("X")), world.engine.functions), []
-    batches, stores = [(1, 13, 2), (39, 5, 13, 6), (39, 39)], [MemoryStore()]
-    values = []
+    stores, values = [MemoryStore()], []
     for batch in batches:
-        rows = [json.dumps(row).encode() for row in rows_of(*batch)]
+        rows = [json.dumps(row).encode() for row in batch]
         count = len(rows)
         given = ["s"] * count, [0] * count, list(range(count)), [0] * count, [b"k"] * count, rows
         found = through(program, RawBatch(*given), stores, lambda *entry: log.append(entry[1]))
         values += [json.loads(value) for _, value, _, _ in found]
+    return values, log
+
+
+def test_a_failure_costs_one_record_however_many_come_in_a_batch():
+    """Records of a batch are not merged."""
+    world = World(SOURCES, functions=python())
+    world.run(f"CREATE TABLE X AS SELECT G, {BESIDE}, FUSSY(I) AS F FROM S GROUP BY G;")
+    batches = [rows_of(*numbers) for numbers in ((1, 13, 2), (39, 5, 13, 6), (39, 39))]
+    values, log = batchwise(world, batches)
     assert values == [beside(1, 2), beside(1, 2, 39, 5, 6), beside(1, 2, 39, 5, 6, 39, 39)]
     assert log == ["step", "step"]
+
+
+def test_a_decimal_sum_overflows_by_its_records_not_by_its_batches():
+    world = World(SOURCES)
+    world.run(
+        "CREATE TABLE X AS SELECT G, SUM(CAST(I AS DECIMAL(3, 1))) AS S, COUNT(*) AS C "
+        "FROM S GROUP BY G;"
+    )
+    values, log = batchwise(world, [rows_of(-95), rows_of(60, 60)])
+    assert values == [{"S": -95.0, "C": 1}, {"S": 25.0, "C": 3}]
+    assert log == []
 
 
 def shows(*numbers):
