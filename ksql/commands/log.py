@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ from ksql.kafka.client import (
     TransactionalSender,
     settled_end,
 )
-from ksql.kafka.errors import KafkaUnreachable, ProducerFenced, TopicExists
+from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
 
 if TYPE_CHECKING:
     from ksql.base.records import RawRecord
@@ -185,8 +185,7 @@ class KafkaCommandLog:
         """Return whether the topic was there; make it otherwise."""
         found = self._admin.topics().get(self.topic)
         if found is None:
-            with suppress(TopicExists):  # by a server that starts at the same time
-                self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
+            self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
         elif found.partitions != 1:
             raise CommandTopicBroken(
                 f"the command topic {self.topic} has {found.partitions} partitions, not 1"

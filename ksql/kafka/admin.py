@@ -28,6 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
 from ksql.kafka.errors import (
     KafkaDenied,
     KafkaRefused,
+    TopicExists,
     UnknownTopic,
     error_of,
     is_retriable,
@@ -200,10 +201,10 @@ class Admin(Administrative):
 
     # --- changes ------------------------------------------------------------------------------
 
-    def create(self, topic: Topic) -> None:
+    def create(self, topic: Topic) -> bool:
         """Create the topic and wait until its partitions have leaders.
 
-        Raises: TopicExists.
+        Returns: False if it exists: another server may have created it since it was looked for.
         """
 
         def ask(left: float, tries: int) -> None:
@@ -220,8 +221,13 @@ class Admin(Administrative):
             _settled(asked[topic.name], KafkaError.TOPIC_ALREADY_EXISTS, tries)
 
         what = f"Cannot create topic '{topic.name}'"
-        self._retry(ask, topic=topic.name, what=what)
+        try:
+            self._retry(ask, topic=topic.name, what=what)
+            created = True
+        except TopicExists:
+            created = False
         _wait(lambda: self._has_leaders(topic.name))
+        return created
 
     def delete(self, *names: str) -> None:
         """Delete the topics and wait until they are gone.

@@ -9,7 +9,6 @@ Source: KIP-98 on fencing.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -24,7 +23,6 @@ from ksql.kafka.errors import (
     KafkaUnreachable,
     OffsetsGone,
     ProducerFenced,
-    TopicExists,
     error_of,
 )
 from ksql.kafka.logs import CLIENT_LOG
@@ -128,8 +126,7 @@ class KafkaClaims:
         Raises: KafkaUnreachable, KafkaDenied, KafkaRefused.
         """
         if self.topic not in self._admin.topics():
-            with contextlib.suppress(TopicExists):  # by a server that starts at the same time
-                self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
+            self._admin.create(Topic(self.topic, 1, self._replicas, _CONFIGS))
 
     def end(self) -> int:
         """Return the offset behind the last claim: it grows with each.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.base.errors import KsqlError
 from ksql.catalog.topic import Topic
 from ksql.kafka.broker_config import AFTER_MAX_MS
-from ksql.kafka.errors import TopicExists, UnknownTopic
+from ksql.kafka.errors import UnknownTopic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,12 +39,10 @@ class KafkaTopics:
 
     def create(self, topic: Topic) -> bool:
         """Create it, unless it exists; it takes no record that is too late for every query."""
-        try:
-            self._admin.create(topic)
-        except TopicExists:
-            return False
-        self._bound_times(topic.name)
-        return True
+        created = self._admin.create(topic)
+        if created:
+            self._bound_times(topic.name)
+        return created
 
     def _bound_times(self, name: str) -> None:
         """Lower the brokers' bound where it is higher; those before Kafka 3.6 have none."""

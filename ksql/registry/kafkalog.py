@@ -74,8 +74,10 @@ class KafkaSchemaLog:
         """
         found = self._admin.describe([self._topic]).get(self._topic)
         if found is None:
-            self._admin.create(Topic(self._topic, 1, self._replicas, {_POLICY: _COMPACT}))
-        else:
+            wanted = Topic(self._topic, 1, self._replicas, {_POLICY: _COMPACT})
+            if not self._admin.create(wanted):  # another server has, since then
+                found = self._admin.describe([self._topic]).get(self._topic)
+        if found is not None:
             self._check(found)
         self._reader.assign({(self._topic, 0): 0})
 

@@ -7,7 +7,7 @@ import pytest
 from ksql.catalog.topic import Topic
 from ksql.kafka.admin import TopicInfo
 from ksql.kafka.broker_config import AFTER_MAX_MS
-from ksql.kafka.errors import KafkaDenied, TopicExists
+from ksql.kafka.errors import KafkaDenied
 from ksql.kafka.topics import KafkaTopics
 
 AFTER = "message.timestamp.after.max.ms"
@@ -20,9 +20,8 @@ class Admin:
         self.configs = {name.replace("_", "."): value for name, value in configs.items()}
         self.exists = self.denies = False
 
-    def create(self, topic):
-        if self.exists:
-            raise TopicExists(topic.name)
+    def create(self, _topic):
+        return not self.exists
 
     def describe(self, names):
         return {name: TopicInfo(name, 1, (1,), self.configs) for name in names}
