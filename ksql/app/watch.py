@@ -97,11 +97,14 @@ class Watch:
             self._do(what, work)
 
     def _do(self, what: str, work: Callable[[], object]) -> None:
-        """Run the check; a defect in it is logged once and does not end the watch."""
+        """Run the check; a defect in it is logged once and does not end the watch.
+
+        What fails while everything is being closed is none.
+        """
         try:
             work()
         except Exception:  # noqa: BLE001 - see above
-            if what not in self._failed:
+            if what not in self._failed and not self._closing.is_set():
                 self._failed.add(what)
                 _log.exception("watch_failed", extra={"what": what})
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 
 from ksql.spark.jvm import LOST, raise_if_java
@@ -44,7 +43,7 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
         return bool(inner.awaitTermination(int(timeout_s * 1000)))
     except StreamingQueryException:
         return True  # the end that was set, or one that came before
-    except Py4JError:
+    except LOST:
         return False
 
 
@@ -65,7 +64,7 @@ def bound_batches(session: SparkSession, query: StreamingQuery, records: int) ->
         while each.hasNext():
             sources = sources.updated(each.next(), limit)
         getattr(inner, "uniqueSources_$eq")(sources)
-    except Py4JError:
+    except LOST:
         return False
     return True
 
@@ -91,14 +90,14 @@ def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     try:
         recent: Any = query._jsq.recentProgress()  # noqa: SLF001 - see above
+        for index in range(len(recent) - 1, -1, -1):
+            told = orjson.loads(recent[index].json())
+            if told["timestamp"] <= moment:
+                break
+            found.append(told)
     except LOST as lost:
         raise_if_java(lost)
-        return found
-    for index in range(len(recent) - 1, -1, -1):
-        told = orjson.loads(recent[index].json())
-        if told["timestamp"] <= moment:
-            break
-        found.append(told)
+        return []
     return found[::-1]
 
 

@@ -6,8 +6,6 @@ import logging
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from py4j.protocol import Py4JError
-
 from ksql.base.errors import KsqlError
 from ksql.spark import lives
 from ksql.spark.compile import dataflow
@@ -245,8 +243,8 @@ class SparkRuntime:
                 query.supervise()
                 if query.stopped:
                     self._forget(query)
-            except Exception:  # noqa: BLE001 - one query must not end the watch over all
-                if self._host.died:
+            except Exception as problem:  # noqa: BLE001 - one query must not end the watch over all
+                if isinstance(problem, LOST) and self._host.gone():
                     return  # the next turn sees to it
                 if query.query_id not in self._told:
                     self._told.add(query.query_id)
@@ -269,8 +267,11 @@ class SparkRuntime:
     def _sweep(self) -> None:
         try:
             end_needless_monitors(self.session)
-        except Py4JError:  # another Spark: costs threads and nothing else
-            _log.warning("threads that Spark left behind could not be ended", exc_info=True)
+        except SparkRestarting:
+            return  # with its process they have ended
+        except LOST:
+            if not self._host.gone():  # another Spark: costs threads and nothing else
+                _log.warning("threads that Spark left behind could not be ended", exc_info=True)
 
 
 def _check_life(spec: QuerySpec) -> None:

@@ -40,9 +40,18 @@ def served(tmp_path_factory):
 
 def jvm(server: ServerProcess, sign: str) -> psutil.Process:
     """The one JVM of the server whose command line has that word."""
-    found = [p for p in server.family() if sign in " ".join(words(p))]
-    assert len(found) == 1, found
-    return found[0]
+    found = {p.pid: p for p in server.family() if sign in " ".join(words(p))}
+    eldest = [p for p in found.values() if parent(p) not in found]  # a fork has its words at first
+    assert len(eldest) == 1, eldest
+    return eldest[0]
+
+
+def parent(process: psutil.Process) -> int:
+    """The id of the parent; 0 if the process has gone."""
+    try:
+        return process.ppid()
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def words(process: psutil.Process) -> list[str]:

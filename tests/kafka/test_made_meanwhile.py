@@ -24,7 +24,8 @@ def kafka(broker):
 @pytest.fixture
 def outrun(monkeypatch):
     """Another server always makes the topic just before us, with the configs given here."""
-    create, configs = Admin.create, {}
+    create = Admin.create
+    configs: dict[str, str] = {}
 
     def late(self, topic):
         create(self, Topic(topic.name, topic.partitions, 1, {**topic.configs, **configs}))

@@ -81,6 +81,25 @@ def test_a_defect_is_told_once_and_ends_nothing(caplog):
     assert [r.message for r in caplog.records] == ["watch_failed"]
 
 
+def test_a_look_that_the_end_cuts_off_is_no_defect(caplog):
+    looking, closed = threading.Event(), threading.Event()
+
+    def look() -> None:
+        looking.set()
+        assert closed.wait(30)
+        raise ConnectionRefusedError
+
+    watch = Watch(lambda: "", None, on_turn=look)
+    watch.pause_s = 0.001
+    watch.start()
+    assert looking.wait(30)
+    watch.close()
+    closed.set()
+    for thread in watch._threads:
+        thread.join(30)
+    assert caplog.records == []
+
+
 def test_what_hangs_holds_up_nobody(caplog):
     hangs, closed = threading.Event(), []
 

@@ -1,0 +1,127 @@
+"""Spark's process ends while its watch asks it; that it ended shows a moment later only."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from ksql.spark import runtime as module
+from ksql.spark.internals import batches_after, bound_batches, finish_batch_and_stop
+from ksql.spark.jvm import SparkSettings
+from ksql.spark.revival import SparkRestarting
+from ksql.spark.runtime import SparkRuntime
+
+LOST = [Py4JNetworkError("the answer is empty"), ConnectionRefusedError(111, "refused")]
+
+
+class Host:
+    """A process that is noticed late: ``died`` says no, ``gone`` waits and says yes."""
+
+    died = False
+
+    def __init__(self, settings) -> None:
+        self.is_gone = True
+        self.problem = None
+
+    def gone(self) -> bool:
+        return self.is_gone
+
+    @property
+    def session(self):
+        if self.problem is not None:
+            raise self.problem
+        return object()
+
+
+class Query:
+    """A query that cannot be looked at."""
+
+    query_id = "CSAS_S_1"
+    stopped = False
+
+    def __init__(self, problem) -> None:
+        self.problem = problem
+
+    def supervise(self) -> None:
+        raise self.problem
+
+
+@pytest.fixture
+def runtime(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "Host", Host)
+    return SparkRuntime(SparkSettings(state_dir=tmp_path, jars=()), SimpleNamespace)
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_process_that_ends_under_the_watch_is_no_defect_of_it(runtime, lost, caplog):
+    runtime._queries["CSAS_S_1"] = Query(lost)
+    runtime._supervise_all()
+    assert caplog.records == []
+    runtime._host.is_gone = False  # it lives: something else is wrong
+    runtime._supervise_all()
+    runtime._supervise_all()
+    assert [r.message for r in caplog.records] == ["supervision failed"]
+
+
+def test_another_error_is_told_whether_or_not_the_process_ends(runtime, caplog):
+    runtime._queries["CSAS_S_1"] = Query(ZeroDivisionError())
+    runtime._supervise_all()
+    assert [r.message for r in caplog.records] == ["supervision failed"]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_sweep_that_the_end_of_the_process_cuts_off(runtime, lost, monkeypatch, caplog):
+    def cut_off(_session) -> int:
+        raise lost
+
+    monkeypatch.setattr(module, "end_needless_monitors", cut_off)
+    runtime._sweep()
+    runtime._host.problem = SparkRestarting("ended by signal 9")
+    runtime._sweep()  # it must not end the watch
+    assert caplog.records == []
+    runtime._host.problem, runtime._host.is_gone = None, False
+    runtime._sweep()
+    assert len(caplog.records) == 1
+
+
+class Gone:
+    """Anything of a JVM that is there no more."""
+
+    def __init__(self, lost, calls: int) -> None:
+        self._lost, self._calls = lost, calls
+
+    def __getattr__(self, name: str):
+        return self
+
+    def __call__(self, *args):
+        return self._next()
+
+    def __len__(self) -> int:
+        self._next()
+        return 1
+
+    def __getitem__(self, _index):
+        return self._next()
+
+    def _next(self):
+        if not self._calls:
+            raise self._lost
+        self._calls -= 1
+        return self
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("calls", range(4))
+def test_reports_that_are_cut_off(lost, calls):
+    query = SimpleNamespace(_jsq=Gone(lost, calls))
+    assert batches_after(query, "") == []
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("work", [finish_batch_and_stop, bound_batches])
+def test_what_is_asked_of_a_process_that_is_gone_is_not_done(lost, work):
+    query = SimpleNamespace(_jsq=Gone(lost, 0))
+    session = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=Gone(lost, 0)))
+    assert work(session, query, 1) is False
