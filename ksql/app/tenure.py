@@ -203,22 +203,29 @@ class Tenure:
 
         Raises: NotInCharge, KafkaUnreachable.
         """
-        try:
-            with self._lock:
-                self._claims.append(self._me)
-        except ProducerFenced as problem:
-            raise NotInCharge(_words(None)) from problem
+        with self._lock:
+            for _ in range(_TRIES):
+                try:
+                    self._claims.append(self._me)
+                except ProducerFenced:
+                    self._settle()  # one that gave way to this server has shut it out
+                    if not self._held:
+                        break
+                else:
+                    return
+        raise NotInCharge(_words(None))
 
     def _contend(self, end: int) -> bool:
-        """Shut the others out; False if another one has done the same to this one since."""
+        """Shut the others out and claim; False if one of several that do so has been quicker.
+
+        One that has claimed already stays in charge: it finds itself shut out, and claims anew.
+        """
         self._take()
         found = self._claims.last()
-        raced = self._claims.end() != end and found is not None and self._may_live(found)
+        if self._claims.end() != end and found is not None and self._may_live(found):
+            return False
         try:
             self._first_beat()
-            if raced:  # it is shut out, but its tasks may write until their right runs out
-                self._sleep(LEASE_S)
-                self._first_beat()
         except ProducerFenced:
             return False
         self._held = True

@@ -289,24 +289,59 @@ def test_a_broker_that_is_slow_at_the_start_is_waited_for(world):
     assert world.may_write("one")
 
 
-def test_of_two_that_start_at_the_same_instant_the_later_one_wins(world):
-    """The other one has claimed between our look and our taking."""
-    one, two = world.server("one"), world.server("two")
-    take = two._claims.take
+def claims_first(world, name, other):
+    """Let that server claim between the other one's look and its taking."""
+    first, take = world.server(name), other._claims.take
 
-    def after_the_other():
-        two._claims.take = take
-        one.acquire()
-        world.living.append(one)
+    def after_the_first():
+        other._claims.take = take
+        first.acquire()
         take()
 
-    two._claims.take = after_the_other
-    two.acquire()
+    other._claims.take = after_the_first
+    return first
+
+
+def test_of_two_that_start_at_the_same_instant_the_later_one_gives_way(world):
+    two = world.server("two")
+    one = claims_first(world, "one", two)
+    world.living.append(one)
+    with pytest.raises(AnotherServer) as caught:
+        two.acquire()
+    assert caught.value.claim.id == "one"
     world.sleep(BEAT_S)
+    assert world.lost == {}
+    assert world.may_write("one")
+    assert not world.may_write("two")
+
+
+def test_one_that_another_gave_way_to_confirms_that_it_is_in_charge(world):
+    """It learns so before its next claim is due."""
+    two = world.server("two")
+    one = claims_first(world, "one", two)
+    assert two._contend(0) is False
+    one.confirm()
+    assert world.lost == {}
+    assert world.may_write("one")
+
+
+def test_one_that_another_has_followed_is_not_in_charge(world):
+    one = world.server("one")
+    one.acquire()
+    world.await_void()
+    world.server("two").acquire()
+    with pytest.raises(NotInCharge):
+        one.confirm()
     assert list(world.lost) == ["one"]
+
+
+def test_one_that_was_quicker_and_has_died_since_is_followed(world):
+    two = world.server("two")
+    claims_first(world, "one", two)
+    two.acquire()
+    assert world.slept >= SILENCE_S
     assert world.may_write("two")
     assert not world.may_write("one")
-    assert world.slept >= LEASE_S  # the tasks of the other one may have begun
 
 
 def test_of_two_that_start_at_the_same_instant_the_earlier_one_is_refused(world):
