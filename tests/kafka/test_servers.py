@@ -228,6 +228,7 @@ def test_of_servers_that_start_at_once_one_is_in_charge(unharmed):
     one, other = in_charge_and_standby(unharmed)
     assert "stands_by" in other.log.read_text()
     assert "stands_by" not in one.log.read_text()
+    assert all(" ERROR " not in server.log.read_text() for server in (one, other))
     for server, name in ((one, "A"), (other, "B")):
         text = f"CREATE TYPE IF NOT EXISTS {name} AS STRUCT<X INT>;"
         await_true("the type is made", lambda s=server, t=text: taken(s, t))
