@@ -45,7 +45,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.kafka.admin import Admin
 from ksql.kafka.broker import EmbeddedBroker
 from ksql.kafka.errors import KafkaUnreachable
-from ksql.kafka.groups import GroupOffsets, delete_groups
+from ksql.kafka.groups import Groups
 from ksql.kafka.processing_log import topic_name
 from ksql.kafka.sampling import record_sizes
 from ksql.kafka.settings import KafkaSettings
@@ -351,7 +351,7 @@ class House:
             registry=self.registry_settings,
             lease=self._tenure.lease,
         )
-        groups = GroupOffsets(self.kafka)
+        groups = Groups(self.kafka)
         self._closers.append(groups.close)
         self.runner = SparkRunner(
             self.runtime,
@@ -361,7 +361,7 @@ class House:
             self._open_failure_log(logging_to),
             aside=aside,
             incarnation=self._random_name,
-            end_groups=lambda groups: delete_groups(self.kafka, groups),
+            end_groups=groups.delete,
             vetting=Vetting(groups.highest, self.admin.topic_ids, self.admin.begin_offsets),
             bounds=Bounds(
                 self.admin.begin_offsets,

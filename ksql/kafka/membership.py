@@ -11,8 +11,8 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaException
-from confluent_kafka.admin import AdminClient
 
+from ksql.kafka.coordinators import Coordinators
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class GroupMember:
         self._group = group
         self._topic = topic
         self._settings = settings
+        self._coordinators = Coordinators(settings)
         self._name = name
         self._names: tuple[str, ...] = ()
         self._told = False
@@ -69,19 +70,22 @@ class GroupMember:
         consumer = Consumer(self._settings.consumer(**more), logger=CLIENT_LOG)
         try:
             consumer.subscribe([self._topic], on_assign=_rest)
-            admin = AdminClient(self._settings.admin(), logger=CLIENT_LOG)
             while not self._closing.is_set():
                 consumer.poll(0)
-                self._look(admin)
+                self._look()
                 self._closing.wait(_TURN_S)
         finally:
+            self._coordinators.close()
             consumer.close()
 
-    def _look(self, admin: AdminClient) -> None:
+    def _look(self) -> None:
         try:
-            asked = admin.describe_consumer_groups([self._group], request_timeout=_CALL_S)
-            members = asked[self._group].result(_CALL_S).members
-        except (KafkaException, TimeoutError) as problem:  # the last look stands
+            asked = self._coordinators.ask(
+                lambda client, **more: client.describe_consumer_groups([self._group], **more),
+                _CALL_S,
+            )
+            members = asked[self._group].result().members
+        except KafkaException as problem:  # the last look stands
             if not self._told:  # once for each outage
                 _log.warning("members_not_seen", extra={"reason": str(problem)})
             self._told = True
