@@ -21,7 +21,7 @@ class Coordinators(Administrative):
 
     A request that reaches librdkafka's limit (2.16) while it waits for a connection to its
     coordinator is freed, and used once more when the brokers are back: that ends the process. So it
-    never gets there: whoever waits no longer throws the client away, and its requests with it.
+    never gets there: a caller that waits no longer throws the client away, with its requests.
     """
 
     def ask(

@@ -43,8 +43,8 @@ def hog(x: int) -> int:
 @udf
 def eat(x: int) -> int:
     while True:
-        kept.append(b'x' * 4_000_000)
-        time.sleep(0.002)
+        kept.append(b'x' * 1_000_000)
+        time.sleep(0.005)  # slow enough for a watch that shares its core with others
 
 @udf
 def gulp(x: int) -> int:
