@@ -18,6 +18,7 @@ from qtt import report
 from qtt.load import NotATestFile, load
 from qtt.local import LocalDrivers
 from qtt.run import matches, run
+from server.logs import log_to_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +33,7 @@ _SILENCE_S = 900.0  # no case takes that long: it waits for something that never
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the cases; 0 only if nothing failed that is not listed as a gap."""
     args = _arguments(argv)
+    log_to_stderr("warning")
     cases = [c for c in _loaded(args.paths) if matches(c, args.filter)]
     if args.sample is not None:
         cases = stratified(cases, args.sample)

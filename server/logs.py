@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -17,3 +18,10 @@ class EventFormatter(logging.Formatter):
         """Return the line without the stack trace."""
         given = {name: value for name, value in vars(record).items() if name not in _OWN}
         return super().formatMessage(record) + "".join(f" {n}={v}" for n, v in given.items())
+
+
+def log_to_stderr(level: str) -> None:
+    """Show the events of this level and above on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(EventFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler])

@@ -27,7 +27,7 @@ from server.app import create_app
 from server.context import Door
 from server.ending import LastResort
 from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
-from server.logs import EventFormatter
+from server.logs import log_to_stderr
 from server.settings import add_configuration, odd_properties, read_configuration
 from server.users import Users
 
@@ -198,9 +198,7 @@ def _arguments() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; its exit status is 1 when the server could not start."""
     arguments = _arguments().parse_args(argv)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(EventFormatter())
-    logging.basicConfig(level=arguments.log_level.upper(), handlers=[handler])
+    log_to_stderr(arguments.log_level)
     try:
         configuration = read_configuration(arguments.config, arguments.override)
         for odd in odd_properties(configuration):

@@ -3,8 +3,9 @@
 Until its first batch is done the JVM reads, checks and links some 20,000 classes. Java can map them
 from a file instead, which a JVM writes when it ends. It accepts the file only with the very class
 path and Java that wrote it, else it starts as if there were none. So Spark's home and the jars lie
-in one place for each installation, below the user's cache: a *stand*. The set-up writes the
-archive (``server.archive``); it is used for ``local`` masters only.
+in one place for each installation, below the user's cache: a *stand*. PySpark installed anew in the
+same place is another installation. The set-up writes the archive (``server.archive``); it is used
+for ``local`` masters only.
 
 Source: JEP 350, Dynamic CDS Archives.
 """
@@ -75,8 +76,9 @@ class Stand:
 def shared_stand(jars: Sequence[Path]) -> Stand:
     """Return the stand of this installation: of its PySpark, its jars, our classes and its Java."""
     digest = hashlib.sha256(repr((str(_pyspark()), version("pyspark"))).encode())
-    for jar in (*jars, SOURCE_JAR):
-        digest.update(f"{jar}\n".encode())
+    with os.scandir(_pyspark() / "jars") as found:  # in the folder's order, as Java takes them
+        for jar in (*found, *jars, SOURCE_JAR):
+            digest.update(_compared(jar).encode())
     for code in (SOURCE_JAR.read_bytes(), raw_class(), local_class(), _java().encode()):
         digest.update(code)
     return Stand(cache_dir() / _FOLDER / digest.hexdigest()[:16], jars)
@@ -113,6 +115,15 @@ def _prepare(stand: Stand) -> None:
             made = local_files_jar(Path(staging))
             with contextlib.suppress(FileExistsError):
                 os.link(made, jar)
+
+
+def _compared(jar: os.PathLike[str]) -> str:
+    """Return what Java compares of a jar before it takes an archive.
+
+    Source: HotSpot, SharedClassPathEntry::validate.
+    """
+    seen = os.stat(jar)  # noqa: PTH116 entries of a folder as well as paths
+    return f"{os.fspath(jar)}\t{seen.st_size}\t{seen.st_mtime_ns}\n"
 
 
 def _pyspark() -> Path:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from ksql.spark import archive
 from ksql.spark.archive import WRITE, forget_others, prepared_stand, shared_stand
 
 
@@ -13,7 +16,10 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def jars(tmp_path):
-    return (tmp_path / "one.jar", tmp_path / "two.jar")
+    found = (tmp_path / "one.jar", tmp_path / "two.jar")
+    for jar in found:
+        jar.touch()
+    return found
 
 
 def test_an_installation_has_one_stand(cache, jars, tmp_path):
@@ -42,6 +48,26 @@ def test_another_class_path_or_java_is_another_stand(what, jars, tmp_path, monke
         (tmp_path / "java" / "bin").mkdir(parents=True)
         (tmp_path / "java" / "release").write_text('JAVA_VERSION="99"')
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    assert shared_stand(jars).folder != before.folder
+
+
+def test_pyspark_installed_anew_in_the_same_place_is_another_stand(jars, tmp_path, monkeypatch):
+    installed = tmp_path / "pyspark"
+    monkeypatch.setattr(archive, "_pyspark", lambda: installed)
+    (installed / "jars").mkdir(parents=True)
+    (installed / "jars" / "spark.jar").write_bytes(b"spark")
+    before = shared_stand(jars)
+    assert shared_stand(jars) == before
+    os.utime(installed / "jars" / "spark.jar", (1, 1))
+    assert shared_stand(jars).folder != before.folder
+
+
+@pytest.mark.parametrize(
+    "change", [lambda jar: jar.write_bytes(b"2"), lambda jar: os.utime(jar, (1, 1))]
+)
+def test_a_jar_that_is_fetched_anew_is_another_stand(change, jars):
+    before = shared_stand(jars)
+    change(jars[0])
     assert shared_stand(jars).folder != before.folder
 
 
@@ -78,7 +104,7 @@ def test_former_archives_and_those_of_removed_installations_go(jars, tmp_path):
         (folder / "home" / "jars").symlink_to(target)
     archives = [stand.archive for stand in (former, now)]
     archives += [folder / now.archive.name for folder in (removed, other)]
-    for archive in archives:
-        archive.touch()
+    for each in archives:
+        each.touch()
     forget_others(now)
-    assert [archive.exists() for archive in archives] == [False, True, False, True]
+    assert [each.exists() for each in archives] == [False, True, False, True]
