@@ -39,8 +39,12 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory):
-    """A running embedded broker that the tests of one run share: use topics of your own."""
-    from ksql.kafka.broker import EmbeddedBroker  # noqa: PLC0415 most rings need none
+    """A running embedded broker that the tests of one run share: use topics of your own.
 
-    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as running:
+    It makes topics that are only asked for: nothing of ours may ask so.
+    """
+    from tests.brokers import adapted_broker, make_what_is_asked_for  # noqa: PLC0415 rarely needed
+
+    folder = tmp_path_factory.mktemp("broker")
+    with adapted_broker(folder, make_what_is_asked_for) as running:
         yield running

@@ -171,19 +171,18 @@ class KafkaSettings:
 
     def producer(self, **more: str | float | bool) -> Config:
         """Return the configuration of a producer: idempotent, Java's partitions."""
-        return {**self._base("producer"), **_PRODUCER, **self._chosen("producer"), **more}
+        return {**self._base(), **_PRODUCER, **self._chosen("producer"), **more}
 
     def consumer(self, **more: str | float | bool) -> Config:
         """Return the configuration of a consumer of assigned partitions, read_committed."""
-        return {**self._base("consumer"), **_CONSUMER, **self._chosen("consumer"), **more}
+        return {**self._base(), **_CONSUMER, **self._chosen("consumer"), **more}
 
     def admin(self) -> Config:
         """Return the configuration of an admin client."""
-        return {"log_level": 0, **self._chosen("admin"), "bootstrap.servers": self.bootstrap}
+        return {**_QUIET, **self._chosen("admin"), "bootstrap.servers": self.bootstrap}
 
-    def _base(self, role: str) -> Config:
-        quiet = _QUIET if role == "consumer" else {"log_level": 0}
-        return {**quiet, "bootstrap.servers": self.bootstrap}
+    def _base(self) -> Config:
+        return {**_QUIET, "bootstrap.servers": self.bootstrap}
 
     def _chosen(self, role: str) -> Config:
         """Return the properties for that kind of client; the longest prefix wins."""

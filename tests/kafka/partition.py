@@ -6,14 +6,11 @@ import contextlib
 import selectors
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from ksql.kafka import broker as module
-from ksql.kafka.broker import EmbeddedBroker
-from ksql.kafka.broker_config import server_properties
+from tests.brokers import adapted_broker
 from tests.kafka.cluster import free_port
 
 _CHUNK = 65536
@@ -33,7 +30,10 @@ class Way:
         self._thread.start()
 
     def cut(self) -> None:
+        """Cut it; nothing is under way any more when this returns."""
         self._cut.set()
+        while self._pairs:
+            time.sleep(0.01)
 
     def mend(self) -> None:
         self._cut.clear()
@@ -65,7 +65,11 @@ class Way:
         if self._cut.is_set():
             near.close()
             return
-        far = socket.create_connection(("127.0.0.1", self._target))
+        try:
+            far = socket.create_connection(("127.0.0.1", self._target))
+        except OSError:
+            near.close()  # the broker has ended
+            return
         self._pairs |= {near: far, far: near}
         for each in (near, far):
             selector.register(each, selectors.EVENT_READ)
@@ -95,22 +99,15 @@ def broker_with_a_way(folder: Path) -> Iterator[tuple[str, str, Way]]:
     side = free_port()
     way = Way(side)
 
-    def two_listeners(data: Path, port: int, controller_port: int) -> str:
-        found = dict(
-            line.split("=", 1)
-            for line in server_properties(data, port, controller_port).splitlines()
-        )
-        found["listeners"] += f",SIDE://127.0.0.1:{side}"
-        found["advertised.listeners"] += f",SIDE://127.0.0.1:{way.port}"
-        found["listener.security.protocol.map"] = (
+    def two_listeners(settings: dict[str, str]) -> None:
+        settings["listeners"] += f",SIDE://127.0.0.1:{side}"
+        settings["advertised.listeners"] += f",SIDE://127.0.0.1:{way.port}"
+        settings["listener.security.protocol.map"] = (
             "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SIDE:PLAINTEXT"
         )
-        return "".join(f"{name}={value}\n" for name, value in found.items())
 
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "server_properties", two_listeners)
-            with EmbeddedBroker(folder) as running:
-                yield running.bootstrap, f"127.0.0.1:{way.port}", way
+        with adapted_broker(folder, two_listeners) as running:
+            yield running.bootstrap, f"127.0.0.1:{way.port}", way
     finally:
         way.close()

@@ -6,8 +6,10 @@ from ksql.catalog.topic import Topic
 from ksql.kafka import epoch
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader, Sender
+from ksql.kafka.errors import WriteFailed
 from ksql.kafka.producer import WorkerProducer
 from ksql.kafka.settings import KafkaSettings
+from tests.kafka.partition import broker_with_a_way
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -62,3 +64,19 @@ def test_one_that_is_too_large_is_told_and_left_out(broker):
     assert producer.send("epoch-large", records, told.append) == 2
     producer.flush(told.append)
     assert told == ["Broker: Message size too large"]
+
+
+def test_an_outage_fails_a_record_and_no_later_one(tmp_path):
+    with broker_with_a_way(tmp_path) as (bootstrap, by_the_way, way):
+        Admin(KafkaSettings(bootstrap)).create(Topic("t", 1))
+        config = KafkaSettings(by_the_way).producer(**{"delivery.timeout.ms": 2000})
+        epoch.send_at_epoch(config, "t", None, b"before", None)
+        way.cut()
+        with pytest.raises(WriteFailed):
+            epoch.send_at_epoch(config, "t", None, b"lost", None)
+        way.mend()
+        epoch.send_at_epoch(config, "t", None, b"after", None)
+        with Reader(KafkaSettings(bootstrap)) as reader:
+            reader.assign_topics(["t"])
+            found = [r.value for batch in reader.read_to_end() for r in batch]
+    assert found == [b"before", b"after"]

@@ -1,0 +1,105 @@
+"""A topic that is deleted stays so, on brokers that make each topic that a client asks for."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ksql.catalog.topic import Topic
+from ksql.kafka import epoch
+from ksql.kafka.admin import Admin
+from ksql.kafka.client import Reader, Sender
+from ksql.kafka.producer import WorkerProducer
+from ksql.kafka.settings import KafkaSettings
+from tests.kafka.wires import await_true, read_all, unique
+
+# kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
+pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
+OFTEN_MS = 100
+"""How often these clients ask for the topics that they know, instead of every five minutes."""
+_OFTEN = {"topic.metadata.refresh.interval.ms": OFTEN_MS}
+
+
+@pytest.fixture
+def kafka(broker):
+    return KafkaSettings(broker.bootstrap)
+
+
+@pytest.fixture
+def admin(kafka):
+    return Admin(kafka)
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    epoch.close()
+
+
+def sender(kafka, topic):
+    found = Sender(kafka, **_OFTEN)
+    found.send(topic, b"k", b"v", timestamp=1)
+    found.flush()
+    return found.flush
+
+
+def worker(kafka, topic):
+    found = WorkerProducer({name: str(value) for name, value in kafka.producer(**_OFTEN).items()})
+    found.send(topic, [(b"k", b"v", 1, None)], print)
+    found.flush(print)
+    return lambda: found.flush(print)
+
+
+def at_epoch(kafka, topic):
+    other = unique("other")
+    Admin(kafka).create(Topic(other, 1))
+    found = Sender(kafka)
+    found.send(topic, b"k", b"v", timestamp=0)
+    return lambda: found.send(other, b"k", b"v", timestamp=0)  # it then asks for all it knows
+
+
+def reader(kafka, topic):
+    found = Reader(kafka, **_OFTEN)
+    found.assign_topics([topic])
+    list(found.read_to_end())
+    return found.close
+
+
+@pytest.mark.parametrize("client", [sender, worker, at_epoch, reader])
+def test_no_client_makes_it_anew(kafka, admin, client):
+    topic = unique("gone")
+    admin.create(Topic(topic, 1))
+    go_on = client(kafka, topic)
+    admin.delete(topic)
+    time.sleep(5 * OFTEN_MS / 1000)
+    go_on()
+    time.sleep(5 * OFTEN_MS / 1000)
+    assert admin.topic_ids([topic]) == {}
+
+
+def test_a_topic_that_is_missing_is_refused_and_not_made(http, admin):
+    topic = unique("missing")
+    declared = f"(V INT) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');"
+    refused = http.refused(f"CREATE STREAM {topic} {declared}")
+    assert f"Topic '{topic}' does not exist" in refused["message"]
+    assert topic in http.refused_query(f"PRINT '{topic}' FROM BEGINNING;")["message"]
+    assert admin.topic_ids([topic]) == {}
+
+
+def test_a_topic_of_a_source_or_result_that_is_deleted_stays_so(http, kafka, admin):
+    source, result = unique("s").upper(), unique("r").upper()
+    http.ksql(
+        f"CREATE STREAM {source} (V INT) WITH (KAFKA_TOPIC='{source}', PARTITIONS=1, "
+        "VALUE_FORMAT='JSON');"
+        f"CREATE STREAM {result} AS SELECT V + 1 AS V FROM {source};"
+        f"INSERT INTO {source} (ROWTIME, V) VALUES (0, 1);"
+        f"INSERT INTO {source} (V) VALUES (2);"
+    )
+    await_true("both are there", lambda: len(read_all(kafka.bootstrap, result)) == 2)
+    http.ksql(f"DROP STREAM {result} DELETE TOPIC;")
+    http.ksql(f"INSERT INTO {source} (ROWTIME, V) VALUES (0, 3);")
+    admin.delete(source)
+    time.sleep(2.0)
+    assert "does not exist" in http.refused(f"INSERT INTO {source} (V) VALUES (2);")["message"]
+    assert admin.topic_ids([source, result]) == {}
