@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import logging
 import threading
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,12 +19,14 @@ from ksql.base.records import Written
 from ksql.kafka.errors import WriteFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from ksql.base.records import Headers
+    from ksql.base.records import Headers, OutRecord
 
 _DELIVERY: Final = "delivery_timeout_ms"
 _DELIVERY_MS: Final = "30000"
+_MOST: Final = "max_request_size"
+_LINGER_MS: Final = 1  # records that are handed over together go together
 _LIFE_S: Final = 30.0
 _CLOSE_S: Final = 10.0
 _TOO_LARGE = "Broker: Message size too large"
@@ -38,10 +41,12 @@ _NAMES = {
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",
     "delivery.timeout.ms": _DELIVERY,
+    "message.max.bytes": _MOST,
 }
 _log = logging.getLogger(__name__)
 
 _Config = tuple[tuple[str, str], ...]
+_Numbered = tuple[int, "OutRecord"]
 
 
 class EpochTooLarge(WriteFailed):
@@ -68,34 +73,95 @@ def send_at_epoch(
     key: bytes | None,
     value: bytes | None,
     headers: Headers | None,
-    partition: int | None = None,
 ) -> Written:
-    """Write one record with the timestamp 0 and wait for its acknowledgement.
-
-    Without a ``partition`` the key decides it.
+    """Write one record with the timestamp 0, where its key decides, and wait for the answer.
 
     Returns: where it is.
     Raises: EpochTooLarge, WriteFailed.
     """
-    errors = importlib.import_module("kafka.errors")
-    known = {ours: str(config[name]) for name, ours in _NAMES.items() if name in config}
-    delivery_ms = int(known.setdefault(_DELIVERY, _DELIVERY_MS))
-    try:
-        with _producers.lent(tuple(known.items())) as producer:
-            sent = producer.send(
-                topic,
-                value=_Value(value),
-                key=key,
-                headers=_filled(headers),
-                partition=partition,
-                timestamp_ms=0,
-            )
-            told = sent.get(timeout=2 * delivery_ms / 1000)
-    except errors.KafkaError as error:
-        if isinstance(error, errors.MessageSizeTooLargeError):
-            raise EpochTooLarge(topic, _TOO_LARGE) from error
-        raise WriteFailed(topic, str(error)) from error
-    return Written(topic, told.partition, told.offset + 1)
+    (told,) = send_from_epoch(config, topic, [(key, value, 0, headers)])
+    if isinstance(told, EpochTooLarge):
+        raise told
+    return told
+
+
+def send_from_epoch(
+    config: Mapping[str, Any],
+    topic: str,
+    records: Sequence[OutRecord],
+    partition: int | None = None,
+) -> list[Written | EpochTooLarge]:
+    """Write records in their order, whatever their timestamps, and wait for all answers.
+
+    Without a ``partition`` the keys decide it.
+
+    Returns: for each record where it is, or that it is too large.
+    Raises: WriteFailed; then some may have been written.
+    """
+    run = _Run(config, topic, partition)
+    told: dict[int, Written | EpochTooLarge] = {}
+    numbered = list(enumerate(records))
+    for index, record in run.attempt(numbered, told):  # behind one that was too large
+        run.attempt([(index, record)], told)
+    return [told[index] for index, _ in numbered]
+
+
+class _Run:
+    """Writes one list of records."""
+
+    def __init__(self, config: Mapping[str, Any], topic: str, partition: int | None) -> None:
+        known = {ours: str(config[name]) for name, ours in _NAMES.items() if name in config}
+        self._delivery_s = int(known.setdefault(_DELIVERY, _DELIVERY_MS)) / 1000
+        self._config = tuple(known.items())
+        self._topic = topic
+        self._partition = partition
+
+    def attempt(
+        self, records: list[_Numbered], told: dict[int, Written | EpochTooLarge]
+    ) -> list[_Numbered]:
+        """Write them; return those that were not, since one in front of them was refused.
+
+        Kafka-python's idempotent producer misses the number of a record that the broker refuses,
+        and so fails all later ones of its partition.
+
+        Raises: WriteFailed.
+        """
+        errors = importlib.import_module("kafka.errors")
+        too_large = EpochTooLarge(self._topic, _TOO_LARGE)
+        left: list[_Numbered] = []
+        try:
+            with _producers.lent(self._config) as held:
+                under_way = []
+                for each in records:
+                    try:
+                        under_way.append((each, self._begun(held.client, each[1])))
+                    except errors.MessageSizeTooLargeError:
+                        told[each[0]] = too_large
+                for each, sent in under_way:
+                    try:
+                        found = sent.get(timeout=2 * self._delivery_s)
+                    except errors.MessageSizeTooLargeError:
+                        held.retired = True
+                        left.append(each)
+                    else:
+                        told[each[0]] = Written(self._topic, found.partition, found.offset + 1)
+        except errors.KafkaError as error:
+            raise WriteFailed(self._topic, str(error)) from error
+        if left:
+            told[left.pop(0)[0]] = too_large
+        return left
+
+    def _begun(self, producer: Any, record: OutRecord) -> Any:
+        """Hand a record over; return its answer to come."""
+        key, value, timestamp, headers = record
+        return producer.send(
+            self._topic,
+            value=_Value(value),
+            key=key,
+            headers=_filled(headers),
+            partition=self._partition,
+            timestamp_ms=timestamp,
+        )
 
 
 def _filled(headers: Headers | None) -> Headers:
@@ -110,16 +176,15 @@ def close() -> None:
 
 @dataclass(slots=True)
 class _Open:
-    """A producer, and how many use it now."""
+    """A producer; ``ends`` makes it a retired one when it is old."""
 
     client: Any
-    end: threading.Timer
-    users: int = 0
+    ends: threading.Timer
     retired: bool = False
 
 
 class _Producers:
-    """The producers of this process: one for each configuration, and none for long.
+    """The producers of this process; each serves one thread at a time, and none lives for long.
 
     An open one keeps asking for every topic that it has ever written to, and ten times a second
     for one that has been deleted.
@@ -128,58 +193,57 @@ class _Producers:
     def __init__(self, life_s: float = _LIFE_S) -> None:
         self._life_s = life_s
         self._lock = threading.Lock()
-        self._open: dict[_Config, _Open] = {}
+        self._free: dict[_Config, list[_Open]] = defaultdict(list)
 
     @contextlib.contextmanager
-    def lent(self, config: _Config) -> Iterator[Any]:
-        """Lend a producer, to several threads at a time; after an error it takes no more."""
+    def lent(self, config: _Config) -> Iterator[_Open]:
+        """Lend a producer; after an error, and when it is retired, it is closed."""
         with self._lock:
-            held = self._open.get(config) or self._opened(config)
-            held.users += 1
+            free = self._free[config]
+            held = free.pop() if free else None
+        held = held or self._opened(config)
         try:
-            yield held.client
+            yield held
         except BaseException:
-            self._retire(config, held)
+            held.retired = True
             raise
         finally:
             with self._lock:
-                held.users -= 1
-            self._close_unused(held)
+                if not held.retired:
+                    self._free[config].append(held)
+            if held.retired:
+                self._close(held)
 
     def close(self) -> None:
-        """Close them all, those in use when they are given back."""
-        for config, held in list(self._open.items()):
-            self._end(config, held)
+        """Close those that nobody has."""
+        with self._lock:
+            found = [held for free in self._free.values() for held in free]
+            self._free.clear()
+        for held in found:
+            self._close(held)
 
     def _opened(self, config: _Config) -> _Open:
         client = _producer(config)
-        held = _Open(client, threading.Timer(self._life_s, lambda: self._end(config, held)))
-        held.end.daemon = True
-        held.end.start()
-        self._open[config] = held
+        held = _Open(client, threading.Timer(self._life_s, lambda: self._retire(config, held)))
+        held.ends.daemon = True
+        held.ends.start()
         return held
 
-    def _end(self, config: _Config, held: _Open) -> None:
-        """Close it, or have its last user do so."""
-        self._retire(config, held)
-        self._close_unused(held)
-
     def _retire(self, config: _Config, held: _Open) -> None:
-        """Lend it no more."""
         with self._lock:
             held.retired = True
-            if self._open.get(config) is held:
-                del self._open[config]
+            free = held in self._free[config]
+            if free:
+                self._free[config].remove(held)
+        if free:
+            self._close(held)
 
-    def _close_unused(self, held: _Open) -> None:
-        with self._lock:
-            unused = held.retired and not held.users
-        if unused:
-            held.end.cancel()
-            try:
-                held.client.close(timeout=_CLOSE_S)
-            except importlib.import_module("kafka.errors").KafkaError:
-                _log.exception("producer_not_closed")
+    def _close(self, held: _Open) -> None:
+        held.ends.cancel()
+        try:
+            held.client.close(timeout=_CLOSE_S)
+        except importlib.import_module("kafka.errors").KafkaError:
+            _log.exception("producer_not_closed")
 
 
 _producers = _Producers()
@@ -190,13 +254,14 @@ def _producer(config: _Config) -> Any:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its errors are raised to the writer
     unpacking = type("Unpacking", (library.Serializer,), {"serialize": staticmethod(_unpack)})
     given: dict[str, Any] = dict(config)
-    given[_DELIVERY] = delivery_ms = int(given[_DELIVERY])
+    given |= {name: int(given[name]) for name in (_DELIVERY, _MOST) if name in given}
+    delivery_ms = given[_DELIVERY]
     return library.KafkaProducer(
         **given,
         request_timeout_ms=max(delivery_ms // 3, 1),
         max_block_ms=delivery_ms,
         acks="all",
-        linger_ms=0,
+        linger_ms=_LINGER_MS,
         value_serializer=unpacking(),
         kafka_client=_client,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ksql.base.errors import QueryFailed
-from ksql.kafka.epoch import EpochTooLarge, send_at_epoch
+from ksql.kafka.epoch import EpochTooLarge, send_from_epoch
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.processing_log import SINK
 
@@ -63,6 +64,7 @@ _TOPIC_BYTES = 1_048_588  # Kafka's default for a topic
 _BATCH_BYTES = 1_000_000  # librdkafka's for a batch, and for a record
 _FRAME_BYTES = 512  # what a batch needs besides its records
 _HEADER_BYTES = 61  # how a batch begins
+_WITH_EPOCH = 1000  # records that follow one at the epoch by its slower way, which keeps the order
 _LEAST_BYTES = 1000  # librdkafka takes no less for a record
 
 
@@ -127,9 +129,12 @@ class WorkerProducer:
         produce = self._producer.produce
         place = Place(topic, partition)
         count = 0
-        for key, value, timestamp, headers in records:
+        left = iter(records)
+        for key, value, timestamp, headers in left:
             if timestamp == 0:
-                count += self._at_epoch(place, (key, value, timestamp, headers), rejected)
+                behind = itertools.islice(left, _WITH_EPOCH - 1)
+                run = [(key, value, timestamp, headers), *behind]
+                count += self._from_epoch(place, run, rejected)
                 continue
             try:
                 if headers is None:  # by position: names would cost a quarter of the call
@@ -166,17 +171,15 @@ class WorkerProducer:
             raise DeliveryFailed(topic, str(found.error))
         return len(found.partitions)
 
-    def _at_epoch(self, place: Place, record: OutRecord, rejected: Rejected) -> bool:
-        """Write it after what is under way already, to keep the order; False if it never can be."""
-        key, value, _, headers = record
+    def _from_epoch(self, place: Place, run: list[OutRecord], rejected: Rejected) -> int:
+        """Write them behind what is under way, to keep the order; return how many were taken."""
         if len(self._producer):
             self._producer.flush()
-        try:
-            send_at_epoch(self._config, place.topic, key, value, headers, place.given)
-        except EpochTooLarge as error:
+        told = send_from_epoch(self._config, place.topic, run, place.given)
+        refused = [each for each in told if isinstance(each, EpochTooLarge)]
+        for error in refused:
             rejected(error.detail)
-            return False
-        return True
+        return len(run) - len(refused)
 
     def _retry(
         self, problem: Exception, place: Place, record: OutRecord, rejected: Rejected

@@ -163,7 +163,8 @@ class SharedSender:
     ) -> Arrived:
         if missing := self._missing(topic):  # the other library would look for it a whole minute
             raise missing
-        written = send_at_epoch(self._settings.producer(), topic, key, value, headers)
+        config = self._settings.producer(**dict(self._fit(topic)))
+        written = send_at_epoch(config, topic, key, value, headers)
         return Arrived(written)
 
     def _failed(self, record: _Record, fit: Fit, error: KafkaError) -> Written:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from ksql.catalog.topic import Topic
@@ -66,6 +68,29 @@ def test_one_that_is_too_large_is_told_and_left_out(broker):
     assert told == ["Broker: Message size too large"]
 
 
+def test_records_around_the_epoch_keep_their_order_and_lack_only_what_is_too_large(broker):
+    kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
+    Admin(kafka).create(Topic("epoch-order", 2, configs={"max.message.bytes": "20000"}))
+    producer = WorkerProducer({k: str(v) for k, v in kafka.producer().items()})
+    told: list[str] = []
+    large = {40, 41, 3000}
+    sent = [
+        (b"k%d" % (n % 7), b"%d" % n + b"x" * (30_000 * (n in large)), n % 10 and n, None)
+        for n in range(1, 5000)
+    ]
+    assert producer.send("epoch-order", sent, told.append) == len(sent) - len(large)
+    producer.flush(told.append)
+    assert told == ["Broker: Message size too large"] * 3
+    with Reader(kafka) as reader:
+        reader.assign_topics(["epoch-order"])
+        found = [r for batch in reader.read_to_end() for r in batch]
+    for key in {key for key, *_ in sent}:
+        wanted = [(v, t) for k, v, t, _ in sent if k == key and len(v) < 30_000]
+        assert [(r.value, r.timestamp) for r in found if r.key == key] == wanted
+    assert len({(r.key, r.partition) for r in found}) == 7
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_outage_fails_a_record_and_no_later_one(tmp_path):
     with broker_with_a_way(tmp_path) as (bootstrap, by_the_way, way):
         Admin(KafkaSettings(bootstrap)).create(Topic("t", 1))
@@ -80,3 +105,5 @@ def test_an_outage_fails_a_record_and_no_later_one(tmp_path):
             reader.assign_topics(["t"])
             found = [r.value for batch in reader.read_to_end() for r in batch]
     assert found == [b"before", b"after"]
+    epoch.close()
+    gc.collect()  # the library leaves sockets that reached no broker to it

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from ksql.kafka import epoch
@@ -16,32 +18,43 @@ class Client:
         self.open = False
 
 
-@pytest.fixture
-def producers(monkeypatch):
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch):
     monkeypatch.setattr(epoch, "_producer", lambda _: Client())
-    return epoch._Producers(life_s=0.05)
 
 
-def test_one_that_is_old_is_closed_once_nobody_uses_it(producers):
-    with producers.lent(CONFIG) as first:
-        await_true("it is lent no more", lambda: not producers._open)
-        with producers.lent(CONFIG) as second:
-            assert second is not first
-        assert first.open
-    assert not first.open
-    await_true("the second is old, too", lambda: not second.open)
-
-
-def test_after_an_error_it_is_lent_no_more_and_closed_by_its_last_user(monkeypatch):
-    monkeypatch.setattr(epoch, "_producer", lambda _: Client())
+def test_each_serves_one_at_a_time():
     producers = epoch._Producers()
-    with producers.lent(CONFIG) as first:
-        with pytest.raises(OSError, match="x"), producers.lent(CONFIG) as same:
-            raise OSError("x")
-        assert same is first
-        assert first.open
-        with producers.lent(CONFIG) as other:
-            assert other is not first
-    assert not first.open
+    with producers.lent(CONFIG) as first, producers.lent(CONFIG) as second:
+        assert first is not second
+    with producers.lent(CONFIG) as again:
+        assert again in (first, second)
+    assert first.client.open
     producers.close()
-    assert not other.open
+    assert not first.client.open
+    assert not second.client.open
+
+
+def test_an_old_one_is_closed_and_who_has_it_keeps_it():
+    producers = epoch._Producers(life_s=0.05)
+    with producers.lent(CONFIG) as one, producers.lent(CONFIG) as other:
+        pass
+    with producers.lent(CONFIG) as used:
+        idle = one if used is other else other
+        await_true("it is old", lambda: used.retired)
+        assert used.client.open
+    assert not used.client.open
+    await_true("so is the other", lambda: not idle.client.open)
+
+
+@pytest.mark.parametrize("how", ["raised", "retired"])
+def test_after_an_error_it_is_closed(how):
+    producers = epoch._Producers()
+    with contextlib.suppress(OSError), producers.lent(CONFIG) as first:
+        first.retired = how == "retired"
+        if how == "raised":
+            raise OSError("x")
+    assert not first.client.open
+    with producers.lent(CONFIG) as second:
+        assert second.client.open
+    producers.close()
