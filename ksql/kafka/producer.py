@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -64,7 +64,6 @@ _TOPIC_BYTES = 1_048_588  # Kafka's default for a topic
 _BATCH_BYTES = 1_000_000  # librdkafka's for a batch, and for a record
 _FRAME_BYTES = 512  # what a batch needs besides its records
 _HEADER_BYTES = 61  # how a batch begins
-_WITH_EPOCH = 1000  # records that follow one at the epoch by its slower way, which keeps the order
 _LEAST_BYTES = 1000  # librdkafka takes no less for a record
 
 
@@ -107,7 +106,13 @@ class RecordTooLarge(DeliveryFailed):
 
 
 class WorkerProducer:
-    """Sends encoded records; nothing counts before ``flush`` has returned."""
+    """Sends encoded records; nothing counts before ``flush`` has returned.
+
+    Those at the epoch go by a slower way. Records behind one, up to a run's length, go with it,
+    which keeps the order.
+    """
+
+    _epoch_run: ClassVar = 1000
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._failed: list[tuple[str, str]] = []
@@ -132,7 +137,7 @@ class WorkerProducer:
         left = iter(records)
         for key, value, timestamp, headers in left:
             if timestamp == 0:
-                behind = itertools.islice(left, _WITH_EPOCH - 1)
+                behind = itertools.islice(left, self._epoch_run - 1)
                 run = [(key, value, timestamp, headers), *behind]
                 count += self._from_epoch(place, run, rejected)
                 continue
@@ -171,7 +176,7 @@ class WorkerProducer:
             raise DeliveryFailed(topic, str(found.error))
         return len(found.partitions)
 
-    def _from_epoch(self, place: Place, run: list[OutRecord], rejected: Rejected) -> int:
+    def _from_epoch(self, place: Place, run: Sequence[OutRecord], rejected: Rejected) -> int:
         """Write them behind what is under way, to keep the order; return how many were taken."""
         if len(self._producer):
             self._producer.flush()

@@ -28,7 +28,7 @@ from ksql.kafka.producer import DeliveryFailed, WorkerProducer
 from ksql.kafka.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ksql.base.records import OutRecord
     from ksql.kafka.producer import Place, Rejected
@@ -48,6 +48,8 @@ class TaskTransactions(WorkerProducer):
     ``task_id`` is both the transactional id and the consumer group. ``marker`` is an existing topic
     under whose first partition the group's offset is kept.
     """
+
+    _epoch_run = 1  # all go the same way here
 
     def __init__(self, config: Mapping[str, str], task_id: str, marker: str) -> None:
         self.asked = dict(config)
@@ -112,25 +114,12 @@ class TaskTransactions(WorkerProducer):
         except KafkaException as problem:
             raise self._failure(problem) from problem
 
-    def _at_epoch(self, place: Place, record: OutRecord, rejected: Rejected) -> bool:
+    def _from_epoch(self, place: Place, run: Sequence[OutRecord], rejected: Rejected) -> int:
         """Write it a millisecond later: the client that can write 0 knows no transaction."""
-        key, value, _, headers = record
-        topic, partition = place
-        later = (key, value, _AFTER_EPOCH_MS, headers)
-        try:
-            self._producer.produce(
-                topic,
-                value,
-                key,
-                partition,
-                timestamp=_AFTER_EPOCH_MS,
-                headers=list(headers or ()),
-            )
-        except (BufferError, KafkaException) as problem:
-            if not self._retry(problem, place, later, rejected):
-                return False
-        self.moved += 1
-        return True
+        later = [(key, value, _AFTER_EPOCH_MS, headers) for key, value, _, headers in run]
+        taken = self.send(place.topic, later, rejected, place.partition)
+        self.moved += taken
+        return taken
 
     def _failure(self, problem: KafkaException) -> DeliveryFailed:
         error = error_of(problem)

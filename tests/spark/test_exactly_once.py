@@ -40,6 +40,18 @@ def test_a_batch_counts_once_however_often_it_is_run(desk):
     assert values_of(desk, topic) == [b"a", b"b"]
 
 
+def test_records_at_the_epoch_are_part_of_the_transaction_a_millisecond_later(desk):
+    topic = desk.topic(1)
+    opened = TaskTransactions(config(desk), f"{topic}-0", topic)
+    assert opened.begin(0)
+    records: list[OutRecord] = [(None, b"%d" % n, n % 3, None) for n in range(9)]
+    assert opened.send(topic, records, refuse) == 9
+    opened.commit(refuse)
+    found = [(record.value, record.timestamp) for record in desk.read(topic)]
+    assert found == [(value, time or 1) for _, value, time, _ in records]
+    assert opened.moved == 3
+
+
 def test_what_a_dead_worker_left_open_is_aborted(desk):
     topic = desk.topic(1)
     dead = TaskTransactions(config(desk), f"{topic}-0", topic)
