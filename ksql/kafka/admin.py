@@ -35,6 +35,7 @@ from ksql.kafka.errors import (
     retrying,
     translated,
 )
+from ksql.kafka.limits import NO_LIMITS, TopicLimits
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
@@ -135,16 +136,12 @@ class Admin(Administrative):
             if name in configs
         }
 
-    def message_limit(self, topic: str) -> int | None:
-        """Return the largest batch in bytes that it takes.
-
-        None if it is not there, or we may not know.
-        """
+    def limits(self, topic: str) -> TopicLimits:
+        """Return what it takes: no limit is known if it is not there, or we may not know."""
         try:
-            found = self._configs([topic]).get(topic, {}).get("max.message.bytes")
+            return TopicLimits.of(self._configs([topic]).get(topic, {}))
         except KafkaDenied:
-            return None
-        return None if found is None else int(found)
+            return NO_LIMITS
 
     def cluster_id(self) -> str:
         """Return the id of the cluster."""

@@ -78,8 +78,8 @@ class KafkaRefused(KsqlError):
 class WriteFailed(ServerError):
     """A record that the brokers did not take."""
 
-    def __init__(self, topic: str, reason: str) -> None:
-        super().__init__(f'cannot write to topic "{topic}"', detail=reason)
+    def __init__(self, topic: str, reason: str, hint: str = "") -> None:
+        super().__init__(f'cannot write to topic "{topic}"', detail=reason, hint=hint)
 
 
 class ProducerFenced(ServerError):

@@ -93,13 +93,15 @@ class DeliveryFailed(QueryFailed):
         )
 
 
-class RecordTooLarge(DeliveryFailed):
-    """A record that the broker will never take, where the settings do not want it left out."""
+class RecordRefused(DeliveryFailed):
+    """A record that the broker does not take, where the settings do not want it left out."""
 
-    def __init__(self, topic: str, reason: str) -> None:
+    def __init__(
+        self, topic: str, reason: str, remedy: str = "Raise the topic's max.message.bytes"
+    ) -> None:
         super().__init__(topic, reason)
         self.hint = (
-            "Raise the topic's max.message.bytes; or set ksql.fail.on.production.error to false, "
+            f"{remedy}; or set ksql.fail.on.production.error to false, "
             "then such records are logged and left out."
         )
         self.entry = (SINK, reason, None)

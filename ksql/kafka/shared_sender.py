@@ -13,7 +13,13 @@ from ksql.base.records import Written
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import not_written
 from ksql.kafka.epoch import send_at_epoch
-from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, error_of, is_unknown_topic
+from ksql.kafka.errors import (
+    KafkaUnreachable,
+    UnknownTopic,
+    WriteFailed,
+    error_of,
+    is_unknown_topic,
+)
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.notes import LastError
 from ksql.kafka.producer import fitting
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from ksql.base.errors import KsqlError
     from ksql.base.records import Headers
     from ksql.kafka.settings import Config, KafkaSettings
 
@@ -35,6 +42,9 @@ _CLOSE_S: Final = 5.0
 _ASK_S: Final = 2.0
 _SLACK_S: Final = 10.0  # what the client may need to notice that a record's time is over
 _TIMEOUT: Final = "delivery.timeout.ms"
+_FOR_ONE: Final = (KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD)
+"""Errors of a whole batch, though only one of its records need be the reason."""
+_ALONE: Final = ("batch.num.messages", "1")
 _DEFAULTS: Final[Config] = {
     # who waits for a single record gains nothing from company: what comes while a request is under
     # way leaves together with the next one
@@ -63,8 +73,9 @@ class SharedSender:
     is in them.
     """
 
-    def __init__(self, settings: KafkaSettings) -> None:
+    def __init__(self, settings: KafkaSettings, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
+        self._clock = clock
         self._admin = Admin(settings)
         config = settings.producer()
         self._config = {
@@ -94,10 +105,9 @@ class SharedSender:
         """
         if timestamp == 0:
             return self._at_epoch(topic, key, value, headers)
-        return self._begin(_Record(topic, key, value, timestamp or 0, headers))
+        return self._begin(_Record(topic, key, value, timestamp or 0, headers), self._fit(topic))
 
-    def _begin(self, record: _Record) -> OneDelivery:
-        fit = self._fit(record.topic)
+    def _begin(self, record: _Record, fit: Fit) -> OneDelivery:
         failed = partial(self._failed, record, fit)
         delivery = OneDelivery(self._patience_s, failed, partial(self._end, record.topic))
         end = time.monotonic() + self._settings.timeout_s
@@ -153,7 +163,7 @@ class SharedSender:
         with self._lock:
             known = self._fits.get(topic)
         if known is None:
-            known = tuple(sorted(fitting(self._admin.message_limit(topic)).items()))
+            known = tuple(sorted(fitting(self._admin.limits(topic).batch_bytes).items()))
             with self._lock:
                 self._fits[topic] = known
         return known
@@ -172,11 +182,21 @@ class SharedSender:
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             with self._lock:
                 self._fits.pop(record.topic, None)
-            if self._fit(record.topic) != fit:
-                return self._begin(record).wait()
-        raise self._missing(record.topic) or not_written(
-            self._settings.bootstrap, record.topic, error
-        )
+            if (smaller := self._fit(record.topic)) != fit:
+                return self._begin(record, smaller).wait()
+        elif error.code() in _FOR_ONE and _ALONE not in fit:
+            return self._begin(record, (*fit, _ALONE)).wait()
+        raise self._missing(record.topic) or self._not_taken(record, error)
+
+    def _not_taken(self, record: _Record, error: KafkaError) -> KsqlError:
+        """Return why a record was refused, by its topic's limits if they are the reason."""
+        now_ms = int(self._clock() * 1000)
+        if error.code() in _FOR_ONE:
+            limits = self._admin.limits(record.topic)
+            refusal = limits.refusal(record.key, record.timestamp or now_ms, now_ms)
+            if refusal is not None:
+                return WriteFailed(record.topic, refusal.reason, f"{refusal.remedy}.")
+        return not_written(self._settings.bootstrap, record.topic, error)
 
     def _end(self, topic: str, partition: int) -> int:
         """Return the end of a partition: an offset behind a record of which none was reported."""

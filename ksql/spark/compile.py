@@ -34,8 +34,9 @@ def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFram
     """Return the whole road of the query; running it produces, its rows are only counts."""
     ship = shipment(spec)
     if spec.sink_topic is not None:
-        limit = topics.message_limit(spec.sink_topic)
-        ship = replace(ship, fitting=tuple(fitting(limit, surely=spec.exactly_once).items()))
+        limits = topics.limits(spec.sink_topic)
+        fit = fitting(limits.batch_bytes, surely=spec.exactly_once)
+        ship = replace(ship, fitting=tuple(fit.items()), limits=limits)
     flow = kafka_source(session, spec, topics.partitions)
     if spec.stages == 0:
         flow = flow.mapInArrow(StatelessTask(ship), STATELESS_SCHEMA)

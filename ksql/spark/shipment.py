@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ksql.base.lease import Lease
 from ksql.dataflow.load import load
+from ksql.kafka.limits import NO_LIMITS, TopicLimits
 
 if TYPE_CHECKING:
     from ksql.base.records import OutRecord
@@ -32,6 +33,7 @@ class Shipment:
         buckets: Row labels of the exchange; empty for a stateless query.
         producer: Kafka client configuration, as sorted pairs.
         fitting: More of it for writing to the sink: what its topic's limits ask for.
+        limits: What the sink's topic takes.
         exactly_once: One Kafka transaction per task instead of at-least-once delivery.
         log_topic: Where processing errors go; None drops them.
         log_rows: Whether the log shows the rows that failed.
@@ -51,6 +53,7 @@ class Shipment:
     producer: tuple[tuple[str, str], ...]
     buckets: tuple[int, ...] = ()
     fitting: tuple[tuple[str, str], ...] = ()
+    limits: TopicLimits = NO_LIMITS
     exactly_once: bool = False
     log_topic: str | None = None
     log_rows: bool = False

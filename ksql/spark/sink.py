@@ -21,7 +21,7 @@ from ksql.kafka.processing_log import SINK
 from ksql.kafka.producer import (
     PARTITIONER,
     DeliveryFailed,
-    RecordTooLarge,
+    RecordRefused,
     WorkerProducer,
     worker_producer,
 )
@@ -69,11 +69,32 @@ class TaskSink:
             return
         producer, left = self._producer(), iter(self._stated(outputs))
         while records := list(islice(left, _SORTED)):
-            for place, some in self._placed(producer, self._topic, records):
+            for place, some in self._placed(producer, self._topic, self._wanted(records)):
                 for start in range(0, len(some), _AT_ONCE):
                     self._ship.await_right()
                     part = some[start : start + _AT_ONCE]
                     self.written += producer.send(self._topic, part, self._rejected, place)
+
+    def _wanted(self, records: list[OutRecord]) -> list[OutRecord]:
+        """Return those that the topic takes: one that it does not would cost its whole batch."""
+        limits, now_ms = self._ship.limits, int(time.time() * 1000)
+        if span := limits.span(now_ms):
+            times = [record[2] for record in records]
+            suspect = min(times) < span[0] or max(times) > span[1]
+        else:
+            suspect = False
+        if suspect or (limits.keyed and any(record[0] is None for record in records)):
+            return [record for record in records if not self._refused(record, now_ms)]
+        return records
+
+    def _refused(self, record: OutRecord, now_ms: int) -> bool:
+        refusal = self._ship.limits.refusal(record[0], record[2], now_ms)
+        if refusal is None:
+            return False
+        if self._ship.strict:
+            raise RecordRefused(self._topic or "", *refusal)
+        self._log(SINK, refusal.reason, None)
+        return True
 
     def _placed(
         self, producer: WorkerProducer, topic: str, records: list[OutRecord]
@@ -108,7 +129,7 @@ class TaskSink:
 
     def _rejected(self, message: str) -> None:
         if self._ship.strict:
-            raise RecordTooLarge(self._topic or "", message)
+            raise RecordRefused(self._topic or "", message)
         self._log(SINK, message, None)
 
 
@@ -147,7 +168,8 @@ class TransactionSink(TaskSink):
             )
             self._written_before = self._transaction is None
         if self._transaction is not None:
-            for place, some in self._placed(self._transaction, self._sink_topic, records):
+            wanted = self._wanted(records)
+            for place, some in self._placed(self._transaction, self._sink_topic, wanted):
                 self.written += self._transaction.send(
                     self._sink_topic, some, self._rejected, place
                 )

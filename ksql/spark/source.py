@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from ksql.kafka.limits import TopicLimits
     from ksql.spark.spec import QuerySpec, StartAt
 
 _ENDS = {"earliest": -2, "latest": -1}
@@ -55,8 +56,8 @@ class Topics(Protocol):
     def partitions(self, topic: str) -> int:
         """Return how many it has."""
 
-    def message_limit(self, topic: str) -> int | None:
-        """Return the largest batch in bytes that the topic accepts, if known."""
+    def limits(self, topic: str) -> TopicLimits:
+        """Return what the topic takes."""
 
 
 class MissingOffsets(ServerError):

@@ -110,3 +110,32 @@ def test_an_insert_names_the_topic_that_is_gone(server, http):
     assert f"Kafka topic does not exist: {name}" in refused.value.body["message"]
     answer = http.client.post("/inserts-stream", content=f'{{"target":"{name}"}}\n{{"N":3}}')
     assert name in json.loads(answer.text)["message"]
+
+
+@pytest.mark.parametrize(
+    ("configs", "key", "time_ms"),
+    [
+        ({"message.timestamp.after.max.ms": "3600000"}, b"k", 2**42),
+        ({"message.timestamp.before.max.ms": "3600000"}, b"k", 1),
+        ({"cleanup.policy": "compact"}, None, None),
+    ],
+)
+def test_what_its_topic_refuses_costs_no_record_of_others(kafka, sender, configs, key, time_ms):
+    topic = unique("refuses")
+    Admin(kafka).create(Topic(topic, 1, configs=configs))
+    together = Barrier(2)
+
+    def write(key, time_ms):
+        together.wait()
+        try:
+            sender.begin(topic, key, b"x", time_ms).wait()
+        except KsqlError as error:
+            return f"{error.detail} {error.hint}"
+        return "ok"
+
+    (setting,) = configs
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(100):
+            refused, taken = pool.submit(write, key, time_ms), pool.submit(write, b"k", None)
+            assert setting in refused.result()
+            assert taken.result() == "ok"

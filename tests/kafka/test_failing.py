@@ -95,3 +95,52 @@ def test_a_record_that_is_too_large_for_its_topic(server, http, source, group):
     ended = await_entry(server, failing, 4)["kafkaStreamsThreadError"]["cause"][0]
     assert "max.message.bytes" in ended
     assert "ksql.fail.on.production.error" in ended
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(
+    ("setting", "value", "wider", "columns", "bad"),
+    [
+        (
+            "message.timestamp.after.max.ms",
+            "3600000",
+            "9200000000000000",
+            "ROWTIME, K, V",
+            f"{2**42}, 'k', 'bad'",
+        ),
+        ("cleanup.policy", "compact", "delete", "V", "'bad'"),
+    ],
+)
+def test_a_record_that_its_topic_refuses(
+    server, http, guarantee, setting, value, wider, columns, bad
+):
+    source = unique("src").upper()
+    http.ksql(
+        f"CREATE STREAM {source} (K STRING KEY, V STRING) "
+        f"WITH (KAFKA_TOPIC='{source}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+    )
+    strict, lenient = unique("strict").upper(), unique("lenient").upper()
+    settings = {"processing.guarantee": guarantee, "auto.offset.reset": "earliest"}
+    for sink, fail in ((strict, "true"), (lenient, "false")):
+        server.service.admin.create(Topic(sink, 1, configs={setting: value}))
+        http.ksql(
+            f"CREATE STREAM {sink} AS SELECT K, V FROM {source};",
+            settings | {"ksql.fail.on.production.error": fail},
+        )
+    for values in ("'a', '1'", "'b', '2'"):
+        http.ksql(f"INSERT INTO {source} (K, V) VALUES ({values});")
+        http.ksql(f"INSERT INTO {source} ({columns}) VALUES ({bad});")
+    failing, going = the_query(http, strict), the_query(http, lenient)
+    await_true("the others come", lambda: len(read_all(server.bootstrap, lenient)) == 2)
+    for query_id in (failing, going):
+        told = await_entry(server, query_id, 2)["productionError"]["errorMessage"]
+        assert setting in told
+    assert http.queries()[going] == "RUNNING"
+    ended = await_entry(server, failing, 4)["kafkaStreamsThreadError"]["cause"][0]
+    assert setting in ended
+    assert "ksql.fail.on.production.error" in ended
+    server.service.admin.alter_configs(strict, {setting: wider})
+    await_true(
+        "all come, if only at least once",
+        lambda: {r.value["V"] for r in read_all(server.bootstrap, strict)} == {"1", "bad", "2"},
+    )

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from ksql.base.records import OutRecord
 from ksql.kafka import producer
-from ksql.kafka.producer import DeliveryFailed, RecordTooLarge, WorkerProducer
+from ksql.kafka.producer import DeliveryFailed, RecordRefused, WorkerProducer
 
 
 class Refusal:
@@ -57,7 +57,7 @@ def client(monkeypatch):
 
 
 def refuse(message):
-    raise RecordTooLarge("t", message)
+    raise RecordRefused("t", message)
 
 
 def test_what_ended_one_task_does_not_end_the_next(client):
@@ -66,7 +66,7 @@ def test_what_ended_one_task_does_not_end_the_next(client):
         KafkaError.MSG_SIZE_TOO_LARGE,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     ]
-    with pytest.raises(RecordTooLarge):
+    with pytest.raises(RecordRefused):
         shared.flush(refuse)
     shared.flush(refuse)
 

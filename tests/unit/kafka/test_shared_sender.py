@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from ksql.base.records import Written
 from ksql.kafka import shared_sender
 from ksql.kafka.errors import KafkaUnreachable, UnknownTopic, WriteFailed
+from ksql.kafka.limits import TopicLimits
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
 
@@ -87,7 +88,7 @@ def clients(monkeypatch, limit):
         return made[-1]
 
     monkeypatch.setattr(shared_sender, "Producer", make)
-    monkeypatch.setattr("ksql.kafka.admin.Admin.message_limit", lambda *_: limit[0])
+    monkeypatch.setattr("ksql.kafka.admin.Admin.limits", lambda *_: TopicLimits(limit[0]))
     return made
 
 

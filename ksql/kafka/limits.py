@@ -1,0 +1,96 @@
+"""The records that a topic's brokers refuse, by its configuration.
+
+A broker refuses whole batches: one record that it does not want costs all that lie in the same
+batch, also other users'. So queries do not send such records; what INSERT VALUES wrote is sent
+again record by record.
+
+Source: Kafka's LogValidator; KIP-937 for the two limits of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_AHEAD: Final = "message.timestamp.after.max.ms"
+_BEHIND: Final = "message.timestamp.before.max.ms"
+_BOTH: Final = "message.timestamp.difference.max.ms"  # its name before Kafka 3.6
+_NO_LIMIT_MS: Final = 9_000_000_000_000_000  # no time that a query can read is so far away
+
+
+class Refusal(NamedTuple):
+    """Why a record is refused, and what helps."""
+
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLimits:
+    """The limits of a topic.
+
+    Attributes:
+        batch_bytes: The largest batch; None: not known.
+        ahead_ms: How far a record's time may lie ahead of the clock; None: however far.
+        behind_ms: How far it may lie behind the clock.
+        keyed: Whether each record needs a key.
+    """
+
+    batch_bytes: int | None = None
+    ahead_ms: int | None = None
+    behind_ms: int | None = None
+    keyed: bool = False
+
+    @classmethod
+    def of(cls, configs: Mapping[str, str]) -> TopicLimits:
+        """Return the limits that a topic's configuration sets."""
+        size = configs.get("max.message.bytes")
+        own_times = configs.get("message.timestamp.type") == "LogAppendTime"
+        return cls(
+            batch_bytes=None if size is None else int(size),
+            ahead_ms=None if own_times else _least(configs, _AHEAD),
+            behind_ms=None if own_times else _least(configs, _BEHIND),
+            keyed="compact" in configs.get("cleanup.policy", ""),
+        )
+
+    def span(self, now_ms: int) -> tuple[int, int] | None:
+        """Return the earliest and the latest time that it takes now; None if it takes all."""
+        if self.ahead_ms is None and self.behind_ms is None:
+            return None
+        ahead, behind = self.ahead_ms, self.behind_ms
+        return (
+            now_ms - (_NO_LIMIT_MS if behind is None else behind),
+            now_ms + (_NO_LIMIT_MS if ahead is None else ahead),
+        )
+
+    def refusal(self, key: bytes | None, time_ms: int, now_ms: int) -> Refusal | None:
+        """Return why it does not take a record; its size is not looked at."""
+        if self.keyed and key is None:
+            return Refusal(
+                "the record has no key, and the topic's cleanup.policy is compact",
+                "Give the records a key, or the topic another cleanup.policy",
+            )
+        first, last = self.span(now_ms) or (time_ms, time_ms)
+        if time_ms > last:
+            return _out_of_time(time_ms, f"{time_ms - now_ms} ms ahead of", _AHEAD)
+        if time_ms < first:
+            return _out_of_time(time_ms, f"{now_ms - time_ms} ms behind", _BEHIND)
+        return None
+
+
+NO_LIMITS: Final = TopicLimits()
+
+
+def _least(configs: Mapping[str, str], name: str) -> int | None:
+    least = min((int(configs[each]) for each in (name, _BOTH) if each in configs), default=None)
+    return None if least is None or least >= _NO_LIMIT_MS else least
+
+
+def _out_of_time(time_ms: int, where: str, setting: str) -> Refusal:
+    return Refusal(
+        f"the record's timestamp {time_ms} is {where} the clock, more than the topic's {setting}",
+        f"Raise the topic's {setting}",
+    )
