@@ -27,8 +27,10 @@ _DELIVERY: Final = "delivery_timeout_ms"
 _DELIVERY_MS: Final = "30000"
 _MOST: Final = "max_request_size"
 _LINGER_MS: Final = 1  # records that are handed over together go together
+_REQUEST_MS: Final = 30_000
+_BLOCK_MS: Final = 60_000
 _LIFE_S: Final = 30.0
-_CLOSE_S: Final = 10.0
+_CLOSE_S: Final = 1.0  # all answers were waited for
 _TOO_LARGE = "Broker: Message size too large"
 _NAMES = {
     "bootstrap.servers": "bootstrap_servers",
@@ -43,8 +45,6 @@ _NAMES = {
     "delivery.timeout.ms": _DELIVERY,
     "message.max.bytes": _MOST,
 }
-_log = logging.getLogger(__name__)
-
 _Config = tuple[tuple[str, str], ...]
 _Numbered = tuple[int, "OutRecord"]
 
@@ -101,8 +101,8 @@ def send_from_epoch(
     run = _Run(config, topic, partition)
     told: dict[int, Written | EpochTooLarge] = {}
     numbered = list(enumerate(records))
-    for index, record in run.attempt(numbered, told):  # behind one that was too large
-        run.attempt([(index, record)], told)
+    for each in run.attempt(numbered, told):
+        run.attempt([each], told)
     return [told[index] for index, _ in numbered]
 
 
@@ -119,10 +119,11 @@ class _Run:
     def attempt(
         self, records: list[_Numbered], told: dict[int, Written | EpochTooLarge]
     ) -> list[_Numbered]:
-        """Write them; return those that were not, since one in front of them was refused.
+        """Write them; return those of which it is open whether they are too large.
 
-        Kafka-python's idempotent producer misses the number of a record that the broker refuses,
-        and so fails all later ones of its partition.
+        Kafka-python's idempotent producer fails all that is under way as too large when the broker
+        refuses one record. Only one that was alone is known to be the reason. Some of the others
+        may have been written: then they are written twice.
 
         Raises: WriteFailed.
         """
@@ -147,8 +148,8 @@ class _Run:
                         told[each[0]] = Written(self._topic, found.partition, found.offset + 1)
         except errors.KafkaError as error:
             raise WriteFailed(self._topic, str(error)) from error
-        if left:
-            told[left.pop(0)[0]] = too_large
+        if left and len(records) == 1:
+            told[left.pop()[0]] = too_large
         return left
 
     def _begun(self, producer: Any, record: OutRecord) -> Any:
@@ -209,9 +210,10 @@ class _Producers:
             raise
         finally:
             with self._lock:
-                if not held.retired:
+                ended = held.retired
+                if not ended:
                     self._free[config].append(held)
-            if held.retired:
+            if ended:
                 self._close(held)
 
     def close(self) -> None:
@@ -243,7 +245,11 @@ class _Producers:
         try:
             held.client.close(timeout=_CLOSE_S)
         except importlib.import_module("kafka.errors").KafkaError:
-            _log.exception("producer_not_closed")
+            # its records were given up, but it would still write them when Kafka is back
+            sender = held.client._sender  # noqa: SLF001 there is no other way
+            sender.force_close()
+            sender.join(_CLOSE_S)
+            held.client.close(timeout=_CLOSE_S)
 
 
 _producers = _Producers()
@@ -258,8 +264,9 @@ def _producer(config: _Config) -> Any:
     delivery_ms = given[_DELIVERY]
     return library.KafkaProducer(
         **given,
-        request_timeout_ms=max(delivery_ms // 3, 1),
-        max_block_ms=delivery_ms,
+        request_timeout_ms=max(min(delivery_ms // 3, _REQUEST_MS), 1),
+        max_block_ms=min(delivery_ms, _BLOCK_MS),
+        bootstrap_timeout_ms=min(delivery_ms, _REQUEST_MS),
         acks="all",
         linger_ms=_LINGER_MS,
         value_serializer=unpacking(),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _AHEAD: Final = "message.timestamp.after.max.ms"
 _BEHIND: Final = "message.timestamp.before.max.ms"
-_BOTH: Final = "message.timestamp.difference.max.ms"  # its name before Kafka 3.6
+_BOTH: Final = "message.timestamp.difference.max.ms"  # before Kafka 3.6; later if neither is set
 _NO_LIMIT_MS: Final = 9_000_000_000_000_000  # no time that a query can read is so far away
 
 
@@ -51,8 +51,8 @@ class TopicLimits:
         own_times = configs.get("message.timestamp.type") == "LogAppendTime"
         return cls(
             batch_bytes=None if size is None else int(size),
-            ahead_ms=None if own_times else _least(configs, _AHEAD),
-            behind_ms=None if own_times else _least(configs, _BEHIND),
+            ahead_ms=None if own_times else _limit(configs, _AHEAD),
+            behind_ms=None if own_times else _limit(configs, _BEHIND),
             keyed="compact" in configs.get("cleanup.policy", ""),
         )
 
@@ -84,9 +84,12 @@ class TopicLimits:
 NO_LIMITS: Final = TopicLimits()
 
 
-def _least(configs: Mapping[str, str], name: str) -> int | None:
-    least = min((int(configs[each]) for each in (name, _BOTH) if each in configs), default=None)
-    return None if least is None or least >= _NO_LIMIT_MS else least
+def _limit(configs: Mapping[str, str], name: str) -> int | None:
+    for setting in (name, _BOTH):
+        limit = int(configs.get(setting, _NO_LIMIT_MS))
+        if limit < _NO_LIMIT_MS:
+            return limit
+    return None
 
 
 def _out_of_time(time_ms: int, where: str, setting: str) -> Refusal:

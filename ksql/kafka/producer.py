@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -38,6 +38,8 @@ DEFAULTS: Mapping[str, str | int | bool] = {
     "delivery.report.only.error": True,
     "log_level": 0,
 }
+
+_EPOCH_RUN: Final = 1000
 
 BY_KEY: Final = -1
 """The client chooses a record's partition, by its key."""
@@ -82,6 +84,11 @@ def fitting(limit: int | None, *, surely: bool = False) -> dict[str, str]:
     return {"batch.size": str(batch), "message.max.bytes": str(max(_LEAST_BYTES, most))}
 
 
+def hashes_as_java(config: Mapping[str, str]) -> bool:
+    """Return whether a producer of this configuration chooses a key's partition as Java does."""
+    return config.get(PARTITIONER, DEFAULTS[PARTITIONER]) in ("murmur2", "murmur2_random")
+
+
 class DeliveryFailed(QueryFailed):
     """Records were produced that the broker did not acknowledge."""
 
@@ -111,16 +118,15 @@ class WorkerProducer:
     """Sends encoded records; nothing counts before ``flush`` has returned.
 
     Those at the epoch go by a slower way. Records behind one, up to a run's length, go with it,
-    which keeps the order.
+    which keeps the order: where that way chooses the same partitions.
     """
-
-    _epoch_run: ClassVar = 1000
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._failed: list[tuple[str, str]] = []
         self._counts: dict[str, tuple[int, float]] = {}
         self._rejected: list[str] = []
         self._config = dict(config)
+        self._epoch_run = _EPOCH_RUN if hashes_as_java(config) else 1
         self._producer = Producer(
             {**DEFAULTS, **config, "on_delivery": self._report}, logger=CLIENT_LOG
         )

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from ksql.base.records import Written
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import not_written
-from ksql.kafka.epoch import send_at_epoch
+from ksql.kafka.epoch import EpochTooLarge, send_at_epoch
 from ksql.kafka.errors import (
     KafkaUnreachable,
     UnknownTopic,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from ksql.base.errors import KsqlError
     from ksql.base.records import Headers
+    from ksql.kafka.limits import TopicLimits
     from ksql.kafka.settings import Config, KafkaSettings
 
 Fit = tuple[tuple[str, str], ...]
@@ -42,7 +42,11 @@ _CLOSE_S: Final = 5.0
 _ASK_S: Final = 2.0
 _SLACK_S: Final = 10.0  # what the client may need to notice that a record's time is over
 _TIMEOUT: Final = "delivery.timeout.ms"
-_FOR_ONE: Final = (KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD)
+_FOR_OTHERS: Final = (
+    KafkaError.INVALID_TIMESTAMP,
+    KafkaError.INVALID_RECORD,
+    KafkaError._INVALID_DIFFERENT_RECORD,  # noqa: SLF001 - the library's name
+)
 """Errors of a whole batch, though only one of its records need be the reason."""
 _ALONE: Final = ("batch.num.messages", "1")
 _DEFAULTS: Final[Config] = {
@@ -85,7 +89,7 @@ class SharedSender:
         }
         self._patience_s = int(self._config[_TIMEOUT]) / 1000 + _SLACK_S
         self._lock = threading.Lock()
-        self._fits: dict[str, Fit] = {}
+        self._limits: dict[str, TopicLimits] = {}
         self._lines: dict[Fit, _Line] = {}
 
     def begin(
@@ -98,14 +102,29 @@ class SharedSender:
     ) -> OneDelivery | Arrived:
         """Hand a record over; waits while the queue is full.
 
-        Records of one thread keep their order.
+        Records of one thread keep their order, unless one was refused for another in its batch.
 
         Raises: WriteFailed for one that can never be sent, KafkaUnreachable; for the time 0, which
             is waited for here, also UnknownTopic.
         """
+        self._check(topic, key, timestamp)
         if timestamp == 0:
             return self._at_epoch(topic, key, value, headers)
         return self._begin(_Record(topic, key, value, timestamp or 0, headers), self._fit(topic))
+
+    def _check(self, topic: str, key: bytes | None, timestamp: int | None) -> None:
+        """Look whether the topic takes it, by limits that may be old; if not, by those of now.
+
+        Raises: WriteFailed.
+        """
+        now_ms = int(self._clock() * 1000)
+        time_ms = now_ms if timestamp is None else timestamp
+        if self._known_limits(topic).refusal(key, time_ms, now_ms) is None:
+            return
+        self._forget(topic)
+        refusal = self._known_limits(topic).refusal(key, time_ms, now_ms)
+        if refusal is not None:
+            raise WriteFailed(topic, refusal.reason, f"{refusal.remedy}.")
 
     def _begin(self, record: _Record, fit: Fit) -> OneDelivery:
         failed = partial(self._failed, record, fit)
@@ -128,6 +147,10 @@ class SharedSender:
                 time.sleep(_FULL_WAIT_S)
             except KafkaException as problem:
                 error, in_time = error_of(problem), time.monotonic() < end
+                if error.code() == KafkaError.MSG_SIZE_TOO_LARGE and (
+                    new := self._newer(record, fit)
+                ):
+                    return self._begin(record, new)
                 self._check_usable(line, record.topic, error, in_time=in_time)
             else:
                 return delivery
@@ -159,44 +182,63 @@ class SharedSender:
             return line
 
     def _fit(self, topic: str) -> Fit:
-        """Return the topic's demands on a producer; cached until it refuses a record."""
+        """Return the topic's demands on a producer."""
+        return tuple(sorted(fitting(self._known_limits(topic).batch_bytes).items()))
+
+    def _known_limits(self, topic: str) -> TopicLimits:
+        """Return the topic's limits; remembered until a record is refused."""
         with self._lock:
-            known = self._fits.get(topic)
+            known = self._limits.get(topic)
         if known is None:
-            known = tuple(sorted(fitting(self._admin.limits(topic).batch_bytes).items()))
+            known = self._admin.limits(topic)
             with self._lock:
-                self._fits[topic] = known
+                self._limits[topic] = known
         return known
+
+    def _forget(self, topic: str) -> None:
+        with self._lock:
+            self._limits.pop(topic, None)
+
+    def _newer(self, record: _Record, fit: Fit) -> Fit | None:
+        """Return the demands of the topic if they have changed."""
+        self._forget(record.topic)
+        newer = self._fit(record.topic)
+        return None if newer == fit else newer
 
     def _at_epoch(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers | None
     ) -> Arrived:
         if missing := self._missing(topic):  # the other library would look for it a whole minute
             raise missing
-        config = self._settings.producer(**dict(self._fit(topic)))
-        written = send_at_epoch(config, topic, key, value, headers)
+        fit = self._fit(topic)
+        try:
+            written = send_at_epoch(
+                self._settings.producer(**dict(fit)), topic, key, value, headers
+            )
+        except EpochTooLarge:
+            newer = self._newer(_Record(topic, key, value, 0, headers), fit)
+            if newer is None:
+                raise
+            config = self._settings.producer(**dict(newer))
+            written = send_at_epoch(config, topic, key, value, headers)
+        except WriteFailed:
+            self._forget(topic)
+            self._check(topic, key, 0)
+            raise
         return Arrived(written)
 
     def _failed(self, record: _Record, fit: Fit, error: KafkaError) -> Written:
         """Send again the records that failed only with their batch; report why others failed."""
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            with self._lock:
-                self._fits.pop(record.topic, None)
-            if (smaller := self._fit(record.topic)) != fit:
-                return self._begin(record, smaller).wait()
-        elif error.code() in _FOR_ONE and _ALONE not in fit:
+            if newer := self._newer(record, fit):
+                return self._begin(record, newer).wait()
+        elif error.code() in _FOR_OTHERS and _ALONE not in fit:
+            self._forget(record.topic)
+            self._check(record.topic, record.key, record.timestamp or None)
             return self._begin(record, (*fit, _ALONE)).wait()
-        raise self._missing(record.topic) or self._not_taken(record, error)
-
-    def _not_taken(self, record: _Record, error: KafkaError) -> KsqlError:
-        """Return why a record was refused, by its topic's limits if they are the reason."""
-        now_ms = int(self._clock() * 1000)
-        if error.code() in _FOR_ONE:
-            limits = self._admin.limits(record.topic)
-            refusal = limits.refusal(record.key, record.timestamp or now_ms, now_ms)
-            if refusal is not None:
-                return WriteFailed(record.topic, refusal.reason, f"{refusal.remedy}.")
-        return not_written(self._settings.bootstrap, record.topic, error)
+        raise self._missing(record.topic) or not_written(
+            self._settings.bootstrap, record.topic, error
+        )
 
     def _end(self, topic: str, partition: int) -> int:
         """Return the end of a partition: an offset behind a record of which none was reported."""

@@ -49,8 +49,6 @@ class TaskTransactions(WorkerProducer):
     under whose first partition the group's offset is kept.
     """
 
-    _epoch_run = 1  # all go the same way here
-
     def __init__(self, config: Mapping[str, str], task_id: str, marker: str) -> None:
         self.asked = dict(config)
         self.turn = Turn.taken(task_id)
@@ -66,6 +64,7 @@ class TaskTransactions(WorkerProducer):
                 "transactional.id": task_id,
             }
         )
+        self._epoch_run = 1  # all go the same way here
         group = Consumer(
             {**_client(config), "group.id": task_id, "enable.auto.commit": False}, logger=CLIENT_LOG
         )

@@ -123,7 +123,7 @@ def _compared(jar: os.PathLike[str]) -> str:
     Source: HotSpot, SharedClassPathEntry::validate.
     """
     seen = os.stat(jar)  # noqa: PTH116 entries of a folder as well as paths
-    return f"{os.fspath(jar)}\t{seen.st_size}\t{seen.st_mtime_ns}\n"
+    return f"{os.fspath(jar)}\t{seen.st_size}\t{int(seen.st_mtime)}\n"
 
 
 def _pyspark() -> Path:

@@ -19,10 +19,10 @@ from ksql.base.errors import QueryFailed, ServerError
 from ksql.functions.user.watch import Overrun
 from ksql.kafka.processing_log import SINK
 from ksql.kafka.producer import (
-    PARTITIONER,
     DeliveryFailed,
     RecordRefused,
     WorkerProducer,
+    hashes_as_java,
     worker_producer,
 )
 from ksql.kafka.transactions import TaskTransactions, begin_batch, keep
@@ -102,7 +102,7 @@ class TaskSink:
         """Return the records by partition, those of each in their order."""
         if self._window_bytes is None:
             return [(ANYWHERE, records)]
-        if not self._window_bytes and PARTITIONER in self._ship.sink_producer:
+        if not self._window_bytes and not hashes_as_java(self._ship.sink_producer):
             return [(ANYWHERE, records)]  # a user's choice
         if self._places is None:
             self._places = Places(producer.partitions(topic), self._window_bytes)

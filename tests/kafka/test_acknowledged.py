@@ -13,7 +13,7 @@ from ksql.base.errors import KsqlError
 from ksql.catalog.topic import Topic
 from ksql.kafka import epoch
 from ksql.kafka.admin import Admin
-from ksql.kafka.errors import UnknownTopic
+from ksql.kafka.errors import UnknownTopic, WriteFailed
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.shared_sender import SharedSender
 from tests.kafka.servers import Refused
@@ -117,15 +117,14 @@ def test_an_insert_names_the_topic_that_is_gone(server, http):
     [
         ({"message.timestamp.after.max.ms": "3600000"}, b"k", 2**42),
         ({"message.timestamp.before.max.ms": "3600000"}, b"k", 1),
+        ({"message.timestamp.before.max.ms": "3600000"}, b"k", 0),
         ({"cleanup.policy": "compact"}, None, None),
     ],
 )
 def test_what_its_topic_refuses_costs_no_record_of_others(kafka, sender, configs, key, time_ms):
-    topic = unique("refuses")
-    Admin(kafka).create(Topic(topic, 1, configs=configs))
-    together = Barrier(2)
+    together = Barrier(4)
 
-    def write(key, time_ms):
+    def write(topic, key, time_ms):
         together.wait()
         try:
             sender.begin(topic, key, b"x", time_ms).wait()
@@ -134,8 +133,26 @@ def test_what_its_topic_refuses_costs_no_record_of_others(kafka, sender, configs
         return "ok"
 
     (setting,) = configs
-    with ThreadPoolExecutor(2) as pool:
-        for _ in range(100):
-            refused, taken = pool.submit(write, key, time_ms), pool.submit(write, b"k", None)
-            assert setting in refused.result()
-            assert taken.result() == "ok"
+    admin = Admin(kafka)
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            topic = unique("refuses")
+            admin.create(Topic(topic, 1))
+            sender.begin(topic, b"k", b"x", None).wait()
+            admin.alter_configs(topic, configs)
+            for _ in range(5):  # the sender does not know at first
+                refused = [pool.submit(write, topic, key, time_ms) for _ in range(2)]
+                taken = [pool.submit(write, topic, b"k", None) for _ in range(2)]
+                assert all(setting in each.result() for each in refused)
+                assert [each.result() for each in taken] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("time_ms", [0, None])
+def test_a_limit_that_was_raised_holds_at_once(kafka, sender, time_ms):
+    topic, admin = unique("raised"), Admin(kafka)
+    admin.create(Topic(topic, 1, configs={"max.message.bytes": "2000"}))
+    with pytest.raises(WriteFailed):
+        sender.begin(topic, b"k", b"x" * 3000, time_ms).wait()
+    admin.alter_configs(topic, {"max.message.bytes": "5000"})
+    sender.begin(topic, b"k", b"x" * 3000, time_ms).wait()
+    epoch.close()

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from ksql.base.records import OutRecord
 from ksql.catalog.topic import Topic
+from ksql.dataflow.murmur2 import partitions_of
 from ksql.kafka import epoch
 from ksql.kafka.admin import Admin
 from ksql.kafka.client import Reader, Sender
@@ -88,17 +92,43 @@ def test_records_around_the_epoch_keep_their_order_and_lack_only_what_is_too_lar
     assert len({(r.key, r.partition) for r in found}) == 7
 
 
-def test_an_outage_fails_a_record_and_no_later_one(tmp_path):
+def far(one, other):
+    """Whether they go to different partitions of four."""
+    return len(set(partitions_of([one, other], 4))) == 2
+
+
+def test_a_record_that_is_too_large_is_the_only_one_that_is_told_so(broker):
+    kafka = KafkaSettings.from_properties({"bootstrap.servers": broker.bootstrap})
+    Admin(kafka).create(Topic("epoch-mixed", 4, configs={"max.message.bytes": "20000"}))
+    values = [b"%d" % n + b"x" * 2000 for n in range(400)]
+    values[200] = b"large" + b"x" * 30_000  # the client does not know the topic's limit
+    first, second = b"k0", next(k for k in (b"k1", b"k2", b"k3", b"k4") if far(k, b"k0"))
+    # many batches of one partition wait when the broker refuses the first one of another
+    keys = [first] * 200 + [second] * 200
+    records: list[OutRecord] = [(k, v, 0, None) for k, v in zip(keys, values, strict=True)]
+    told = epoch.send_from_epoch(kafka.producer(), "epoch-mixed", records)
+    assert [n for n, each in enumerate(told) if isinstance(each, epoch.EpochTooLarge)] == [200]
+    with Reader(kafka) as reader:
+        reader.assign_topics(["epoch-mixed"])
+        found = {r.value for batch in reader.read_to_end() for r in batch}
+    assert found == set(values) - {values[200]}
+
+
+def test_what_an_outage_has_failed_is_not_written_later(tmp_path):
     with broker_with_a_way(tmp_path) as (bootstrap, by_the_way, way):
-        Admin(KafkaSettings(bootstrap)).create(Topic("t", 1))
+        Admin(KafkaSettings(bootstrap)).create(Topic("t", 4))
         config = KafkaSettings(by_the_way).producer(**{"delivery.timeout.ms": 2000})
         epoch.send_at_epoch(config, "t", None, b"before", None)
         way.cut()
-        with pytest.raises(WriteFailed):
-            epoch.send_at_epoch(config, "t", None, b"lost", None)
+        with pytest.raises(WriteFailed):  # more than a batch takes
+            epoch.send_from_epoch(
+                config, "t", [(b"%d" % n, b"lost" * 1000, 0, None) for n in range(200)]
+            )
+        assert not [t for t in threading.enumerate() if "producer" in t.name]
         way.mend()
         epoch.send_at_epoch(config, "t", None, b"after", None)
         with Reader(KafkaSettings(bootstrap)) as reader:
             reader.assign_topics(["t"])
             found = [r.value for batch in reader.read_to_end() for r in batch]
-    assert found == [b"before", b"after"]
+    assert len(found) == 2
+    assert set(found) == {b"before", b"after"}

@@ -27,7 +27,7 @@ def test_kafkas_defaults():
         ({"message.timestamp.after.max.ms": "9200000000000000"}, TopicLimits(1_048_588)),
         (
             {"message.timestamp.difference.max.ms": "5"},
-            TopicLimits(1_048_588, ahead_ms=5, behind_ms=5),
+            TopicLimits(1_048_588, ahead_ms=HOUR, behind_ms=5),
         ),
         (
             {"message.timestamp.before.max.ms": "7"},

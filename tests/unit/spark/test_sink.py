@@ -12,6 +12,7 @@ from ksql.base import lease
 from ksql.base.errors import QueryFailed
 from ksql.dataflow.murmur2 import partitions_of
 from ksql.kafka.producer import DeliveryFailed
+from ksql.kafka.settings import KafkaSettings
 from ksql.processors.base import BadResult, Record
 from ksql.spark import sink
 from ksql.spark.chunk import pack_records
@@ -268,6 +269,13 @@ def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exac
     assert kept.places == sorted(kept.places, key=kept.places.index)  # one after the other
     for key in {record[0] for record in records}:
         assert [r for r in sent if r[0] == key] == [r for r in records if r[0] == key]
+
+
+def test_what_a_server_sets_by_itself_is_no_wish(kept):
+    own = KafkaSettings("a:1").producer()
+    ship = replace(shipment(), producer=tuple((n, str(value)) for n, value in own.items()))
+    sink.open_sink(ship, "t", TaskLog(), "task", 0).write([(b"k", b"v", 1, None)])
+    assert kept.places == partitions_of([b"k"], 3)
 
 
 def test_a_partitioner_that_a_user_wants_places_all(kept):
