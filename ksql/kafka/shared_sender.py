@@ -147,10 +147,10 @@ class SharedSender:
                 time.sleep(_FULL_WAIT_S)
             except KafkaException as problem:
                 error, in_time = error_of(problem), time.monotonic() < end
-                if error.code() == KafkaError.MSG_SIZE_TOO_LARGE and (
-                    new := self._newer(record, fit)
-                ):
-                    return self._begin(record, new)
+                if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                    newer = self._newer(record.topic, fit)
+                    if newer is not None:
+                        return self._begin(record, newer)
                 self._check_usable(line, record.topic, error, in_time=in_time)
             else:
                 return delivery
@@ -199,10 +199,10 @@ class SharedSender:
         with self._lock:
             self._limits.pop(topic, None)
 
-    def _newer(self, record: _Record, fit: Fit) -> Fit | None:
+    def _newer(self, topic: str, fit: Fit) -> Fit | None:
         """Return the demands of the topic if they have changed."""
-        self._forget(record.topic)
-        newer = self._fit(record.topic)
+        self._forget(topic)
+        newer = self._fit(topic)
         return None if newer == fit else newer
 
     def _at_epoch(
@@ -216,7 +216,7 @@ class SharedSender:
                 self._settings.producer(**dict(fit)), topic, key, value, headers
             )
         except EpochTooLarge:
-            newer = self._newer(_Record(topic, key, value, 0, headers), fit)
+            newer = self._newer(topic, fit)
             if newer is None:
                 raise
             config = self._settings.producer(**dict(newer))
@@ -230,7 +230,8 @@ class SharedSender:
     def _failed(self, record: _Record, fit: Fit, error: KafkaError) -> Written:
         """Send again the records that failed only with their batch; report why others failed."""
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            if newer := self._newer(record, fit):
+            newer = self._newer(record.topic, fit)
+            if newer is not None:
                 return self._begin(record, newer).wait()
         elif error.code() in _FOR_OTHERS and _ALONE not in fit:
             self._forget(record.topic)

@@ -148,11 +148,12 @@ def test_what_its_topic_refuses_costs_no_record_of_others(kafka, sender, configs
 
 
 @pytest.mark.parametrize("time_ms", [0, None])
-def test_a_limit_that_was_raised_holds_at_once(kafka, sender, time_ms):
+@pytest.mark.parametrize("limit", ["5000", "1048588"])  # the other one is Kafka's default
+def test_a_limit_that_was_raised_holds_at_once(kafka, sender, time_ms, limit):
     topic, admin = unique("raised"), Admin(kafka)
     admin.create(Topic(topic, 1, configs={"max.message.bytes": "2000"}))
     with pytest.raises(WriteFailed):
         sender.begin(topic, b"k", b"x" * 3000, time_ms).wait()
-    admin.alter_configs(topic, {"max.message.bytes": "5000"})
+    admin.alter_configs(topic, {"max.message.bytes": limit})
     sender.begin(topic, b"k", b"x" * 3000, time_ms).wait()
     epoch.close()
