@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from ksql.base.records import Headers, OutRecord
 
 _DELIVERY: Final = "delivery_timeout_ms"
-_DELIVERY_MS: Final = "30000"
-_MOST: Final = "max_request_size"
+_DELIVERY_MS: Final = 30_000
 _LINGER_MS: Final = 1  # records that are handed over together go together
 _REQUEST_MS: Final = 30_000
 _BLOCK_MS: Final = 60_000
@@ -42,10 +41,9 @@ _NAMES = {
     "ssl.certificate.location": "ssl_certfile",
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",
-    "delivery.timeout.ms": _DELIVERY,
-    "message.max.bytes": _MOST,
 }
-_Config = tuple[tuple[str, str], ...]
+_NUMBERS = {"delivery.timeout.ms": _DELIVERY, "message.max.bytes": "max_request_size"}
+_Config = tuple[tuple[str, object], ...]
 _Numbered = tuple[int, "OutRecord"]
 
 
@@ -99,26 +97,26 @@ def send_from_epoch(
     Raises: WriteFailed; then some may have been written.
     """
     run = _Run(config, topic, partition)
-    told: dict[int, Written | EpochTooLarge] = {}
     numbered = list(enumerate(records))
-    for each in run.attempt(numbered, told):
-        run.attempt([each], told)
-    return [told[index] for index, _ in numbered]
+    for each in run.attempt(numbered):
+        run.attempt([each])
+    return [run.told[index] for index, _ in numbered]
 
 
 class _Run:
-    """Writes one list of records."""
+    """Writes one list of records; ``told`` has what became of each, by its number."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, partition: int | None) -> None:
         known = {ours: str(config[name]) for name, ours in _NAMES.items() if name in config}
-        self._delivery_s = int(known.setdefault(_DELIVERY, _DELIVERY_MS)) / 1000
-        self._config = tuple(known.items())
+        numbers = {ours: int(config[name]) for name, ours in _NUMBERS.items() if name in config}
+        numbers.setdefault(_DELIVERY, _DELIVERY_MS)
+        self._answer_s = 2 * numbers[_DELIVERY] / 1000
+        self._config = (*known.items(), *numbers.items())
         self._topic = topic
         self._partition = partition
+        self.told: dict[int, Written | EpochTooLarge] = {}
 
-    def attempt(
-        self, records: list[_Numbered], told: dict[int, Written | EpochTooLarge]
-    ) -> list[_Numbered]:
+    def attempt(self, records: list[_Numbered]) -> list[_Numbered]:
         """Write them; return those of which it is open whether they are too large.
 
         Kafka-python's idempotent producer fails all that is under way as too large when the broker
@@ -128,41 +126,42 @@ class _Run:
         Raises: WriteFailed.
         """
         errors = importlib.import_module("kafka.errors")
-        too_large = EpochTooLarge(self._topic, _TOO_LARGE)
         left: list[_Numbered] = []
         try:
             with _producers.lent(self._config) as held:
-                under_way = []
-                for each in records:
-                    try:
-                        under_way.append((each, self._begun(held.client, each[1])))
-                    except errors.MessageSizeTooLargeError:
-                        told[each[0]] = too_large
+                under_way = [(each, self._begun(held.client, each)) for each in records]
                 for each, sent in under_way:
                     try:
-                        found = sent.get(timeout=2 * self._delivery_s)
+                        self._note(each[0], sent)
                     except errors.MessageSizeTooLargeError:
                         held.retired = True
                         left.append(each)
-                    else:
-                        told[each[0]] = Written(self._topic, found.partition, found.offset + 1)
         except errors.KafkaError as error:
             raise WriteFailed(self._topic, str(error)) from error
         if left and len(records) == 1:
-            told[left.pop()[0]] = too_large
+            self.told[left.pop()[0]] = EpochTooLarge(self._topic, _TOO_LARGE)
         return left
 
-    def _begun(self, producer: Any, record: OutRecord) -> Any:
-        """Hand a record over; return its answer to come."""
-        key, value, timestamp, headers = record
-        return producer.send(
-            self._topic,
-            value=_Value(value),
-            key=key,
-            headers=_filled(headers),
-            partition=self._partition,
-            timestamp_ms=timestamp,
-        )
+    def _begun(self, producer: Any, numbered: _Numbered) -> Any:
+        """Hand a record over; return its answer to come, or None if the client says too large."""
+        index, (key, value, timestamp, headers) = numbered
+        try:
+            return producer.send(
+                self._topic,
+                value=_Value(value),
+                key=key,
+                headers=_filled(headers),
+                partition=self._partition,
+                timestamp_ms=timestamp,
+            )
+        except importlib.import_module("kafka.errors").MessageSizeTooLargeError:
+            self.told[index] = EpochTooLarge(self._topic, _TOO_LARGE)
+            return None
+
+    def _note(self, index: int, sent: Any) -> None:
+        if sent is not None:
+            found = sent.get(timeout=self._answer_s)
+            self.told[index] = Written(self._topic, found.partition, found.offset + 1)
 
 
 def _filled(headers: Headers | None) -> Headers:
@@ -260,7 +259,6 @@ def _producer(config: _Config) -> Any:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its errors are raised to the writer
     unpacking = type("Unpacking", (library.Serializer,), {"serialize": staticmethod(_unpack)})
     given: dict[str, Any] = dict(config)
-    given |= {name: int(given[name]) for name in (_DELIVERY, _MOST) if name in given}
     delivery_ms = given[_DELIVERY]
     return library.KafkaProducer(
         **given,

@@ -1,8 +1,7 @@
 """The records that a topic's brokers refuse, by its configuration.
 
 A broker refuses whole batches: one record that it does not want costs all that lie in the same
-batch, also other users'. So queries do not send such records; what INSERT VALUES wrote is sent
-again record by record.
+batch, also other users'. So neither queries nor INSERT VALUES send such records.
 
 Source: Kafka's LogValidator; KIP-937 for the two limits of time.
 """
@@ -56,15 +55,10 @@ class TopicLimits:
             keyed="compact" in configs.get("cleanup.policy", ""),
         )
 
-    def span(self, now_ms: int) -> tuple[int, int] | None:
-        """Return the earliest and the latest time that it takes now; None if it takes all."""
-        if self.ahead_ms is None and self.behind_ms is None:
-            return None
-        ahead, behind = self.ahead_ms, self.behind_ms
-        return (
-            now_ms - (_NO_LIMIT_MS if behind is None else behind),
-            now_ms + (_NO_LIMIT_MS if ahead is None else ahead),
-        )
+    @property
+    def timed(self) -> bool:
+        """Whether it refuses any times."""
+        return self.ahead_ms is not None or self.behind_ms is not None
 
     def refusal(self, key: bytes | None, time_ms: int, now_ms: int) -> Refusal | None:
         """Return why it does not take a record; its size is not looked at."""
@@ -73,11 +67,11 @@ class TopicLimits:
                 "the record has no key, and the topic's cleanup.policy is compact",
                 "Give the records a key, or the topic another cleanup.policy",
             )
-        first, last = self.span(now_ms) or (time_ms, time_ms)
-        if time_ms > last:
-            return _out_of_time(time_ms, f"{time_ms - now_ms} ms ahead of", _AHEAD)
-        if time_ms < first:
-            return _out_of_time(time_ms, f"{now_ms - time_ms} ms behind", _BEHIND)
+        ahead_ms = time_ms - now_ms
+        if self.ahead_ms is not None and ahead_ms > self.ahead_ms:
+            return _out_of_time(time_ms, f"{ahead_ms} ms ahead of", _AHEAD)
+        if self.behind_ms is not None and -ahead_ms > self.behind_ms:
+            return _out_of_time(time_ms, f"{-ahead_ms} ms behind", _BEHIND)
         return None
 
 

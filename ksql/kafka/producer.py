@@ -40,6 +40,7 @@ DEFAULTS: Mapping[str, str | int | bool] = {
 }
 
 _EPOCH_RUN: Final = 1000
+LARGER: Final = "Raise the topic's max.message.bytes"
 
 BY_KEY: Final = -1
 """The client chooses a record's partition, by its key."""
@@ -103,9 +104,7 @@ class DeliveryFailed(QueryFailed):
 class RecordRefused(DeliveryFailed):
     """A record that the broker does not take, where the settings do not want it left out."""
 
-    def __init__(
-        self, topic: str, reason: str, remedy: str = "Raise the topic's max.message.bytes"
-    ) -> None:
+    def __init__(self, topic: str, reason: str, remedy: str = LARGER) -> None:
         super().__init__(topic, reason)
         self.hint = (
             f"{remedy}; or set ksql.fail.on.production.error to false, "

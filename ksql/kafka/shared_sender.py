@@ -108,9 +108,9 @@ class SharedSender:
             is waited for here, also UnknownTopic.
         """
         self._check(topic, key, timestamp)
-        if timestamp == 0:
-            return self._at_epoch(topic, key, value, headers)
-        return self._begin(_Record(topic, key, value, timestamp or 0, headers), self._fit(topic))
+        record = _Record(topic, key, value, timestamp or 0, headers)
+        send = self._at_epoch if timestamp == 0 else self._begin
+        return send(record, self._fit(topic))
 
     def _check(self, topic: str, key: bytes | None, timestamp: int | None) -> None:
         """Look whether the topic takes it, by limits that may be old; if not, by those of now.
@@ -205,27 +205,22 @@ class SharedSender:
         newer = self._fit(topic)
         return None if newer == fit else newer
 
-    def _at_epoch(
-        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers | None
-    ) -> Arrived:
+    def _at_epoch(self, record: _Record, fit: Fit) -> Arrived:
+        topic = record.topic
         if missing := self._missing(topic):  # the other library would look for it a whole minute
             raise missing
-        fit = self._fit(topic)
+        config = self._settings.producer(**dict(fit))
         try:
-            written = send_at_epoch(
-                self._settings.producer(**dict(fit)), topic, key, value, headers
-            )
+            return Arrived(send_at_epoch(config, topic, record.key, record.value, record.headers))
         except EpochTooLarge:
             newer = self._newer(topic, fit)
             if newer is None:
                 raise
-            config = self._settings.producer(**dict(newer))
-            written = send_at_epoch(config, topic, key, value, headers)
+            return self._at_epoch(record, newer)
         except WriteFailed:
             self._forget(topic)
-            self._check(topic, key, 0)
+            self._check(topic, record.key, 0)
             raise
-        return Arrived(written)
 
     def _failed(self, record: _Record, fit: Fit, error: KafkaError) -> Written:
         """Send again the records that failed only with their batch; report why others failed."""

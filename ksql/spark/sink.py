@@ -19,6 +19,7 @@ from ksql.base.errors import QueryFailed, ServerError
 from ksql.functions.user.watch import Overrun
 from ksql.kafka.processing_log import SINK
 from ksql.kafka.producer import (
+    LARGER,
     DeliveryFailed,
     RecordRefused,
     WorkerProducer,
@@ -78,23 +79,17 @@ class TaskSink:
     def _wanted(self, records: list[OutRecord]) -> list[OutRecord]:
         """Return those that the topic takes: one that it does not would cost its whole batch."""
         limits, now_ms = self._ship.limits, int(time.time() * 1000)
-        if span := limits.span(now_ms):
+        suspect = limits.keyed and any(record[0] is None for record in records)
+        if limits.timed:
             times = [record[2] for record in records]
-            suspect = min(times) < span[0] or max(times) > span[1]
-        else:
-            suspect = False
-        if suspect or (limits.keyed and any(record[0] is None for record in records)):
-            return [record for record in records if not self._refused(record, now_ms)]
-        return records
+            suspect |= any(limits.refusal(b"", t, now_ms) for t in (min(times), max(times)))
+        return [r for r in records if not self._refused(r, now_ms)] if suspect else records
 
     def _refused(self, record: OutRecord, now_ms: int) -> bool:
         refusal = self._ship.limits.refusal(record[0], record[2], now_ms)
-        if refusal is None:
-            return False
-        if self._ship.strict:
-            raise RecordRefused(self._topic or "", *refusal)
-        self._log(SINK, refusal.reason, None)
-        return True
+        if refusal is not None:
+            self._rejected(*refusal)
+        return refusal is not None
 
     def _placed(
         self, producer: WorkerProducer, topic: str, records: list[OutRecord]
@@ -127,10 +122,10 @@ class TaskSink:
             self._open = worker_producer(self._ship.sink_producer)
         return self._open
 
-    def _rejected(self, message: str) -> None:
+    def _rejected(self, reason: str, remedy: str = LARGER) -> None:
         if self._ship.strict:
-            raise RecordRefused(self._topic or "", message)
-        self._log(SINK, message, None)
+            raise RecordRefused(self._topic or "", reason, remedy)
+        self._log(SINK, reason, None)
 
 
 class TransactionSink(TaskSink):

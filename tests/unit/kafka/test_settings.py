@@ -25,9 +25,13 @@ def test_defaults():
     assert producer["enable.idempotence"] is True
     assert found.producer(**{"linger.ms": 0})["linger.ms"] == 0
     assert found.consumer()["isolation.level"] == "read_committed"
-    assert found.admin()["bootstrap.servers"] == "a:1"
-    for client in (found.admin(), found.consumer(), producer):
+    for client in (found.consumer(), producer):
         assert client["allow.auto.create.topics"] is False
+    assert found.admin() == {
+        "bootstrap.servers": "a:1",
+        "log_level": 0,
+        "allow.auto.create.topics": False,
+    }
 
 
 def test_how_long_brokers_may_be_out_of_reach():
