@@ -15,7 +15,7 @@ from ksql.dataflow.load import load
 from ksql.dataflow.program import Program, RawBatch
 from ksql.spark.chunk import ChunkWriter, unpack_chunks
 from ksql.spark.pages import PagedStore
-from tests.cuts.cases import Case, Event, merged, pieces
+from tests.cuts.cases import Case, Event, Record, merged, pieces
 from tests.cuts.chance import cases
 from tests.unit.spark.test_pages import DictBackend
 from tests.unit.world import World
@@ -180,7 +180,7 @@ def staged(
         store.flush()
 
 
-def raw(events: Sequence[Event], positions: Counter[tuple[str, int]]) -> RawBatch:
+def raw(events: Sequence[Record], positions: Counter[tuple[str, int]]) -> RawBatch:
     """The events as Kafka's records; ``positions`` are the next offsets."""
     offsets = []
     for event in events:
