@@ -29,7 +29,8 @@ class Lying:
 class Link:
     """One statement of a chain and what it writes; ``shape`` names its kind.
 
-    ``ordered`` is False where results are older by their meaning or have several writers.
+    ``ordered`` is False where results are older by their meaning or have several writers. Those of
+    a ``mixed`` one come from such results, so that only what it reads can say how they are ordered.
     """
 
     shape: str
@@ -37,6 +38,7 @@ class Link:
     text: str
     partitions: int
     ordered: bool
+    mixed: bool = False
 
 
 @dataclass(frozen=True)

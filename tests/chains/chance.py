@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.chains.cases import Chain, Link
 from tests.cuts.cases import Event, Source
@@ -32,7 +32,7 @@ class _Making:
     links: list[Link] = field(default_factory=list)
     read: str = STREAM
     key: str = "K"
-    writers: int = 1
+    mixed: bool = False
 
     def __post_init__(self) -> None:
         self.partitions = self.chance.choice((1, 2, 3, 4, 6))
@@ -66,7 +66,8 @@ class _Making:
             tuple(self.links),
             tuple(self._events(second)),
             chance.choice((1, 2, 3, 4)),
-            chance.random() < 0.3,
+            # a group that is left again within a batch would not be there
+            chance.random() < 0.3 and not grouped,
         )
 
     # --- queries
@@ -107,7 +108,8 @@ class _Making:
         moved = "" if self.key == "K" else f" PARTITION BY {self.key}"
         text = f"INSERT INTO {self.read} SELECT {columns} FROM {SECOND}{moved};"
         self.links.append(Link("inserted", self.read, text, self.partitions, ordered=False))
-        self.writers = 2
+        self.links[0] = replace(self.links[0], ordered=False)
+        self.mixed = True
 
     def window(self) -> None:
         """Windows that wait for every record."""
@@ -141,15 +143,16 @@ class _Making:
 
     def _stream(self, shape: str, select: str, key: str, last: bool) -> None:
         """Only the last stream may have other partitions: a join wants those of its table."""
-        partitions = self.partitions
-        options = ""
-        if last and self.chance.random() < 0.3:
-            partitions = self.chance.choice((1, 2, 3, 5))
-            options = f" WITH (PARTITIONS={partitions})"
-        sink = self._sink()
-        text = f"CREATE STREAM {sink}{options} AS {select};"
-        self.links.append(Link(shape, sink, text, partitions, ordered=self.writers == 1))
-        self.read, self.key, self.partitions_read = sink, key, partitions
+        partitions, options, chance = self.partitions, [], self.chance
+        if last and chance.random() < 0.3:
+            partitions = chance.choice((1, 2, 3, 5))
+            options.append(f"PARTITIONS={partitions}")
+        if chance.random() < 0.2:
+            options.append(f"KEY_FORMAT='{chance.choice(('JSON', 'KAFKA'))}'")
+        sink, with_ = self._sink(), f" WITH ({', '.join(options)})" if options else ""
+        text = f"CREATE STREAM {sink}{with_} AS {select};"
+        self.links.append(Link(shape, sink, text, partitions, ordered=True, mixed=self.mixed))
+        self.read, self.key = sink, key
 
     def _table(self, shape: str, window: str, final: str) -> None:
         several = self.chance.random() < 0.2

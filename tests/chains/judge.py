@@ -133,7 +133,7 @@ def out_of_order(
     """
     sources = max(map(partition_disorder, _partitions(topics, [s.name for s in chain.sources])))
     for link, each in zip(chain.links, running, strict=True):
-        if not link.ordered:
+        if not link.ordered or (link.mixed and way != BACKLOG):
             continue
         inputs = _partitions(topics, each.program.topics) if way == BACKLOG else []
         allowed = max(map(partition_disorder, inputs), default=0) if inputs else sources

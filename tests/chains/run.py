@@ -6,19 +6,23 @@ Tasks of a batch write one after another, which is the worst order that Spark ma
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ksql.base.records import OutRecord
 from ksql.catalog.model import PersistentQuery
 from ksql.dataflow.load import program_of
-from ksql.dataflow.program import Program
+from ksql.dataflow.program import Program, RawBatch
 from ksql.functions.registry import BUILTINS
 from ksql.plan import codec
+from ksql.processors.order import Turns
+from ksql.spark.chunk import unpack_chunks
+from ksql.spark.pages import PagedStore
 from ksql.spark.places import Places
+from ksql.spark.sinkexchange import SinkChunkWriter, merged
 from tests.chains.cases import Chain, Lying
 from tests.cuts.cases import Record
-from tests.cuts.run import Results, ingested, raw, staged
+from tests.cuts.run import Chunk, Results, ingested, raw, staged
 from tests.unit.spark.test_pages import DictBackend
 from tests.unit.world import World
 
@@ -66,12 +70,8 @@ class Running:
         new = self._unread(topics)
         if not new:
             return
-        if self.program.stages:
-            self._staged(new)
-        else:
-            self._straight(new)
-        topics.write(self._placed(self.results.records))
-        self.results.records = []
+        written = self._staged(new) if self.program.stages else self._straight(new)
+        topics.write(list(written))
 
     def _unread(self, topics: Topics) -> list[Record]:
         found: list[Record] = []
@@ -81,27 +81,70 @@ class Running:
                 self.read[topic, partition] = len(records)
         return found
 
-    def _straight(self, new: Sequence[Record]) -> None:
+    # --- as the tasks of ksql.spark.tasks and ksql.spark.host
+
+    def _straight(self, new: Sequence[Record]) -> Iterator[Lying]:
         tasks: defaultdict[tuple[str, int], list[Record]] = defaultdict(list)
         for record in new:
             tasks[record.topic, record.partition].append(record)
-        for records in tasks.values():
+        moved: list[Chunk] = []
+        for sender, ((_, partition), records) in enumerate(tasks.items()):
             batch = raw(records, self.positions)
-            self.results.records += self.program.straight(batch, self.results.log)
+            if self.program.placement == "moved":
+                moved += self._straight_moved(sender, batch)
+                continue
+            results = list(self.program.straight(batch, self.results.log))
+            kept = self.program.placement == "kept"
+            yield from self._lying(partition, results) if kept else self._placed(results)
+        yield from self._merged(moved)
 
-    def _staged(self, new: Sequence[Record]) -> None:
+    def _straight_moved(self, sender: int, batch: RawBatch) -> Iterator[Chunk]:
+        writer = self._sink_writer(sender)
+        yield from writer.add(self.program.straight_moved(batch, Turns(), self.results.log))
+        yield from writer.finish()
+
+    def _staged(self, new: Sequence[Record]) -> Iterator[Lying]:
         program, results = self.program, self.results
         chunks = list(ingested(program, raw(new, self.positions), self.buckets, results))
-        for stage in range(program.stages):
+        for stage in range(program.stages - 1):
             chunks = list(staged(program, stage, self.backends[stage], chunks, results))
+        if program.placement == "moved":
+            yield from self._merged(list(self._last_moved(chunks)))
+            return
+        list(staged(program, program.stages - 1, self.backends[-1], chunks, results))
+        yield from self._placed(results.records)
+        results.records = []
 
-    def _placed(self, records: Sequence[OutRecord]) -> Iterable[Record]:
-        topic = self.program.sink_topic
-        assert topic is not None
+    def _last_moved(self, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+        for bucket, backend in enumerate(self.backends[-1]):
+            mine = [chunk for to, chunk in chunks if to == bucket]
+            if not mine:
+                continue
+            records, store = unpack_chunks(mine), PagedStore(backend)
+            writer = self._sink_writer(bucket)
+            yield from writer.add(self.program.last_step_moved(records, store, self.results.log))
+            yield from writer.finish()
+            store.flush()
+
+    def _sink_writer(self, sender: int) -> SinkChunkWriter:
+        window_bytes = self.program.window_bytes or 0
+        return SinkChunkWriter(self.buckets, sender, self.partitions, window_bytes)
+
+    def _merged(self, chunks: Sequence[Chunk]) -> Iterator[Lying]:
+        for bucket in range(self.buckets):
+            for partition, records in merged([chunk for to, chunk in chunks if to == bucket]):
+                yield from self._lying(partition, records)
+
+    def _placed(self, records: Sequence[OutRecord]) -> Iterator[Lying]:
         places = Places(self.partitions, self.program.window_bytes or 0)
         for partition, some in places.sorted_out(records).items():
-            for key, value, time, _ in some:
-                yield Lying(topic, partition, key, value, time)
+            yield from self._lying(partition, some)
+
+    def _lying(self, partition: int, records: Iterable[OutRecord]) -> Iterator[Lying]:
+        topic = self.program.sink_topic
+        assert topic is not None
+        for key, value, time, _ in records:
+            yield Lying(topic, partition, key, value, time)
 
 
 def planned(chain: Chain) -> list[PersistentQuery]:

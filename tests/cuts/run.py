@@ -151,7 +151,11 @@ def ingested(
         columns = (column and [column[i] for i in mine] for column in batch)
         task = program.ingest()
         writer = ChunkWriter(
-            buckets, sender, laned=program.laned, combined=program.combined_windows
+            buckets,
+            sender,
+            laned=program.laned,
+            combined=program.combined_windows,
+            keyed=program.buckets_of(buckets),
         )
         yield from writer.add(task.add(RawBatch(*columns), results.log))
         yield from writer.add(task.finish())
@@ -174,7 +178,8 @@ def staged(
         if stage == program.stages - 1:
             results.records += program.last_step(records, store, results.log)
         else:
-            writer = ChunkWriter(len(backends), bucket, laned=program.laned)
+            keyed = program.buckets_of(len(backends))
+            writer = ChunkWriter(len(backends), bucket, laned=program.laned, keyed=keyed)
             yield from writer.add(program.step(stage, records, store, results.log))
             yield from writer.finish()
         store.flush()
