@@ -418,6 +418,7 @@ class SparkRunner:
             checkpoint=self.checkpoint(query.id),
             stages=program.stages,
             partitions=plan.buckets,
+            moved=plan.placement == "moved",
             consumer=around.consumer,
             producer=around.producer,
             exactly_once=stated.get("processing.guarantee") == "exactly_once_v2",

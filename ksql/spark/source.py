@@ -88,8 +88,7 @@ def kafka_source(
     }
     if spec.reader is not None:
         options["rangesOnly"] = "true"
-    if spec.stages:  # the order of records counts
-        options["topicOrder"] = ",".join(spec.topics)
+    options["topicOrder"] = ",".join(spec.topics)  # the order of records counts
     source = session.readStream.format(SOURCE).options(**options).load()
     return source if spec.reader is not None else source.selectExpr(*SOURCE_COLUMNS)
 

@@ -37,6 +37,7 @@ class QuerySpec:
         checkpoint: The query's own directory; a predecessor's is taken over as it is.
         stages: How many stateful stages the plan has; fixed with the checkpoint.
         partitions: Shuffle partitions and buckets of the exchanges; fixed with the checkpoint.
+        moved: Whether results cross an exchange on their way to the sink; fixed like those.
         consumer: Kafka client properties of the source (Java names).
         producer: Kafka client properties of the sink (librdkafka names).
         exactly_once: ``processing.guarantee = exactly_once_v2``.
@@ -65,6 +66,7 @@ class QuerySpec:
     checkpoint: Path
     stages: int = 0
     partitions: int = 1
+    moved: bool = False
     consumer: Mapping[str, str] = field(default_factory=dict)
     producer: Mapping[str, str] = field(default_factory=dict)
     exactly_once: bool = False
