@@ -92,7 +92,7 @@ class _Making:
         left = chance.random() < 0.3
         number = f"{self.read}.N + COALESCE({TABLE}.V, CAST(0 AS BIGINT))"
         kind = "LEFT JOIN" if left else "JOIN"
-        key = chance.choice([name for name in COLUMNS[:3]]) if chance.random() < 0.3 else by
+        key = chance.choice(COLUMNS[:3]) if chance.random() < 0.3 else by
         columns = ", ".join(
             f"{number} AS N" if name == "N" else f"{self.read}.{name} AS {name}"
             for name in (key, *self._values(key))

@@ -83,7 +83,9 @@ def held(chain: Chain, topics: Topics) -> Contents:
     found: dict[str, Mapping[Any, Any]] = {}
     for link in chain.links:
         records = [each for some in topics.of(link.sink).values() for each in some]
-        found[link.sink] = rows_of(records) if is_table(link.text) else Counter(map(_whole, records))
+        found[link.sink] = (
+            rows_of(records) if is_table(link.text) else Counter(map(_whole, records))
+        )
     return found
 
 

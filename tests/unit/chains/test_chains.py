@@ -57,7 +57,11 @@ def test_a_stream_that_is_further_behind_than_its_sources_is_named():
 
 
 def test_rows_that_differ_are_named():
-    events = [Event("R", 0, "a", {"C": 1}, 1), Event("R", 0, "b", {}, 1), Event("R", 0, "b", None, 2)]
+    events = [
+        Event("R", 0, "a", {"C": 1}, 1),
+        Event("R", 0, "b", {}, 1),
+        Event("R", 0, "b", None, 2),
+    ]
     rows = rows_of(events)
     assert rows == {b"a": b'{"C": 1}'}
     assert list(differences({"R": rows}, {"R": rows})) == []
