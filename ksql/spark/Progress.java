@@ -47,15 +47,15 @@ final class Progress {
 
     /** Registers a query that is going to run; one that is here already keeps what it has stated. */
     static synchronized void announce(String query, Set<String> sources, String sink, long waitMs, long nowMs) {
+        QUERIES.values().removeIf(each -> each.isGone(nowMs));
         Progress known = QUERIES.get(query);
         if (known == null || !known.sink.equals(sink) || !known.sources.equals(sources)) {
             QUERIES.put(query, new Progress(sources, sink, waitMs, nowMs));
         }
     }
 
-    /** Forgets a query that has ended for good. */
-    static synchronized void forget(String query) {
-        QUERIES.remove(query);
+    private boolean isGone(long nowMs) {
+        return stopped && nowMs - idleSinceMs > waitMs;
     }
 
     /** The query does not run for now; its batch, if it had one, is half done or done. */
@@ -105,7 +105,7 @@ final class Progress {
                 .anyMatch(each -> !each.getKey().equals(query) && each.getValue().sources.contains(known.sink));
     }
 
-    /** What the queries say that write, at however many removes, what this one reads. */
+    /** What the queries say that write what this one reads; theirs is what those before them say. */
     static synchronized Map<String, Upstream> upstream(String query, long nowMs) {
         Map<String, Upstream> found = new HashMap<>();
         Progress reader = QUERIES.get(query);
@@ -114,8 +114,7 @@ final class Progress {
         }
         Set<String> downstream = downstream(query);
         QUERIES.forEach((name, each) -> {
-            boolean gone = each.stopped && nowMs - each.idleSinceMs > each.waitMs;
-            if (reader.sources.contains(each.sink) && !downstream.contains(name) && !gone) {
+            if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(nowMs)) {
                 found.put(name, new Upstream(each.doneUntil, each.inBatch ? each.endsBefore : Map.of(), each.batches));
             }
         });
