@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tests.chains.cases import Chain, Link
@@ -17,6 +18,8 @@ TEXTS = ("K", "G")
 FOLDS = "COUNT(*) AS C, SUM(N) AS TOTAL, MIN(N) AS LEAST, MAX(N) AS MOST"
 START_MS = 86_400_000
 RECORDS = (60, 160)
+KEYLESS = 0.03
+"""How many of the streams' records have no key; they lie in any partition."""
 
 
 def chain_of(seed: int) -> Chain:
@@ -32,7 +35,9 @@ class _Making:
     links: list[Link] = field(default_factory=list)
     read: str = STREAM
     key: str = "K"
+    table: str = TABLE
     mixed: bool = False
+    paired: bool = False
 
     def __post_init__(self) -> None:
         self.partitions = self.chance.choice((1, 2, 3, 4, 6))
@@ -46,9 +51,11 @@ class _Making:
         windowed = chance.random() < 0.7
         second = not windowed and chance.random() < 0.3
         grouped = not windowed and not second and count > 2 and chance.random() < 0.6
-        shapes = [chance.choice((self.plain, self.moved, self.joined)) for _ in range(count - 1)]
-        if grouped:
-            shapes.pop()
+        kinds = [self.plain, self.moved, self.joined, self.joined, self.exploded]
+        kinds += [] if second else [self.with_stream]
+        shapes = [chance.choice(kinds) for _ in range(count - 2 if grouped else count - 1)]
+        if chance.random() < 0.15:
+            self.other_table()
         for number, shape in enumerate(shapes):
             shape(last=number == len(shapes) - 1)
             if second and not number:
@@ -59,12 +66,12 @@ class _Making:
             self.aggregate()
         if grouped:
             self.regrouped()
-        sources = [_stream(STREAM), _table()] + ([_stream(SECOND)] if second else [])
+        streams = (STREAM, SECOND) if second or self.paired else (STREAM,)
         return Chain(
-            tuple(sources),
+            (*map(_stream, streams), _table()),
             self.partitions,
             tuple(self.links),
-            tuple(self._events(second)),
+            tuple(self._events(streams)),
             chance.choice((1, 2, 3, 4)),
             # a group that is left again within a batch would not be there
             chance.random() < 0.3 and not grouped,
@@ -90,17 +97,46 @@ class _Making:
         """The table, met by the key or by another column; perhaps moved after that."""
         chance, by = self.chance, self.chance.choice(TEXTS)
         left = chance.random() < 0.3
-        number = f"{self.read}.N + COALESCE({TABLE}.V, CAST(0 AS BIGINT))"
-        kind = "LEFT JOIN" if left else "JOIN"
+        number = f"{self.read}.N + COALESCE({self.table}.V, CAST(0 AS BIGINT))"
+        joined = f"{'LEFT ' if left else ''}JOIN {self.table} ON {self.read}.{by} = {self.table}.TK"
+        self._meeting("joined", joined, by, number, last)
+
+    def with_stream(self, last: bool) -> None:
+        """The second stream, by its key; what only one of the two has gives nothing."""
+        self.paired, by = True, self.chance.choice(TEXTS)
+        within = f"WITHIN 10 MINUTES GRACE PERIOD {self.behind_ms // 1000} SECONDS"
+        joined = f"JOIN {SECOND} {within} ON {self.read}.{by} = {SECOND}.K"
+        self._meeting("paired", joined, by, f"{self.read}.N + {SECOND}.N", last)
+
+    def _meeting(self, shape: str, joined: str, by: str, number: str, last: bool) -> None:
+        """A join by a column; its results perhaps move to another one at once."""
+        chance = self.chance
         key = chance.choice(COLUMNS[:3]) if chance.random() < 0.3 else by
         columns = ", ".join(
             f"{number} AS N" if name == "N" else f"{self.read}.{name} AS {name}"
             for name in (key, *self._values(key))
         )
-        text = f"SELECT {columns} FROM {self.read} {kind} {TABLE} ON {self.read}.{by} = {TABLE}.TK"
+        text = f"SELECT {columns} FROM {self.read} {joined}"
         if key != by:
             text += f" PARTITION BY {self.read}.{key}"
-        self._stream("joined", text, key, last)
+        self._stream(shape, text, key, last)
+
+    def exploded(self, last: bool) -> None:
+        """Two results of each record; perhaps moved."""
+        key = self.chance.choice((self.key, self.key, "G", "H"))
+        values = (
+            "EXPLODE(ARRAY[N, N + 2]) AS N" if name == "N" else name for name in self._values(key)
+        )
+        columns = ", ".join((key, *values))
+        moved = "" if key == self.key else f" PARTITION BY {key}"
+        self._stream("exploded", f"SELECT {columns} FROM {self.read}{moved}", key, last)
+
+    def other_table(self) -> None:
+        """The table that joins read: a result, too."""
+        sink = self._sink()
+        text = f"CREATE TABLE {sink} AS SELECT TK, V + 1 AS V FROM {TABLE} WHERE V > 1;"
+        self.links.append(Link("table", sink, text, self.partitions, ordered=False))
+        self.table = sink
 
     def inserted(self) -> None:
         """A second writer of the first result: the other stream, with the same columns."""
@@ -108,7 +144,7 @@ class _Making:
         moved = "" if self.key == "K" else f" PARTITION BY {self.key}"
         text = f"INSERT INTO {self.read} SELECT {columns} FROM {SECOND}{moved};"
         self.links.append(Link("inserted", self.read, text, self.partitions, ordered=False))
-        self.links[0] = replace(self.links[0], ordered=False)
+        self.links[-2] = replace(self.links[-2], ordered=False)
         self.mixed = True
 
     def window(self) -> None:
@@ -169,10 +205,10 @@ class _Making:
 
     # --- records
 
-    def _events(self, second: bool) -> list[Event]:
+    def _events(self, topics: Sequence[str]) -> list[Event]:
         """The table's records, then those of the streams; each topic's by time but for disorder."""
         found = [self._row(number, name) for number, name in enumerate(NAMES[:-2])]
-        for topic in (STREAM, SECOND) if second else (STREAM,):
+        for topic in topics:
             now = START_MS
             for _ in range(self.chance.randint(*RECORDS)):
                 now += self.chance.choice((0, 1000, 20_000, 90_000, 400_000))
@@ -187,9 +223,13 @@ class _Making:
     def _record(self, topic: str, now: int) -> Event:
         chance = self.chance
         late = chance.randint(0, self.behind_ms) if chance.random() < 0.4 else 0
-        key = chance.choice(NAMES)
+        if chance.random() < KEYLESS:
+            key, place = None, chance.randrange(self.partitions)
+        else:
+            key = chance.choice(NAMES)
+            place = partition_of(key, self.partitions)
         row = {"G": chance.choice(NAMES), "H": chance.randint(0, 5), "N": chance.randint(0, 9)}
-        return Event(topic, partition_of(key, self.partitions), key, row, now - late)
+        return Event(topic, place, key, row, now - late)
 
 
 def _stream(name: str) -> Source:

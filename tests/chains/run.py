@@ -18,7 +18,7 @@ from ksql.plan import codec
 from ksql.processors.order import Turns
 from ksql.spark.chunk import unpack_chunks
 from ksql.spark.pages import PagedStore
-from ksql.spark.places import Places
+from ksql.spark.places import ANYWHERE, Places
 from ksql.spark.sinkexchange import SinkChunkWriter, merged
 from tests.chains.cases import Chain, Lying
 from tests.cuts.cases import Record
@@ -111,9 +111,11 @@ class Running:
         if program.placement == "moved":
             yield from self._merged(list(self._last_moved(chunks)))
             return
-        list(staged(program, program.stages - 1, self.backends[-1], chunks, results))
-        yield from self._placed(results.records)
-        results.records = []
+        for bucket in range(self.buckets):
+            mine = [chunk for chunk in chunks if chunk[0] == bucket]
+            list(staged(program, program.stages - 1, self.backends[-1], mine, results))
+            yield from self._placed(results.records, bucket)
+            results.records = []
 
     def _last_moved(self, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
         for bucket, backend in enumerate(self.backends[-1]):
@@ -135,10 +137,22 @@ class Running:
             for partition, records in merged([chunk for to, chunk in chunks if to == bucket]):
                 yield from self._lying(partition, records)
 
-    def _placed(self, records: Sequence[OutRecord]) -> Iterator[Lying]:
-        places = Places(self.partitions, self.program.window_bytes or 0)
-        for partition, some in places.sorted_out(records).items():
-            yield from self._lying(partition, some)
+    def _placed(self, records: Sequence[OutRecord], bucket: int = ANYWHERE) -> Iterator[Lying]:
+        window_bytes = self.program.window_bytes
+        if window_bytes is None:  # Kafka's client places each as it comes
+            for record in records:
+                yield from self._sorted_out([record], 0, ANYWHERE)
+            return
+        home = bucket if self.program.placement == "keyed" else ANYWHERE
+        yield from self._sorted_out(records, window_bytes, home)
+
+    def _sorted_out(
+        self, records: Sequence[OutRecord], window_bytes: int, home: int
+    ) -> Iterator[Lying]:
+        places = Places(self.partitions, window_bytes)
+        for partition, some in places.sorted_out(records, home).items():
+            anywhere = self.partitions - 1  # it may be any
+            yield from self._lying(anywhere if partition == ANYWHERE else partition, some)
 
     def _lying(self, partition: int, records: Iterable[OutRecord]) -> Iterator[Lying]:
         topic = self.program.sink_topic

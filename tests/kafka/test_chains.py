@@ -103,10 +103,10 @@ def move_then_window(table, stream, names):
 @pytest.fixture(scope="module")
 def chains(server, backlog):
     """All chains, made at once over the backlog; the sinks of each by its name."""
-    found = {}
+    found, (table, stream) = {}, backlog
     for chain in (join_then_window, join_then_move_then_window, move_then_window):
         names = [unique(f"c{n}").upper() for n in range(3)]
-        made = chain(*backlog, names)
+        made = chain(table, stream, names)
         statements = [
             f"CREATE {kind} {name} AS {select};"
             for (kind, select), name in zip(made, names, strict=False)
@@ -115,12 +115,14 @@ def chains(server, backlog):
         found[chain.__name__] = names[: len(made)]
     streams = [sink for sinks in found.values() for sink in sinks[:-1]]
     for sink in streams:
-        await_true(
-            f"{RECORDS} records in {sink}",
-            lambda sink=sink: len(read_all(server.bootstrap, sink)) >= RECORDS,
-        )
-    write(server.bootstrap, backlog[1], closing())
+        await_whole(server.bootstrap, sink)
+    write(server.bootstrap, stream, closing())
     return found
+
+
+def await_whole(bootstrap, sink):
+    """Wait until a stream has the results of the whole backlog."""
+    await_true(f"{RECORDS} in {sink}", lambda: len(read_all(bootstrap, sink)) >= RECORDS)
 
 
 @pytest.mark.parametrize(
