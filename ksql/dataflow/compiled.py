@@ -196,7 +196,7 @@ class Compiled(Generic[Out]):
         if count not in self._keyed_buckets:
             last = {port for port, stage in enumerate(self._stage_of) if stage == self.stages - 1}
             self._keyed_buckets[count] = KeyedBuckets(
-                finish, last, plan.partitions, count, len(plan.sink.key)
+                finish, last, plan.partitions, count, plan.sink
             )
         return self._keyed_buckets[count]
 

@@ -26,6 +26,7 @@ from ksql.formats.table import EncodeError
 from ksql.plan.nodes import StreamStreamJoin, StreamTableJoin
 from ksql.processors.keys import unpack
 from ksql.types.format import capabilities
+from ksql.types.model import STRING
 from ksql.types.schema import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from ksql.processors.base import Record
 
 _MOST_KEYS: Final = 200_000
+_HEADS: Final = {0xD9: 3, 0xDA: 4, 0xDB: 6}
+"""How many bytes go before a longer text in the packed key that consists of it, by the second."""
 UNORDERED: Final = (
     "by tasks that share partitions, as an earlier version placed them: results of a backlog "
     "may be out of order; DROP and CREATE the query for results in order"
@@ -101,14 +104,18 @@ class KeyedBuckets:
     """
 
     def __init__(
-        self, encoder: Encoder, last: Collection[int], partitions: int, buckets: int, width: int
+        self, encoder: Encoder, last: Collection[int], partitions: int, buckets: int, sink: Sink
     ) -> None:
-        """Take ``last``, the ports of the last stage, whose keys have ``width`` columns."""
+        """Take ``last``, the ports of the last stage, whose keys are those of the ``sink``."""
         self._encoder = encoder
         self._last = last
         self._partitions = partitions
         self._buckets = buckets
-        self._width = width
+        self._width = len(sink.key)
+        #: Whether a key is one text, which the format writes as it is.
+        self._plain_texts = sink.key_format.name == "KAFKA" and [c.type for c in sink.key] == [
+            STRING
+        ]
         self._known: dict[bytes, int] = {}
 
     def of(self, port: int, keys: Sequence[bytes]) -> list[int]:
@@ -131,17 +138,20 @@ class KeyedBuckets:
         return [self.of(record.port, (record.key,))[0] for record in records]
 
     def _learned(self, keys: Iterable[bytes]) -> dict[bytes, int]:
-        known = self._known
-        new = [key for key in dict.fromkeys(keys) if key not in known]
+        """Return the buckets of at least these keys; what does not fit is not remembered."""
+        known, different = self._known, dict.fromkeys(keys)
+        new = [key for key in different if key not in known]
         if len(known) + len(new) > _MOST_KEYS:
-            self._known = known = {}  # another thread may still read the old ones
-            new = list(dict.fromkeys(keys))
+            known, new = {}, list(different)
         partitions = partitions_of(self._encoded(new), self._partitions)
         buckets = self._buckets
         known.update(zip(new, (number % buckets for number in partitions), strict=True))
         return known
 
     def _encoded(self, packed: Sequence[bytes]) -> list[bytes]:
+        if self._plain_texts:
+            heads = _HEADS
+            return [key[heads.get(key[1], 2) :] for key in packed]
         encoder, width = self._encoder, self._width
         rows = encoder.key_rows([tuple(unpack(key)[:width]) for key in packed])
         try:

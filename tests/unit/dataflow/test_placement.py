@@ -55,14 +55,21 @@ def test_who_writes_a_partition(statement):
     assert plan.partitions == world.catalog.source("X").partitions
 
 
-def test_a_bucket_has_all_keys_of_a_partition():
-    world = World(SETUP, "CREATE TABLE X AS SELECT G, COUNT(*) AS C FROM S GROUP BY G;")
+@pytest.mark.parametrize("key_format", ["KAFKA", "JSON"])
+def test_a_bucket_has_all_keys_of_a_partition(key_format):
+    world = World(
+        SETUP,
+        f"CREATE TABLE X WITH (KEY_FORMAT='{key_format}') AS "
+        "SELECT G, COUNT(*) AS C FROM S GROUP BY G;",
+    )
     program = load(world.query("X").plan)
-    keys = [f"key {number}" for number in range(100)]
+    keys = ["x" * length + "ü" for length in (0, 1, 29, 30, 31, 200, 253, 254, 300, 70_000)]
+    keys += [f"key {number}" for number in range(100)]
     records = [Record(0, pack((key,)), (), 0) for key in keys]
     found = by_bucket(records, 3, keyed=program.buckets_of(3))
     buckets = {record.key: bucket for bucket, some in found for record in some}
-    partitions = partitions_of([key.encode() for key in keys], 4)
+    quote = '"' if key_format == "JSON" else ""
+    partitions = partitions_of([f"{quote}{key}{quote}".encode() for key in keys], 4)
     assert [buckets[pack((key,))] for key in keys] == [number % 3 for number in partitions]
 
 
