@@ -181,7 +181,10 @@ class Compiled(Generic[Out]):
         self, records: Sequence[Record], store: Store, log: LogError
     ) -> Sequence[MovedRecord]:
         """Return the same with what puts the results in order."""
-        results = placed_records(self._processed(self.stages - 1, records, store, log))
+        results: Iterable[Record] = self._processed(self.stages - 1, records, store, log)
+        if self._coalesced:  # a group's one change has its own time, not that of its last record
+            results = [record._replace(turn=record.timestamp) for record in results]
+        results = placed_records(results)
         finished = self._finish(exits.of_stage(self._exit, results, log))
         return moved(cast("Sequence[OutRecord]", finished))
 

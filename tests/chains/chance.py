@@ -135,7 +135,7 @@ class _Making:
         """The table that joins read: a result, too."""
         sink = self._sink()
         text = f"CREATE TABLE {sink} AS SELECT TK, V + 1 AS V FROM {TABLE} WHERE V > 1;"
-        self.links.append(Link("table", sink, text, self.partitions, ordered=False))
+        self.links.append(Link("table", sink, text, self.partitions, ordered=True))
         self.table = sink
 
     def inserted(self) -> None:
@@ -169,7 +169,8 @@ class _Making:
             select = f"SELECT {self.key}, C, TOTAL FROM {{}} WHERE C > 2;"
         sink = self._sink()
         text = f"CREATE TABLE {sink} AS {select.format(self.read)}"
-        self.links.append(Link("regrouped", sink, text, self.partitions, ordered=False))
+        partitions = self.links[-1].partitions
+        self.links.append(Link("regrouped", sink, text, partitions, ordered=True, mixed=self.mixed))
 
     def _values(self, key: str) -> list[str]:
         return [name for name in COLUMNS if name != key]
@@ -200,7 +201,9 @@ class _Making:
             f"GROUP BY {by}{final};"
         )
         partitions = self.links[-1].partitions
-        self.links.append(Link(shape, sink, text, partitions, ordered=False))
+        # sessions that merge are deleted at their own time, windows are closed long after theirs
+        ordered = not final and "SESSION" not in window
+        self.links.append(Link(shape, sink, text, partitions, ordered, self.mixed))
         self.read, self.key = sink, by
 
     # --- records
