@@ -160,7 +160,7 @@ public class KafkaRanges implements TableProvider {
             if (cut == null || !(limit instanceof ReadMaxRows)) {
                 return kafka.latestOffset(start, limit);
             }
-            upstreams.planning();
+            upstreams.done();
             long most = ((ReadMaxRows) limit).maxRows();
             Upstreams.Seen seen;
             Offset end;
@@ -200,6 +200,7 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public Map<String, String> metrics(Optional<Offset> consumed) {
+            upstreams.done(); // Spark asks right after a batch: its readers need not wait for the next one
             return kafka.metrics(consumed);
         }
 

@@ -67,8 +67,8 @@ final class Progress {
         }
     }
 
-    /** The batch that was planned before is done: the query plans the next one. */
-    static synchronized void planning(String query) {
+    /** The batch that was planned before, if there was one, is done. */
+    static synchronized void done(String query) {
         Progress known = QUERIES.get(query);
         if (known != null) {
             known.doneUntil = known.plannedUntil;

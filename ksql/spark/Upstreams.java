@@ -52,8 +52,8 @@ final class Upstreams {
         return new Upstreams(query, sink[0]);
     }
 
-    void planning() {
-        Progress.planning(query);
+    void done() {
+        Progress.done(query);
     }
 
     Seen look() {

@@ -26,7 +26,7 @@ def test_it_waits_for_one_that_has_not_begun(desk, start):
     reading = start(second)
     await_true("it has looked at its source", reading.has_started)
     assert desk.read(sink) == []
-    writing = start(first)
+    writing = start(replace(first, trigger_ms=3_600_000))  # its batch counts when it has ended
     assert writing.await_idle(desk.ends(*first.topics))
     assert reading.await_idle(desk.ends(*second.topics))
     assert len(desk.read(sink)) == 51
