@@ -17,6 +17,7 @@ from ksql.spark.tasks import (
     EXCHANGE_SCHEMA,
     HELD_SCHEMA,
     INGEST_SCHEMA,
+    LATE_SCHEMA,
     STATELESS_SCHEMA,
     TALLY_SCHEMA,
     IngestTask,
@@ -56,15 +57,16 @@ def _stateful(flow: DataFrame, ship: Shipment, stages: int) -> DataFrame:
     flow = flow.select("B", "ERRORS", "BLOB")
     for stage in range(stages - 1):
         flow = _hosted(flow, StageHost(ship, stage), EXCHANGE_SCHEMA)
-        flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held())
+        flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held(), *_late())
         flow = flow.select("B", "ERRORS", "BLOB")
     flow = _hosted(flow, StageHost(ship, stages - 1), TALLY_SCHEMA)
-    flow = flow.observe(f"{STAGE}{stages - 1}", _held())
+    flow = flow.observe(f"{STAGE}{stages - 1}", _held(), *_late())
     return flow.observe("tally", _total("produced"), _total("errors"))
 
 
 def _hosted(flow: DataFrame, host: StageHost, schema: str) -> DataFrame:
-    return flow.groupBy("B").transformWithState(host, f"{schema}, {HELD_SCHEMA}", "append", "none")
+    schema = f"{schema}, {HELD_SCHEMA}, {LATE_SCHEMA}"
+    return flow.groupBy("B").transformWithState(host, schema, "append", "none")
 
 
 def _held() -> Column:
@@ -72,6 +74,12 @@ def _held() -> Column:
     return expr(
         "collect_list(CASE WHEN BUCKET IS NOT NULL THEN struct(BUCKET, ENTRIES, SIZE) END) AS held"
     )
+
+
+def _late() -> tuple[Column, Column]:
+    """Return how many records of a batch were late, and the latest of them."""
+    worst = "max(CASE WHEN BEHIND IS NOT NULL THEN struct(BEHIND, TOPIC, PART) END) AS worst"
+    return _total("LATE", "late"), expr(worst)
 
 
 def _total(column: str, name: str = "") -> Column:

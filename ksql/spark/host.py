@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ksql.spark.shipment import Shipment
 
 _NOTHING_HELD = {"BUCKET": None, "ENTRIES": None, "SIZE": None}
+_NONE_LATE = {"LATE": None, "BEHIND": None, "TOPIC": None, "PART": None}
 
 
 class StageHost(StatefulProcessor):
@@ -66,12 +67,14 @@ class StageHost(StatefulProcessor):
         if self.stage == program.stages - 1:
             written = self._written(program.last_step(records, store, self._log))
             store.flush()
-            return [Row(produced=written, errors=self._log.untold(), **_held(label, store))]
+            told = {**_held(label, store), **self._late()}
+            return [Row(produced=written, errors=self._log.untold(), **told)]
         out = self._chunks(program.step(self.stage, records, store, self._log), label)
         store.flush()
         # an empty chunk brings the counts of this call; it goes where another one goes, if any
         target = out[-1].B if out else label
-        return [*out, Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **_held(label, store))]
+        told = {**_held(label, store), **self._late()}
+        return [*out, Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **told)]
 
     def close(self) -> None:
         """End the task: wait until the broker has everything."""
@@ -83,9 +86,18 @@ class StageHost(StatefulProcessor):
         labels, program = self.ship.buckets, self.ship.load()
         writer = ChunkWriter(len(labels), sender, program.changes, laned=program.laned)
         return [
-            Row(B=labels[bucket], ERRORS=0, BLOB=chunk, **_NOTHING_HELD)
+            Row(B=labels[bucket], ERRORS=0, BLOB=chunk, **_NOTHING_HELD, **_NONE_LATE)
             for bucket, chunk in (*writer.add(results), *writer.finish())
         ]
+
+    def _late(self) -> dict[str, Any]:
+        """Return what ``LATE_SCHEMA`` names, of the records since this was asked last."""
+        count, worst = self._log.late_untold()
+        if worst is None:
+            return _NONE_LATE
+        topic, partition = worst.origin
+        origin = {"TOPIC": self.ship.load().topics[topic], "PART": partition}
+        return {"LATE": count, "BEHIND": worst.behind_ms, **origin}
 
     def _written(self, results: Iterable[OutRecord]) -> int:
         sink = self._task_sink()
