@@ -27,7 +27,8 @@ class Dropping:
         if recent.dropped * _ONE_IN <= recent.read:
             self._since.pop(query_id, None)
             return
-        text = _text(recent)
+        ahead = totals.ahead_ms is not None and totals.ahead_ms > now_ms
+        text = _text(recent, ahead=ahead)
         begun = query_id not in self._since
         since_ms = now_ms if begun else self._since[query_id][0]
         self._since[query_id] = since_ms, text
@@ -40,8 +41,11 @@ class Dropping:
         return () if found is None else (found,)
 
 
-def _text(recent: Recent) -> str:
-    """Return the warning: the share, the reasons, and what to do."""
+def _text(recent: Recent, *, ahead: bool) -> str:
+    """Return the warning: the share, the reasons, and what to do.
+
+    Where stream time is ``ahead`` of the clock no GRACE PERIOD is of use.
+    """
     share = f"{_percent(recent)} of the last minutes' records were dropped"
     said = [f"{share}: {recent.dropped} of {recent.read}"]
     failed = recent.dropped - recent.late
@@ -49,7 +53,9 @@ def _text(recent: Recent) -> str:
         said += [
             f"{recent.late} came late for stream time, the worst {worst.behind_ms} ms behind it "
             f'(topic "{worst.topic}", partition {worst.partition})',
-            f"a GRACE PERIOD of {worst.behind_ms} MILLISECONDS takes such records",
+            "stream time follows a record far ahead of the clock"
+            if ahead
+            else f"a GRACE PERIOD of {worst.behind_ms} MILLISECONDS takes such records",
         ]
     if failed > 0:
         said.append(f"{failed} could not be handled")

@@ -40,6 +40,17 @@ def test_records_that_are_dropped_for_other_reasons_count_as_well():
     assert "5 could not be handled" in told
 
 
+def test_no_grace_takes_records_while_stream_time_is_ahead_of_the_clock():
+    dropping, totals = Dropping(), Totals(recent=Recent(10, 5, 5, WORST), ahead_ms=1_000)
+    dropping.look("Q", totals, 999)
+    ((_, told),) = dropping.warnings("Q")
+    assert "stream time follows a record far ahead of the clock" in told
+    assert "GRACE" not in told
+    dropping.look("Q", totals, 1_000)
+    ((_, told),) = dropping.warnings("Q")
+    assert "GRACE" in told
+
+
 @pytest.mark.parametrize(
     ("recent", "warned"),
     [
