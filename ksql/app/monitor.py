@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ksql.app.ahead import ahead_warnings
+from ksql.app.dropped import Dropping
 from ksql.app.skipped import Skipping
 from ksql.base.ids import QueryId
 from ksql.base.lease import NotInCharge
@@ -64,6 +65,7 @@ class SparkMonitor:
         self._now_ms = now_ms
         self._materializer = materializer
         self._skipping = Skipping()
+        self._dropping = Dropping()
         self._held: Mapping[str, str] = {}
 
     def hold(self, held: Mapping[str, str]) -> None:
@@ -73,7 +75,9 @@ class SparkMonitor:
     def look(self) -> None:
         """See whether queries handle what they read; about once a second."""
         for query_id, running in list(self._runner.running.items()):
-            self._skipping.look(query_id, running.tally.totals, self._now_ms())
+            totals, now_ms = running.tally.totals, self._now_ms()
+            self._skipping.look(query_id, totals, now_ms)
+            self._dropping.look(query_id, totals, now_ms)
         found = dict(self._runner.running)
         ill = [q for q, each in found.items() if each.status().state is not State.RUNNING]
         self.troubled = dict.fromkeys((*ill, *self._held), "ERROR")
@@ -117,6 +121,7 @@ class SparkMonitor:
             last_ms=totals.last_ms,
             warnings=(
                 *self._skipping.warnings(query_id),
+                *self._dropping.warnings(query_id),
                 *ahead_warnings(totals, self._now_ms()),
             ),
             stages=tuple(StageState(*each) for each in running.held()),

@@ -46,7 +46,7 @@ def run(records, bucket, groups, log):
     add_value, add_key, add_time, add_alive = (
         out_values.append, out_keys.append, out_times.append, alive.append
     )
-    for _, k, r, t, _, _, _, _, _, _, _ in records:
+    for _, k, r, t, topic, partition, _, _, _, _, _ in records:
         bucket.advance(t)
         group = bucket.group(k)
         near = group.near(t, gap, bucket.live_from)
@@ -55,7 +55,7 @@ def run(records, bucket, groups, log):
         if met:
             start, end = min(t, met[0].start), max(t, met[-1].end)
         if end < bucket.close_time:
-            log_late(log, start, end, r)
+            log_late(log, start, end, r, bucket.stream_time - t, topic, partition)
             continue
         s, others = opened(met)
 {fold}

@@ -114,7 +114,7 @@ class AggregateProcessor(Paused):
                 latest, closed = time, windows.last_closed(time)
             for start in starts(time):
                 if start <= closed:
-                    log_late(record, start, starts(time), closed, log)
+                    log_late(record, start, starts(time), closed, latest, log)
                     continue
                 place = found.get(start)
                 if place is None:

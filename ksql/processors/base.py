@@ -90,6 +90,26 @@ class BadResult(NamedTuple):
     row: Row | None
 
 
+class Late(str):
+    """The message about a record that stream time has left behind: dropped, wholly or in part.
+
+    ``behind_ms`` is how far its time was behind stream time; a state that stands for several
+    records has the time of the latest. ``origin`` are the topic and partition of ``Record``.
+    """
+
+    __slots__ = ("behind_ms", "origin")
+
+    behind_ms: int
+    origin: tuple[int, int]
+
+    @classmethod
+    def of(cls, message: str, behind_ms: int, topic: int, partition: int) -> Late:
+        """Return the message with these."""
+        late = cls(message)
+        late.behind_ms, late.origin = behind_ms, (topic, partition)
+        return late
+
+
 LogError = Callable[[str, str, Any], None]
 """``log(operator, message, row)``: an entry in the processing log; never raises."""
 

@@ -125,9 +125,10 @@ class _Call:
     def take(self, record: Record, start: int) -> None:
         """Fold a record into a window."""
         if self._is_late(start):
-            windows = self.processor.windows
-            last = max(self.emitted, windows.last_closed(self.clock.stream_time))
-            log_late(record, start, windows.starts(record.timestamp), last, self.log)
+            windows, stream_time = self.processor.windows, self.clock.stream_time
+            last = max(self.emitted, windows.last_closed(stream_time))
+            starts = windows.starts(record.timestamp)
+            log_late(record, start, starts, last, stream_time, self.log)
             return
         key = window_key(record.key, start)
         window = self._window(key, start)

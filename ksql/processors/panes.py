@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.base import codegen
 from ksql.base.codegen import indent
+from ksql.processors.base import Late
 from ksql.processors.combine import arguments, group_key, names_of, packed_key
 from ksql.processors.folds import Slot, change, fresh, size_of
 from ksql.processors.keys import unpack
@@ -184,14 +185,21 @@ class Panes:
         )
 
 
-def log_late(record: Record, start: int, starts: Sequence[int], last: int, log: LogError) -> None:
+def log_late(
+    record: Record, start: int, starts: Sequence[int], last: int, stream_time: int, log: LogError
+) -> None:
     """Log that a record is late for windows: with the first of its own for all up to the last one.
 
     So what is logged for one record stands together, which then counts once.
     """
     if start != starts[0]:
         return
-    late = [_LATE.format(each) for each in starts if each <= last]
+    behind_ms = stream_time - record.timestamp
+    late = [
+        Late.of(_LATE.format(each), behind_ms, record.topic, record.partition)
+        for each in starts
+        if each <= last
+    ]
     for row in logged_rows(record):
         for message in late:
             log("aggregate", message, row)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.base.records import Row
-from ksql.processors.base import KeyOrder, LogError, Paused, Record, Steps, Store
+from ksql.processors.base import KeyOrder, Late, LogError, Paused, Record, Steps, Store
 from ksql.processors.closing import Closing
 from ksql.processors.due import Due
 from ksql.processors.folds import Folds, State, log_failure, logged_before, stepped
@@ -89,7 +89,8 @@ class SessionProcessor(Paused):
         start = min(time, met[0].start) if met else time
         end = max(time, met[-1].end) if met else time
         if end < bucket.close_time:
-            log_late(log, start, end, record.row)
+            behind_ms = bucket.stream_time - time
+            log_late(log, start, end, record.row, behind_ms, record.topic, record.partition)
             return
         olds = [self._known(group, session) for session in met]
         state, others = self.opened(met)
@@ -148,9 +149,18 @@ class SessionProcessor(Paused):
         return (*group.values, *results, session.end, *bounds)
 
 
-def log_late(log: LogError, start: int, end: int, row: Row | None) -> None:
-    """Log that a record is late for the session that it would make."""
-    log("aggregate", f"late record for the session from {start} to {end}", row)
+def log_late(
+    log: LogError,
+    start: int,
+    end: int,
+    row: Row | None,
+    behind_ms: int,
+    topic: int,
+    partition: int,
+) -> None:
+    """Log that a record is late for the session that it would make; the rest as in ``Late``."""
+    message = f"late record for the session from {start} to {end}"
+    log("aggregate", Late.of(message, behind_ms, topic, partition), row)
 
 
 class _Every:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ksql.base.errors import ServerError
 from ksql.processors import keys
-from ksql.processors.base import KeyOrder, Paused, Record
+from ksql.processors.base import KeyOrder, Late, Paused, Record
 from ksql.processors.buffer import Buffer, Line, Place, Slices
 from ksql.processors.sides import Ending, Side
 from ksql.processors.waiting import Waiting
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _META = b"m"
 _JOIN = b"join"
+_FORGOTTEN = "late record: those that it could meet are forgotten"
 _VERSION = 1
 _new = tuple.__new__
 
@@ -213,7 +214,8 @@ class StreamJoinProcessor(Paused):
                     pairs(record, row, line, start, end, is_left=is_left)
             kept = here.buffer.add(key, time, row)
             if not kept:
-                log("join", "late record: those that it could meet are forgotten", row)
+                behind_ms = state.stream_time - time
+                log("join", Late.of(_FORGOTTEN, behind_ms, record.topic, record.partition), row)
             if here.outer and not found:
                 self._without_match(record, row, here, state, out, kept=kept)
 

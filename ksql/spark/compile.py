@@ -17,6 +17,7 @@ from ksql.spark.tasks import (
     EXCHANGE_SCHEMA,
     HELD_SCHEMA,
     INGEST_SCHEMA,
+    LATE_SCHEMA,
     STATELESS_SCHEMA,
     TALLY_SCHEMA,
     IngestTask,
@@ -54,12 +55,12 @@ def _stateful(flow: DataFrame, ship: Shipment, stages: int, *, moved: bool) -> D
     flow = _ingested(flow, IngestTask(ship))
     for stage in range(stages if moved else stages - 1):
         flow = _hosted(flow, StageHost(ship, stage), EXCHANGE_SCHEMA)
-        flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held())
+        flow = flow.observe(f"{STAGE}{stage}", _total("ERRORS", "errors"), _held(), *_late())
         flow = flow.select("B", "ERRORS", "BLOB")
     if moved:
         return _sunk(flow, ship)
     flow = _hosted(flow, StageHost(ship, stages - 1), TALLY_SCHEMA)
-    flow = flow.observe(f"{STAGE}{stages - 1}", _held())
+    flow = flow.observe(f"{STAGE}{stages - 1}", _held(), *_late())
     return flow.observe("tally", _total("produced"), _total("errors"))
 
 
@@ -82,7 +83,8 @@ def _sunk(flow: DataFrame, ship: Shipment) -> DataFrame:
 
 
 def _hosted(flow: DataFrame, host: StageHost, schema: str) -> DataFrame:
-    return flow.groupBy("B").transformWithState(host, f"{schema}, {HELD_SCHEMA}", "append", "none")
+    schema = f"{schema}, {HELD_SCHEMA}, {LATE_SCHEMA}"
+    return flow.groupBy("B").transformWithState(host, schema, "append", "none")
 
 
 def _held() -> Column:
@@ -90,6 +92,12 @@ def _held() -> Column:
     return expr(
         "collect_list(CASE WHEN BUCKET IS NOT NULL THEN struct(BUCKET, ENTRIES, SIZE) END) AS held"
     )
+
+
+def _late() -> tuple[Column, Column]:
+    """Return how many records of a batch were late, and the latest of them."""
+    worst = "max(CASE WHEN BEHIND IS NOT NULL THEN struct(BEHIND, TOPIC, PART) END) AS worst"
+    return _total("LATE", "late"), expr(worst)
 
 
 def _total(column: str, name: str = "") -> Column:

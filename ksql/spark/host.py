@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ksql.spark.shipment import Shipment
 
 _NOTHING_HELD = {"BUCKET": None, "ENTRIES": None, "SIZE": None}
+_NONE_LATE = {"LATE": None, "BEHIND": None, "TOPIC": None, "PART": None}
 
 
 class StageHost(StatefulProcessor):
@@ -72,11 +73,13 @@ class StageHost(StatefulProcessor):
         else:
             written = self._written(program.last_step(records, store, self._log), label)
             store.flush()
-            return [Row(produced=written, errors=self._log.untold(), **_held(label, store))]
+            told = {**_held(label, store), **self._late()}
+            return [Row(produced=written, errors=self._log.untold(), **told)]
         store.flush()
         # an empty chunk brings the counts of this call; it goes where another one goes, if any
         target = out[-1].B if out else label
-        return [*out, Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **_held(label, store))]
+        told = {**_held(label, store), **self._late()}
+        return [*out, Row(B=target, ERRORS=self._log.untold(), BLOB=b"", **told)]
 
     def close(self) -> None:
         """End the task: wait until the broker has everything."""
@@ -98,8 +101,18 @@ class StageHost(StatefulProcessor):
     def _rows(self, chunks: Iterable[tuple[int, bytes]]) -> list[Row]:
         labels = self.ship.buckets
         return [
-            Row(B=labels[bucket], ERRORS=0, BLOB=chunk, **_NOTHING_HELD) for bucket, chunk in chunks
+            Row(B=labels[bucket], ERRORS=0, BLOB=chunk, **_NOTHING_HELD, **_NONE_LATE)
+            for bucket, chunk in chunks
         ]
+
+    def _late(self) -> dict[str, Any]:
+        """Return what ``LATE_SCHEMA`` names, of the records since this was asked last."""
+        count, worst = self._log.late_untold()
+        if worst is None:
+            return _NONE_LATE
+        topic, partition = worst.origin
+        origin = {"TOPIC": self.ship.load().topics[topic], "PART": partition}
+        return {"LATE": count, "BEHIND": worst.behind_ms, **origin}
 
     def _written(self, results: Iterable[OutRecord], label: int) -> int:
         sink = self._task_sink()

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.spark.internals import batches_after
+from ksql.spark.recent import Lately, Recent, late_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,7 @@ class Totals(NamedTuple):
     """Sums over batches; ``last_ms`` is when the last one that read something began.
 
     ``ahead_ms`` is the latest time of records that were far ahead of the clock when they were read,
-    ``ahead_since_ms`` when the batch began that read it.
+    ``ahead_since_ms`` when the batch began that read it. ``recent`` are sums of the last minutes.
     """
 
     rows_in: int = 0
@@ -35,6 +36,7 @@ class Totals(NamedTuple):
     rows_out_per_s: float = 0.0
     ahead_ms: int | None = None
     ahead_since_ms: int = 0
+    recent: Recent = Recent()
 
 
 class Held(NamedTuple):
@@ -67,6 +69,7 @@ class Tally:
 
     def _clear(self) -> None:
         self.totals = Totals()
+        self._lately = Lately()
         self._counted = ""
         self._held: dict[int, dict[int, tuple[int, int]]] = {}
         self._samples: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
@@ -102,11 +105,14 @@ class Tally:
                 stage = self._held.setdefault(int(name.removeprefix(STAGE)), {})
                 stage[bucket["BUCKET"]] = (bucket["ENTRIES"], bucket["SIZE"])
         rows_in, before = _read(batch["numInputRows"], seen), self.totals
+        errors = sum(told.get("errors") or 0 for told in seen.values())
+        counted = late_of(seen)._replace(read=rows_in, dropped=errors)
         self.totals = before._replace(
             rows_in=before.rows_in + rows_in,
             rows_out=before.rows_out + ((seen.get("tally") or {}).get("produced") or 0),
-            errors=before.errors + sum(each.get("errors") or 0 for each in seen.values()),
+            errors=before.errors + errors,
             last_ms=_millis(batch["timestamp"]) if rows_in else before.last_ms,
+            recent=self._lately.add(_millis(batch["timestamp"]), counted),
         )
         ingest = seen.get("ingest") or {}
         if rows_in and (read := ingest.get("bytes")):

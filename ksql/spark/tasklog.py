@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ksql.base.excerpt import excerpt
 from ksql.formats.serde import DecodeError, EncodeError
 from ksql.kafka import processing_log as plog
-from ksql.processors.base import BadRecord, BadResult
+from ksql.processors.base import BadRecord, BadResult, Late
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,8 @@ class TaskLog:
         self.notes: list[tuple[str, str]] = []
         self.more: Counter[str] = Counter()
         self._untold = 0
+        self._late = 0
+        self._worst: Late | None = None
         self._last: Any = None
         self._bytes = 0
 
@@ -41,6 +43,8 @@ class TaskLog:
         """Note one entry."""
         if row is None or row is not self._last:
             self._untold += 1
+            if isinstance(message, Late):
+                self._see_late(message)
         self._last = row
         if len(self.entries) >= MOST_ENTRIES or self._bytes > MOST_BYTES:
             self.more[operator] += 1
@@ -48,6 +52,11 @@ class TaskLog:
         said = excerpt(message, LONGEST_MESSAGE)
         self._bytes += len(said) + (len(row.data or b"") if isinstance(row, BadRecord) else 0)
         self.entries.append((operator, said, row))
+
+    def _see_late(self, message: Late) -> None:
+        self._late += 1
+        if self._worst is None or message.behind_ms > self._worst.behind_ms:
+            self._worst = message
 
     def note(self, operator: str, message: str) -> None:
         """Note something that left no record out: a warning."""
@@ -58,6 +67,12 @@ class TaskLog:
         """Return how many records had an entry since this was asked last, one with several once."""
         count, self._untold = self._untold, 0
         return count
+
+    def late_untold(self) -> tuple[int, Late | None]:
+        """Return how many of them were late since this was asked last, and the latest of these."""
+        count, worst = self._late, self._worst
+        self._late, self._worst = 0, None
+        return count, worst
 
 
 def log_records(ship: Shipment, log: TaskLog, now_ms: int) -> Iterator[OutRecord]:

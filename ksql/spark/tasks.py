@@ -43,6 +43,10 @@ records; it is null if Spark counts them."""
 HELD_SCHEMA = "BUCKET INT, ENTRIES BIGINT, SIZE BIGINT"
 """What a stage adds to one row of each call: the bucket's label, what its state holds now."""
 
+LATE_SCHEMA = "LATE BIGINT, BEHIND BIGINT, TOPIC STRING, PART INT"
+"""What it adds to that row, too: the number of late records; of the latest one, by how many
+milliseconds it was, its topic and partition."""
+
 _HEAVY_BYTES: Final = 32 << 20
 _WARNED: Final = Warned()
 

@@ -210,6 +210,8 @@ def test_a_state_that_is_late_counts_as_all_of_its_records():
         (message, (key,)) for key in "aab" for message in windows
     ]
     assert log.untold() == 3
+    count, worst = log.late_untold()
+    assert (count, worst.behind_ms) == (3, 40_000 - 8001)  # a state has its latest record's time
 
 
 def test_records_without_arguments_that_are_late_count_each():

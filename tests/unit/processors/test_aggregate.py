@@ -165,6 +165,7 @@ def test_late_records_are_dropped_and_told():
     [out] = run(processor, [[record("b", (), 9, 3)]], store, log)
     assert out == []
     assert log == [("aggregate", "late record for the window starting at 0", ("b",))]
+    assert log[0][1].behind_ms == 15 - 9
 
 
 def test_lateness_is_judged_record_by_record():

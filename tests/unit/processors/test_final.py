@@ -62,6 +62,7 @@ def test_grace_waits_and_counts_what_comes_late():
     [out] = run(tumbling(COUNT, grace=5), [at(1, 14, 9, 15, 8)], log=log)
     assert out == [("a", 2, 9, 0, 10)]
     assert log == [("aggregate", "late record for the window starting at 0", ("a",))]
+    assert log[0][1].behind_ms == 15 - 8
 
 
 def test_another_groups_record_closes_windows_too():

@@ -139,6 +139,7 @@ def test_what_ends_before_the_close_of_its_session_is_dropped_and_logged():
     [out] = run(operator(COUNT), [at(1000, 889)], log=log)
     assert out == [("a", 1, 1000, 1000, 1000)]
     assert log == [("aggregate", "late record for the session from 889 to 889", ())]
+    assert log[0][1].behind_ms == 1000 - 889
 
 
 def test_a_late_record_counts_where_its_session_still_grows():

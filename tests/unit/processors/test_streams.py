@@ -158,6 +158,7 @@ def test_records_are_forgotten_by_the_time_of_their_own_side():
     ]
     assert [entry[0] for entry in log] == ["join"]
     assert "late record" in log[0][1]
+    assert log[0][1].behind_ms == 120 - 100
 
 
 def test_forgotten_records_leave_the_state():

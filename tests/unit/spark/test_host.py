@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from ksql.processors.base import Record
+from ksql.processors.base import Late, Record
 from ksql.spark.buckets import bucket_labels
 from ksql.spark.chunk import pack_records, unpack_chunks
 from ksql.spark.host import StageHost
@@ -135,3 +135,38 @@ def test_a_tables_changes_leave_as_such():
         {2},
         {3},
     ]
+
+
+class Dropping(Numbering):
+    """Drops all records as late, by their offsets."""
+
+    topics = ("s", "t")
+
+    def step(self, stage, records, store, log):
+        for each in records:
+            log("aggregate", Late.of("late", each.offset, each.topic, each.partition), each.row)
+        return []
+
+    def last_step(self, records, store, log):
+        return self.step(1, records, store, log)
+
+
+def load_dropping(_plan):
+    return Dropping()
+
+
+def test_each_call_says_how_many_records_were_late_and_which_was_the_latest():
+    chunk = pack_records(
+        [record(b"a", n, (n,))._replace(topic=n % 2, partition=n) for n in (7, 9, 8)], 0, 1
+    )
+    for stage in (0, 1):
+        host = StageHost(replace(ship(), loader=load_dropping), stage)
+        [row] = TwsTester(host).test(7, rows(chunk))
+        assert (row.LATE, row.BEHIND, row.TOPIC, row.PART) == (3, 9, "t", 9)
+
+
+def test_a_call_without_late_records_says_nothing_of_them():
+    answer = TwsTester(StageHost(ship(), 0)).test(7, rows(pack_records([record(b"a", 0)], 0, 1)))
+    assert {(row.LATE, row.BEHIND, row.TOPIC, row.PART) for row in answer} == {
+        (None, None, None, None)
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ksql.spark import tally
+from ksql.spark.recent import Recent, Worst
 from ksql.spark.tally import Held, Tally
 
 
@@ -83,3 +84,18 @@ def test_records_that_workers_read_count_instead_of_the_ranges_that_name_them(mo
     )
     assert made.totals.rows_in == 90 + 7 + 0 + 10
     assert made.totals.last_ms == tally._millis(batch(4)["timestamp"])
+
+
+def test_what_the_last_minutes_have_dropped(monkeypatch):
+    worst = {"BEHIND": 7, "TOPIC": "t", "PART": 2}
+    made = tallied(
+        monkeypatch,
+        batch(
+            1,
+            ingest={"errors": 1},
+            **{"stage-0": {"held": [], "late": 2, "worst": worst}},
+            tally={"produced": 6, "errors": 2},
+        ),
+        batch(2, ingest={"errors": 0}, **{"stage-0": {"held": [], "late": None, "worst": None}}),
+    )
+    assert made.totals.recent == Recent(20, 3, 2, Worst(7, "t", 2))

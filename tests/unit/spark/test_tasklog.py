@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from ksql.processors.base import BadRecord
+from ksql.processors.base import BadRecord, Late
 from ksql.spark.shipment import Shipment
 from ksql.spark.tasklog import LONGEST_MESSAGE, MOST_BYTES, MOST_ENTRIES, TaskLog, log_records
 
@@ -53,3 +53,28 @@ def test_a_warning_leaves_no_record_out_and_is_one_of_its_step():
     assert (entry["level"], entry["logger"]) == ("WARN", "processing.Q.source")
     assert entry["message"]["type"] == 1
     assert entry["message"]["recordProcessingError"]["errorMessage"] == "far ahead"
+
+
+def test_late_records_are_counted_once_each_and_the_latest_is_known():
+    log = TaskLog()
+    one, other, bad = (1, "a"), (1, "b"), (1, "c")
+    for row, behind_ms in ((one, 5), (one, 5), (other, 9)):
+        log("aggregate", Late.of("late record", behind_ms, 0, behind_ms), row)
+    log("Project", "no", bad)
+    count, worst = log.late_untold()
+    assert (log.untold(), count, worst, worst.behind_ms, worst.origin) == (
+        3,
+        2,
+        "late record",
+        9,
+        (0, 9),
+    )
+    assert log.late_untold() == (0, None)
+
+
+def test_late_records_beyond_those_that_are_told_count():
+    log = TaskLog()
+    for number in range(MOST_ENTRIES + 500):
+        log("aggregate", Late.of("late record", number, 0, 0), (number,))
+    count, worst = log.late_untold()
+    assert (count, worst.behind_ms) == (MOST_ENTRIES + 500, MOST_ENTRIES + 499)
