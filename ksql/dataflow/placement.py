@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ksql.dataflow.layout import Exit, Layout, Stage
     from ksql.plan.nodes import Placement, Sink
     from ksql.processors.base import Record
+    from ksql.types.format import Format
 
 _MOST_KEYS: Final = 200_000
 _HEADS: Final = {0xD9: 3, 0xDA: 4, 0xDB: 6}
@@ -53,7 +54,7 @@ def placement(sink: Sink, inputs: int, partitions: int, lanes: int) -> Placement
     """
     cut = layout(sink)
     if not cut.stages:
-        return _stateless(cut, inputs, partitions)
+        return _stateless(cut, sink, inputs, partitions)
     stage = cut.stages[-1]
     if not _is_stage_key(stage, cut.exit) or capabilities(sink.key_format.name).infers:
         return "moved"
@@ -62,7 +63,7 @@ def placement(sink: Sink, inputs: int, partitions: int, lanes: int) -> Placement
     return "keyed"
 
 
-def _stateless(cut: Layout, inputs: int, partitions: int) -> Placement:
+def _stateless(cut: Layout, sink: Sink, inputs: int, partitions: int) -> Placement:
     (source,) = cut.sources
     if cut.exit.flow.table or inputs == 1:
         return "keyed"
@@ -70,6 +71,7 @@ def _stateless(cut: Layout, inputs: int, partitions: int) -> Placement:
     shape = entry.explosion.flow.entry.shape if entry.explosion else entry.shape
     names = [shape.names[key] for key in shape.keys]
     keeps = [_column(part) for part in cut.exit.key] == names and not cut.exit.rekeyed
+    keeps = keeps and _is_same(source.key_format, sink.key_format)
     return "kept" if keeps and inputs == partitions and not source.scattered else "moved"
 
 
@@ -88,8 +90,12 @@ def _is_stage_key(stage: Stage, exit_: Exit) -> bool:
 
 
 def _same_format(cut: Layout, stage: Stage, sink: Sink) -> bool:
-    lane, own = key_format(cut, stage), sink.key_format
-    return (lane.name, lane.delimiter) == (own.name, own.delimiter)
+    return _is_same(key_format(cut, stage), sink.key_format)
+
+
+def _is_same(one: Format, other: Format) -> bool:
+    """Return whether both write a key as the same bytes, which choose its partition."""
+    return (one.name, one.delimiter) == (other.name, other.delimiter)
 
 
 def _column(part: b.Bound) -> str | None:

@@ -31,6 +31,11 @@ def test_chains_give_the_same_in_all_batches_and_in_order(part):
     assert tally.results > 50 * tally.runs
 
 
+@pytest.mark.parametrize("seed", [333, 434])
+def test_a_stream_whose_keys_get_another_format_is_placed_by_those(seed):
+    check(seed, Tally())
+
+
 def test_every_way_brings_all_records():
     chain = chain_of(1)
     for _, batches in ways(chain, random.Random(1)):
