@@ -1,4 +1,4 @@
-"""What a query has dropped of the records that it has read lately."""
+"""The records that a query has dropped of those that it has read lately."""
 
 from __future__ import annotations
 
