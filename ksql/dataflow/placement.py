@@ -26,7 +26,6 @@ from ksql.formats.table import EncodeError
 from ksql.plan.nodes import StreamStreamJoin, StreamTableJoin
 from ksql.processors.keys import unpack
 from ksql.types.format import capabilities
-from ksql.types.model import STRING
 from ksql.types.schema import WINDOW_COLUMNS
 
 if TYPE_CHECKING:
@@ -119,9 +118,7 @@ class KeyedBuckets:
         self._buckets = buckets
         self._width = len(sink.key)
         #: Whether a key is one text, which the format writes as it is.
-        self._plain_texts = sink.key_format.name == "KAFKA" and [c.type for c in sink.key] == [
-            STRING
-        ]
+        self._plain_texts = encoder.keys.texts
         self._known: dict[bytes, int] = {}
 
     def of(self, port: int, keys: Sequence[bytes]) -> list[int]:
