@@ -45,9 +45,11 @@ final class Progress {
         idleSinceMs = nowMs;
     }
 
-    /** Registers a query that is going to run; one that is here already keeps what it has stated. */
+    /**
+     * Registers a query that is to run; one that is here already keeps what it has stated, and since
+     * when it does not run: else whatever starts beside one that fails would have its readers wait anew.
+     */
     static synchronized void announce(String query, Set<String> sources, String sink, long waitMs, long nowMs) {
-        QUERIES.values().removeIf(each -> each.isGone(nowMs));
         Progress known = QUERIES.get(query);
         if (known == null || !known.sink.equals(sink) || !known.sources.equals(sources)) {
             QUERIES.put(query, new Progress(sources, sink, waitMs, nowMs));
@@ -98,11 +100,12 @@ final class Progress {
     }
 
     /** Whether another query reads what this one writes. */
-    static synchronized boolean hasReaders(String query) {
+    static synchronized boolean hasReaders(String query, long nowMs) {
         Progress known = QUERIES.get(query);
         return known != null && !known.sink.isEmpty()
             && QUERIES.entrySet().stream()
-                .anyMatch(each -> !each.getKey().equals(query) && each.getValue().sources.contains(known.sink));
+                .anyMatch(each -> !each.getKey().equals(query)
+                    && !each.getValue().isGone(nowMs) && each.getValue().sources.contains(known.sink));
     }
 
     /** What the queries say that write what this one reads; theirs is what those before them say. */

@@ -65,7 +65,7 @@ final class Upstreams {
     }
 
     void planned(long until, boolean batch, TimeCut cut) {
-        boolean stated = batch && Progress.hasReaders(query);
+        boolean stated = batch && Progress.hasReaders(query, System.currentTimeMillis());
         Progress.planned(query, until, stated ? cut.ends(sink) : batch ? Map.of() : null);
     }
 
